@@ -19,7 +19,7 @@ from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.metadata_filter import FINGERPRINT
 from graph.publish.layered_store import SearchIndex
 from graph.publish.vectors import passage_metadata
-from graph.storage.record_reader import RecordReader
+from graph.storage.record import RecordReader
 
 WEIGHT_TOLERANCE = 1e-6
 _VECTOR_TOLERANCE = 2.5e-4

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -37,10 +37,19 @@ from graph.relationships.tables import (
     upsert,
 )
 from graph.storage import database
-from graph.storage.database import Cursor, Database, SqliteDatabase, Values, fault_named, faults_named
+from graph.storage.database import (
+    Cursor,
+    SqliteDatabase,
+    Values,
+    check_format,
+    faults_named,
+    file_faults_named,
+    prepare,
+)
 from graph.storage.new_place import place_to_make
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
 from graph.storage.place import Place, place_of
+from graph.storage.postgres import Database
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 _FORMAT = 1
@@ -115,19 +124,19 @@ class RelationshipRecord:
             return _in_postgres(place, path.parent, create=create)
         if not create and not path.exists():
             raise _no_graph(path.parent)
-        with _faults_of_file_named(path), ExitStack() as undone:
+        with file_faults_named(path, _RESTORE), ExitStack() as undone:
             if path.exists() and (read_only or not (may_write(path.parent) and may_write(path))):
                 self._scratch = scratch_folder()
                 undone.callback(self._scratch.cleanup)
                 connection = undone.enter_context(closing(open_read_only(path, Path(self._scratch.name))[0]))
                 connection.execute("COMMIT")
-                _check_format(connection)
+                check_format(connection, _FORMAT)
             else:
                 opened = sqlite3.connect(path, timeout=database.BUSY_TIMEOUT_S, isolation_level=None)
                 connection = undone.enter_context(closing(opened))
                 connection.execute("PRAGMA foreign_keys = ON")
                 connection.execute("PRAGMA secure_delete = ON")
-                _prepare(connection)
+                prepare(connection, _FORMAT, create_statements())
             undone.pop_all()
         return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS)
 
@@ -401,36 +410,6 @@ def _create(opened: Database) -> None:
         opened.define(create_statements())
         opened.execute(_NOTE_FORMAT, (str(_FORMAT),))
     opened.commit()
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    """Bring a fresh file to this version's format. Raises DatabaseError for one of another."""
-    if _check_format(connection):
-        return
-    with suppress(sqlite3.OperationalError):  # another process is switching it just now
-        connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    if not _check_format(connection):
-        for statement in create_statements():
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_FORMAT}")
-    connection.execute("COMMIT")
-
-
-def _check_format(connection: sqlite3.Connection) -> bool:
-    """Tell whether the file has this version's format, rather than none. Raises DatabaseError for another."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version not in (0, _FORMAT):
-        raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {_FORMAT}")
-    return bool(version)
-
-
-@contextmanager
-def _faults_of_file_named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.DatabaseError as fault:
-        raise fault_named(fault, str(path), _RESTORE) from fault
 
 
 def _ends(edge: Edge) -> tuple[tuple[NodeType, str], tuple[NodeType, str]]:
