@@ -13,7 +13,6 @@ from workflows.evaluation import (
     DEPTHS,
     FIRST_PAGE,
     citation_support_rate,
-    counted,
     fallback_counts,
     holds_gold,
     known,
@@ -29,7 +28,7 @@ from workflows.evaluation import (
 )
 from workflows.evaluation.attribution import attribution_figures, checking_figures
 from workflows.evaluation.compare import Difference, baseline_of, less_baseline
-from workflows.runs.run_folder import Row, rounded
+from workflows.runs.run_folder import Row, counted, rounded
 from workflows.states.records import usage_of
 
 _DECIMALS = 6

@@ -370,8 +370,8 @@ def _difference(metric: str, pairs: Sequence[tuple[Row, Row]], *, tested: bool =
     test, p = "", None
     if tested:
         test, p = (MCNEMAR, mcnemar_p(better, worse)) if metric in _OF_0_AND_1 else (PERMUTATION, permutation_p(b - a))
-    means = (float(values.mean()) for values in (a, b, b - a))
-    return Difference(metric, len(known), *means, low, high, better, worse, test, p)
+    mean_a, mean_b, difference = (float(values.mean()) for values in (a, b, b - a))
+    return Difference(metric, len(known), mean_a, mean_b, difference, low, high, better, worse, test, p)
 
 
 def decided(pairs: Sequence[tuple[Row, Row]]) -> tuple[tuple[Decided, ...], tuple[Decided, ...], int]:
@@ -387,8 +387,10 @@ def decided(pairs: Sequence[tuple[Row, Row]]) -> tuple[tuple[Decided, ...], tupl
         recall = second.recall_at_5 - first.recall_at_5
         rank = second.reciprocal_rank - first.reciprocal_rank
         better = int(np.sign(recall) or np.sign(rank))
-        names = (group_of(a, b) for group_of in GROUPINGS.values())
-        found[better].append((-abs(recall), -abs(rank), Decided(b["id"], b["question"], *names, first, second)))
+        kind, hops, relation = (group_of(a, b) for group_of in GROUPINGS.values())
+        found[better].append(
+            (-abs(recall), -abs(rank), Decided(b["id"], b["question"], kind, hops, relation, first, second))
+        )
     won, lost = (tuple(each for *_, each in sorted(found[sign], key=lambda item: item[:2])) for sign in (1, -1))
     return won, lost, len(found[0])
 
