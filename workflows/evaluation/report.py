@@ -68,7 +68,7 @@ def _findings(run: Run) -> _Findings:
     controls = tuple(system for system in run.results if is_control(run.settings["systems"][system]))
     reference = run.metrics["baseline"]
     differences = {
-        system: paired_differences(pair_rows(run.results[reference], rows).both, list(METRICS))
+        system: paired_differences(pair_rows(run.results[reference], rows), list(METRICS))
         for system, rows in run.results.items()
         if system != reference
     }
@@ -110,7 +110,7 @@ def _chosen(found: Sequence[Difference], metrics: Sequence[str]) -> list[Differe
 
 def _has(findings: _Findings, metric: str) -> bool:
     """Tell whether any question has a value of a metric."""
-    return any(METRICS[metric].of(row) is not None for rows in findings.run.results.values() for row in rows)
+    return any(METRICS[metric](row) is not None for rows in findings.run.results.values() for row in rows)
 
 
 def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
@@ -287,7 +287,7 @@ def _beta(findings: _Findings) -> Iterator[str]:
         uniform = f"{system}+{Control.UNIFORM_BETA}"
         if uniform not in results:
             continue
-        pairs = pair_rows(results[uniform], results[system]).both
+        pairs = pair_rows(results[uniform], results[system])
         groups = {"all questions": paired_differences(pairs, list(METRICS))}
         groups |= grouped_differences(pairs, _OF_RETRIEVAL)["relation"]
         yield f"## What β brings to {code(system)}"

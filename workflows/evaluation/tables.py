@@ -200,7 +200,7 @@ def kinds_table(results: Mapping[str, Sequence[Row]]) -> str:
 
 
 def _mean_recall(rows: Sequence[Row], kind_of: Callable[[Row], str], kind: str) -> str:
-    return figure(mean(_known(METRICS["recall@5"].of(row) for row in rows if kind_of(row) == kind)))
+    return figure(mean(_known(METRICS["recall@5"](row) for row in rows if kind_of(row) == kind)))
 
 
 def _known(values: Iterable[float | None]) -> list[float]:
