@@ -34,10 +34,9 @@ from workflows.runtime.visibility import check_sources, written_from
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, VALID, WorkflowBuilder, after_reply, router
 from workflows.settings.mara import Context, Question
 from workflows.settings.ragenta import RagentaContext
-from workflows.states.checks import check_shape
 from workflows.states.ragenta import FollowUpState, Found, PassageState, RagentaOutput, RagentaState
 from workflows.states.records import FIRST_NODE, ErrorRecord, Update
-from workflows.states.shared import Asked
+from workflows.states.shared import Asked, check_shape
 
 WORKFLOW = "ragenta"
 

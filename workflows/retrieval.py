@@ -42,9 +42,8 @@ from workflows.runtime.workflow_graph import (
     router,
 )
 from workflows.settings.mara import Context, Question
-from workflows.states.checks import mode_of
 from workflows.states.records import FIRST_NODE
-from workflows.states.shared import Asked, State, part_of
+from workflows.states.shared import Asked, State, mode_of, part_of
 
 RECURSION_LIMIT = 50
 """Steps a run may take: far above the longest path with all retries, far below a loop that never ends."""

@@ -39,7 +39,6 @@ from graph.relationships.tables import (
 from graph.storage import database
 from graph.storage.database import (
     Cursor,
-    Database,
     SqliteDatabase,
     Values,
     check_format,
@@ -47,8 +46,10 @@ from graph.storage.database import (
     file_faults_named,
     prepare,
 )
+from graph.storage.new_place import place_to_make
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
-from graph.storage.place import Place, place_of, place_to_make
+from graph.storage.place import Place, place_of
+from graph.storage.postgres import Database
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 _FORMAT = 1

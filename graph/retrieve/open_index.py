@@ -141,9 +141,9 @@ class Index:
         Raises:
             BadInput: a condition cannot be used.
         """
-        conditions = read_conditions(where)
-        if not conditions and among is None:
+        if not where and among is None:
             return None
+        conditions = read_conditions(where)
         asked = canonical(conditions), among
         with self._selecting:
             if asked not in self._selections:

@@ -11,12 +11,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from graph.errors import BadInput, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
-
-if TYPE_CHECKING:
-    from graph.storage.postgres import PostgresDatabase
 
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another one's transaction."""
@@ -24,8 +21,6 @@ BUSY_TIMEOUT_S = 30.0
 _REFUSALS = ("readonly", "unable to open", "full", "disk I/O")
 
 Values = Sequence[Any] | Mapping[str, Any]
-Database: TypeAlias = "SqliteDatabase | PostgresDatabase"
-"""An open database. Faults are the driver's own, which `named` tells in this project's words."""
 
 
 class Cursor(Protocol):
@@ -228,7 +223,7 @@ def _bound(value: Any) -> Any:
 
 
 @contextmanager
-def faults_named(database: Database) -> Iterator[None]:
+def faults_named(database: Any) -> Iterator[None]:
     """Raise faults of the driver in the block as the errors that tell them."""
     try:
         yield

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graph.errors import (
     BadInput,
@@ -27,7 +27,7 @@ from graph.errors import (
     shortage_behind,
 )
 from graph.storage import database
-from graph.storage.database import Cursor, Values
+from graph.storage.database import Cursor, SqliteDatabase, Values
 from graph.storage.place import RECORD_URL_VARIABLE, Place, unreadable_url
 
 if TYPE_CHECKING:
@@ -471,3 +471,7 @@ def _loaders() -> tuple[type[Any], type[Any]]:
             return int(number) if number.as_tuple().exponent == 0 else float(number)
 
     return TextLoader, NumberLoader
+
+
+Database: TypeAlias = SqliteDatabase | PostgresDatabase
+"""An open database. Faults are the driver's own, which `named` tells in this project's words."""

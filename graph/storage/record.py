@@ -27,7 +27,6 @@ from graph.own_types import OWN_TYPES, OwnTypes
 from graph.storage import correction_table, versions
 from graph.storage.database import (
     BUSY_TIMEOUT_S,
-    Database,
     SqliteDatabase,
     faults_named,
     file_faults_named,
@@ -43,7 +42,9 @@ from graph.storage.entry import (
     hash_of,
     to_row,
 )
-from graph.storage.place import place_of, place_to_make
+from graph.storage.new_place import place_to_make
+from graph.storage.place import place_of
+from graph.storage.postgres import Database
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 from graph.storage.record_tables import (
     HELD_BY,

@@ -8,9 +8,7 @@ from typing import Literal
 
 from agents.answers.citations import strip_citations
 from agents.chat.usage import Prices
-from workflows.evaluation.attribution import attribution_figures, checking_figures
-from workflows.evaluation.compare import Difference, baseline_of, less_baseline
-from workflows.evaluation.metrics import (
+from workflows.evaluation import (
     ALL_GOLD_DEPTHS,
     DEPTHS,
     FIRST_PAGE,
@@ -29,6 +27,8 @@ from workflows.evaluation.metrics import (
     refusal_rate,
     total_usage,
 )
+from workflows.evaluation.attribution import attribution_figures, checking_figures
+from workflows.evaluation.compare import Difference, baseline_of, less_baseline
 from workflows.runs.run_folder import Row, rounded
 from workflows.states.records import usage_of
 

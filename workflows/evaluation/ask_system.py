@@ -12,7 +12,7 @@ from graph.errors import MaraError, ServiceUnavailable
 from workflows import retrieval
 from workflows.ask import graph_of
 from workflows.context import Question
-from workflows.evaluation import given_passages
+from workflows.evaluation import exact_match, given_passages, token_f1
 from workflows.evaluation.attribution import (
     attribution_of,
     checking_of,
@@ -21,7 +21,6 @@ from workflows.evaluation.attribution import (
     unattributed,
 )
 from workflows.evaluation.controls import context_for
-from workflows.evaluation.metrics import exact_match, token_f1
 from workflows.evaluation.systems import Given, System
 from workflows.runs.question_files import AskedQuestion
 from workflows.runs.run_folder import Answered, Row, rounded

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graph.errors import BadInput
-from workflows.evaluation.metrics import (
+from workflows.evaluation import (
     ALL_GOLD_DEPTHS,
     DEPTHS,
     claim_support_rate,

@@ -23,7 +23,7 @@ from graph.retrieve.search import factors_for, restart_of, walk_passages
 from graph.schema import PASSAGE_RELATIONS, RelationFactors, RelationType, ScoredFact
 from graph.walk.strengths import tuned
 from workflows.context import Context, Question
-from workflows.evaluation.metrics import recall_at_k, reciprocal_rank
+from workflows.evaluation import recall_at_k, reciprocal_rank
 from workflows.evaluation.systems import Control, Given, System
 from workflows.retrieval import graph as retrieval
 from workflows.runtime.resources import chat_model_of, open_workspace_index, selection_of, tuning_for

@@ -21,7 +21,7 @@ from graph.endpoints.address import censored
 from graph.environment import environment
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
-from workflows.evaluation.metrics import (
+from workflows.evaluation import (
     ALL_GOLD_DEPTHS,
     DEPTHS,
     citation_support_rate,

@@ -10,32 +10,11 @@ from typing import Any
 
 from graph.storage.workspace import write_atomically
 from graph.text import counted
-from workflows.evaluation import plots
+from workflows.evaluation import DEPTHS, plots, tables
 from workflows.evaluation.compare import METRICS, Difference, grouped_differences, pair_rows, paired_differences
 from workflows.evaluation.comparison_page import group_table, verdict
-from workflows.evaluation.metrics import DEPTHS
 from workflows.evaluation.statistics import DRAWS
 from workflows.evaluation.systems import Control, is_control
-from workflows.evaluation.tables import (
-    ANSWERS,
-    CITATIONS,
-    COLUMNS,
-    LEGEND,
-    PRECISION,
-    RETRIEVAL,
-    answer_rows,
-    checking_table,
-    difference_table,
-    figures_table,
-    is_answer_run,
-    kinds_table,
-    latency_table,
-    left_out,
-    node_table,
-    remarks,
-    token_table,
-    trouble_table,
-)
 from workflows.output.markdown import NOTHING, code, figure, interval, plain, signed, table
 from workflows.output.plotting import can_plot
 from workflows.runs.evaluation_files import PLOTS, REPORT, Run
@@ -144,7 +123,7 @@ def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
         yield from _answers(findings)
     yield from _latency(findings, drawn)
     yield "## Fallbacks and failures"
-    yield trouble_table(findings.figures())
+    yield tables.systems_table(findings.figures(), tables.TROUBLE)
     yield (
         "A question that failed counts as nothing found and nothing answered; a fallback stands in where an agent's"
         " reply could not be used."
@@ -200,15 +179,15 @@ def _best(findings: _Findings) -> str:
 def _side_by_side(findings: _Findings) -> Iterator[str]:
     """Yield the table of answers, where the run holds all systems that ``--answers`` asks."""
     model = findings.run.settings["models"]["chat"]
-    if not findings.answered or not is_answer_run(findings.run.results, model):
+    if not findings.answered or not tables.is_answer_run(findings.run.results, model):
         return
     yield "## Evidence, side by side" if model == OFFLINE else f"## Answers of {code(model)}, side by side"
-    rows = [[code(name), *cells] for name, *cells in answer_rows(findings.figures())]
-    missing = [[code(name), "left out", *[NOTHING] * (len(COLUMNS) - 2)] for name in left_out(model)]
-    yield table(list(COLUMNS), [*rows, *missing])
-    yield LEGEND
-    if remarks(model):
-        yield "\n".join(f"- {remark}" for remark in remarks(model))
+    rows = [[code(name), *cells] for name, *cells in tables.answer_rows(findings.figures())]
+    missing = [[code(name), "left out", *[NOTHING] * (len(tables.COLUMNS) - 2)] for name in tables.left_out(model)]
+    yield table(list(tables.COLUMNS), [*rows, *missing])
+    yield tables.LEGEND
+    if tables.remarks(model):
+        yield "\n".join(f"- {remark}" for remark in tables.remarks(model))
 
 
 def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
@@ -227,14 +206,14 @@ def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
             " bootstrap intervals."
         )
     if findings.results:
-        yield figures_table(findings.figures(findings.results), RETRIEVAL, bold=True, beside=beside)
+        yield tables.figures_table(findings.figures(findings.results), tables.RETRIEVAL, bold=True, beside=beside)
     if findings.controls:
         yield "### Controls"
         yield (
             "These are not results. They say how much there is to win: oracles know the gold passages, uniform and"
             " random β know nothing of the question; `gold-passages` and `closed-book` retrieve nothing."
         )
-        yield figures_table(findings.figures(findings.controls), RETRIEVAL, beside=beside)
+        yield tables.figures_table(findings.figures(findings.controls), tables.RETRIEVAL, beside=beside)
     if _RECALL_PLOT in drawn:
         yield f"![Recall by number of passages]({_RECALL_PLOT})"
         left_out = len(findings.run.results) - plots.MOST_CURVES
@@ -246,8 +225,8 @@ def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
             "At each number of passages: the share of them that is gold, and each question's F1 of that and recall."
             " Where a question has few gold passages, neither can be high at great depth."
         )
-        yield figures_table(findings.figures(findings.results), PRECISION, bold=True)
-    kinds = kinds_table(findings.run.results)
+        yield tables.figures_table(findings.figures(findings.results), tables.PRECISION, bold=True)
+    kinds = tables.kinds_table(findings.run.results)
     if kinds:
         yield "### Recall@5 by kind of question"
         yield kinds
@@ -287,10 +266,10 @@ def _differences(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     results = {system: found for system, found in findings.differences.items() if system in findings.results}
     controls = {system: found for system, found in findings.differences.items() if system in findings.controls}
     if results:
-        yield difference_table(results, metrics)
+        yield tables.difference_table(results, metrics)
     if controls:
         yield "Controls, which are not results:"
-        yield difference_table(controls, metrics)
+        yield tables.difference_table(controls, metrics)
     if _DIFFERENCES_PLOT in drawn:
         yield f"![Differences with intervals]({_DIFFERENCES_PLOT})"
     folder = shlex.quote(str(findings.run.folder))
@@ -323,24 +302,26 @@ def _beta(findings: _Findings) -> Iterator[str]:
 
 def _answers(findings: _Findings) -> Iterator[str]:
     yield "## Answers"
-    yield figures_table(findings.figures(), ANSWERS)
+    yield tables.figures_table(findings.figures(), tables.ANSWERS)
     yield (
         "EM and F1 as SQuAD normalises, the best of the gold answers; a refusal counts as wrong. Whether a citation is"
         " supported is judged by words: the cited passages hold the sentence's numbers, names and most of its other"
         " words. That is a proxy, not a reading."
     )
     yield "### Citations"
-    yield figures_table(findings.figures(), CITATIONS)
+    yield tables.figures_table(findings.figures(), tables.CITATIONS)
     yield (
         "Citation recall is the share of an answer's sentences that the passages they cite support together, and"
         " citation precision the share of its citations that such a sentence needs or that support it alone (ALCE),"
         " judged by words as above and averaged over the answers that are no refusal. A refusal cites no gold passage,"
         " and has no precision."
     )
-    checking = checking_table(findings.figures())
-    if checking:
+    checked = {
+        system: found for system, found in findings.figures().items() if found["judge_outcomes"] or found["coverage"]
+    }
+    if checked:
         yield "### Judged passages and checked claims"
-        yield checking
+        yield tables.systems_table(checked, tables.CHECKING)
         yield (
             "Here each system judges itself: its own judge kept the passages, and its own claim judge found the claims"
             " supported and the question answered. Between systems with the same judge the figures compare."
@@ -350,9 +331,9 @@ def _answers(findings: _Findings) -> Iterator[str]:
 def _latency(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield "## Latency"
     yield "Milliseconds a question, over the questions that were answered; what is loaded once was loaded before."
-    yield latency_table(findings.figures())
+    yield tables.systems_table(findings.figures(), tables.LATENCY)
     yield "By node, p50 / p95. Nodes that run side by side overlap, so that their sum may exceed the whole."
-    yield node_table(findings.figures())
+    yield tables.node_table(findings.figures())
     if _LATENCY_PLOT in drawn:
         yield f"![Latency by node]({_LATENCY_PLOT})"
 
@@ -362,7 +343,7 @@ def _tokens(findings: _Findings) -> Iterator[str]:
     if not any(found["usage"]["calls"] for found in figures.values()):
         yield "No chat model was asked: no tokens, no cost."
         return
-    yield token_table(figures)
+    yield tables.systems_table(figures, tables.TOKENS)
     if all(found["cost"] is None for found in figures.values()):
         yield "The cost is not told: no prices were given, or a server told no tokens."
 

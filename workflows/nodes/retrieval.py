@@ -39,7 +39,6 @@ from workflows.runtime.tracing import (
 )
 from workflows.runtime.walk_tool import walk_as_tool
 from workflows.settings.mara import SHOWN_SEEDS, Question
-from workflows.states.checks import check_same_kind
 from workflows.states.conversion import (
     fact_hit,
     facts_of,
@@ -48,8 +47,8 @@ from workflows.states.conversion import (
     seed_set,
     start_of,
 )
-from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, Update
-from workflows.states.shared import Asked, State, searched_words
+from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, TurnRecord, Update
+from workflows.states.shared import Asked, State, check_same_kind, searched_words
 
 
 def fresh_state() -> Update:
@@ -85,12 +84,13 @@ def begin(state: Asked, run: OpenRun) -> Update:
     if not index.complete:
         unfinished = "The last indexing run was interrupted: documents may be missing; run `mara index` again"
         errors.append(run.error("IndexingUnfinished", unfinished))
-    unknown = unknown_keys(index, context.where, context.fixed_where)
-    if unknown and unknown.held:
+    if context.where and (unknown := unknown_keys(index, context.where, context.fixed_where)) and unknown.held:
         errors.append(run.error("UnknownKeys", unknown.note))
-    turns, unread = turns_before(asked.turns, run)
-    earlier, hidden = visible_turns(turns, run)
-    errors += [*unread, *hidden]
+    earlier: list[TurnRecord] = []
+    if asked.turns or context.conversation_id:
+        turns, unread = turns_before(asked.turns, run)
+        earlier, hidden = visible_turns(turns, run)
+        errors += [*unread, *hidden]
     if _is_empty(selection):
         errors.append(run.nothing_selected())
     else:

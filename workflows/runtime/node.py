@@ -14,9 +14,8 @@ from workflows.runtime.superseded import with_superseded
 from workflows.runtime.tracing import about_run, about_update, described
 from workflows.runtime.visibility import NAMING_PASSAGES, within_filter
 from workflows.settings.mara import Context
-from workflows.states.checks import check_shape
 from workflows.states.records import FIRST_NODE, Update, spent_record, usage_record
-from workflows.states.shared import part_of
+from workflows.states.shared import check_shape, part_of
 
 EVERY_NODE = ("question", "mode", "generation", "spent")
 """The keys of a state that every node but the first reads."""
@@ -69,22 +68,24 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
             task = runtime.execution_info.task_id if runtime.execution_info else ""
             with told_to_clients():
                 run: OpenRun = runtime.context.run.at(name, task, state)
-            tell_stream({"node": name, "event": "started"})
-            with told_to_clients(), described(lambda: about_run(run)) as tell_trace, run.budget.working() as tally:
-                if run.goes_on:
-                    check_shape(state, shape)
-                if run.selection is None or not naming:
-                    update = work(state, run)
-                else:
-                    update = within_filter(naming, state, run, lambda seen: work(cast(State, seen), run))
-                if run.context.as_of:
-                    update = with_superseded(update, run)
-                if tally.omissions:
-                    told = [run.error("LeftOut", omission) for omission in dict.fromkeys(tally.omissions)]
-                    update = {**update, "errors": [*(update.get("errors") or ()), *told]}
-                tell_trace(lambda: about_update(update))
+                tell_stream({"node": name, "event": "started"})
+                with described(lambda: about_run(run)) as tell_trace, run.budget.working() as tally:
+                    if run.goes_on:
+                        check_shape(state, shape)
+                    if run.selection is None or not naming:
+                        update = work(state, run)
+                    else:
+                        update = within_filter(naming, state, run, lambda seen: work(cast(State, seen), run))
+                    if run.context.as_of:
+                        update = with_superseded(update, run)
+                    if tally.omissions:
+                        told = [run.error("LeftOut", omission) for omission in dict.fromkeys(tally.omissions)]
+                        update = {**update, "errors": [*(update.get("errors") or ()), *told]}
+                    tell_trace(lambda: about_update(update))
             if name != FIRST_NODE:
-                update = {**update, "usage": usage_record(tally.usage), "spent": spent_record(run.budget.spent())}
+                update = {**update, "spent": spent_record(run.budget.spent())}
+                if tally.usage.requests:
+                    update["usage"] = usage_record(tally.usage)
             ms = round((time.perf_counter() - start) * 1000, 3)
             tell_stream({"node": name, "event": event_of(update), "ms": ms, **figures_of(update)})
             return {**update, "timings_ms": {name: ms}}
@@ -119,7 +120,7 @@ def figures_of(update: Update) -> dict[str, Any]:
         if key.endswith("_attempts") and value:
             figures["attempt"] = value
     if facts := update.get("facts"):
-        figures |= {"facts": len(facts), "kept": sum(fact["kept"] for fact in facts)}
+        figures |= {"facts": len(facts), "kept": sum([fact["kept"] for fact in facts])}
     if (factors := update.get("relation_factors")) and (between := factors["entity_entity"]):
         figures["heaviest_relation"] = max(between, key=lambda relation: between[relation])
     if near := update.get("passage_candidates"):

@@ -168,7 +168,7 @@ def open_workspace_index(context: Context, generation: int | None = None) -> Ind
     root, embedder = resolve_workspace(context.workspace), configured_embedder()
     if context.as_of:
         return _PAST.get(root, embedder, context.as_of, generation)
-    return _FRESH.get(root, embedder) if generation is None else _POOL.get(root, embedder, generation)
+    return _FRESH.get(root, embedder) if generation is None and _FRESH.watch else _POOL.get(root, embedder, generation)
 
 
 def fresh_generations() -> FreshGenerations:
@@ -199,7 +199,7 @@ class ModelSettings(Protocol):
 def chat_model_name(context: ModelSettings) -> str:
     """Return the chat model's name, or ``offline`` where neither the context nor the environment gives one."""
     model = _wanted_model(context)
-    return local_name(model) if is_local(model) else model
+    return local_name(model) if model != OFFLINE and is_local(model) else model
 
 
 def _wanted_model(context: ModelSettings) -> str:
@@ -207,7 +207,7 @@ def _wanted_model(context: ModelSettings) -> str:
     if context.model:
         return context.model
     named = environment().mara_chat_model
-    if environment().openai_api_key or environment().openai_base_url or is_local(named):
+    if environment().openai_api_key or environment().openai_base_url or (named and is_local(named)):
         return named or DEFAULT_CHAT_MODEL
     return OFFLINE
 
@@ -284,10 +284,10 @@ def _extraction_models(context: IndexingContext) -> list[ChatModel]:
 
 def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | None:
     """Return the chat model of a run; None where the offline agents answer. Raises ModelUnavailable."""
-    refuse_file_of_client(context.model)
     name = _wanted_model(context)
     if name == OFFLINE:
         return None
+    refuse_file_of_client(context.model)
     if is_local(name):
         return _open_local_model(name, temperature, timeout_s(), thinking_tokens())
     return _open_chat_model(
@@ -328,6 +328,8 @@ def passages_by_provenance(context: Context) -> frozenset[str] | None:
         BadInput: there is no relationship graph, or nothing tells whose citations count.
         NoAccess: the conversation is not open to who asks.
     """
+    if not context.provenance.model_fields_set:
+        return None
     wanted = context.provenance_filter
     if not wanted:
         return None

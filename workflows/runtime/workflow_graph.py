@@ -22,9 +22,8 @@ from workflows.runtime.node import Node
 from workflows.runtime.node_threads import OnOwnThreads
 from workflows.runtime.resources import index_pool, run_of_caller
 from workflows.settings.mara import Context
-from workflows.states.checks import is_final
 from workflows.states.records import Refusal
-from workflows.states.shared import part_of
+from workflows.states.shared import is_final, part_of
 
 TRANSPORT_RETRIES = RetryPolicy(max_attempts=3, initial_interval=1.0, retry_on=TransportFault)
 """Faults of the endpoint are tried again as they are; a malformed reply takes the retry edge instead."""
