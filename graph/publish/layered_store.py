@@ -1,4 +1,4 @@
-"""What every search index can do, and an index that is a layer over an older generation's.
+"""A search index that is a layer over an older generation's.
 
 A small change costs what it changes: the large index is neither copied nor loaded a second time.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.publish.mapped_store import MappedStore
 from graph.publish.vector_store import VectorStore
 from graph.publish.vectors import LastAsked, Stamp
 from graph.storage.generation import Layer
@@ -20,42 +21,8 @@ from graph.storage.generation import Layer
 _SPARE = 20
 
 
-class SearchIndex(Protocol):
-    """The vectors of a generation's facts and passages, and the passages' metadata, to be searched."""
-
-    @property
-    def where(self) -> str:
-        """What holds them: ``embedded``, ``mapped``, or a server's address without its secrets."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether all generations lie in the same collections, rather than each in its own."""
-
-    def count(self, name: str) -> int:
-        """Return how many ``facts`` or ``passages`` there are."""
-
-    def stamp(self, name: str) -> Stamp | None:
-        """Return what a collection says of itself; None when it does not exist."""
-
-    def fingerprints(self, name: str) -> dict[str, str | None]:
-        """Return {id: what tells its versions apart} of every record; None where its generation's snapshot does."""
-
-    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return {id: vector} of those ids that a collection holds."""
-
-    def search(
-        self, name: str, vector: NDArray[np.float32], k: int, within: Collection[str] | None = None
-    ) -> list[tuple[str, float]]:
-        """Return the ids and cosines of the ``k`` records nearest to a unit vector, nearest first.
-
-        With ``within``, of those records alone. Who asks of the same ones again gives the same object.
-        """
-
-    def select(self, where: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-        """Return {id: metadata} of the passages that meet a condition; the metadata only where it is shared."""
-
-    def close(self) -> None:
-        """Let go of files and connections."""
+SearchIndex: TypeAlias = "VectorStore | MappedStore | LayeredStore"
+"""The vectors of a generation's facts and passages, and the passages' metadata, to be searched."""
 
 
 class LayeredStore:
@@ -64,7 +31,7 @@ class LayeredStore:
     shared = False
 
     def __init__(self, base: SearchIndex, top: SearchIndex, layer: Layer) -> None:
-        self.where = base.where
+        self.where: str = base.where
         self._base = base
         self._top = top
         self._layer = layer

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property, reduce
@@ -344,11 +344,11 @@ def changes_since(older: Path, newer: Path) -> tuple[Changes | None, int]:
 
 def _changes(older: SnapshotRows, newer: SnapshotRows, most_new: int) -> Changes | None:
     changes = Changes({name: [] for name in COLLECTIONS}, {name: [] for name in COLLECTIONS})
-    for name, old_table, new_table, is_same in (
-        ("facts", older.facts, newer.facts, _has_same_id),
-        ("passages", older.passages, newer.passages, _is_same_row),
+    for name, old_table, new_table in (
+        ("facts", older.facts, newer.facts),
+        ("passages", older.passages, newer.passages),
     ):
-        for old, new in _differences(old_table, new_table, is_same):
+        for old, new in _differences(old_table, new_table, by_id=name == "facts"):
             if old is not None:
                 changes.gone[name].append(old_table.row(old)[0])
             if new is not None:
@@ -421,9 +421,7 @@ def _write_fact_vectors(path: Path, facts: TextTable, record: Record) -> NDArray
     return written
 
 
-def _differences(
-    older: TextTable, newer: TextTable, is_same: Callable[[TextTable, int, TextTable, int], bool]
-) -> Iterator[tuple[int | None, int | None]]:
+def _differences(older: TextTable, newer: TextTable, *, by_id: bool) -> Iterator[tuple[int | None, int | None]]:
     """Yield (row of the older table, row of the newer one) of what differs, by id; None for what one of them lacks."""
     old, new = 0, 0
     old_ids, new_ids = older.column(0), newer.column(0)
@@ -437,7 +435,7 @@ def _differences(
             a = old_ids[old] if old < len(older) else None
             b = new_ids[new] if new < len(newer) else None
             if a == b:
-                if not is_same(older, old, newer, new):
+                if not by_id and _bytes_of(older, old, 1) != _bytes_of(newer, new, 1):
                     yield old, new
                 old, new = old + 1, new + 1
             elif b is None or (a is not None and a < b):
@@ -457,11 +455,3 @@ def _same_block(older: TextTable, old: int, newer: TextTable, new: int) -> int:
 def _bytes_of(table: TextTable, row: int, length: int) -> tuple[bytes, bytes]:
     bounds = table.bounds[row * table.width : (row + length) * table.width + 1]
     return bytes(table.text[bounds[0] : bounds[-1]]), np.diff(bounds).tobytes()
-
-
-def _has_same_id(older: TextTable, old: int, newer: TextTable, new: int) -> bool:
-    return True
-
-
-def _is_same_row(older: TextTable, old: int, newer: TextTable, new: int) -> bool:
-    return _bytes_of(older, old, 1) == _bytes_of(newer, new, 1)

@@ -216,8 +216,10 @@ class PostgresDatabase:
 
     def rollback(self) -> None:
         """End the transaction, if one is open, and undo what it wrote; so does a connection that is lost."""
+        from psycopg import OperationalError
+
         if not self._db.closed and self.in_transaction:
-            with suppress(self._disconnected()):
+            with suppress(OperationalError):
                 self._db.execute("ROLLBACK")
 
     @contextmanager
@@ -290,12 +292,6 @@ class PostgresDatabase:
     def _tables(self) -> str:
         rows = self._db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY 1", (self._schema,))
         return ", ".join(f'"{name}"' for (name,) in rows)
-
-    @staticmethod
-    def _disconnected() -> type[Exception]:
-        from psycopg import OperationalError
-
-        return OperationalError
 
 
 class SessionLock:

@@ -186,7 +186,4 @@ def _keep_names(record: Record, embedder: Embedder, names: NameVectors) -> None:
 
 
 def _merge(texts: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    merged: dict[str, str] = {}
-    for some in texts:
-        merged.update(some)
-    return merged
+    return {key: text for some in texts for key, text in some.items()}

@@ -88,8 +88,8 @@ class Loaded:
     """The contents of one file.
 
     Attributes:
-        documents: texts to split.
-        passages: ones that were given whole.
+        documents: texts that are still to be split.
+        passages: ones that were given whole, and the parts of documents that were split.
         refused: entries of the file that could not be read, with the reason.
         pages_used: files that were read because this one lists them.
         identical: how many passages the file gave more than once.
