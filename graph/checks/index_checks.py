@@ -17,7 +17,7 @@ from graph.construction.bm25 import SparseIndex
 from graph.construction.edges import Edges
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.metadata_filter import FINGERPRINT
-from graph.publish.layered_store import SearchIndex
+from graph.publish.search_indexes import SearchIndex
 from graph.publish.vectors import passage_metadata
 from graph.storage.record import RecordReader
 

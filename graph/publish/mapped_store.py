@@ -2,7 +2,7 @@
 
 Its records are rows of the generation's snapshot: the ids and the metadata are read there, and so are the passages'
 vectors. It is written from the snapshot and the record, a block at a time; a small change as a layer of the rows that
-are new, see `layered_store`. Metadata lie by column: a condition is held against each value once, rather than each
+are new, see `search_indexes`. Metadata lie by column: a condition is held against each value once, rather than each
 passage.
 """
 
@@ -26,7 +26,7 @@ from graph.construction.knowledge_graph import SnapshotRows, load_rows
 from graph.errors import WorkspaceDamaged
 from graph.metadata_filter import EXCLUDING, askable_metadata, compares
 from graph.publish.near_vectors import NearVectors, exact_dtype, graphs_to_write
-from graph.publish.vectors import LastAsked, Stamp, damaged
+from graph.publish.vectors import Hits, LastAsked, Stamp, Vector, damaged
 from graph.schema import MetadataValue, Passage
 from graph.storage.generation import Layer
 from graph.storage.record import Record
@@ -215,16 +215,14 @@ class MappedStore:
         """Return {id: None} of every record: what else is told of one is what its snapshot says."""
         return dict.fromkeys(self._near[name].ids)
 
-    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
         """Return {id: vector} of those ids that it holds: of many facts, in half precision."""
         near = self._near[name]
         held = [(key, row) for key in ids if (row := near.find(key)) is not None]
         found = near.vectors.vectors[[row for _, row in held]].astype(np.float32)
         return {key: vector for (key, _), vector in zip(held, found, strict=True)}
 
-    def search(
-        self, name: str, vector: NDArray[np.float32], k: int, within: Collection[str] | None = None
-    ) -> list[tuple[str, float]]:
+    def search(self, name: str, vector: Vector, k: int, within: Collection[str] | None = None) -> Hits:
         """Return the ids and cosines of the ``k`` records nearest to a unit vector, nearest first.
 
         With ``within``, of those records alone; the rows of the last few collections are kept.

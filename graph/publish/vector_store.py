@@ -12,14 +12,13 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graph.endpoints import chroma_server, qdrant_server
 from graph.errors import DiskFull, MaraError, WorkspaceDamaged
 from graph.metadata_filter import FINGERPRINT
 from graph.publish.chroma_files import close_client, open_client, wipe_unused
 from graph.publish.qdrant_collections import QdrantCollection, QdrantCollections
-from graph.publish.vectors import Stamp, Vectors, damaged
+from graph.publish.vectors import Answer, Hits, Ids, Metadata, Stamp, Vector, Vectors, damaged
 from graph.storage.read_only import may_write, writable_copy
 
 T = TypeVar("T")
@@ -79,13 +78,7 @@ class ShardedCollection:
         """Return how many records all hold."""
         return sum(int(shard.count()) for shard in self._shards)
 
-    def upsert(
-        self,
-        *,
-        ids: Sequence[str],
-        embeddings: NDArray[np.float32],
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
-    ) -> None:
+    def upsert(self, *, ids: Ids, embeddings: Vector, metadatas: Sequence[Metadata] | None = None) -> None:
         """Put records in, in place of those of the same ids."""
         for shard, rows in self._rows(ids):
             shard.upsert(
@@ -113,14 +106,7 @@ class ShardedCollection:
         for shard in self._shards:
             yield from pages_of(shard, include=list(include), **asked)
 
-    def query(
-        self,
-        *,
-        query_embeddings: Sequence[NDArray[np.float32]],
-        n_results: int,
-        include: Sequence[str],
-        ids: Sequence[str] | None = None,
-    ) -> dict[str, Any]:
+    def query(self, *, query_embeddings: list[Vector], n_results: int, include: Ids, ids: Ids | None = None) -> Answer:
         """Return ids and distances of the records nearest to one vector, as Chroma does."""
         hits: list[tuple[float, str]] = []
         for shard, within in self._within(ids):
@@ -379,9 +365,9 @@ class VectorStore:
             collection = self._collections.find(name)
             return {} if collection is None else dict(held_in(collection))
 
-    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
         """Return {id: vector} of those ids that a collection holds, read as a search reads them."""
-        found: dict[str, NDArray[np.float32]] = {}
+        found: dict[str, Vector] = {}
         with self._faults():
             collection = self._collections.find(name)
             for page in split(ids) if collection is not None else ():
@@ -389,9 +375,7 @@ class VectorStore:
                 found.update(zip(held["ids"], np.asarray(held["embeddings"], dtype=np.float32), strict=True))
         return found
 
-    def search(
-        self, name: str, vector: NDArray[np.float32], k: int, within: Collection[str] | None = None
-    ) -> list[tuple[str, float]]:
+    def search(self, name: str, vector: Vector, k: int, within: Collection[str] | None = None) -> Hits:
         """Return the ids and cosines of the ``k`` records nearest to a unit vector, nearest first.
 
         With ``within``, of those records alone: found by going through the index past all others, in some
@@ -428,9 +412,7 @@ class VectorStore:
             self._sizes[name] = self.count(name)
         return self._sizes[name]
 
-    def _with_unreached(
-        self, name: str, hits: Sequence[tuple[str, float]], vector: NDArray[np.float32], within: Collection[str] | None
-    ) -> list[tuple[str, float]]:
+    def _with_unreached(self, name: str, hits: Hits, vector: Vector, within: Collection[str] | None) -> Hits:
         """Add what the graph of the index has no way to: it is laid out on several threads, anew in each process."""
         known = set(self.fingerprints(name) if within is None else within)
         unreached = self.vectors(name, sorted(known - {key for key, _ in hits}))
