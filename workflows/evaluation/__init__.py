@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from graph.errors import BadInput
+from workflows.runs.run_folder import counted
 from workflows.states.records import NO_USAGE, UsageRecord, add_usage
 
 DEPTHS = (1, 2, 5, 10, 20)
@@ -140,11 +141,6 @@ def mean(values: Iterable[float]) -> float | None:
 def known(rows: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
     """Return what rows tell under a key; those that tell nothing are left out."""
     return [row[key] for row in rows if row[key] is not None]
-
-
-def counted(names: Iterable[str | None]) -> dict[str, int]:
-    """Return how often each name occurs, by name; empty ones are left out."""
-    return dict(sorted(Counter(name for name in names if name).items()))
 
 
 def normalise_answer(text: str) -> str:

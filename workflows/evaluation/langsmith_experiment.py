@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -32,7 +32,8 @@ from workflows.evaluation import (
     reciprocal_rank,
     token_f1,
 )
-from workflows.runtime.trace_delivery import langsmith_endpoint
+from workflows.evaluation.aggregate import ABOUT_RUN
+from workflows.runtime.trace_delivery import langsmith_client
 from workflows.states.records import usage_of
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ _FAILED = {"output": None}  # what LangSmith gives as the outputs of a target th
 _NOWHERE = "http://127.0.0.1:9"
 _RETRIEVED = ("retrieved_ids", "retrieved_scores", "ranked_by", "relation_factors", "passage_weight", "fact_outcome")
 _ANSWERED = ("answer", "refused", "citations")
-_TOLD_OF_RUN = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ def _replay(results: Sequence[Row], timings: Sequence[Row]) -> Target:
 
 
 def _about(run: Run, system: str) -> Values:
-    told = {key: run.settings[key] for key in _TOLD_OF_RUN if key in run.settings}
+    told = {key: run.settings[key] for key in ABOUT_RUN if key in run.settings}
     return {"system": system, "settings": run.settings["systems"][system], **told}
 
 
@@ -349,9 +349,8 @@ def _offline_client() -> Client:
     return Client(api_url=_NOWHERE, api_key="offline", auto_batch_tracing=False)
 
 
-@contextlib.contextmanager
-def _client(refused: list[Exception]) -> Iterator[Client]:
-    """Lend a client made from the environment.
+def _client(refused: list[Exception]) -> contextlib.AbstractContextManager[Client]:
+    """Return a client made from the environment, to be lent.
 
     Args:
         refused: takes what could not be sent in the background, which LangSmith's client would log alone.
@@ -361,9 +360,6 @@ def _client(refused: list[Exception]) -> Iterator[Client]:
         ServiceUnavailable: LangSmith refused a request within the block.
     """
     from langsmith import Client
-    from langsmith.utils import LangSmithError
-    from pydantic import ValidationError
-    from requests import RequestException
 
     class Noting(Client):
         def create_feedback(self, *args: Any, **kwargs: Any) -> Any:
@@ -373,13 +369,6 @@ def _client(refused: list[Exception]) -> Iterator[Client]:
                 refused.append(fault)
                 raise
 
-    client = Noting(api_url=langsmith_endpoint(), api_key=langsmith_key(), tracing_error_callback=refused.append)
-    try:
-        yield client
-    except (LangSmithError, RequestException, ValidationError) as fault:
-        told = " ".join(censored(str(fault)).split())[:300]
-        raise ServiceUnavailable(
-            f"LangSmith did not take the experiment ({told})", "Check LANGSMITH_API_KEY and LANGSMITH_ENDPOINT"
-        ) from fault
-    finally:
-        client.close(timeout=0)
+    fault_of, hint = "LangSmith did not take the experiment", "Check LANGSMITH_API_KEY and LANGSMITH_ENDPOINT"
+    settings = {"api_key": langsmith_key(), "tracing_error_callback": refused.append}
+    return langsmith_client(Noting, fault_of, hint, **settings)

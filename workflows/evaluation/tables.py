@@ -131,15 +131,6 @@ SHORT_LEGEND = (
     " words; in, out: tokens; s: median seconds; lost: no result"
 )
 
-LEGEND = (
-    "EM and F1 as SQuAD normalises; *gold in answer*: a gold answer's text stands somewhere in the answer. All three"
-    " are shares of the questions that have gold answers, and a question that is refused or lost counts as wrong."
-    " *Claim support* is the share of the claims that the system's own claim check found supported (*c*), else"
-    " the share of its sentences that the cited passages hold by their words (*w*). Calls and tokens are means"
-    " of a question; seconds are the median, and hold the waiting for questions asked at the same time. *Lost*:"
-    " questions without a result; the next run of the same command asks again those that a model or a server failed."
-)
-
 PACKAGED = "The packaged model proves that the machinery works. It is no measure of quality."
 
 EVIDENCE = "No chat model is configured: EM, F1 and gold in answer are those of quoted evidence, not of answers."
@@ -200,7 +191,7 @@ def kinds_table(results: Mapping[str, Sequence[Row]]) -> str:
 
 
 def _mean_recall(rows: Sequence[Row], kind_of: Callable[[Row], str], kind: str) -> str:
-    return figure(mean(_known(METRICS["recall@5"].of(row) for row in rows if kind_of(row) == kind)))
+    return figure(mean(_known(METRICS["recall@5"](row) for row in rows if kind_of(row) == kind)))
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

@@ -44,7 +44,7 @@ from workflows.distributed.engine import Totals
 from workflows.distributed.run import DistributedRun
 from workflows.distributed.shards import ShardFolder
 from workflows.indexing_run.changes import Changes, nothing_found, plan_changes, refused_sources
-from workflows.runtime.resources import extraction_run, extractor_for, fresh_generations
+from workflows.runtime.resources import FRESH_GENERATIONS, extraction_run, extractor_for
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, extraction_of, found_in, found_in_file
@@ -308,7 +308,7 @@ class IndexingRun:
         keep_skipped(self.record, self._sources, documents.refused, documents.skipped, alone=self._key.sync)
         if not is_published(self.workspace, self.record):
             publish(self.workspace, self.record)
-            fresh_generations().catch_up(self.root)
+            FRESH_GENERATIONS.catch_up(self.root)
         header = load_header(self.workspace.index_folder(self.record.generation))
         self.tell("graph", 1, 1)
         return {name: int(header[name]) for name in ("entities", "facts", "edges")}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import Runtime
 
 from graph.server_clients import told_to_clients
 from workflows.runtime.resources import OpenRun
-from workflows.runtime.superseded import with_superseded
 from workflows.runtime.tracing import about_run, about_update, described
-from workflows.runtime.visibility import NAMING_PASSAGES, within_filter
+from workflows.runtime.visibility import NAMING_PASSAGES, with_superseded, within_filter
 from workflows.settings.mara import Context
 from workflows.states.records import FIRST_NODE, Update, spent_record, usage_record
 from workflows.states.shared import check_shape, part_of
@@ -22,27 +21,14 @@ EVERY_NODE = ("question", "mode", "generation", "spent")
 
 _EVENTS: Mapping[str, str] = {"MalformedReply": "malformed", "SlowReply": "slow", "BudgetSpent": "over"}
 
-State = TypeVar("State", bound=Mapping[str, Any], contravariant=True)
+State = TypeVar("State", bound=Mapping[str, Any])
 
 
-class Node(Protocol[State]):
-    """A node of a workflow."""
+Node = Callable[[State, Runtime[Context]], Update]
+"""A node of a workflow, as LangGraph calls it: a function of the state that returns an update of it."""
 
-    __name__: str
-
-    def __call__(self, state: State, runtime: Runtime[Context]) -> Update:
-        """Return an update of the state."""
-        ...
-
-
-class Work(Protocol[State]):
-    """What a node does itself."""
-
-    __name__: str
-
-    def __call__(self, state: State, run: OpenRun) -> Update:
-        """Return an update of the state."""
-        ...
+Work = Callable[[State, OpenRun], Update]
+"""What a node does itself."""
 
 
 def node(*reads: str) -> Callable[[Work[State]], Node[State]]:

@@ -1,13 +1,13 @@
 """Shared parts of the forms: the ranges of settings, and where Studio offers a setting.
 
-The fields name their defaults themselves: type checkers do not look into ``**``, and would ask for every setting.
+The fields name everything themselves: type checkers do not look into ``**``, and would ask for every setting.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from graph.metadata_filter import MAX_CHARACTERS
 from graph.relationships.provenance import first_moment_after
@@ -23,9 +23,9 @@ FoundCount = Annotated[int, Field(ge=1, le=200)]
 KeptCount = Annotated[int, Field(ge=1, le=50)]
 
 
-def offered(title: str | None, *nodes: str) -> dict[str, Any]:
+def offered(title: str, *nodes: str) -> dict[str, JsonValue]:
     """Return what has Studio offer a setting under a title, "group · name", at these nodes of a workflow's drawing."""
-    return {"title": title, "json_schema_extra": {"langgraph_nodes": list(nodes)}}
+    return {"title": title, "langgraph_nodes": list(nodes)}
 
 
 class Provenance(BaseModel):
