@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Self
 
 from graph.errors import BadInput, MissingEndpoint, NotInSchema, WorkspaceDamaged, WorkspaceLocked
@@ -49,7 +47,7 @@ from graph.storage.database import (
 from graph.storage.new_place import place_to_make
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
 from graph.storage.place import Place, place_of
-from graph.storage.postgres import Database
+from graph.storage.postgres import Database, InDatabase
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 _FORMAT = 1
@@ -100,13 +98,11 @@ class Rows:
         return list(self)
 
 
-class RelationshipRecord:
+class RelationshipRecord(InDatabase):
     """An open record of relationships; any number of readers and, in turn, writers, in any number of processes.
 
     A connection belongs to the thread that opened it. One that may not be written is opened for reading.
     """
-
-    _scratch: TemporaryDirectory[str] | None = None
 
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
         """Open the record at ``path``; with ``read_only``, without writing anything, not even beside it.
@@ -144,18 +140,6 @@ class RelationshipRecord:
     def of(cls, root: Path, *, create: bool = False, read_only: bool = False) -> Self:
         """Open the record of the workspace at ``root``; raises as the constructor does."""
         return cls(root / RELATIONSHIPS_FILE, create=create, read_only=read_only)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
-        if self._scratch is not None:
-            self._scratch.cleanup()
 
     @property
     def revision(self) -> int:
@@ -196,16 +180,6 @@ class RelationshipRecord:
             except BaseException:
                 self._db.rollback()
                 raise
-
-    @contextmanager
-    def as_it_stands(self) -> Iterator[None]:
-        """Read what stands at the beginning of the block, whatever is written meanwhile; nothing can be written."""
-        with self._faults_named():
-            self._db.begin_reading()
-            try:
-                yield
-            finally:
-                self._db.rollback()
 
     def execute(self, query: str, values: Values = ()) -> Rows:
         """Run one statement, in SQLite's SQL; what comes from outside is among ``values``, never in the statement.
@@ -330,11 +304,6 @@ class RelationshipRecord:
             "Do it again when nobody has the workspace open",
         )
 
-    def shorten_log(self) -> None:
-        """Take what was removed out of the log beside the file, too, unless a reader is at work all the while."""
-        with self._faults_named():
-            self._db.vacuum()
-
     def faults_found(self) -> list[str]:
         """Return what the database says against the relationship graph."""
         with self._faults_named():
@@ -375,9 +344,6 @@ class RelationshipRecord:
             ) from fault
         except self._db.faults as fault:
             raise self._db.named(fault) from fault
-
-    def _faults_named(self) -> AbstractContextManager[None]:
-        return faults_named(self._db)
 
 
 def _no_graph(root: Path) -> BadInput:

@@ -49,7 +49,7 @@ class PassagesRead(Mapping[str, Passage]):
     """
 
     def __init__(self) -> None:
-        self._file = _temporary_file()
+        self._file = SpooledTemporaryFile[bytes](max_size=_IN_MEMORY)
         self._places: dict[str, int] = {}
         self._end = 0
         self._lock = Lock()
@@ -107,10 +107,6 @@ def passage_to_json(passage: Passage) -> list[Any]:
 def passage_from_json(told: Sequence[Any]) -> Passage:
     """Return what `passage_to_json` gave."""
     return Passage(*told)
-
-
-def _temporary_file() -> SpooledTemporaryFile[bytes]:
-    return SpooledTemporaryFile(max_size=_IN_MEMORY)
 
 
 def _close(file: SpooledTemporaryFile[bytes]) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from graph.errors import (
     BadInput,
@@ -475,3 +477,40 @@ def _loaders() -> tuple[type[Any], type[Any]]:
 
 Database: TypeAlias = SqliteDatabase | PostgresDatabase
 """An open database. Faults are the driver's own, which `named` tells in this project's words."""
+
+
+class InDatabase:
+    """What every record does with the database that it lies in, and with the copy that it may be read through."""
+
+    _db: Database
+    _scratch: TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    @contextmanager
+    def as_it_stands(self) -> Iterator[None]:
+        """Read what stands at the beginning of the block, whatever is written meanwhile; nothing can be written."""
+        with self._faults_named():
+            self._db.begin_reading()
+            try:
+                yield
+            finally:
+                self._db.rollback()
+
+    def shorten_log(self) -> None:
+        """Take what was erased out of the log beside the file, too, unless a reader is at work all the while."""
+        with self._faults_named():
+            self._db.vacuum()
+
+    def _faults_named(self) -> AbstractContextManager[None]:
+        return database.faults_named(self._db)

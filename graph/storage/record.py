@@ -13,9 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +26,6 @@ from graph.storage import correction_table, versions
 from graph.storage.database import (
     BUSY_TIMEOUT_S,
     SqliteDatabase,
-    faults_named,
     file_faults_named,
     statements_of,
 )
@@ -44,7 +41,7 @@ from graph.storage.entry import (
 )
 from graph.storage.new_place import place_to_make
 from graph.storage.place import place_of
-from graph.storage.postgres import Database
+from graph.storage.postgres import Database, InDatabase
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 from graph.storage.record_tables import (
     HELD_BY,
@@ -76,13 +73,12 @@ SYNONYMS = "synonyms"
 _SETTINGS = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
-class Record:
+class Record(InDatabase):
     """An open record. One writer at a time (the workspace's lock sees to it); readers need none.
 
     One that may not be written is opened for reading.
     """
 
-    _scratch: TemporaryDirectory[str] | None = None
     _moment = ""
 
     def __init__(self, path: Path, *, create: bool = False, to_read: bool = False) -> None:
@@ -101,7 +97,7 @@ class Record:
         self._check: Callable[[Record], None] | None = None
         self._keep: Callable[[], AbstractContextManager[None]] = nullcontext
         self._db = self._opened(path, create=create, to_read=to_read)
-        with self._damage_named():
+        with self._faults_named():
             if create and not self._db.has_table("meta"):
                 self._create()
         self._check_format()
@@ -123,18 +119,6 @@ class Record:
         database, _ = _open_for_reading(path, Path(self._scratch.name))
         database.commit()
         return database
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
-        if self._scratch is not None:
-            self._scratch.cleanup()
 
     @property
     def workspace_id(self) -> str:
@@ -192,12 +176,12 @@ class Record:
 
     def corrections(self) -> list[Correction]:
         """Return all corrections, by id, those that were undone among them."""
-        with self._damage_named():
+        with self._faults_named():
             return correction_table.read(self._db)
 
     def corrected(self) -> dict[str, correction_table.Corrected]:
         """Return {passage id: what corrections made of it} of the passages that they change."""
-        with self._damage_named():
+        with self._faults_named():
             return correction_table.read_corrected(self._db)
 
     def passages_with(self, table: str, ids: Iterable[str]) -> set[str]:
@@ -458,19 +442,9 @@ class Record:
         """
         self._moment = moment
 
-    @contextmanager
-    def as_it_stands(self) -> Iterator[None]:
-        """Read what stands at the beginning of the block, whatever a writer does meanwhile; nothing can be written."""
-        with self._damage_named():
-            self._db.begin_reading()
-            try:
-                yield
-            finally:
-                self._db.rollback()
-
     def copy_to(self, path: Path) -> None:
         """Copy it, as it stands at one moment, to a SQLite file that is not there yet."""
-        with self._damage_named():
+        with self._faults_named():
             if isinstance(self._db, SqliteDatabase):
                 self._db.copy_to(path)
                 return
@@ -493,11 +467,6 @@ class Record:
             self._set_meta("workspace_id", uuid.uuid4().hex)
             self._set_meta("complete", str(int(complete)))
 
-    def shorten_log(self) -> None:
-        """Take what was erased out of the log beside the file, too, unless a reader is at work all the while."""
-        with self._damage_named():
-            self._db.vacuum()
-
     def fence(self, check: Callable[[Record], None], keep: Callable[[], AbstractContextManager[None]]) -> None:
         """Let every transaction begin with a check, which may refuse it by raising, and `kept` do as is told."""
         self._check, self._keep = check, keep
@@ -509,7 +478,7 @@ class Record:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do several things or none; no other process writes meanwhile."""
-        with self._damage_named():
+        with self._faults_named():
             self._db.begin()
             try:
                 if self._check is not None:
@@ -600,19 +569,16 @@ class Record:
             yield from self._rows(f"SELECT {columns} FROM passages WHERE id {among} ORDER BY id", *page)
 
     def _rows(self, query: str, *parameters: object) -> Iterator[Any]:
-        with self._damage_named():
+        with self._faults_named():
             yield from self._db.execute(query, parameters)
 
     def _scan(self, query: str, *parameters: object) -> Iterator[Any]:
         """Yield the rows of a large result, without holding all of them."""
-        with self._damage_named():
+        with self._faults_named():
             yield from self._db.scan(query, parameters)
 
     def _set_meta(self, key: str, value: str) -> None:
         self._db.execute(_SETTINGS, (key, value))
-
-    def _damage_named(self) -> AbstractContextManager[None]:
-        return faults_named(self._db)
 
 
 class RecordReader(Record):
@@ -635,7 +601,7 @@ class RecordReader(Record):
             from graph.storage.postgres import PostgresDatabase
 
             self._db, self.pinned = PostgresDatabase(place, place.schema, must_hold="meta"), True
-            with self._damage_named():
+            with self._faults_named():
                 self._db.begin_reading()
         elif not path.exists():
             raise WorkspaceDamaged(f"There is no record at {path}", RESTORE)
@@ -649,7 +615,7 @@ class RecordReader(Record):
         Raises:
             WorkspaceDamaged: it cannot even say that.
         """
-        with self._damage_named():
+        with self._faults_named():
             return self._db.faults_found()
 
     def settings(self) -> dict[str, str]:
