@@ -40,7 +40,7 @@ from workflows.indexing_run.report import IndexReport, report_of, seconds_since
 from workflows.indexing_run.run import IndexingRun, RunKey
 from workflows.indexing_run.run import Progress as Progress
 from workflows.runtime.access import indexing_context_of
-from workflows.runtime.cancellable import interruptibly
+from workflows.runtime.own_run import interruptibly
 from workflows.runtime.tracing import about_indexing, described
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, compiled_as
 from workflows.settings.indexing import SOURCES_LIMIT, IndexingContext, Sources
