@@ -15,8 +15,7 @@ from agents.chat.agent import ChatAgent
 from agents.chat.fitting import Room
 from agents.chat.model import ChatModel
 from agents.offline.reading.alignment import Embed
-from agents.offline.reading.evidence import find_each_evidence
-from agents.offline.reading.quoting import quote_evidence
+from agents.offline.reading.evidence import find_each_evidence, quote_evidence
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, refusal
 from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply

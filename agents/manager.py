@@ -223,7 +223,8 @@ class OfflineManager:
         """Return (smoothing + cues) a type, normalised; without cues exactly uniform and the default passage weight."""
         cues = question_cues(question)
         strengths = {relation: SMOOTHING + min(strength, STRONGEST_CUE) for relation, strength in cues.items()}
-        strengths |= {relation: SMOOTHING + asked for relation, asked in self._own.asked_in(question).items()}
+        if self._own.relations:
+            strengths |= {relation: SMOOTHING + asked for relation, asked in self._own.asked_in(question).items()}
         total = sum(strengths.values())
         return normalise_factors(
             {relation.value: strength / total for relation, strength in strengths.items()},

@@ -158,7 +158,7 @@ NAMES = tuple(field.name.upper() for field in fields(Environment)[1:])
 def environment() -> Environment:
     """Return the variables as they stood when the command, the run or the server began."""
     variables = dict(os.environ)
-    return Environment(variables, *(variables.get(name, "") for name in NAMES))
+    return Environment(variables, *[variables.get(name, "") for name in NAMES])
 
 
 def refresh_environment() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -24,6 +25,7 @@ __all__ = [
     "make_context",
 ]
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FORMS: Mapping[str, type[Context]] = {Workflow.MARA: Context, Workflow.RAGENTA: RagentaContext}
 
 
@@ -68,6 +70,6 @@ def check_question(question: str) -> str:
         raise BadInput("The question is empty", "Ask something")
     if len(question) > QUESTION_LIMIT:
         raise BadInput(f"The question has {len(question):,} characters", f"Shorten it to {QUESTION_LIMIT:,} at most")
-    if any("\ud800" <= character <= "\udfff" for character in question):
+    if _SURROGATE.search(question):
         raise BadInput("The question holds broken Unicode", "Check the terminal's encoding, or ask in UTF-8")
     return question

@@ -160,7 +160,9 @@ class IndexPool:
             del held[:-_KEPT_OPEN]
 
     def _make_room(self) -> None:
-        """Let go of what was used least recently until the rest fits."""
+        """Let go of what was used least recently until the rest fits; the workspace that was used last stays."""
+        if len(self._open) < 2:
+            return
         if self._budget is None:
             self._budget = budget_of_environment(self.sharing)
         dropped = OpenCost()
@@ -168,10 +170,7 @@ class IndexPool:
             dropped += sum(self._parts[index.files].values(), OpenCost())
 
     def _least_used(self) -> Index | None:
-        """Take an older generation that no run works on out of what is kept, else a workspace's only one.
-
-        The workspace that was used last stays.
-        """
+        """Take an older generation that no run works on out of what is kept, else a workspace's only one."""
         places = [*self._open][:-1]
         idle = [place for place in places if not any(index.files in self._used for index in self._open[place])]
         with_older = (place for place in idle if len(self._open[place]) > 1)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from graph.errors import (
     BadInput,
@@ -27,7 +29,7 @@ from graph.errors import (
     shortage_behind,
 )
 from graph.storage import database
-from graph.storage.database import Cursor, Values
+from graph.storage.database import Cursor, SqliteDatabase, Values
 from graph.storage.place import RECORD_URL_VARIABLE, Place, unreadable_url
 
 if TYPE_CHECKING:
@@ -216,8 +218,10 @@ class PostgresDatabase:
 
     def rollback(self) -> None:
         """End the transaction, if one is open, and undo what it wrote; so does a connection that is lost."""
+        from psycopg import OperationalError
+
         if not self._db.closed and self.in_transaction:
-            with suppress(self._disconnected()):
+            with suppress(OperationalError):
                 self._db.execute("ROLLBACK")
 
     @contextmanager
@@ -290,12 +294,6 @@ class PostgresDatabase:
     def _tables(self) -> str:
         rows = self._db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY 1", (self._schema,))
         return ", ".join(f'"{name}"' for (name,) in rows)
-
-    @staticmethod
-    def _disconnected() -> type[Exception]:
-        from psycopg import OperationalError
-
-        return OperationalError
 
 
 class SessionLock:
@@ -475,3 +473,44 @@ def _loaders() -> tuple[type[Any], type[Any]]:
             return int(number) if number.as_tuple().exponent == 0 else float(number)
 
     return TextLoader, NumberLoader
+
+
+Database: TypeAlias = SqliteDatabase | PostgresDatabase
+"""An open database. Faults are the driver's own, which `named` tells in this project's words."""
+
+
+class InDatabase:
+    """What every record does with the database that it lies in, and with the copy that it may be read through."""
+
+    _db: Database
+    _scratch: TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    @contextmanager
+    def as_it_stands(self) -> Iterator[None]:
+        """Read what stands at the beginning of the block, whatever is written meanwhile; nothing can be written."""
+        with self._faults_named():
+            self._db.begin_reading()
+            try:
+                yield
+            finally:
+                self._db.rollback()
+
+    def shorten_log(self) -> None:
+        """Take what was erased out of the log beside the file, too, unless a reader is at work all the while."""
+        with self._faults_named():
+            self._db.vacuum()
+
+    def _faults_named(self) -> AbstractContextManager[None]:
+        return database.faults_named(self._db)

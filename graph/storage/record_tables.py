@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from graph.corrections.apply import Stated
 from graph.storage import correction_table
-from graph.storage.database import Database
 from graph.storage.entry import Entry, facts_of, names_of
+from graph.storage.postgres import Database
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -16,7 +16,8 @@ from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing, shortage_
 from graph.server_clients import serves_clients
 from graph.storage.generation import GenerationHold, Layer
 from graph.storage.lease import LEASE_S, Lease, claim_lease
-from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen, place_to_make
+from graph.storage.new_place import place_to_make
+from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen
 from graph.storage.read_only import may_write
 from graph.storage.record import FORMAT_VERSION, Record
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from graph.corrections.apply import Corrections, Stated
 from graph.embedding.embeddings import Embedder, check_dimension, check_embedder
 from graph.schema import Extraction, Passage, Triple
-from graph.storage.database import Database
 from graph.storage.entry import Entry, facts_of, names_of
+from graph.storage.postgres import Database
 from graph.storage.record import Record
 from graph.storage.record_tables import NewVectors
 from graph.storage.synonym_pairs import NameVectors, leave_to_build
@@ -186,7 +186,4 @@ def _keep_names(record: Record, embedder: Embedder, names: NameVectors) -> None:
 
 
 def _merge(texts: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    merged: dict[str, str] = {}
-    for some in texts:
-        merged.update(some)
-    return merged
+    return {key: text for some in texts for key, text in some.items()}

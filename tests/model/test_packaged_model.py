@@ -19,8 +19,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field
 
 from agents.chat.agent import json_format
-from agents.chat.local_model import LocalChatModel
-from agents.chat.local_server import LocalServer, packaged_file, server_of
+from agents.chat.local_model import LocalChatModel, LocalServer, packaged_file, server_of
 from tests.model.conftest import SILENCE_S
 from workflows.context import Context
 from workflows.mara import graph
@@ -33,7 +32,7 @@ NAME = "local:SmolLM2-135M-Instruct.Q4_1"
 
 STARTER = """
 import sys
-from agents.chat.local_server import packaged_file, server_of
+from agents.chat.local_model import packaged_file, server_of
 server = server_of(packaged_file(), "local:model")
 print(server.process.pid, server.address.port, flush=True)
 sys.stdin.read()
@@ -211,8 +210,7 @@ def _ends(descriptor: int) -> bool:
 
 
 def test_it_stops_at_once_in_the_middle_of_a_reply(local_model: LocalChatModel, tmp_path: Path) -> None:
-    from agents.chat.local_model import open_local_model
-    from agents.chat.local_server import stop_servers
+    from agents.chat.local_model import open_local_model, stop_servers
 
     other = tmp_path / "other.gguf"
     other.symlink_to(packaged_file())

@@ -31,6 +31,7 @@ NEED_AN_EXTRA = {
     "workflows/serving/page/app.py": {"starlette"},
     "workflows/serving/page/endpoints.py": {"starlette"},
     "workflows/serving/guard.py": {"starlette"},
+    "workflows/serving/page/reading.py": {"starlette"},
     "workflows/serving/page/requests.py": {"starlette"},
     "workflows/serving/page/api.py": {"starlette"},
     "workflows/serving/service.py": {"prometheus_client"},

@@ -56,6 +56,17 @@ def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
     raise typer.Exit(error.exit_code)
 
 
+def _named(fault: MaraError | MemoryError | OSError) -> MaraError:
+    """Return a fault of the machine as one of the project's errors."""
+    if isinstance(fault, MaraError):
+        return fault
+    if isinstance(fault, MemoryError):
+        return out_of_memory()
+    place = f"{fault.filename}: "[:200] if fault.filename else ""
+    refused = BadInput(f"{place}{fault.strerror or fault}", "Check the path, its permissions and the disk")
+    return shortage_behind(fault) or refused
+
+
 def error_body(error: MaraError) -> dict[str, Any]:
     """Return an error as ``--json`` writes it."""
     return {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}
@@ -69,18 +80,8 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         set_variables({"LANGSERVE_GRAPHS": None})
         try:
             command(*args, **kwargs)
-        except MaraError as error:
-            _fail(error, as_json=bool(kwargs.get("as_json")))
-        except MemoryError:
-            _fail(out_of_memory(), as_json=bool(kwargs.get("as_json")))
-        except OSError as fault:
-            if shortage := shortage_behind(fault):
-                _fail(shortage, as_json=bool(kwargs.get("as_json")))
-            place = f"{fault.filename}: " if fault.filename else ""
-            refused = BadInput(
-                f"{str(place)[:200]}{fault.strerror or fault}", "Check the path, its permissions and the disk"
-            )
-            _fail(refused, as_json=bool(kwargs.get("as_json")))
+        except (MaraError, MemoryError, OSError) as fault:
+            _fail(_named(fault), as_json=bool(kwargs.get("as_json")))
         except KeyboardInterrupt:
             kept = "" if command.__name__ in _ASKING else _KEPT
             VisibleConsole(stderr=True).print(f"Stopped.{kept}")

@@ -13,7 +13,7 @@ from graph.errors import BadInput
 from graph.storage.marks import MarkKind
 from workflows.cli.command import JsonOption, Shown, command, progress_bars
 from workflows.cli.options import ModelOption, WorkspaceOption, asking_settings, path_argument
-from workflows.cli.render import escape
+from workflows.cli.render import escape, pairs
 
 
 @command
@@ -106,7 +106,7 @@ def tune(
 
 
 def _show_recorded(console: Console, done: Mapping[str, Any]) -> None:
-    console.print(f"Marks: {_pairs(done['marks'])}; {_pairs({key: done[key] for key in ('new', 'changed')})}")
+    console.print(f"Marks: {pairs(done['marks'])}; {pairs({key: done[key] for key in ('new', 'changed')})}")
     if done["unknown_passages"]:
         console.print(f"[yellow]left out, as the workspace does not hold them: {done['unknown_passages']} passages[/]")
     _show_held(console, done)
@@ -175,14 +175,10 @@ def _show_history(console: Console, found: Mapping[str, Any]) -> None:
         console.print(f"{mark} version {each['version']}: {_changed(each['strengths'])}")
         if each["version"]:
             made = each["made_from"]
-            told = f"from version {each['parent']}, {_pairs(made)}" if made else f"from version {each['parent']}"
+            told = f"from version {each['parent']}, {pairs(made)}" if made else f"from version {each['parent']}"
             recall = f"{each['recall_before']:.3f} → {each['recall_after']:.3f}"
             console.print(f"    [dim]{escape(told)}; held-out recall {recall}[/]")
 
 
 def _changed(strengths: Mapping[str, float]) -> str:
     return ", ".join(f"{name} x{value:g}" for name, value in strengths.items() if value != 1) or "all 1 (untuned)"
-
-
-def _pairs(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items())

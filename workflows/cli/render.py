@@ -17,13 +17,11 @@ from rich.markup import escape as escape  # texts of users, documents and models
 from rich.padding import Padding
 from rich.table import Table
 
-from agents.claim_verdicts import Verdict
 from graph.errors import MaraError
 from graph.text import counted
 from workflows.indexing_run.report import IndexReport
 from workflows.output.quoted import excerpt_of, moved, section_of
 from workflows.results import labelled, understood_as
-from workflows.runtime.resources import OFFLINE
 from workflows.settings.enums import ResultKind
 
 _NAME = "mara"
@@ -57,7 +55,7 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
         f" {report.replaced} replaced,{removed} {report.unchanged} unchanged, in {report.seconds:.1f} s"
     )
     console.print(f"{report.entities} entities, {report.facts} facts, {report.edges} edges")
-    console.print(f"[dim]{escape(_pairs(report.models))}; {report.imported} passages with imported triples[/]")
+    console.print(f"[dim]{escape(pairs(report.models))}; {report.imported} passages with imported triples[/]")
     _own_types(console, report.own_types, report.unfound_types)
     if triples and not report.imported:
         reason = "its ids and texts match no passage" if report.unmatched_triples else "it is empty"
@@ -67,7 +65,7 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
         if getattr(report, name):
             console.print(f"[yellow]{name.replace('_', ' ')}: {getattr(report, name)}[/]")
     if report.notes:
-        console.print(f"[dim]dropped or defaulted: {escape(_pairs(report.notes))}[/]")
+        console.print(f"[dim]dropped or defaulted: {escape(pairs(report.notes))}[/]")
     _unread(console, "skipped", [each.reason for each in report.skipped], sum(report.skipped_counts.values()), _ALL)
     if report.failed_count:
         console.print(
@@ -118,7 +116,7 @@ def skipped(console: Console, found: Mapping[str, Any]) -> None:
         console.print(f"[bold]{escape(source['source'])}[/], {source['at']}: {counted(count, 'file')} not read")
         if count > len(named):
             console.print(f"[yellow]{len(named):,} of them are named; all, by reason:[/]")
-            console.print(f"[yellow]{escape(_pairs(source['reasons']))}[/]")
+            console.print(f"[yellow]{escape(pairs(source['reasons']))}[/]")
         for each in named:
             console.print(f"  {escape(each['reason'])}")
 
@@ -132,7 +130,7 @@ def _spending(console: Console, report: IndexReport) -> None:
             f" {report.tokens_in} tokens in, {report.tokens_out} out{unknown}{cost}[/]"
         )
     if report.retries:
-        console.print(f"[yellow]asked again: {escape(_pairs(report.retries))}[/]")
+        console.print(f"[yellow]asked again: {escape(pairs(report.retries))}[/]")
 
 
 def preview(console: Console, found: Mapping[str, Any]) -> None:
@@ -154,7 +152,7 @@ def preview(console: Console, found: Mapping[str, Any]) -> None:
     took = found["extraction"]
     needs = {"requests": took["requests"], "tokens in": took["prompt_tokens"], "tokens out": took["completion_tokens"]}
     if took["to_ask"] or took["kept"]:
-        told = _pairs({name: "unknown" if value is None else value for name, value in needs.items()})
+        told = pairs({name: "unknown" if value is None else value for name, value in needs.items()})
         console.print(
             f"extraction by {escape(found['extractor'])}: {took['to_ask']} to ask, {took['kept']} kept; {told}"
         )
@@ -254,6 +252,8 @@ def headed(result: Mapping[str, Any]) -> str:
 
 def _origin(result: Mapping[str, Any]) -> str:
     """Return who answered: nobody where there is evidence; without a model at most an agent of the caller's."""
+    from workflows.runtime.resources import OFFLINE
+
     chat = result["models"]["chat"]
     if chat != OFFLINE:
         is_evidence = result["answer_kind"] == ResultKind.EVIDENCE
@@ -284,7 +284,7 @@ def _walked(console: Console, result: Mapping[str, Any]) -> None:
         console.print(f"[dim]β: {', '.join(f'{name} {share:.2f}' for name, share in beta)}[/]")
     ranked_by = result["ranked_by"] or "nothing"
     engine = f" ({result['walk']['engine']})" if result["walk"] else ""
-    console.print(f"[dim]ranked by {escape(ranked_by)}{engine}; {escape(_pairs(result['models']))}[/]")
+    console.print(f"[dim]ranked by {escape(ranked_by)}{engine}; {escape(pairs(result['models']))}[/]")
 
 
 def _fact(fact: Mapping[str, Any]) -> str:
@@ -312,6 +312,8 @@ def judged(console: Console, result: Mapping[str, Any]) -> None:
 
 def checked(console: Console, result: Mapping[str, Any]) -> None:
     """Print the verdicts on the claims, the coverage of the question, and the follow-up questions."""
+    from agents.claim_verdicts import Verdict
+
     claims = result.get("claims") or ()
     for claim in claims:
         if claim["verdict"] not in (Verdict.SUPPORTED, Verdict.QUOTED):
@@ -370,7 +372,7 @@ def _finding(console: Console, finding: Mapping[str, Any]) -> None:
 def matrices(console: Console, written: Mapping[str, Any]) -> None:
     """Print what an export of relation matrices wrote."""
     edges = {name: matrix["edges"] for name, matrix in written["matrices"].items()}
-    console.print(f"Edges by matrix, weighted by {written['weights']}: {_pairs(edges)}")
+    console.print(f"Edges by matrix, weighted by {written['weights']}: {pairs(edges)}")
     nodes = f"{written['n_entities']} entities, {written['n_passages']} passages"
     console.print(f"{nodes}: graph_metadata.json identifies them; all in {escape(written['folder'])}")
 
@@ -400,7 +402,7 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
         f" {n} questions: recall@5 {result['recall_at_5']:.2f},"
         f" {result['answers_with_gold']} results hold the gold answer"
     )
-    console.print(f"[dim]{escape(_pairs(result['results'][0]['models']))}[/]")
+    console.print(f"[dim]{escape(pairs(result['results'][0]['models']))}[/]")
     question, workspace = shlex.quote(result["results"][0]["question"]), shlex.quote(report["workspace"])
     console.print(
         f"Ask it yourself: {escape(f'{own_command()} ask {question} --workspace {workspace}')}",
@@ -408,7 +410,7 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
     )
 
 
-def _pairs(values: Mapping[str, Any]) -> str:
+def pairs(values: Mapping[str, Any]) -> str:
     """Return names and values on one line."""
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
@@ -418,8 +420,8 @@ def _lines(value: object) -> str:
     if not isinstance(value, Mapping):
         return str(value)
     if value and all(isinstance(group, Mapping) for group in value.values()):
-        return "\n".join(f"{name}: {_pairs(group)}" for name, group in value.items())
-    return _pairs(value) or "none"
+        return "\n".join(f"{name}: {pairs(group)}" for name, group in value.items())
+    return pairs(value) or "none"
 
 
 def _size(n_bytes: int) -> str:

@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -371,15 +371,9 @@ def _conversation(row: sqlite3.Row) -> Conversation:
 
 
 def _turn(row: sqlite3.Row, cut: float) -> KeptTurn:
-    return KeptTurn(
-        row["id"],
-        row["conversation"],
-        row["number"],
-        row["question"],
-        bool(row["alone"]),
-        json.loads(row["settings"]),
-        CUT if row["state"] == RUNNING and row["touched"] <= cut else row["state"],
-        row["answer"],
-        None if row["result"] is None else json.loads(row["result"]),
-        row["error"],
-    )
+    kept = {field.name: row[field.name] for field in fields(KeptTurn)}
+    kept |= {"alone": bool(row["alone"]), "settings": json.loads(row["settings"])}
+    kept["result"] = None if row["result"] is None else json.loads(row["result"])
+    if row["state"] == RUNNING and row["touched"] <= cut:
+        kept["state"] = CUT
+    return KeptTurn(**kept)

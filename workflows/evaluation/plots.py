@@ -108,7 +108,7 @@ def draw_latency(path: Path, latency: Mapping[str, Mapping[str, Any]]) -> None:
     if any(width > 1e-9 for width in others):
         panel.barh(range(len(medians)), others, left=left, color="#DDDDDD", label="others")
     wholes = [(found["total"]["p50"], place) for place, found in enumerate(latency.values()) if found["total"]]
-    look = {"color": "black", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
+    look: dict[str, Any] = {"color": "black", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
     panel.plot([ms for ms, _ in wholes], [place for _, place in wholes], "D", label="whole question", **look)
     panel.set_yticks(range(len(medians)), [_label(system) for system in medians], fontsize=8)
     panel.set(ylim=(len(medians) - 0.5, -0.5), xlabel="median milliseconds a question")

@@ -40,12 +40,12 @@ class Personal:
 
     Attributes:
         run: the run.
-        profile: of its user; empty where the run is not to be personal, or nothing is known of the user.
+        profile: of its user; None where the run is not to be personal, or nothing is known of the user.
         errors: why there is none, where it could not be read.
     """
 
     run: OpenRun
-    profile: Profile
+    profile: Profile | None
     errors: list[ErrorRecord]
 
     @property
@@ -71,7 +71,7 @@ def personal_of(run: OpenRun) -> Personal:
     """Return how a run's ranking is moved towards its user. Raises BadInput where it is to be, and nobody is named."""
     context = run.context
     if not context.personalise:
-        return Personal(run, Profile(), [])
+        return Personal(run, None, [])
     if not context.user_id:
         raise BadInput("A personal ranking needs a user", "Name one: `user_id`, on the command line --user")
     profile, errors = _read(run, lambda record, sight: profile_of(record, context.user_id, sight), Profile())

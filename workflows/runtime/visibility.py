@@ -13,8 +13,11 @@ from typing import Any
 from langgraph.types import Overwrite
 
 from graph.errors import BadInput
+from graph.moments import last_moment
 from graph.retrieve.filter_keys import unknown_keys
+from graph.retrieve.past import superseded_facts, superseded_passages
 from graph.retrieve.selection import Selection
+from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.runtime.resources import OpenRun, open_workspace_index
 from workflows.settings.mara import Context
 from workflows.states.conversion import fact_hit
@@ -59,6 +62,25 @@ def within_filter(
     added = {key: Overwrite(add(changed[key], update.get(key, []))) for key, add in _ADD.items() if key in changed}
     noted: Update = {"errors": [*errors, *(update.get("errors") or ())]} if errors else {}
     return {**changed, **update, **added, **noted}
+
+
+_SUPERSEDED = {"passages": superseded_passages, "facts": superseded_facts}
+
+
+def with_superseded(update: Update, run: OpenRun) -> Update:
+    """Return an update of a run asked as of a date, with ``superseded_at`` in its passages and facts.
+
+    It is when a newer version superseded them, None where none did.
+    """
+    found = {key: update[key] for key in _SUPERSEDED if update.get(key)}
+    if not found:
+        return update
+    moment, where = last_moment(run.context.as_of), run.context.where
+    with Workspace(resolve_workspace(run.context.workspace)).open_record() as record:
+        for key, hits in found.items():
+            ends = _SUPERSEDED[key](record.versions, [hit["id"] for hit in hits], moment, where)
+            update = {**update, key: [{**hit, "superseded_at": ends[hit["id"]]} for hit in hits]}
+    return update
 
 
 def written_from(state: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,6 @@ from typing import (
 from pydantic import Field, FiniteFloat
 from typing_extensions import TypedDict
 
-from workflows.states.checks import check_shape
 from workflows.states.records import (
     DraftRecord,
     ErrorRecord,
@@ -24,7 +23,7 @@ from workflows.states.records import (
     add_usage,
     most_spent,
 )
-from workflows.states.shared import CLAIMS, Output, State
+from workflows.states.shared import CLAIMS, Output, State, check_shape
 
 Round = Annotated[int, Field(ge=0)]
 """The number of rounds of follow-ups begun."""

@@ -227,7 +227,7 @@ def add_errors(present: list[ErrorRecord], new: list[ErrorRecord] | None) -> lis
     """
     if new is None:
         return []
-    if any(record["kind"] == OUTSIDE_FILTER for record in new):
+    if OUTSIDE_FILTER in [record["kind"] for record in new]:
         present = [record for record in present if not record["raw"]]
     return new if new and new[0]["node"] == FIRST_NODE else [*present, *new]
 
@@ -236,7 +236,10 @@ def add_timings(present: dict[str, float], new: dict[str, float]) -> dict[str, f
     """Add milliseconds node by node, so that retries count; the first node of a run starts fresh."""
     if FIRST_NODE in new:
         return new
-    return {**present, **{node: round(present.get(node, 0.0) + ms, 3) for node, ms in new.items()}}
+    added = dict(present)
+    for node, ms in new.items():
+        added[node] = round(present.get(node, 0.0) + ms, 3)
+    return added
 
 
 def add_usage(present: UsageRecord, new: UsageRecord | None) -> UsageRecord:
@@ -271,7 +274,7 @@ def most_spent(present: dict[str, float], new: dict[str, float] | None) -> dict[
     """Keep the most of each: nodes side by side tell the same total, one later than the other. None starts fresh."""
     if new is None or not present:
         return new or {"seconds": 0.0, "calls": 0, "tokens": 0}
-    return {key: max(present[key], new[key]) for key in present}
+    return dict(zip(present, map(max, present.values(), new.values()), strict=True))
 
 
 def spent_record(spent: Spent) -> dict[str, float]:

@@ -192,7 +192,7 @@ class _Build:
         self._workers.run(scan_shard, tasks)
         shards = shards_of(cuts, cache)
         prune_cache(cache, shards)
-        rows = sum(len(shard.columns.array("name_high")) for shard in shards)
+        rows = sum(len(shard.columns.array("name_ids")) for shard in shards)
         layout = Layout(self._folder / _SCRATCH, shards, 1 + rows // self._sizes.names)
         layout.save()
         return layout

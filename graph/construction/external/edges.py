@@ -19,10 +19,9 @@ from graph.construction.edge_weights import (
     near_name_edges,
 )
 from graph.construction.edges import EDGE_TYPES, Edges, sort_edges
-from graph.construction.external.arrays import Array, Columns, Ids, join_arrays, joined, read_array
+from graph.construction.external.arrays import Array, Columns, Ids, find, join_arrays, joined, packed, read_array
 from graph.construction.external.kept_pairs import FOLDER, near_pairs
 from graph.construction.external.layout import Layout, rows_of
-from graph.construction.external.names import entity_ids
 from graph.storage.record import Record
 from graph.storage.synonym_pairs import SYNONYMS_PER_NAME, are_left_to_build
 
@@ -69,8 +68,8 @@ def write_synonyms(record: Record, apart: Collection[tuple[str, str]], layout: L
         layout: holds the names and their vectors.
         cache: the folder that keeps what a build finds for the next one.
     """
-    ids, runs = entity_ids(layout), 0
-    forbidden = _keys(ids.find(Ids.of([a for a, _ in apart])), ids.find(Ids.of([b for _, b in apart])))
+    ids, runs = layout.whole.array("entity_ids"), 0
+    forbidden = _keys(find(ids, packed([a for a, _ in apart])), find(ids, packed([b for _, b in apart])))
     folder = layout.scratch / "synonyms"
     for pairs in _near(layout, ids, cache) if are_left_to_build(record) else _held(record, ids):
         kept = (pairs.one >= 0) & (pairs.other >= 0) & ~np.isin(_keys(pairs.one, pairs.other), forbidden)
@@ -82,7 +81,7 @@ def write_synonyms(record: Record, apart: Collection[tuple[str, str]], layout: L
 def _held(record: Record, ids: Ids) -> Iterator[_Pairs]:
     pairs = record.each_synonym()
     while block := list(islice(pairs, _RUN)):
-        one, other = ids.find(Ids.of([a for a, _, _ in block])), ids.find(Ids.of([b for _, b, _ in block]))
+        one, other = find(ids, packed([a for a, _, _ in block])), find(ids, packed([b for _, b, _ in block]))
         yield _Pairs(one, other, np.array([cosine for _, _, cosine in block], dtype=np.float64))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from graph.construction.columns import TextTable
-from graph.construction.external.arrays import ArrayWriter, TextWriter, join_arrays, joined, strings_of
+from graph.construction.external.arrays import ArrayWriter, TextWriter, join_arrays, joined, strings_of, unpacked
 from graph.construction.external.layout import Layout, ids_of, rows_of, slices_of_ids
 from graph.construction.external.scan import statement_key
 from graph.construction.knowledge_graph import BUILT_IN
@@ -35,8 +35,7 @@ def merge_facts(task: FactsTask) -> None:
     """Write the facts of a range: as they are shown, their ends, their relation types, the passages that hold them."""
     slices = slices_of_ids(task.layout, "fact", task.part)
     ids = ids_of(slices, "fact")
-    first, fact_of = ids.groups()
-    distinct = ids.take(first)
+    distinct, first, fact_of = np.unique(ids, return_index=True, return_inverse=True)
     shown: dict[int, tuple[str, str, str]] = {}
     ends, relations, held, holders, start = [], [], [], [], 0
     for each in slices:
@@ -53,7 +52,7 @@ def merge_facts(task: FactsTask) -> None:
         start += size
     order = np.argsort(joined(held, np.int64), kind="stable")
     columns = task.layout.of_part(_NAME, task.part)
-    keys = distinct.strings("fact")
+    keys = unpacked(distinct, "fact")
     TextTable.of(((key, *shown[place]) for place, key in enumerate(keys)), 4).save(columns.folder, _NAME)
     columns.save(
         ends=np.concatenate([*ends, np.zeros((0, 2), dtype=np.int32)])[first],

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.external.arrays import Array, Columns, Ids, cuts
+from graph.construction.external.arrays import ID_TYPE, Array, Columns, Ids, cuts, joined
 
 _FILE = "layout.json"
 
@@ -104,14 +104,14 @@ def slices_of_ids(layout: Layout, kind: str, part: int) -> list[Slice]:
     """Return of each shard where the ids of ``names`` or ``facts`` stand that fall into a range."""
     found = []
     for index, shard in enumerate(layout.shards):
-        bounds = cuts(shard.columns.array(f"{kind}_high"), layout.parts)
+        bounds = cuts(shard.columns.array(f"{kind}_ids"), layout.parts)
         found.append(Slice(index, shard.columns, bounds[part], bounds[part + 1]))
     return found
 
 
 def ids_of(slices: Sequence[Slice], kind: str) -> Ids:
     """Return the ids of some slices, one after the other."""
-    return Ids.join([Ids(each.array(f"{kind}_high"), each.array(f"{kind}_low")) for each in slices])
+    return joined([each.array(f"{kind}_ids") for each in slices], ID_TYPE)
 
 
 def rows_of(keys: NDArray[np.int32], start: int, end: int) -> slice:

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from graph.construction.columns import TextTable
 from graph.construction.corrected_names import CorrectedNames
-from graph.construction.external.arrays import ArrayWriter, Columns, Ids, TextWriter, join_arrays, joined, strings_of
+from graph.construction.external.arrays import (
+    ID_TYPE,
+    ArrayWriter,
+    Columns,
+    TextWriter,
+    join_arrays,
+    joined,
+    strings_of,
+)
 from graph.construction.external.layout import Layout, Slice, ids_of, rows_of, slices_of_ids
 from graph.embedding.embeddings import understanding_of
 from graph.storage.synonym_pairs import may_have_synonyms
@@ -39,9 +47,8 @@ def merge_names(task: NamesPart) -> None:
     """Write the entities of a range of ids: names, labels, types, spellings; and of each shard's names, which one."""
     slices = slices_of_ids(task.layout, "name", task.part)
     ids = ids_of(slices, "name")
-    first, entity_of = ids.groups()
+    distinct, first, entity_of = np.unique(ids, return_index=True, return_inverse=True)
     columns = task.layout.of_part("names", task.part)
-    distinct = ids.take(first)
     normal = _normal_forms(slices, first)
     labels = _labels(slices, entity_of, "label")
     types = _labels(slices, entity_of, "type")
@@ -50,8 +57,7 @@ def merge_names(task: NamesPart) -> None:
         understands, corrected = understanding_of(record.embedding_model), CorrectedNames.of(record)
     columns.save(
         eligible=np.array([may_have_synonyms(name, understands) for name in normal], dtype=np.bool_),
-        high=distinct.high,
-        low=distinct.low,
+        ids=distinct,
         entity_of=entity_of.astype(np.int32),
         starts=np.cumsum([0, *(each.end - each.start for each in slices)]),
         typed=np.array(sorted(types), dtype=np.int32),
@@ -116,20 +122,14 @@ def join_entities(layout: Layout, folder: Path) -> int:
     """Write the entities of all ranges into a generation's folder, and where each range starts; return their number."""
     parts = [layout.of_part("names", part) for part in range(layout.parts)]
     whole = layout.whole
-    sizes = [len(part.array("high")) for part in parts]
+    sizes = [len(part.array("ids")) for part in parts]
     whole.save(entity_starts=np.cumsum([0, *sizes]))
-    join_arrays((part.folder / "high.npy" for part in parts), whole.folder / "entity_high.npy", np.uint64)
+    join_arrays((part.folder / "ids.npy" for part in parts), whole.folder / "entity_ids.npy", ID_TYPE)
     join_arrays((part.folder / "eligible.npy" for part in parts), whole.folder / "eligible.npy", np.bool_)
-    join_arrays((part.folder / "low.npy" for part in parts), whole.folder / "entity_low.npy", np.uint32)
     with TextWriter(folder, "entities") as writer:
         for part in parts:
             writer.append_table(part.texts("entities"))
     return sum(sizes)
-
-
-def entity_ids(layout: Layout) -> Ids:
-    """Return the ids of all entities, in order."""
-    return Ids(layout.whole.array("entity_high"), layout.whole.array("entity_low"))
 
 
 def entity_types(layout: Layout) -> dict[int, str]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from graph.construction.builder import ADDRESS_SIGNS
 from graph.construction.columns import TextTable
 from graph.construction.evidence import Evidence, Handles, Names, read_evidence
-from graph.construction.external.arrays import Columns, Ids, joined
+from graph.construction.external.arrays import Columns, joined, packed
 from graph.construction.external.kept_pairs import FOLDER
 from graph.construction.external.layout import Shard
 from graph.construction.knowledge_graph import BUILT_IN
@@ -32,7 +32,7 @@ from graph.storage.entry import Entry
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
-SCAN_VERSION = 1
+SCAN_VERSION = 2
 """Counts up where a shard's files, or what is read from a passage, change."""
 
 PASSAGE_WIDTH = 5
@@ -119,8 +119,7 @@ def _in_use(shard: _Shard) -> NDArray[np.intp]:
 
 def _save_names(columns: Columns, shard: _Shard, names: NDArray[np.intp], number_of: Ints) -> None:
     """Write the names in the order of their ids, how each is spelled and of which types, and the passages' aliases."""
-    ids = Ids.of([shard.names.keys[handle] for handle in names.tolist()])
-    columns.save(name_high=ids.high, name_low=ids.low)
+    columns.save(name_ids=packed([shard.names.keys[handle] for handle in names.tolist()]))
     columns.save_texts("names", (shard.names.normal[handle] for handle in names.tolist()))
     labels: Counter[tuple[int, str]] = Counter()
     types: Counter[tuple[int, str]] = Counter()
@@ -174,8 +173,8 @@ def _save_facts(columns: Columns, shard: _Shard, number_of: Ints) -> None:
     held = joined([evidence.facts for evidence in every], np.int32)
     subjects = number_of[joined([evidence.subjects for evidence in every], np.int32)]
     objects = number_of[joined([evidence.objects for evidence in every], np.int32)]
-    ids = Ids.of(shard.facts.keys)
-    order = np.lexsort((ids.low, ids.high))
+    ids = packed(shard.facts.keys)
+    order = np.argsort(ids, kind="stable")
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     ends = np.zeros((len(order), 2), dtype=np.int32)
@@ -192,8 +191,7 @@ def _save_facts(columns: Columns, shard: _Shard, number_of: Ints) -> None:
     columns.save_texts("statements", (part for fact in facts for part in (fact.subject, fact.predicate, fact.object)))
     columns.save_texts("own_relations", shard.own_relations.keys)
     columns.save(
-        fact_high=ids.high[order],
-        fact_low=ids.low[order],
+        fact_ids=ids[order],
         fact_ends=ends,
         fact_relations=np.array([_relation_of(fact.relation, shard.own_relations) for fact in facts], dtype=np.int32),
         held_facts=(pairs >> 32).astype(np.int32),

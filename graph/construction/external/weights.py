@@ -18,7 +18,7 @@ from graph.construction.edge_weights import (
     link_terms,
 )
 from graph.construction.edges import EDGE_KINDS
-from graph.construction.external.arrays import ArrayWriter, Columns, Ids, join_arrays, read_array
+from graph.construction.external.arrays import ArrayWriter, Columns, join_arrays, read_array, unpacked
 from graph.construction.external.layout import Layout
 from graph.storage.workspace import Workspace
 
@@ -42,13 +42,13 @@ class VectorsTask:
 def read_vectors(task: VectorsTask) -> None:
     """Write the vectors of a range of entities. Raises WorkspaceDamaged where the record lacks one."""
     columns = task.layout.of_part("names", task.part)
-    ids = Ids(columns.array("high"), columns.array("low"))
+    ids = columns.array("ids")
     with (
         Workspace(task.workspace).open_record() as record,
         ArrayWriter(columns.folder / "vectors.npy", np.float32, (task.dimension,)) as vectors,
     ):
-        for start in range(0, len(ids.high), _READ):
-            vectors.append(record.name_vectors(ids.take(slice(start, start + _READ)).strings("entity")))
+        for start in range(0, len(ids), _READ):
+            vectors.append(record.name_vectors(unpacked(ids[start : start + _READ], "entity")))
 
 
 def join_vectors(layout: Layout, dimension: int) -> None:

@@ -27,7 +27,8 @@ from graph.schema import Extraction, Passage
 from graph.storage import database
 from graph.storage.correcting import plan_corrections
 from graph.storage.entry import Entry
-from graph.storage.place import PLACE_FILE, Place, name_record, place_named, place_of, place_to_make
+from graph.storage.new_place import place_to_make
+from graph.storage.place import PLACE_FILE, Place, name_record, place_named, place_of
 from graph.storage.postgres import PostgresDatabase, declared, translated
 from graph.storage.record import Record
 from graph.storage.record_tables import NewVectors

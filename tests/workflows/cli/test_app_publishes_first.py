@@ -71,6 +71,17 @@ def test_a_command_that_indexes_or_asks_publishes_first_and_says_so_once(
     close_indexes()
 
 
+@pytest.mark.parametrize("arguments", [["serve", "--port", "0"], ["mcp"]], ids=" ".join)
+def test_a_server_publishes_before_it_starts(
+    mara: Mara, root: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    seen: list[int | None] = []
+    for start in ("workflows.serving.processes.workers.serve_alone", "anyio.run"):
+        monkeypatch.setattr(start, lambda *_: seen.append(Workspace(root).current()))
+    assert mara(*arguments, "-w", root).err.count(SAID) == 1
+    assert seen == [2]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -5,7 +5,7 @@ All of it is of the history, and of the visitor's own turns: nobody names a docu
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graph.errors import BadInput
 from graph.relationships.conversations import view_of
@@ -19,7 +19,9 @@ from workflows.discovery import related_documents
 from workflows.output.printable import visible
 from workflows.runtime.resources import open_run
 from workflows.runtime.visibility import sees
-from workflows.serving.page.requests import Asked
+
+if TYPE_CHECKING:
+    from workflows.serving.page.requests import Asked
 
 LONGEST_VIEW_S = 3_600
 """Seconds of one view that count at most: who leaves a document open for a night does not read it."""

@@ -19,16 +19,8 @@ _REASONS = ("UnknownKeys", "NothingSelected", "Evidence")
 
 def shown(turn: KeptTurn) -> dict[str, Any]:
     """Return a turn as the page draws it in its conversation."""
-    told = {
-        "id": turn.id,
-        "number": turn.number,
-        "question": turn.question,
-        "alone": turn.alone,
-        "settings": turn.settings,
-        "state": turn.state,
-        "text": turn.answer,
-        "error": turn.error,
-    }
+    told = {name: getattr(turn, name) for name in ("id", "number", "question", "alone", "settings", "state")}
+    told |= {"text": turn.answer, "error": turn.error}
     return told if turn.result is None else {**told, **_answer(turn.result)}
 
 
