@@ -59,7 +59,6 @@ def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEF
         visible=visible,
         subgraph=_subgraph(answered, walks, visible, paths, max_nodes),
         flows=walks.flows,
-        first_passage=graph.n_entities,
     )
     return _explanation(answered, walks, assembly, paths)
 

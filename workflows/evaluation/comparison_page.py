@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from workflows.evaluation.compare import Comparison, Decided, Difference, Ranking
 from workflows.evaluation.statistics import DRAWS, LEVEL, SIGNIFICANT
+from workflows.evaluation.tables import text
 from workflows.output.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
 
 SHOWN_QUESTIONS = 10
@@ -55,16 +56,9 @@ def _chapter(found: Comparison, shown: int) -> Iterator[str]:
     yield f"**{verdict(main_metric(found))}**"
     yield "## Metrics"
     yield table([*_COLUMNS], ([cell(each) for cell in _COLUMNS.values()] for each in found.metrics))
-    yield (
-        f"Intervals hold {LEVEL:.0%} of the means of {DRAWS:,} resamples of the questions (percentile bootstrap). p is"
-        " two-sided: McNemar's exact test for metrics of 0 and 1, random exchange of the two systems for the others;"
-        f" Holm's correction is over the {sum(each.p is not None for each in found.metrics)} metrics of this table."
-    )
-    yield "## By kind of question"
-    yield (
-        "Nothing is tested here: the groups are many, and one interval in twenty leaves 0 out by chance. Groups of"
-        f" fewer than {_LEAST_FOR_INTERVAL} questions are given without one."
-    )
+    tested = sum(each.p is not None for each in found.metrics)
+    yield text("intervals", level=f"{LEVEL:.0%}", draws=f"{DRAWS:,}", metrics=tested)
+    yield text("groups", least=_LEAST_FOR_INTERVAL)
     for grouping, groups in found.groups.items():
         yield from _grouped(_GROUPING_WORDS[grouping], groups)
     if found.settings:

@@ -30,7 +30,7 @@ def draw_recall(path: Path, recall: Mapping[str, Mapping[int, float]], controls:
         controls: systems that are controls.
     """
     figure = new_figure(6.4, 4.2)
-    panel = figure.subplots()
+    panel: Any = figure.subplots()
     for place, (system, curve) in enumerate(list(recall.items())[:MOST_CURVES]):
         style = "--" if system in controls else "-"
         look: dict[str, Any] = {"color": COLOURS[place], "marker": _MARKERS[place], "linestyle": style, "markersize": 5}
@@ -98,7 +98,7 @@ def draw_latency(path: Path, latency: Mapping[str, Mapping[str, Any]]) -> None:
     }
     nodes = _nodes_shown(medians)
     figure = new_figure(7.6, 1.8 + _ROW * max(len(medians), len(nodes) / 3))
-    panel = figure.subplots()
+    panel: Any = figure.subplots()
     left = [0.0] * len(medians)
     for place, node in enumerate(nodes):
         widths = [found.get(node, 0.0) for found in medians.values()]

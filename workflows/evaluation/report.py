@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from graph.storage.workspace import write_atomically
@@ -114,42 +110,30 @@ def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield from _beta(findings)
     if findings.answered:
         yield from _answers(findings)
-    yield _text("latency")
+    yield tables.text("latency")
     yield tables.systems_table(findings.figures(), tables.LATENCY)
-    yield _text("nodes")
+    yield tables.text("nodes")
     yield tables.node_table(findings.figures())
     if _LATENCY_PLOT in drawn:
         yield f"![Latency by node]({_LATENCY_PLOT})"
     yield "## Fallbacks and failures"
     yield tables.systems_table(findings.figures(), tables.TROUBLE)
-    yield _text("trouble")
+    yield tables.text("trouble")
     yield from _tokens(findings)
     yield "## How to reproduce"
     yield _command(findings)
     yield "## What these figures do not say"
     yield "\n".join(_caveats(findings))
     if not can_plot():
-        yield _text("no_plots")
-
-
-@cache
-def _texts() -> Mapping[str, Template]:
-    text = resources.files("workflows.evaluation").joinpath("report_texts.md").read_text(encoding="utf-8")
-    _, *parts = re.split(r"^<!-- (\w+) -->$", text, flags=re.MULTILINE)
-    return {name: Template(part.strip()) for name, part in zip(parts[::2], parts[1::2], strict=True)}
-
-
-def _text(name: str, **values: object) -> str:
-    """Return a part of ``report_texts.md`` with its placeholders replaced; values are Markdown already."""
-    return _texts()[name].substitute(values)
+        yield tables.text("no_plots")
 
 
 def _opening(findings: _Findings) -> Iterator[str]:
     run, settings, about = findings.run, findings.run.settings, findings.run.settings["questions"]
     asked = f"{about['asked']:,}"
-    yield _text("opening", file=plain(about["file"]), asked=asked, systems=counted(len(run.results), "system"))
+    yield tables.text("opening", file=plain(about["file"]), asked=asked, systems=counted(len(run.results), "system"))
     yield from _best(findings)
-    yield _text(
+    yield tables.text(
         "run",
         file=code(about["file"]),
         asked=asked,
@@ -174,7 +158,7 @@ def _best(findings: _Findings) -> Iterator[str]:
         highest = max(known.values())
         names = " and ".join(code(system) for system, value in known.items() if value == highest)
         aside = "Controls aside, the" if findings.controls else "The"
-        yield _text("best", aside=aside, recall=figure(highest), names=names)
+        yield tables.text("best", aside=aside, recall=figure(highest), names=names)
 
 
 def _side_by_side(findings: _Findings) -> Iterator[str]:
@@ -186,28 +170,28 @@ def _side_by_side(findings: _Findings) -> Iterator[str]:
     rows = [[code(name), *cells] for name, *cells in tables.answer_rows(findings.figures())]
     missing = [[code(name), "left out", *[NOTHING] * (len(tables.COLUMNS) - 2)] for name in tables.left_out(model)]
     yield table(list(tables.COLUMNS), [*rows, *missing])
-    yield _text("answers_legend")
+    yield tables.text("answers_legend")
     if tables.remarks(model):
         yield "\n".join(f"- {remark}" for remark in tables.remarks(model))
 
 
 def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     about, beside = findings.run.settings["questions"], _beside(findings)
-    yield _text("retrieval", with_gold=f"{about['asked'] - about['without_gold']:,}")
+    yield tables.text("retrieval", with_gold=f"{about['asked'] - about['without_gold']:,}")
     if beside:
-        yield _text("beside", reference=code(findings.reference))
+        yield tables.text("beside", reference=code(findings.reference))
     if findings.results:
         yield tables.figures_table(findings.figures(findings.results), tables.RETRIEVAL, bold=True, beside=beside)
     if findings.controls:
-        yield _text("controls")
+        yield tables.text("controls")
         yield tables.figures_table(findings.figures(findings.controls), tables.RETRIEVAL, beside=beside)
     if _RECALL_PLOT in drawn:
         yield f"![Recall by number of passages]({_RECALL_PLOT})"
         left_out = len(findings.run.results) - plots.MOST_CURVES
         if left_out > 0:
-            yield _text("curves", shown=plots.MOST_CURVES, left_out=left_out)
+            yield tables.text("curves", shown=plots.MOST_CURVES, left_out=left_out)
     if findings.results:
-        yield _text("precision")
+        yield tables.text("precision")
         yield tables.figures_table(findings.figures(findings.results), tables.PRECISION, bold=True)
     kinds = tables.kinds_table(findings.run.results)
     if kinds:
@@ -235,7 +219,7 @@ def _differences(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
         yield "There is one system alone: nothing to compare with."
         return
     tested = max(sum(each.p is not None for each in found) for found in findings.differences.values())
-    yield _text("differences", reference=code(findings.reference), draws=f"{DRAWS:,}", metrics=tested)
+    yield tables.text("differences", reference=code(findings.reference), draws=f"{DRAWS:,}", metrics=tested)
     metrics = (*_OF_RETRIEVAL, *(_OF_ANSWERS if _has(findings, "f1") else ()))
     results = {system: found for system, found in findings.differences.items() if system in findings.results}
     controls = {system: found for system, found in findings.differences.items() if system in findings.controls}
@@ -248,7 +232,7 @@ def _differences(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
         yield f"![Differences with intervals]({_DIFFERENCES_PLOT})"
     names = (str(findings.run.folder), findings.reference, next(iter(findings.differences)))
     folder, reference, other = map(shlex.quote, names)
-    yield _text("compare", folder=folder, reference=reference, other=other)
+    yield tables.text("compare", folder=folder, reference=reference, other=other)
 
 
 def _beta(findings: _Findings) -> Iterator[str]:
@@ -261,7 +245,7 @@ def _beta(findings: _Findings) -> Iterator[str]:
         pairs = pair_rows(results[uniform], results[system])
         groups = {"all questions": paired_differences(pairs, list(METRICS))}
         groups |= grouped_differences(pairs, _OF_RETRIEVAL)["relation"]
-        yield _text("beta", system=code(system), uniform=code(uniform))
+        yield tables.text("beta", system=code(system), uniform=code(uniform))
         yield group_table("dominant relation", groups, ("recall@2", "recall@5", "mrr"))
         first = next(each for each in groups["all questions"] if each.metric == "recall@5")
         yield f"**{verdict(first)}**"
@@ -271,24 +255,24 @@ def _answers(findings: _Findings) -> Iterator[str]:
     figures = findings.figures()
     yield "## Answers"
     yield tables.figures_table(figures, tables.ANSWERS)
-    yield _text("answers")
+    yield tables.text("answers")
     yield tables.figures_table(figures, tables.CITATIONS)
-    yield _text("citations")
+    yield tables.text("citations")
     checked = {system: found for system, found in figures.items() if found["judge_outcomes"] or found["coverage"]}
     if checked:
         yield "### Judged passages and checked claims"
         yield tables.systems_table(checked, tables.CHECKING)
-        yield _text("checking")
+        yield tables.text("checking")
 
 
 def _tokens(findings: _Findings) -> Iterator[str]:
     figures = findings.figures()
     if not any(found["usage"]["calls"] for found in figures.values()):
-        yield _text("no_tokens")
+        yield tables.text("no_tokens")
         return
     yield tables.systems_table(figures, tables.TOKENS)
     if all(found["cost"] is None for found in figures.values()):
-        yield _text("no_cost")
+        yield tables.text("no_cost")
 
 
 def _command(findings: _Findings) -> str:
@@ -314,16 +298,16 @@ def _caveats(findings: _Findings) -> Iterator[str]:
         if each.low is not None and each.high is not None
     ]
     if widths:
-        yield _text("caveat_width", asked=f"{about['asked']:,}", width=f"{max(widths):.3f}")
+        yield tables.text("caveat_width", asked=f"{about['asked']:,}", width=f"{max(widths):.3f}")
     if len(findings.differences) > 1:
-        yield _text("caveat_systems", systems=len(findings.differences))
-    yield _text("caveat_chosen")
+        yield tables.text("caveat_systems", systems=len(findings.differences))
+    yield tables.text("caveat_chosen")
     if about["unresolved_gold"] or about["without_gold"]:
         lacking = {"unresolved": f"{about['unresolved_gold']:,}", "without_gold": f"{about['without_gold']:,}"}
-        yield _text("caveat_gold", **lacking)
+        yield tables.text("caveat_gold", **lacking)
     if settings["models"]["chat"] == OFFLINE:
-        yield _text("caveat_offline")
-    yield _text("caveat_times")
+        yield tables.text("caveat_offline")
+    yield tables.text("caveat_times")
 
 
 def _pairs(values: Mapping[str, object]) -> str:

@@ -202,8 +202,9 @@ def parse_system(spec: str, base: Context) -> System:
             would change nothing in this system, or it needs a chat model and there is none.
     """
     first, *switches = (part.strip() for part in spec.split("+"))
-    workflow, fixed = _named(first)
-    settings: dict[str, Any] = dict(fixed)
+    if first not in _NAMED:
+        raise BadInput(f"{first!r} is not a system", f"Take one of {_listed(_NAMED)}")
+    workflow, settings = _NAMED[first]
     controls: list[Control] = []
     for switch in switches:
         given, control = _read_switch(switch, spec)
@@ -213,7 +214,7 @@ def parse_system(spec: str, base: Context) -> System:
         twice = settings.keys() & claimed.keys()
         if twice:
             raise BadInput(f"{spec!r} says twice what {_listed(twice)} is", "Leave one of the switches out")
-        settings |= claimed
+        settings = {**settings, **claimed}
         controls += [control] if control else []
     if Control.ORACLE_FILTER in controls:
         settings = {"fact_candidates": ORACLE_CANDIDATES, **settings}
@@ -229,13 +230,6 @@ def parse_system(spec: str, base: Context) -> System:
     if any(control.weighs_relations for control in controls) and not context.walk_settings().beta:
         raise BadInput(f"{spec!r} asks for a β that mode {context.mode.value} does not use", "Leave the switch out")
     return System(name, context, tuple(controls), instead)
-
-
-def _named(text: str) -> tuple[Workflow, Mapping[str, Any]]:
-    try:
-        return _NAMED[text]
-    except KeyError:
-        raise BadInput(f"{text!r} is not a system", f"Take one of {_listed(_NAMED)}") from None
 
 
 def _read_switch(switch: str, spec: str) -> tuple[Mapping[str, Any], Control | None]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, reduce
+from functools import cache, partial, reduce
+from importlib import resources
+from string import Template
 from typing import Any, TypeVar
 
 from agents.chat.local_model import LOCAL, local_name
@@ -134,6 +137,18 @@ SHORT_LEGEND = (
 PACKAGED = "The packaged model proves that the machinery works. It is no measure of quality."
 
 EVIDENCE = "No chat model is configured: EM, F1 and gold in answer are those of quoted evidence, not of answers."
+
+
+@cache
+def _texts() -> Mapping[str, Template]:
+    text = resources.files("workflows.evaluation").joinpath("report_texts.md").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^<!-- (\w+) -->$", text, flags=re.MULTILINE)
+    return {name: Template(part.strip()) for name, part in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def text(name: str, **values: object) -> str:
+    """Return a part of ``report_texts.md`` with its placeholders replaced; values are Markdown already."""
+    return _texts()[name].substitute(values)
 
 
 def systems_table(systems: Mapping[str, T], columns: Mapping[str, Callable[[T], str]]) -> str:

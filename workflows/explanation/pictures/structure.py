@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +34,7 @@ def plot_relations(root: Path, path: Path) -> dict[str, Any]:
         WorkspaceMissing: there is no workspace, or it is empty.
         WorkspaceDamaged: it cannot be read.
     """
-    picture_format(path)
-    with published_graph(root) as (_, graph):
-        relations = relation_counts(graph)
-        about = {"workspace": str(root), "generation": graph.generation}
-    missing = save_picture(path, lambda: relations_figure(relations))
-    return {"picture": str(path), **about, "relations": relations, "missing_characters": missing}
+    return _plot(root, path, lambda graph: {"relations": relation_counts(graph)}, relations_figure)
 
 
 def plot_degrees(root: Path, path: Path) -> dict[str, Any]:
@@ -47,13 +42,23 @@ def plot_degrees(root: Path, path: Path) -> dict[str, Any]:
 
     Raises as `plot_relations` does.
     """
+
+    def measured(graph: KnowledgeGraph) -> dict[str, Any]:
+        return {"degrees": degree_distributions(graph), "best_connected": best_connected(graph)}
+
+    return _plot(root, path, measured, degrees_figure)
+
+
+def _plot(
+    root: Path, path: Path, measured: Callable[[KnowledgeGraph], dict[str, Any]], figure_of: Callable[..., Figure]
+) -> dict[str, Any]:
+    """Draw what is measured of the published graph; return it with where the picture is."""
     picture_format(path)
     with published_graph(root) as (_, graph):
-        degrees = degree_distributions(graph)
-        best = best_connected(graph)
+        found = measured(graph)
         about = {"workspace": str(root), "generation": graph.generation}
-    missing = save_picture(path, lambda: degrees_figure(degrees, best))
-    return {"picture": str(path), **about, "degrees": degrees, "best_connected": best, "missing_characters": missing}
+    missing = save_picture(path, lambda: figure_of(*found.values()))
+    return {"picture": str(path), **about, **found, "missing_characters": missing}
 
 
 def relation_counts(graph: KnowledgeGraph) -> dict[str, dict[str, float]]:
