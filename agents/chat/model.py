@@ -25,14 +25,7 @@ from agents.chat.usage import Usage, budget_of_question, count_usage
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address
 from graph.endpoints.patience import Patience, waiting
-from graph.errors import (
-    BudgetSpent,
-    MalformedReply,
-    MaraError,
-    ModelUnavailable,
-    SlowReply,
-    TransportFault,
-)
+from graph.errors import BudgetSpent, MalformedReply, MaraError, ModelUnavailable, SlowReply, TransportFault
 
 if TYPE_CHECKING:
     import httpx

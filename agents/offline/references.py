@@ -14,12 +14,7 @@ from itertools import chain
 import regex
 
 from agents.offline.language.entities import GOVERNING_NOUNS, PLACE_NOUNS, scan_entities
-from agents.offline.language.leaning_words import (
-    ANYTHING,
-    HE,
-    PLACE,
-    SHE,
-)
+from agents.offline.language.leaning_words import ANYTHING, HE, PLACE, SHE
 from agents.offline.language.words import (
     FUNCTION_WORDS,
     PREPOSITIONS,

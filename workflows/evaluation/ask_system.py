@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langgraph.graph import START
+
 from agents.chat.usage import tallied
 from graph.errors import ServiceUnavailable
 from workflows import retrieval
 from workflows.ask import graph_of
 from workflows.context import Question
-from workflows.evaluation import exact_match, given_passages, token_f1
+from workflows.evaluation import exact_match, token_f1
 from workflows.evaluation.attribution import (
     attribution_of,
     checking_of,
@@ -22,18 +24,68 @@ from workflows.evaluation.attribution import (
 )
 from workflows.evaluation.controls import context_for
 from workflows.evaluation.systems import Given, System
+from workflows.mara import add_answering, no_answer
+from workflows.nodes.retrieval import begin
 from workflows.runs.question_files import AskedQuestion
 from workflows.runs.run_folder import Answered, Row, rounded
 from workflows.runs.runner import outcome_of
-from workflows.runtime.resources import OFFLINE, open_workspace_index
-from workflows.states.records import NO_USAGE, UsageRecord, add_usage, usage_record
+from workflows.runtime.node import node
+from workflows.runtime.resources import OFFLINE, OpenRun, open_workspace_index
+from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, WorkflowBuilder
+from workflows.settings.mara import Context
+from workflows.states.conversion import passage_hits
+from workflows.states.records import FIRST_NODE, NO_USAGE, Update, UsageRecord, add_usage, usage_record
+from workflows.states.shared import Asked, Output, State
 
 SHOWN_PASSAGE_SEEDS = 20
 """The number of passage seeds, heaviest first, in a row of results."""
 
 _RETRIEVAL = "retrieval"
+WORKFLOW = "given passages"
 _ERROR_KEYS = ("node", "kind", "message", "attempt")
 _FACT_KEYS = ("subject", "predicate", "object", "relation", "score", "kept")
+
+
+class GivenPassages(Asked):
+    """A question and the ids of the passages to answer it from."""
+
+    passage_ids: list[str]
+
+
+class GivenState(State):
+    """The state of workflow mara, and what was given."""
+
+    passage_ids: list[str]
+
+
+@node()
+def encode_question(state: GivenPassages, run: OpenRun) -> Update:
+    """Start afresh, and lay out those of the given passages that the index holds."""
+    place = run.index.graph.passage_index
+    given = [(place[key], 1.0) for key in state["passage_ids"] if key in place]
+    return {
+        **begin(state, run),
+        **no_answer(),
+        "workflow": WORKFLOW,
+        "passages": passage_hits(run.index, given),
+        "ranked_by": "given",
+        "checks_claims": run.context.check_claims,
+    }
+
+
+def build() -> WorkflowBuilder[GivenState, Context, GivenPassages, Output]:
+    """Return the builder of workflow mara with given passages in place of retrieval: the gold ones, or none."""
+    builder: WorkflowBuilder[GivenState, Context, GivenPassages, Output] = WorkflowBuilder(
+        GivenState, TRANSPORT_RETRIES, context_schema=Context, input_schema=GivenPassages, output_schema=Output
+    )
+    builder.add(encode_question)
+    add_answering(builder)
+    builder.add_edge(START, FIRST_NODE)
+    builder.add_edge(FIRST_NODE, "write_answer")
+    return builder
+
+
+_ANSWERING = build().compile(name=WORKFLOW).with_config(recursion_limit=retrieval.RECURSION_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +153,7 @@ class Asker:
         text, given = question.asked.question, self.system.given
         if given is not None:
             ids = list(question.gold_ids) if given is Given.GOLD_PASSAGES else []
-            return given_passages.graph, {"question": text, "passage_ids": ids}
+            return _ANSWERING, {"question": text, "passage_ids": ids}
         graph = retrieval.graph if self.retrieval_only else graph_of(self.system.context.workflow)
         return graph, Question(question=text)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -30,25 +29,26 @@ _OF_ANSWERS = ("em", "f1")
 _RECALL_PLOT, _DIFFERENCES_PLOT, _LATENCY_PLOT = PLOTS
 
 
-@dataclass(frozen=True)
 class _Findings:
     """A run, and what is computed of it once.
 
     Attributes:
         controls: systems in which something stands in for an agent.
+        results: the systems that are no controls.
         reference: the baseline that the others are compared with.
         differences: system -> its differences to the reference, which is left out.
     """
 
-    run: Run
-    controls: tuple[str, ...]
-    reference: str
-    differences: Mapping[str, Sequence[Difference]]
-
-    @property
-    def results(self) -> list[str]:
-        """The systems that are no controls."""
-        return [system for system in self.run.results if system not in self.controls]
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.controls = [system for system in run.results if is_control(run.settings["systems"][system])]
+        self.results = [system for system in run.results if system not in self.controls]
+        self.reference: str = run.metrics["baseline"]
+        self.differences = {
+            system: paired_differences(pair_rows(run.results[self.reference], rows), list(METRICS))
+            for system, rows in run.results.items()
+            if system != self.reference
+        }
 
     @property
     def answered(self) -> bool:
@@ -61,22 +61,11 @@ class _Findings:
 
 def write_report(run: Run) -> Path:
     """Write ``report.md`` into a run's folder, with plots where matplotlib is installed; return its path."""
-    findings = _findings(run)
+    findings = _Findings(run)
     drawn = _draw(findings)
     path = run.folder / REPORT
     write_atomically(path, "\n\n".join(_blocks(findings, drawn)) + "\n")
     return path
-
-
-def _findings(run: Run) -> _Findings:
-    controls = tuple(system for system in run.results if is_control(run.settings["systems"][system]))
-    reference = run.metrics["baseline"]
-    differences = {
-        system: paired_differences(pair_rows(run.results[reference], rows), list(METRICS))
-        for system, rows in run.results.items()
-        if system != reference
-    }
-    return _Findings(run, controls, reference, differences)
 
 
 def _draw(findings: _Findings) -> tuple[str, ...]:

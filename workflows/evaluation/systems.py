@@ -220,8 +220,11 @@ def parse_system(spec: str, base: Context) -> System:
     name = "+".join((first, *switches))
     context = make_context(workflow, **{**base.model_dump(exclude_unset=True, exclude={"mode"}), **settings})
     instead = Given(first) if first in list(Given) else None
+    where, useful, controlled = _useful_in(context, instead)
     for switch in switches:
-        _check_useful(context, instead, *_read_switch(switch, spec), switch, spec)
+        given, control = _read_switch(switch, spec)
+        if (control is not None and not controlled) or not given.keys() <= useful:
+            raise _useless(switch, spec, where)
     _check_model(context, instead, controls, spec)
     if any(control.weighs_relations for control in controls) and not context.walk_settings().beta:
         raise BadInput(f"{spec!r} asks for a β that mode {context.mode.value} does not use", "Leave the switch out")
@@ -257,25 +260,15 @@ def _check_model(context: Context, instead: Given | None, controls: Sequence[Con
         raise BadInput(f"{spec!r} needs a chat model, and none is configured", "Name one with --model, or leave it out")
 
 
-def _check_useful(
-    context: Context,
-    instead: Given | None,
-    given: Mapping[str, Any],
-    control: Control | None,
-    switch: str,
-    spec: str,
-) -> None:
-    """Raise BadInput where a switch changes nothing."""
-    mode = context.mode
+def _useful_in(context: Context, instead: Given | None) -> tuple[str, frozenset[str], bool]:
+    """Return the words for a system, the settings that change something in it, and whether controls do."""
     if instead:
-        useful = _OF_THE_REQUEST if instead is Given.CLOSED_BOOK else _of_answering(context)
-        if control is not None or not given.keys() <= useful:
-            raise _useless(switch, spec, instead.value)
-        return
-    if (control is not None and not mode.walks) or not given.keys() <= _of_retrieval(mode) | _of_answering(context):
-        mode_alone = context.workflow is Workflow.MARA
-        where = f"mode {mode.value}" if mode_alone else f"workflow {context.workflow.value} with mode {mode.value}"
-        raise _useless(switch, spec, where)
+        return instead.value, _OF_THE_REQUEST if instead is Given.CLOSED_BOOK else _of_answering(context), False
+    mode, workflow = context.mode, context.workflow
+    where = f"mode {mode.value}"
+    if workflow is not Workflow.MARA:
+        where = f"workflow {workflow.value} with {where}"
+    return where, _of_retrieval(mode) | _of_answering(context), mode.walks
 
 
 def _useless(switch: str, spec: str, where: str) -> BadInput:

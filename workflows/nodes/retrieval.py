@@ -31,22 +31,10 @@ from workflows.runtime.history import turns_before
 from workflows.runtime.node import node
 from workflows.runtime.personal import personal_of, thread_depth, with_relevance_of_thread, with_seeds_of_thread
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, models_of
-from workflows.runtime.tracing import (
-    about_embedding,
-    fact_documents,
-    passage_documents,
-    step,
-)
+from workflows.runtime.tracing import about_embedding, fact_documents, passage_documents, step
 from workflows.runtime.walk_tool import walk_as_tool
 from workflows.settings.mara import SHOWN_SEEDS, Question
-from workflows.states.conversion import (
-    fact_hit,
-    facts_of,
-    passage_candidates,
-    ranking_of,
-    seed_set,
-    start_of,
-)
+from workflows.states.conversion import fact_hit, facts_of, passage_candidates, ranking_of, seed_set, start_of
 from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, TurnRecord, Update
 from workflows.states.shared import Asked, State, check_same_kind, searched_words
 
@@ -76,7 +64,7 @@ def fresh_state() -> Update:
 
 
 def begin(state: Asked, run: OpenRun) -> Update:
-    """Check the question, start afresh, open the workspace and compute the question's vectors into the cache."""
+    """Check the question, start afresh and compute the question's vectors, which the index keeps for the searches."""
     asked = Question.model_validate(state)
     question = asked.question
     context, index, selection = run.context, run.index, run.selection
@@ -124,7 +112,7 @@ def encode_question(state: Asked, run: OpenRun) -> Update:
 
 @node("understood")
 def retrieve_facts(state: State, run: OpenRun) -> Update:
-    """Look the nearest facts up in Chroma."""
+    """Look the nearest facts up in the vector store."""
     check_same_kind(state, run.context.mode)
     settings = run.context.walk_settings()
     found = step(

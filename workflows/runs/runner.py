@@ -25,7 +25,7 @@ from graph.retrieve.open_index import Index
 from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.context import Context
 from workflows.runs.run_folder import Answered, Key, Row, RunFolder
-from workflows.runtime.cancellable import interruptibly
+from workflows.runtime.own_run import interruptibly
 from workflows.runtime.resources import OFFLINE, chat_model_name, models_of, tuning_for
 from workflows.runtime.versions import versions_of
 

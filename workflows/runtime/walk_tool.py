@@ -13,15 +13,7 @@ from typing_extensions import TypedDict
 
 from graph.errors import BadInput
 from graph.relations import fact_relations
-from graph.retrieve.search import (
-    Ranking,
-    Start,
-    factors_for,
-    restart_of,
-    start_near,
-    trusted_damping,
-    walk_passages,
-)
+from graph.retrieve.search import Ranking, Start, factors_for, restart_of, start_near, trusted_damping, walk_passages
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType, entity_id
 from graph.server_clients import told_to_clients
 from graph.walk.pagerank import Walk

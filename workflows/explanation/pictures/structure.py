@@ -14,7 +14,7 @@ from graph.schema import PASSAGE_RELATIONS, RelationType
 from workflows.admin.inspection import edges_by_node, published_graph
 from workflows.explanation.palette import looks_of
 from workflows.explanation.pictures.style import picture_format, save_picture
-from workflows.output.plotting import COLOURS
+from workflows.output.plotting import COLOURS, new_figure
 from workflows.output.printable import shortened
 
 if TYPE_CHECKING:
@@ -88,9 +88,7 @@ def best_connected(graph: KnowledgeGraph, count: int = BEST_CONNECTED) -> list[d
 
 def relations_figure(relations: Mapping[str, Mapping[str, float]]) -> Figure:
     """Return bars of the edges and the weight of each relation type, on logarithmic axes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    figure = new_figure(7.2, 3.4)
     edges, weight = figure.subplots(1, 2, sharey=True)
     _draw_bars(edges, {name: found["edges"] for name, found in relations.items()}, "edges", "{:,.0f}")
     _draw_bars(weight, {name: found["weight"] for name, found in relations.items()}, "sum of their weights", "{:,.4g}")
@@ -101,21 +99,16 @@ def relations_figure(relations: Mapping[str, Mapping[str, float]]) -> Figure:
 
 def degrees_figure(degrees: Mapping[str, Mapping[str, Any]], best: list[dict[str, Any]]) -> Figure:
     """Return the complementary cumulative degree distributions, and the names of the best connected entities."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    figure = new_figure(7.2, 3.4)
     panel, names = figure.subplots(1, 2, width_ratios=[1.75, 1])
     for (name, found), colour, marker in zip(degrees.items(), COLOURS, "os", strict=False):
         isolated = f", {found['isolated']:,} without an edge" if found["isolated"] else ""
         look = {"color": colour, "marker": marker, "markersize": 3, "linewidth": 1.2, "drawstyle": "steps-pre"}
         panel.plot(found["degree"], found["at_least"], label=f"{found['nodes']:,} {name}{isolated}", **look)
-    panel.set_xscale("log")
-    panel.set_yscale("log")
+    panel.set(xscale="log", yscale="log", xlabel="edges at a node (k)", ylabel="share of nodes with k edges or more")
     if not any(found["degree"] for found in degrees.values()):
         panel.set(xlim=(1, 10), ylim=(0.1, 1))
         panel.text(0.5, 0.5, "no edge", transform=panel.transAxes, ha="center")
-    panel.set_xlabel("edges at a node (k)")
-    panel.set_ylabel("share of nodes with k edges or more")
     panel.grid(alpha=0.3)
     figure.legend(fontsize=8, loc="outside upper left", ncols=2, frameon=False)
     _draw_names(names, best)
@@ -138,15 +131,13 @@ def _draw_bars(panel: Axes, values: Mapping[str, float], title: str, number: str
     most = max(values.values(), default=0.0)
     positive = [value for value in values.values() if value > 0]
     left = min([0.5, *(value / 2 for value in positive)])
-    panel.set_xscale("log")
-    panel.set_xlim(left, max(most, 1.0) * (max(most, 1.0) / left) ** 0.28)
+    panel.set(xscale="log", xlim=(left, max(most, 1.0) * (max(most, 1.0) / left) ** 0.28), xlabel=title)
     looks = looks_of(name for name in values if RelationType(name).is_own)
     for place, (name, value) in enumerate(values.items()):
         hatch = "//" if name in PASSAGE_RELATIONS else ""
         panel.barh(place, max(value - left, 0.0), left=left, color=looks[name].colour, hatch=hatch, edgecolor="white")
         panel.text(max(value, left), place, f" {number.format(value)}", va="center", fontsize=8)
     panel.minorticks_off()
-    panel.set_xlabel(title)
     panel.grid(axis="x", alpha=0.3)
     panel.set_axisbelow(True)
 
