@@ -184,8 +184,12 @@ def _wanted_store() -> VectorStoreName | None:
 
 
 def _store_of(workspace: Workspace, generation: int | None) -> VectorStoreName:
-    layer = None if generation is None else Layer.load(workspace.index_folder(generation))
+    layer = _layer_of(workspace, generation)
     return "chroma" if layer is None else layer.store
+
+
+def _layer_of(workspace: Workspace, generation: int | None) -> Layer | None:
+    return None if generation is None else Layer.load(workspace.index_folder(generation))
 
 
 def _server_of(workspace: Workspace) -> str:
@@ -343,8 +347,7 @@ class SearchIndexWriter:
 
 def _write_mapped(workspace: Workspace, record: Record, folder: Path, *, from_scratch: bool) -> None:
     """Write a layer of what changed since the last whole index, or a whole one; only the snapshot is read for it."""
-    current = workspace.current()
-    layer = Layer.load(workspace.index_folder(current)) if current is not None and not from_scratch else None
+    layer = None if from_scratch else _layer_of(workspace, workspace.current())
     if layer is not None and is_base(base := workspace.index_folder(layer.base), layer, record):
         changes, size = changes_since(base, folder)
         if changes is not None and size >= _LARGE_INDEX and len(changes) <= size // 2:
@@ -412,8 +415,7 @@ class _Rows:
 
 def _read_last(workspace: Workspace, record: Record) -> _Known | None:
     """Return what the index that the current generation lies on holds, unless it is of no use any more."""
-    current = workspace.current()
-    layer = Layer.load(workspace.index_folder(current)) if current is not None else None
+    layer = _layer_of(workspace, workspace.current())
     if layer is None or layer.vectors != record.vectors_id:
         return None
     folder = workspace.index_folder(layer.base) / "chroma"

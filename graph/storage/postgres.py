@@ -98,7 +98,7 @@ class PostgresDatabase:
         self._lock_key = key_of(f"write {schema}")
         self.told = f"The record {place.name!r} in Postgres"
         self._db = connected(place.url)
-        self.told = f"{self.told} ({address_of(self._db)})"
+        self.told = f"{self.told} ({self._db.info.host}:{self._db.info.port}/{self._db.info.dbname})"
         try:
             self._db.execute(_settings(schema))
             is_there = not must_hold or self.has_table(must_hold)
@@ -389,11 +389,6 @@ def connected(url: str) -> Connection[Any]:
     return db
 
 
-def address_of(db: Connection[Any]) -> str:
-    """Return where a connection leads to, without user and secrets."""
-    return f"{db.info.host}:{db.info.port}/{db.info.dbname}"
-
-
 def key_of(text: str) -> int:
     """Return a number of 64 bits, with a sign, for a lock that is named by a text."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8, person=b"mara lock").digest(), "big", signed=True)
@@ -439,12 +434,8 @@ def _kept(values: Values) -> Any:
 
 def _kept_value(value: Any) -> Any:
     if type(value) is str:
-        return _escaped(value) if _NUL in value or _ESCAPE in value else value
+        return value.replace(_ESCAPE, _ESCAPE * 2).replace(_NUL, _ESCAPED_NUL)
     return [_kept_value(each) for each in value] if type(value) is list else value
-
-
-def _escaped(text: str) -> str:
-    return text.replace(_ESCAPE, _ESCAPE * 2).replace(_NUL, _ESCAPED_NUL)
 
 
 def _unescaped(text: str) -> str:

@@ -49,6 +49,7 @@ from graph.storage.record_tables import (
     RESTORE,
     SCHEMA,
     TEXT_COLUMN,
+    Additions,
     DerivedRows,
     NewVectors,
     State,
@@ -291,13 +292,7 @@ class Record(InDatabase):
         return self._count("passages")
 
     def commit(
-        self,
-        entries: Sequence[Entry],
-        names: NewVectors,
-        facts: NewVectors,
-        synonyms: Iterable[tuple[str, str, float]],
-        embedding_model: str,
-        removed: Iterable[str] = (),
+        self, entries: Sequence[Entry], new: Additions, embedding_model: str, removed: Iterable[str] = ()
     ) -> set[str]:
         """Write entries (replacing those of the same id) and drop ``removed``, in one transaction.
 
@@ -318,7 +313,7 @@ class Record(InDatabase):
             since = self._keep_versions(entries, removed)
             held_before = delete(self._db, [*(entry.passage.id for entry in entries), *removed])
             self._db.insert("passages", map(to_row, entries))
-            self._add(names, facts, synonyms)
+            self._add(new)
             hold(self._db, [(entry, corrections.stated(entry.passage, entry.extraction)) for entry in entries])
             if since:
                 self.versions.stand(since)
@@ -330,20 +325,13 @@ class Record(InDatabase):
         return gone["names"]
 
     def restate(
-        self,
-        stated: Sequence[tuple[Entry, Stated]],
-        names: NewVectors,
-        facts: NewVectors,
-        synonyms: Iterable[tuple[str, str, float]],
-        change: Callable[[Database], None],
+        self, stated: Sequence[tuple[Entry, Stated]], new: Additions, change: Callable[[Database], None]
     ) -> set[str]:
         """Change the corrections, and with them what some passages state, in one transaction.
 
         Args:
             stated: the entries whose statements change, with those that they have afterwards.
-            names: vectors of names that the record lacks.
-            facts: the same, of facts.
-            synonyms: of the new names.
+            new: the names and facts that the record lacks.
             change: writes the corrections.
 
         Returns:
@@ -352,7 +340,7 @@ class Record(InDatabase):
         with self.transaction():
             change(self._db)
             held_before = unlink(self._db, [entry.passage.id for entry, _ in stated])
-            self._add(names, facts, synonyms)
+            self._add(new)
             hold(self._db, stated)
             if self.versions.are_kept:
                 corrections = Corrections(self.corrections())
@@ -362,13 +350,7 @@ class Record(InDatabase):
         return gone["names"]
 
     def replace_vectors(
-        self,
-        passages: NewVectors,
-        windows: Sequence[int],
-        names: NewVectors,
-        facts: NewVectors,
-        synonyms: Iterable[tuple[str, str, float]],
-        embedding_model: str,
+        self, passages: NewVectors, windows: Sequence[int], new: Additions, embedding_model: str
     ) -> None:
         """Put another model's vectors in place of all present ones, in one transaction."""
         with self.transaction():
@@ -376,7 +358,7 @@ class Record(InDatabase):
             self._db.executemany("UPDATE passages SET vector = ?, windows = ? WHERE id = ?", rows)
             for table in ("synonyms", "names", "facts"):
                 self._db.execute(f"DELETE FROM {table}")
-            self._add(names, facts, synonyms)
+            self._add(new)
             self._set_meta("embedding_model", embedding_model)
             self._set_meta("dimension", str(passages.vectors.shape[1]))
             self.set_note(_VECTORS, uuid.uuid4().hex)
@@ -489,10 +471,10 @@ class Record(InDatabase):
                 self._db.rollback()
                 raise
 
-    def _add(self, names: NewVectors, facts: NewVectors, synonyms: Iterable[tuple[str, str, float]]) -> None:
-        insert_vectors(self._db, "names", names)
-        insert_vectors(self._db, "facts", facts)
-        self._db.put("synonyms", ["a", "b"], ["cosine"], synonyms)
+    def _add(self, new: Additions) -> None:
+        insert_vectors(self._db, "names", new.names)
+        insert_vectors(self._db, "facts", new.facts)
+        self._db.put("synonyms", ["a", "b"], ["cosine"], new.synonyms)
 
     def _copy_rows(self, target: Database) -> None:
         scripts = {"meta": SCHEMA, "corrections": correction_table.SCHEMA, "standing": ";".join(versions.TABLES)}

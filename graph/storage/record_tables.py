@@ -72,6 +72,15 @@ class NewVectors:
 
 
 @dataclass(frozen=True, slots=True)
+class Additions:
+    """The rows that a commit adds beside its passages: names and facts that the record lacks, pairs of new names."""
+
+    names: NewVectors
+    facts: NewVectors
+    synonyms: Iterable[tuple[str, str, float]] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DerivedRows:
     """The rows of a record that follow from its passages and vectors.
 

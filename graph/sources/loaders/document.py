@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -177,14 +176,13 @@ def unreadable(where: str, kind: str, reason: object) -> BadInput:
     return BadInput(f"{where} cannot be read as {kind} ({told})", "Correct it and save it again, or leave it out")
 
 
-def needed(module: str, where: str) -> Any:
-    """Return a module that the loader of a file needs. Raises DependencyMissing where its package is not installed."""
+def needed(package: str, name: str, where: str) -> Any:
+    """Return what the loader of a file takes from a package. Raises DependencyMissing where that is not installed."""
     try:
-        return import_module(module)
+        return getattr(__import__(package, fromlist=[name]), name)
     except ModuleNotFoundError as fault:
         raise DependencyMissing(
-            f"{where} cannot be read without {module.partition('.')[0]}",
-            "Install it with: pip install 'mara-rag[documents]'",
+            f"{where} cannot be read without {package}", "Install it with: pip install 'mara-rag[documents]'"
         ) from fault
 
 

@@ -142,7 +142,7 @@ class _Package:
         Raises:
             BadInput: it is too large, or declares a document type, which could multiply its text.
         """
-        etree = needed("lxml.etree", self._where)
+        etree = needed("lxml", "etree", self._where)
         if part not in self._sizes:
             return None
         if self._sizes[part] > MAX_TEXT_BYTES:

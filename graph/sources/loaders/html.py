@@ -123,7 +123,7 @@ def normalised_address(url: str, base: str = "") -> str:
 
 
 def _parse(markup: str, page: _Target) -> _Target:
-    etree = needed("lxml.etree", page.where)
+    etree = needed("lxml", "etree", page.where)
     if not markup.strip():
         return page
     parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)

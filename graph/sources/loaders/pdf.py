@@ -64,11 +64,11 @@ def _check_kind(file: BinaryIO, where: str) -> None:
 
 
 def _read(file: BinaryIO, where: str, source: str) -> Document:
-    pypdf = needed("pypdf", where)
+    open_pdf = needed("pypdf", "PdfReader", where)
     _quieten()
     # The library meets hostile bytes with errors of every kind, those of Python's own operators included.
     try:
-        reader = pypdf.PdfReader(file, strict=False)
+        reader = open_pdf(file, strict=False)
         if reader.is_encrypted and not reader.decrypt(""):
             raise BadInput(f"{where} is encrypted and needs a password", "Save it without one")
         if len(reader.pages) > MAX_PAGES:
