@@ -145,11 +145,6 @@ def askable_keys(passage: Passage) -> set[str]:
     return {"source", *(key for key in passage.metadata if not _is_reserved(key))}
 
 
-def excludes(condition: Condition) -> bool:
-    """Tell whether a condition also holds for passages that have nothing under its key."""
-    return condition.operator in ("$ne", "$nin")
-
-
 def date_span(text: str) -> tuple[float, float] | None:
     """Return the first moment of an ISO 8601 date and the first after it, in seconds since 1970 UTC, if it is one.
 

@@ -153,7 +153,7 @@ def _concepts_of(topic: str, run: OpenRun) -> tuple[list[str], bool]:
     """Return the concepts that a topic names; where it names none, those of the passages nearest to it; and which."""
     from graph.relationships.concepts import SpelledConcepts
 
-    extractor = run.context.own_concept_extractor or SpelledConcepts(run.index.graph)
+    extractor = run.context.beside.concept_extractor or SpelledConcepts(run.index.graph)
     if named := list(extractor.concepts_in(topic)):
         return named, True
     if run.selection is not None and run.selection.is_empty:

@@ -64,11 +64,6 @@ class LocalServer:
     process: subprocess.Popen[str]
     slots: threading.Semaphore
 
-    @property
-    def runs(self) -> bool:
-        """Whether it has not ended."""
-        return self.process.poll() is None
-
 
 def packaged_file() -> Path:
     """Return the model file that an installed package carries, once its hash is checked.
@@ -120,12 +115,12 @@ def server_of(file: Path, name: str) -> LocalServer:
     """
     with _LOCK:
         server = _SERVERS.get(file)
-        if server is None or not server.runs:
-            _stop_at_exit()
+        if server is None or server.process.poll() is not None:
             server = _SERVERS[file] = _start(file, name)
         return server
 
 
+@atexit.register
 def stop_servers() -> None:
     """Stop every server of this process; a request that is under way ends without a reply."""
     with _LOCK:
@@ -133,11 +128,6 @@ def stop_servers() -> None:
             server.process.kill()
             server.process.communicate()
         _SERVERS.clear()
-
-
-@cache
-def _stop_at_exit() -> None:
-    atexit.register(stop_servers)
 
 
 def _start(file: Path, name: str) -> LocalServer:

@@ -152,8 +152,8 @@ def test_a_server_that_dies_in_mid_reply_is_started_again_and_the_question_ends(
         _await_work(running)
         running.process.kill()
         assert asked_once.result()["answer"].strip()
-    assert not running.runs
-    assert server_of(packaged_file(), NAME).runs
+    assert running.process.poll() is not None
+    assert server_of(packaged_file(), NAME).process.poll() is None
 
 
 def test_the_second_question_with_the_same_beginning_reads_it_from_the_cache(running: LocalServer) -> None:
@@ -230,7 +230,7 @@ def test_it_stops_at_once_in_the_middle_of_a_reply(local_model: LocalChatModel, 
     stop_servers()
     thread.join(SILENCE_S)
     assert not thread.is_alive()
-    assert not server.runs
+    assert server.process.poll() is not None
     assert [type(fault).__name__ for fault in faults] == ["TransportFault"]
 
 

@@ -303,7 +303,7 @@ def walk_graph(state: State, run: OpenRun) -> Update:
 
 def _were_chosen(state: State, run: OpenRun) -> bool:
     """Whether a model or the caller's own filter chose the facts: then all of them count, however near they are."""
-    own = run.context.own_agents.get(FACT_FILTER.name)
+    own = run.context.beside.agents.get(FACT_FILTER.name)
     if own is not None:
         return not isinstance(own, OfflineFactFilter)
     is_asked = run.context.filter_facts and chat_model_name(run.context) != OFFLINE

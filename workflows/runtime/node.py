@@ -52,7 +52,7 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
         def run_node(state: State, runtime: Runtime[Context]) -> Update:
             start, tell_stream = time.perf_counter(), runtime.stream_writer
             task = runtime.execution_info.task_id if runtime.execution_info else ""
-            opened: OpenRun = runtime.context.run
+            opened: OpenRun = runtime.context.beside.run
             with told_to_clients():
                 run = opened.at(name, task, state)
                 tell_stream({"node": name, "event": "started"})

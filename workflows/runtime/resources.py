@@ -149,7 +149,7 @@ def run_of_caller(form: type[Context], given: Any, user: Any, outer: OpenRun | N
     settings = form.model_validate(given) if isinstance(given, Mapping) else form.of(given)
     info = ServerInfo("", "", user) if hasattr(user, "identity") else None
     run = OpenRun(within_reach(settings, info), budget=outer.budget if outer else None)
-    run.context = run.context.of_run(run)
+    run.context = run.context.with_beside(run=run)
     return run
 
 

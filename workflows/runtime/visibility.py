@@ -8,6 +8,7 @@ so may repeat any of them, cannot be taken apart: a run that does not see all of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from langgraph.types import Overwrite
@@ -155,13 +156,10 @@ def _keep_hits(hits: list[Any], selection: Selection) -> list[Any]:
 
 def _with_seen_reasons(hit: dict[str, Any], selection: Selection) -> dict[str, Any]:
     """Return a passage with those reasons of its personal place that name nothing a selection hides."""
-    place = hit.get("personal")
-    if not place or all(_sees_reason(reason, selection) for reason in place["reasons"]):
+    if not (place := hit.get("personal")):
         return hit
-    return {
-        **hit,
-        "personal": {**place, "reasons": [each for each in place["reasons"] if _sees_reason(each, selection)]},
-    }
+    reasons = [each for each in place["reasons"] if _sees_reason(each, selection)]
+    return {**hit, "personal": {**place, "reasons": reasons}}
 
 
 def _sees_reason(reason: Mapping[str, str], selection: Selection) -> bool:
@@ -174,16 +172,12 @@ def _sees_reason(reason: Mapping[str, str], selection: Selection) -> bool:
     return bool(selection.entities[place]) and selection.label(place) in reason["told"]
 
 
-def _keep_judgements(judgements: list[Any], selection: Selection) -> list[Any]:
-    return _keep_passages(judgements, selection, "passage_id")
-
-
 def _keep_found(found: list[Any], selection: Selection) -> list[Any]:
     return [{**each, "passages": _keep_hits(each["passages"], selection)} for each in found]
 
 
 _KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {
-    "judgements": _keep_judgements,
+    "judgements": partial(_keep_passages, key="passage_id"),
     "found": _keep_found,
     "facts": _keep_facts,
     "passages": _keep_hits,

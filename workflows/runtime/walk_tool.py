@@ -235,7 +235,8 @@ def _walk_for_agent(
     context, index, selection, settings = run.context, run.index, run.selection, run.context.walk_settings()
     if relation_weights:
         _check_known(relation_weights["entity_entity"], fact_relations(index.graph.own.relation_types))
-    named = [{**seed, "id": _entity_id(seed["id"])} for seed in entity_seeds]
+    ids = [seed["id"] if _ENTITY_ID.fullmatch(seed["id"]) else entity_id(seed["id"]) for seed in entity_seeds]
+    named = [{**seed, "id": known} for seed, known in zip(entity_seeds, ids, strict=True)]
     entities, passages, unknown = seeds_named(index, {"entities": named, "passages": passage_seeds}, selection)
     if question is None:
         start = Start(settings, entities, passages)
@@ -278,7 +279,3 @@ def _check_known(shares: Mapping[str, float], known: Sequence[RelationType]) -> 
         raise BadInput(
             f"No relation type between entities is called {', '.join(unknown)}", f"Known are {', '.join(known)}"
         )
-
-
-def _entity_id(given: str) -> str:
-    return given if _ENTITY_ID.fullmatch(given) else entity_id(given)

@@ -125,7 +125,7 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         shares its budget.
         """
         around = _settings_around()
-        outer = around.run if isinstance(around, Context) else None
+        outer = around.beside.run if isinstance(around, Context) else None
         if given is None and outer is not None:
             yield None
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
@@ -81,6 +81,27 @@ class Question(BaseModel):
         description="Earlier questions of the conversation with their answers, the last one last. A question that leans"
         " on them is completed; one that stands alone is not touched.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What comes with the settings of a run beside them: Python alone gives it, and no client can say it.
+
+    Attributes:
+        agents: the caller's own, each by its name.
+        fixed_where: the part of the filter that a server set, be it empty; None where none confines the run.
+        concept_extractor: the caller's own way to find the concepts of messages.
+        turn_key: the caller's name for the turn; empty where it gives none.
+        replaces: the caller's name for the turn in whose place this one comes; empty for none.
+        run: the run under way; None where none is.
+    """
+
+    agents: Mapping[str, Any] = field(default_factory=dict)
+    fixed_where: Mapping[str, Any] | None = None
+    concept_extractor: ConceptExtractor | None = None
+    turn_key: str = ""
+    replaces: str = ""
+    run: Any = None
 
 
 class Context(BaseModel):
@@ -373,12 +394,7 @@ class Context(BaseModel):
         json_schema_extra=offered("Seeds · dense share of the hybrid score", "retrieve_passages"),
     )
 
-    _agents: Mapping[str, Any] = PrivateAttr({})
-    _fixed_where: dict[str, dict[str, Any]] | None = PrivateAttr(None)
-    _concept_extractor: ConceptExtractor | None = PrivateAttr(None)
-    _turn_key: str = PrivateAttr("")
-    _replaces: str = PrivateAttr("")
-    _run: Any = PrivateAttr(None)
+    _beside: Beside = PrivateAttr(default_factory=Beside)
 
     @classmethod
     def of(cls, context: Context | None) -> Self:
@@ -422,27 +438,24 @@ class Context(BaseModel):
 
         Workflow ``ragenta`` has a final predictor in place of the answerer.
         """
-        changed = self.model_copy()
         given = {"fact_filter": fact_filter, "manager": manager, "answerer": answerer, "rewriter": rewriter}
-        changed._agents = {**self._agents, **{name: agent for name, agent in given.items() if agent}}
-        return changed
+        agents = {name: agent for name, agent in given.items() if agent}
+        return self.with_beside(agents={**self.beside.agents, **agents})
 
-    def of_run(self, run: Any) -> Self:
-        """Return these settings with the run that they are handed on with to its nodes; None for none yet."""
-        changed = self.model_copy()
-        changed._run = run
-        return changed
+    def with_beside(self, **changed: Any) -> Self:
+        """Return these settings with something else of what Python gives beside them, by name: see `Beside`."""
+        copied = self.model_copy()
+        copied._beside = replace(self._beside, **changed)
+        return copied
 
     @property
-    def run(self) -> Any:
-        """The run under way; None where none is."""
-        return self._run
+    def beside(self) -> Beside:
+        """What Python gave beside them."""
+        return self._beside
 
     def with_concept_extractor(self, extractor: ConceptExtractor) -> Self:
         """Return these settings with a caller's own way to find the concepts of messages."""
-        changed = self.model_copy()
-        changed._concept_extractor = extractor
-        return changed
+        return self.with_beside(concept_extractor=extractor)
 
     def as_turn(self, key: str, replaces: str = "") -> Self:
         """Return these settings for a turn that its caller names: asked again under the same name, it is the same.
@@ -451,9 +464,7 @@ class Context(BaseModel):
             key: the name.
             replaces: the name of the turn in whose place it comes; empty for none.
         """
-        changed = self.model_copy()
-        changed._turn_key, changed._replaces = key, replaces
-        return changed
+        return self.with_beside(turn_key=key, replaces=replaces)
 
     def in_history(self, conversation: str, user: str) -> Self:
         """Return these settings with another conversation and another user; empty for none."""
@@ -465,39 +476,18 @@ class Context(BaseModel):
         Raises:
             BadInput: theirs would replace one of its conditions, or the two are too many conditions together.
         """
-        changed = self.model_copy(update={"where": narrowed(fixed, self.where)} if fixed else None)
-        changed._fixed_where = narrowed(fixed, {})
-        return changed
+        confined = self.model_copy(update={"where": narrowed(fixed, self.where)} if fixed else None)
+        return confined.with_beside(fixed_where=narrowed(fixed, {}))
 
     @property
     def is_confined(self) -> bool:
         """Whether these settings are within a server's own filter, be it an empty one: no client can say so."""
-        return self._fixed_where is not None
+        return self._beside.fixed_where is not None
 
     @property
     def fixed_where(self) -> Mapping[str, Any]:
         """The part of the filter that a server set: of passages outside of it, nothing may be told."""
-        return self._fixed_where or {}
-
-    @property
-    def own_agents(self) -> Mapping[str, Any]:
-        """The caller's own agents, each by its name."""
-        return self._agents
-
-    @property
-    def own_concept_extractor(self) -> ConceptExtractor | None:
-        """The caller's own way to find the concepts of messages."""
-        return self._concept_extractor
-
-    @property
-    def turn_key(self) -> str:
-        """The caller's name for the turn; empty where it gives none."""
-        return self._turn_key
-
-    @property
-    def replaces(self) -> str:
-        """The caller's name for the turn in whose place this one comes; empty for none."""
-        return self._replaces
+        return self._beside.fixed_where or {}
 
     @property
     def remembers(self) -> bool:

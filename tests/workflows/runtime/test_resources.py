@@ -105,7 +105,7 @@ def test_a_callers_own_agents_win_over_the_configured_ones(monkeypatch: pytest.M
     context = Context(filter_facts=False)
     changed = context.with_agents(fact_filter=own_filter).with_agents(manager=own_manager)
     assert (agent_of(FACT_FILTER, OpenRun(changed)), agent_of(MANAGER, OpenRun(changed))) == (own_filter, own_manager)
-    assert not context.own_agents
+    assert not context.beside.agents
     assert changed.model_dump() == context.model_dump()
 
 
