@@ -125,10 +125,10 @@ def test_a_resumed_interrupt_opens_it_again_and_goes_on_with_what_was_spent(
 def test_settings_that_carry_a_run_start_another(settings: MakeContext, openings: Openings) -> None:
     """A caller's node may hand the settings that it was given to a workflow of its own."""
     given = settings()
-    carried = given.of_run(OpenRun(given))
+    carried = given.with_beside(run=OpenRun(given))
     run(carried)
     assert openings.counts == (1, 1, 1)
-    assert given.run is None
+    assert given.beside.run is None
 
 
 def test_what_cannot_be_opened_fails_before_any_node_has_worked(settings: MakeContext) -> None:
