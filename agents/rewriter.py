@@ -46,8 +46,7 @@ _SCHEMA = object_of(
 )
 _LONGEST_TURN = 10
 _OPENING = re.compile(
-    rf"\W*(?:{any_of(JOINING)}\b[\s,.!:-]*)*(?P<turning>{any_of(TURNING)}\b[\s,.:-]*)?",
-    re.IGNORECASE,
+    rf"\W*(?:{any_of(JOINING)}\b[\s,.!:-]*)*(?P<turning>{any_of(TURNING)}\b[\s,.:-]*)?", re.IGNORECASE
 )
 _QUESTION_WORD = re.compile(
     rf"\W*(?:(?:and|but|und|et|y)\s+)?({any_of(QUESTION_WORDS)}"
@@ -263,11 +262,7 @@ def _in_brackets(question: str, topic: str) -> str:
 
 
 def _shown(rewriting: Rewriting) -> dict[str, Any]:
-    return {
-        "question": rewriting.question,
-        "names": list(rewriting.names),
-        "choices": list(rewriting.choices),
-    }
+    return {"question": rewriting.question, "names": list(rewriting.names), "choices": list(rewriting.choices)}
 
 
 REWRITER: Agent[Rewriter, Rewriting] = Agent(

@@ -38,7 +38,7 @@ from workflows import retrieval
 from workflows.context import Context, asking
 from workflows.evaluation import recall_at_k
 from workflows.indexing import index_sources
-from workflows.runtime.personal import COMPARED
+from workflows.nodes.retrieval import COMPARED
 from workflows.runtime.resources import close_indexes, open_workspace_index
 
 HISTORIES = Path(__file__).with_name("personal.jsonl")

@@ -160,12 +160,7 @@ def json_format(name: str, schema: Schema) -> dict[str, Any]:
 
 def object_of(**properties: Schema) -> Schema:
     """Return the schema of an object with these properties, all required and no others."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def list_of(items: Schema, at_most: int, at_least: int = 0) -> Schema:

@@ -543,8 +543,7 @@ class ChatModel:
             return None
         what = "sent no token for" if extras.streams else "did not answer within"
         return SlowReply(
-            f"The chat endpoint {what} {self._timeout_s:g} s",
-            "Raise MARA_TIMEOUT_S, or take a faster model or server",
+            f"The chat endpoint {what} {self._timeout_s:g} s", "Raise MARA_TIMEOUT_S, or take a faster model or server"
         )
 
     def _gives_up(self, fault: Exception, extras: _Extras) -> bool:

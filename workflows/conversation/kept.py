@@ -262,13 +262,7 @@ class Conversations:
             file.execute("UPDATE turns SET touched = ? WHERE id = ?", (self._clock(), turn))
 
     def finish(
-        self,
-        turn: str,
-        state: str,
-        *,
-        answer: str = "",
-        result: Mapping[str, Any] | None = None,
-        error: str = "",
+        self, turn: str, state: str, *, answer: str = "", result: Mapping[str, Any] | None = None, error: str = ""
     ) -> None:
         """Keep what became of a turn; an answered one takes the place of earlier attempts. A deleted one stays so."""
         with self._writing() as file:

@@ -167,7 +167,7 @@ def _told(result: Mapping[str, Any]) -> list[str]:
         return [*parts, "What do you mean?", "\n".join(choices)]
     if label := label_of(result["answer_kind"]):
         parts.append(f"{label}:")
-    parts.append(_as_read(result["answer"]))
+    parts.append("\n".join(plain(line, len(line)) for line in result["answer"].strip().splitlines()))
     cited = {mark["number"] for mark in result["citations"]}
     sources = [
         f"- \\[{hit['number']}\\] {plain(' · '.join(filter(None, (hit['title'], hit['source']))) or hit['id'])}"
@@ -175,11 +175,6 @@ def _told(result: Mapping[str, Any]) -> list[str]:
         if hit["number"] in cited
     ]
     return [*parts, "\n".join(sources)] if sources else parts
-
-
-def _as_read(text: str) -> str:
-    """Return a text in Markdown that shows it as it is, line by line."""
-    return "\n".join(plain(line, len(line)) for line in text.strip().splitlines())
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,10 +119,10 @@ class OpenRun:
 
     def nothing_selected(self) -> ErrorRecord:
         """Return what tells that the filter selects no passage."""
+        wanted = "`where`: check its keys and values"
         if self.context.provenance_filter:
-            told = "No passage meets the conditions of `where` and `provenance`: check its source and its date, too"
-            return self.error("NothingSelected", told)
-        return self.error("NothingSelected", "No passage meets the conditions of `where`: check its keys and values")
+            wanted = "`where` and `provenance`: check its source and its date, too"
+        return self.error("NothingSelected", f"No passage meets the conditions of {wanted}")
 
 
 def open_run(context: Context) -> OpenRun:

@@ -65,8 +65,7 @@ class AgentFactors(TypedDict):
     """β: shares by relation type."""
 
     entity_entity: Annotated[
-        dict[Annotated[str, _one_of((*ENTITY_RELATIONS, _OWN_NAME))], Share],
-        _shares_schema(ENTITY_RELATIONS, own=True),
+        dict[Annotated[str, _one_of((*ENTITY_RELATIONS, _OWN_NAME))], Share], _shares_schema(ENTITY_RELATIONS, own=True)
     ]
     entity_passage: Annotated[
         dict[Annotated[str, _one_of(PASSAGE_RELATIONS)], Share], _shares_schema(PASSAGE_RELATIONS)
@@ -84,8 +83,7 @@ class AgentArguments(BaseModel):
         None, description="In place of passage_seeds: start from the passages most similar to this question."
     )
     passage_weight: Weight | None = Field(
-        None,
-        description="With a question: weight of the passage most similar to it, beside those of entity_seeds.",
+        None, description="With a question: weight of the passage most similar to it, beside those of entity_seeds."
     )
     relation_weights: AgentFactors | None = Field(
         None,

@@ -46,8 +46,7 @@ class Provenance(BaseModel):
         examples=["2025-01-01"],
     )
     cited_before: bool = Field(
-        default=False,
-        description="Only passages that answers cited in this conversation, or to this user.",
+        default=False, description="Only passages that answers cited in this conversation, or to this user."
     )
 
     @field_validator("newer_than")
