@@ -36,7 +36,7 @@ from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
 from workflows import retrieval
 from workflows.context import Context, asking
-from workflows.evaluation.metrics import recall_at_k
+from workflows.evaluation import recall_at_k
 from workflows.indexing import index_sources
 from workflows.nodes.retrieval import COMPARED
 from workflows.runtime.resources import close_indexes, open_workspace_index

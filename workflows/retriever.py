@@ -23,7 +23,7 @@ from workflows.discovery import passage_provenance, what_to_read
 from workflows.results import labelled
 from workflows.retrieval import graph
 from workflows.runtime.own_run import on_its_own
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import open_run
 from workflows.runtime.walk_tool import agent_tool
 from workflows.settings.mara import QUESTION_LIMIT, QuestionText
 
@@ -175,4 +175,4 @@ def walk_tool(context: Context | None = None) -> BaseTool:
     if not walked.mode.walks:
         raise BadInput(f"Mode {walked.mode} does not walk", "Choose mode mara, hipporag2 or mara-matrix")
 
-    return agent_tool(lambda: OpenRun(walked))
+    return agent_tool(lambda: open_run(walked))

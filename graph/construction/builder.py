@@ -26,7 +26,7 @@ from graph.construction.edge_weights import (
     synonym_edges,
 )
 from graph.construction.edges import EDGE_KINDS, Edges, kinds_with, sort_edges
-from graph.construction.evidence import Evidence, Floats, Handles, Links, Names, Writings, read_evidence
+from graph.construction.evidence import Evidence, Floats, Handles, Links, Names, Writings, keep_smallest, read_evidence
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
 from graph.construction.near_names import synonym_columns
 from graph.corrections.apply import Corrections
@@ -331,12 +331,10 @@ class GraphBuilder:
     def _statements(self, facts: Sequence[int]) -> list[Fact]:
         """Return each fact as it is shown; chosen where a passage that states it came or went."""
         sought, self._unshown = self._unshown, set()
-        found: dict[int, set[Fact]] = defaultdict(set)
+        found: dict[int, Fact] = {}
         for evidence in self._holding([evidence.facts for evidence in self._in_order], sought):
-            for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
-                if handle in sought:
-                    found[handle].add(statement)
-        self._shown.update((handle, _smallest(statements)) for handle, statements in found.items())
+            keep_smallest(found, evidence.facts.tolist(), evidence.statements)
+        self._shown.update((handle, found[handle]) for handle in found.keys() & sought)
         return [self._shown[handle] for handle in facts]
 
     def _holding(self, held: Sequence[Ints], sought: Collection[int]) -> list[Evidence]:
@@ -389,8 +387,3 @@ def _lists(pairs: NDArray[np.int64], base: int, n_lists: int) -> IntLists:
 def most_frequent(spellings: Mapping[str, int]) -> str:
     """Return what is found most often, such as a spelling of a name; the smallest where several are."""
     return min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
-
-
-def _smallest(statements: Collection[Fact]) -> Fact:
-    """Return the statement that is shown for all spellings of a fact: the smallest one."""
-    return min(statements, key=lambda fact: (fact.text, fact.subject, fact.predicate))

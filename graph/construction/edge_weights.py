@@ -240,15 +240,16 @@ def _passage_kinds(classes: NDArray[np.intp], titled: Marks, is_title: Marks) ->
     return np.where(titled, own, others).astype(np.uint8)
 
 
+def rank_in_group(ordered: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Return of each element of an ordered column how many equal ones stand before it."""
+    return np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
+
+
 def _rank_of_occurrence(values: Ints) -> NDArray[np.intp]:
     """Return of each element how many equal ones stand before it."""
     order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    new = np.ones(len(values), dtype=bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    position = np.arange(len(values))
     rank = np.empty(len(values), dtype=np.intp)
-    rank[order] = position - np.maximum.accumulate(np.where(new, position, 0))
+    rank[order] = rank_in_group(values[order])
     return rank
 
 

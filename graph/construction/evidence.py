@@ -268,6 +268,18 @@ def _first_place(words: str, names: Iterable[str]) -> int:
     return min((place for name in names if (place := find_name(words, name)) >= 0), default=-1)
 
 
+def keep_smallest(shown: dict[int, Fact], handles: Iterable[int], statements: Iterable[Fact]) -> None:
+    """Keep, of the statements of each fact, the one that is shown for all of its spellings: the smallest."""
+    for handle, statement in zip(handles, statements, strict=True):
+        known = shown.setdefault(handle, statement)
+        if known != statement and _rank(statement) < _rank(known):
+            shown[handle] = statement
+
+
+def _rank(fact: Fact) -> tuple[str, str, str]:
+    return fact.text, fact.subject, fact.predicate
+
+
 def _fact(triple: Triple) -> Fact:
     return Fact(sys.intern(triple.subject), sys.intern(triple.predicate), sys.intern(triple.object), triple.relation)
 

@@ -7,7 +7,7 @@ texts and facts become Python objects when they are asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import islice
@@ -112,10 +112,9 @@ class FactTable(SortedMapping[GraphFact]):
         own: Sequence[RelationType] = (),
     ) -> FactTable:
         """Return the table of facts in the order of their ids, with their ends and the passages that hold them."""
-        rows = ((key, f.subject, f.predicate, f.object) for key, f in zip(ids, facts, strict=True))
         place = {relation: index for index, relation in enumerate((*BUILT_IN, *own))}
         relations = np.array([place[fact.relation] for fact in facts], dtype=np.uint8)
-        return FactTable(TextTable.of(rows, FactTable._WIDTH), ends, relations, passages, own)
+        return FactTable(table_of_facts(ids, facts), ends, relations, passages, own)
 
     def save(self, folder: Path) -> None:
         """Write the table into an existing folder."""
@@ -158,6 +157,11 @@ class FactTable(SortedMapping[GraphFact]):
         return GraphFact(fact, self.ends.item(place, 0), self.ends.item(place, 1), self.passages.at(place))
 
 
+def table_of_facts(ids: Iterable[str], facts: Iterable[Fact]) -> TextTable:
+    """Return id, subject, predicate and object of each fact."""
+    return TextTable.of(((key, f.subject, f.predicate, f.object) for key, f in zip(ids, facts, strict=True)), 4)
+
+
 _MOST_REMEMBERED = 1 << 15
 """Ids of which the place is remembered: a question looks a few hundred up several times each."""
 
@@ -176,6 +180,12 @@ class StoredPassages(LazySequence[Passage]):
         """Return one passage. Raises ValueError where its text or metadata cannot be read."""
         key, title, text, source, metadata = self._table.row(index)
         return Passage(key, title, text, source, json.loads(metadata))
+
+
+def table_of_passages(passages: Iterable[Passage]) -> TextTable:
+    """Return the table that `StoredPassages` reads."""
+    rows = ((p.id, p.title, p.text, p.source, json.dumps(dict(p.metadata), ensure_ascii=False)) for p in passages)
+    return TextTable.of(rows, StoredPassages.WIDTH)
 
 
 class StoredIds(SortedMapping[int]):
@@ -410,10 +420,7 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     for name in EDGE_TYPES:
         np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
     write_arcs(folder, graph.n_nodes)
-    passages = (
-        (p.id, p.title, p.text, p.source, json.dumps(dict(p.metadata), ensure_ascii=False)) for p in graph.passages
-    )
-    TextTable.of(passages, StoredPassages.WIDTH).save(folder, "passages")
+    table_of_passages(graph.passages).save(folder, "passages")
     graph.facts.save(folder)
     TextTable.of(((alias,) for alias, _ in graph.aliases), 1).save(folder, "aliases")
     np.save(folder / "alias_entities.npy", np.array([entity for _, entity in graph.aliases], dtype=np.int32))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from graph.construction.edge_weights import rank_in_group
 from graph.embedding.embeddings import understanding_of
 from graph.storage.record import Record
 from graph.storage.synonym_pairs import SYNONYM_COSINE, SYNONYMS_PER_NAME, are_left_to_build, may_have_synonyms
@@ -185,7 +186,7 @@ class _Found:
         close = np.flatnonzero((cosines <= cut + 2 * ROUNDING) & (cut > 0))
         key[close] = exact(names[close], others[close])
         order = np.lexsort((self._places[others], -key, names))
-        kept = order[_rank(names[order]) < SYNONYMS_PER_NAME]
+        kept = order[rank_in_group(names[order]) < SYNONYMS_PER_NAME]
         return names[kept], others[kept]
 
     def _near_enough(self) -> tuple[Longs, Longs, Floats, Floats]:
@@ -193,7 +194,7 @@ class _Found:
         names, others, cosines = (np.concatenate(columns) for columns in zip(_NOTHING, *self._parts, strict=True))
         order = np.lexsort((self._places[others], -cosines, names))
         names, others, cosines = names[order], others[order], cosines[order]
-        rank = _rank(names)
+        rank = rank_in_group(names)
         hundredth = np.flatnonzero(rank == SYNONYMS_PER_NAME - 1)
         cuts = np.zeros(names[-1] + 1 if len(names) else 0, dtype=np.float32)
         cuts[names[hundredth]] = cosines[hundredth]
@@ -286,11 +287,6 @@ def _nearest(products: Floats, count: int) -> NDArray[np.int32]:
     columns = np.argpartition(-products, count - 1, axis=1)[:, :count]
     order = np.argsort(-np.take_along_axis(products, columns, axis=1), axis=1, kind="stable")
     return np.take_along_axis(columns, order, axis=1).astype(np.int32)
-
-
-def _rank(ordered: Longs) -> Longs:
-    """Return of each element of an ordered array how many equal ones stand before it."""
-    return np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
 
 
 def _new_file(path: Path, dtype: DTypeLike, rows: int, columns: int) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from workflows.context import Context, make_context
 from workflows.output.markdown import plain
 from workflows.results import Result, label_of, turn_of, understood_as
 from workflows.runtime.history import past_turns, seen_turns
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import open_run
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 from workflows.streaming import Answered, Event, ask_stream
 
@@ -142,7 +142,7 @@ def turns_of_history(context: Context) -> tuple[Turn, ...]:
         NoAccess: the conversation is not open to who asks.
         WorkspaceDamaged: the relationship graph cannot be read.
     """
-    return tuple(seen_turns(past_turns(context), OpenRun(context)))
+    return tuple(seen_turns(past_turns(context), open_run(context)))
 
 
 def in_conversation(context: Context, conversation: str) -> Context:

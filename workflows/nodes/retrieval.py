@@ -97,7 +97,7 @@ def fresh_state() -> Update:
 
 
 def begin(state: Asked, run: OpenRun) -> Update:
-    """Check the question, start afresh, open the workspace and compute the question's vectors into the cache."""
+    """Check the question, start afresh and compute the question's vectors, which the index keeps for the searches."""
     asked = Question.model_validate(state)
     question = asked.question
     context, index, selection = run.context, run.index, run.selection
@@ -145,7 +145,7 @@ def encode_question(state: Asked, run: OpenRun) -> Update:
 
 @node("understood")
 def retrieve_facts(state: State, run: OpenRun) -> Update:
-    """Look the nearest facts up in Chroma."""
+    """Look the nearest facts up in the vector store."""
     check_same_kind(state, run.context.mode)
     settings = run.context.walk_settings()
     found = step(

@@ -17,7 +17,7 @@ from workflows.states.records import FIRST_NODE, Update, spent_record, usage_rec
 from workflows.states.shared import check_shape, part_of
 
 EVERY_NODE = ("question", "mode", "generation", "spent")
-"""The keys of a state that every node but the first reads."""
+"""The keys of a state that every node but the first reads: the last two let a fork go on from where its run was."""
 
 _EVENTS: Mapping[str, str] = {"MalformedReply": "malformed", "SlowReply": "slow", "BudgetSpent": "over"}
 
@@ -52,8 +52,9 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
         def run_node(state: State, runtime: Runtime[Context]) -> Update:
             start, tell_stream = time.perf_counter(), runtime.stream_writer
             task = runtime.execution_info.task_id if runtime.execution_info else ""
+            opened: OpenRun = runtime.context.beside.run
             with told_to_clients():
-                run: OpenRun = runtime.context.beside.run.at(name, task, state)
+                run = opened.at(name, task, state)
                 tell_stream({"node": name, "event": "started"})
                 with described(lambda: about_run(run)) as tell_trace, run.budget.working() as tally:
                     if run.goes_on:
@@ -68,7 +69,7 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
                         told = [run.error("LeftOut", omission) for omission in dict.fromkeys(tally.omissions)]
                         update = {**update, "errors": [*(update.get("errors") or ()), *told]}
                     tell_trace(lambda: about_update(update))
-            if name != FIRST_NODE:
+            if name != FIRST_NODE:  # It clears what an earlier question of its thread had taken.
                 update = {**update, "spent": spent_record(run.budget.spent())}
                 if tally.usage.requests:
                     update["usage"] = usage_record(tally.usage)

@@ -38,6 +38,7 @@ GIVEN_UP: Final = "given up"
 AfterReply = Literal["valid", "malformed", "given up"]
 
 Router = TypeVar("Router", bound=Callable[..., Any])
+Graphs = TypeVar("Graphs")
 State = TypeVar("State", bound=Mapping[str, Any])
 
 THREADS = 32
@@ -216,8 +217,12 @@ class WorkflowBuilder(StateGraph[StateT, ContextT, InputT, OutputT]):
 
     def compile(self, *args: Any, **kwargs: Any) -> WorkflowGraph[StateT, ContextT, InputT, OutputT]:
         """Return the compiled workflow."""
-        parts = vars(super().compile(*args, **kwargs))
-        return WorkflowGraph(**{name: value for name, value in parts.items() if name != "__orig_class__"})
+        return compiled_as(WorkflowGraph, super().compile(*args, **kwargs))
+
+
+def compiled_as(kind: Callable[..., Graphs], compiled: CompiledStateGraph[Any, Any, Any, Any]) -> Graphs:
+    """Return a compiled graph as one of a class of ours."""
+    return kind(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
 
 
 def _settings_around() -> Any:

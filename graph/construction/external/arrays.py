@@ -10,7 +10,7 @@ from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -173,73 +173,30 @@ def places(keys: Mapping[str, int], strings: Iterable[str]) -> Array:
     return np.array([keys.get(string, -1) for string in strings], dtype=np.int32)
 
 
-_HIGH, _LOW = 16, 24
+ID_TYPE = np.dtype("S12")
+Ids = NDArray[np.bytes_]
+"""Ids of one kind as the bytes of their hashes, which are in the order of the ids."""
 
 
-class Ids(NamedTuple):
-    """Ids of one kind, one element each; equal ids have both parts in common.
-
-    Attributes:
-        high: the first eight bytes of the hash.
-        low: the other four.
-    """
-
-    high: NDArray[np.uint64]
-    low: NDArray[np.uint32]
-
-    @staticmethod
-    def of(ids: Sequence[str]) -> Ids:
-        """Return the numbers of ids as `graph.schema.stable_id` makes them."""
-        hashes = b"".join([bytes.fromhex(key[-_LOW:]) for key in ids])
-        parts = np.frombuffer(hashes, dtype=np.dtype([("high", ">u8"), ("low", ">u4")]))
-        return Ids(parts["high"].astype(np.uint64), parts["low"].astype(np.uint32))
-
-    @staticmethod
-    def join(parts: Sequence[Ids]) -> Ids:
-        """Return the ids of all parts, in order."""
-        if not parts:
-            return Ids(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint32))
-        return Ids(np.concatenate([part.high for part in parts]), np.concatenate([part.low for part in parts]))
-
-    def strings(self, kind: str) -> list[str]:
-        """Return the ids of a kind as they are written."""
-        return [f"{kind}-{high:016x}{low:08x}" for high, low in zip(self.high.tolist(), self.low.tolist(), strict=True)]
-
-    def take(self, rows: NDArray[np.intp] | slice) -> Ids:
-        """Return some of the ids."""
-        return Ids(self.high[rows], self.low[rows])
-
-    def groups(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return (for each distinct id, in order, where it stands first; for each element, the place of its id)."""
-        order = np.lexsort((self.low, self.high))
-        high, low = self.high[order], self.low[order]
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
-        place = np.empty(len(order), dtype=np.intp)
-        place[order] = np.cumsum(new) - 1
-        return order[new], place
-
-    def find(self, sought: Ids) -> NDArray[np.int64]:
-        """Return where each of the sought ids stands among these, which ascend; -1 where it does not."""
-        at = np.searchsorted(self.high, sought.high)
-        found = np.full(len(at), -1, dtype=np.int64)
-        open_ = np.flatnonzero(at < len(self.high))
-        while len(open_):
-            open_ = open_[self.high[at[open_]] == sought.high[open_]]
-            hit = self.low[at[open_]] == sought.low[open_]
-            found[open_[hit]] = at[open_[hit]]
-            open_ = open_[~hit]
-            at[open_] += 1
-            open_ = open_[at[open_] < len(self.high)]
-        return found
+def packed(ids: Sequence[str]) -> Ids:
+    """Return the bytes of ids as `graph.schema.stable_id` makes them."""
+    return np.array([bytes.fromhex(key[-2 * ID_TYPE.itemsize :]) for key in ids], dtype=ID_TYPE)
 
 
-def prefix_bounds(parts: int) -> NDArray[np.uint64]:
-    """Return the first parts of ids that cut them into so many ranges of equal width, without those at the ends."""
-    step = 2**64 // parts
-    return np.array([step * part for part in range(1, parts)], dtype=np.uint64)
+def unpacked(ids: Ids, kind: str) -> list[str]:
+    """Return the ids of a kind as they are written."""
+    # numpy leaves out the zeros at the end.
+    return [f"{kind}-{key.ljust(ID_TYPE.itemsize, bytes(1)).hex()}" for key in ids.tolist()]
 
 
-def cuts(high: NDArray[np.uint64], parts: int) -> list[int]:
-    """Return where ascending ids are cut into the ranges of `prefix_bounds`, ends included."""
-    return [0, *np.searchsorted(high, prefix_bounds(parts)).tolist(), len(high)]
+def find(ids: Ids, sought: Ids) -> NDArray[np.int64]:
+    """Return where each of the sought ids stands among some that ascend; -1 where it does not."""
+    at = np.searchsorted(ids, sought)
+    return np.where(np.append(ids, ids[:1])[at] == sought, at, -1) if len(ids) else np.full(len(sought), -1)
+
+
+def cuts(ids: Ids, parts: int) -> list[int]:
+    """Return where ascending ids are cut into so many ranges of equal width, ends included."""
+    size = ID_TYPE.itemsize
+    bounds = [(part * 2 ** (8 * size) // parts).to_bytes(size, "big") for part in range(1, parts)]
+    return [0, *np.searchsorted(ids, np.array(bounds, dtype=ID_TYPE)).tolist(), len(ids)]

@@ -2,59 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 
-from graph.construction.columns import TextTable
-from graph.construction.external.arrays import ArrayWriter, TextWriter, join_arrays, joined, strings_of
+from graph.construction.evidence import keep_smallest
+from graph.construction.external.arrays import ArrayWriter, TextWriter, join_arrays, joined, strings_of, unpacked
 from graph.construction.external.layout import Layout, ids_of, rows_of, slices_of_ids
-from graph.construction.external.scan import statement_key
-from graph.construction.knowledge_graph import BUILT_IN
+from graph.construction.knowledge_graph import BUILT_IN, table_of_facts
 from graph.schema import Fact
 
 _NAME = "facts"
 
 
-@dataclass(frozen=True, slots=True)
-class FactsTask:
-    """A task: to merge the facts of one range of ids.
+def merge_facts(layout: Layout, part: int, own_types: Sequence[str]) -> None:
+    """Write the facts of a range of ids: as they are shown, their ends, their relation types, who holds them.
 
-    Attributes:
-        own: the place of each own relation type among those of the graph.
+    Args:
+        layout: the build's.
+        part: the range's.
+        own_types: the own relation types of the graph.
     """
-
-    layout: Layout
-    part: int
-    own: Mapping[str, int]
-
-
-def merge_facts(task: FactsTask) -> None:
-    """Write the facts of a range: as they are shown, their ends, their relation types, the passages that hold them."""
-    slices = slices_of_ids(task.layout, "fact", task.part)
+    slices = slices_of_ids(layout, "fact", part)
     ids = ids_of(slices, "fact")
-    first, fact_of = ids.groups()
-    distinct = ids.take(first)
-    shown: dict[int, tuple[str, str, str]] = {}
+    distinct, first, fact_of = np.unique(ids, return_index=True, return_inverse=True)
+    shown: dict[int, Fact] = {}
     ends, relations, held, holders, start = [], [], [], [], 0
     for each in slices:
         size = each.end - each.start
         places = fact_of[start : start + size]
         parts = strings_of(each.columns.texts("statements"), 3 * each.start, 3 * each.end)
-        _choose(shown, places.tolist(), parts)
-        ends.append(task.layout.of_shard(each.shard).array("entity_of")[each.array("fact_ends")])
-        met = [len(BUILT_IN) + task.own[name] for name in each.columns.strings("own_relations")]
+        statements = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+        keep_smallest(shown, places.tolist(), (Fact(*statement, BUILT_IN[0]) for statement in statements))
+        ends.append(layout.of_shard(each.shard).array("entity_of")[each.array("fact_ends")])
+        met = [len(BUILT_IN) + own_types.index(name) for name in each.columns.strings("own_relations")]
         relations.append(np.array([*range(len(BUILT_IN)), *met], dtype=np.uint8)[each.array("fact_relations")])
         rows = rows_of(each.columns.array("held_facts"), each.start, each.end)
         held.append(places[each.columns.array("held_facts")[rows] - each.start])
-        holders.append(each.columns.array("held_by")[rows] + np.int32(task.layout.shards[each.shard].start))
+        holders.append(each.columns.array("held_by")[rows] + np.int32(layout.shards[each.shard].start))
         start += size
     order = np.argsort(joined(held, np.int64), kind="stable")
-    columns = task.layout.of_part(_NAME, task.part)
-    keys = distinct.strings("fact")
-    TextTable.of(((key, *shown[place]) for place, key in enumerate(keys)), 4).save(columns.folder, _NAME)
+    columns = layout.of_part(_NAME, part)
+    keys = unpacked(distinct, "fact")
+    table_of_facts(keys, [shown[place] for place in range(len(keys))]).save(columns.folder, _NAME)
     columns.save(
         ends=np.concatenate([*ends, np.zeros((0, 2), dtype=np.int32)])[first],
         relations=joined(relations, np.uint8)[first],
@@ -63,21 +53,9 @@ def merge_facts(task: FactsTask) -> None:
     )
 
 
-def _choose(shown: dict[int, tuple[str, str, str]], places: list[int], parts: list[str]) -> None:
-    """Keep the smallest statement of each fact."""
-    for place, subject, predicate, object_ in zip(places, parts[::3], parts[1::3], parts[2::3], strict=True):
-        statement = (subject, predicate, object_)
-        known = shown.setdefault(place, statement)
-        if known != statement and _key(statement) < _key(known):
-            shown[place] = statement
-
-
-def _key(statement: tuple[str, str, str]) -> tuple[str, str, str]:
-    return statement_key(Fact(*statement, BUILT_IN[0]))
-
-
-def join_facts(layout: Layout, folder: Path) -> int:
-    """Write the facts of all ranges into a generation's folder; return how many they are."""
+def join_facts(layout: Layout) -> int:
+    """Write the facts of all ranges into the generation's folder; return how many they are."""
+    folder = layout.folder
     parts = [layout.of_part(_NAME, part) for part in range(layout.parts)]
     with (
         TextWriter(folder, _NAME) as facts,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.columns import load_array
-from graph.construction.external.arrays import Ids
+from graph.construction.external.arrays import ID_TYPE, Ids, find
 from graph.construction.near_names import PAIR_FILES, ROUNDING, NearPairs, exact_cosines, find_near_names
 from graph.storage.synonym_pairs import SYNONYM_COSINE
 
@@ -21,7 +21,7 @@ FOLDER = "near"
 """The folder of the build's cache that holds them."""
 
 _STAMP = "kept.json"
-_VERSION = 1
+_VERSION = 2
 _SHARE = 200
 """One in so many names may have changed since all were compared with each other; then all are again."""
 _ROWS, _NEW_ROWS, _SUMMED_ROWS, _PAIRS = 65_536, 256, 4_096, 1 << 20
@@ -79,7 +79,7 @@ def near_pairs(ids: Ids, vectors: Floats, eligible: NDArray[np.bool_], kept: Pat
             for pairs in (*_moved(known.pairs, place), *_pairs_of(new, vectors, eligible)):
                 for file, column in zip(files, (pairs.first, pairs.second, pairs.cosine), strict=True):
                     file.write(np.ascontiguousarray(column).data)
-    for name, array in (("high", ids.high), ("low", ids.low), ("sums", sums)):
+    for name, array in (("ids", ids), ("sums", sums)):
         np.save(unfinished / f"{name}.npy", array)
     (unfinished / _STAMP).write_text(json.dumps({"version": _VERSION, "changed": changed}), encoding="utf-8")
     shutil.rmtree(kept, ignore_errors=True)
@@ -91,14 +91,13 @@ def _load(folder: Path) -> _Kept | None:
     """Return what an earlier build found; None where it found nothing, or that cannot be read."""
     try:
         stamp = json.loads((folder / _STAMP).read_text(encoding="utf-8"))
-        high = load_array(folder / "high.npy", np.uint64, (None,))
-        low = load_array(folder / "low.npy", np.uint32, (len(high),))
-        sums = load_array(folder / "sums.npy", np.uint64, (len(high),))
-        kept = _Kept(Ids(high, low), sums, NearPairs.load(folder), int(stamp["changed"]))
+        ids = load_array(folder / "ids.npy", ID_TYPE, (None,))
+        sums = load_array(folder / "sums.npy", np.uint64, (len(ids),))
+        kept = _Kept(ids, sums, NearPairs.load(folder), int(stamp["changed"]))
         first, second = kept.pairs.first, kept.pairs.second
         if stamp["version"] != _VERSION or not len(first) == len(second) == len(kept.pairs.cosine):
             return None
-        return kept if not len(first) or (first.min() >= 0 and second.max() < len(high)) else None
+        return kept if not len(first) or (first.min() >= 0 and second.max() < len(ids)) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -115,7 +114,7 @@ def _sums(vectors: Floats) -> Sums:
 
 def _places(known: _Kept, ids: Ids, sums: Sums) -> Longs:
     """Return of each known name where it stands now; -1 where it is gone or changed, or might have no synonyms."""
-    place = ids.find(known.ids)
+    place = find(ids, known.ids)
     there = np.flatnonzero(place >= 0)
     is_same = (sums[place[there]] == known.sums[there]) & (known.sums[there] != 0)
     place[there[~is_same]] = -1

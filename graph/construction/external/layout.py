@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.external.arrays import Array, Columns, Ids, cuts
+from graph.construction.external.arrays import ID_TYPE, Array, Columns, Ids, cuts, joined
+
+SCRATCH = "building"
+"""The folder beside a generation's files of what is removed when the build is done."""
 
 _FILE = "layout.json"
 
@@ -23,11 +27,15 @@ class Shard:
 
     Attributes:
         folder: of what they say, see `scan`.
+        first: the id of the first passage.
+        last: of the last one.
         start: the place of the first among all passages.
         size: how many they are.
     """
 
     folder: Path
+    first: str
+    last: str
     start: int
     size: int
 
@@ -42,12 +50,14 @@ class Layout:
     """The files of one build.
 
     Attributes:
-        scratch: the folder of what is removed when the build is done.
+        folder: the generation's.
+        root: the workspace's.
         shards: in the order of their passages.
         parts: into how many ranges entities and facts are cut, so that one fits into memory.
     """
 
-    scratch: Path
+    folder: Path
+    root: Path
     shards: tuple[Shard, ...]
     parts: int
 
@@ -56,35 +66,55 @@ class Layout:
         """How many passages there are."""
         return sum(shard.size for shard in self.shards)
 
+    @property
+    def n_entities(self) -> int:
+        """How many entities there are, once the names of all ranges are joined."""
+        return len(self.whole.array("entity_ids"))
+
     def of_shard(self, index: int) -> Columns:
         """Where stages leave what concerns one shard."""
-        return self._folder("shards", index)
+        return self.of_part("shards", index)
 
     def of_part(self, stage: str, part: int) -> Columns:
         """Where a stage leaves what concerns one range."""
-        return self._folder(stage, part)
+        folder = self.folder / SCRATCH / stage / str(part)
+        folder.mkdir(parents=True, exist_ok=True)
+        return Columns(folder)
 
     @property
     def whole(self) -> Columns:
         """Where stages leave what concerns all passages."""
-        return self._folder("whole", 0)
+        return self.of_part("whole", 0)
 
-    def _folder(self, stage: str, number: int) -> Columns:
-        folder = self.scratch / stage / str(number)
-        folder.mkdir(parents=True, exist_ok=True)
-        return Columns(folder)
+    def rows(self, names: Sequence[str], types: Sequence[type[np.generic]], start: int, end: int) -> list[Array]:
+        """Return the rows of all shards' columns whose first holds a number from ``start`` to ``end``."""
+        found: list[list[Array]] = [[] for _ in names]
+        for index in range(len(self.shards)):
+            columns = self.of_shard(index)
+            rows = rows_of(columns.array(names[0]), start, end)
+            for parts, name in zip(found, names, strict=True):
+                # A copy: a map of each shard's file would take as many open files.
+                parts.append(np.array(columns.array(name)[rows]))
+        return [joined(parts, kind) for parts, kind in zip(found, types, strict=True)]
 
     def save(self) -> None:
         """Write it into its scratch folder, for other processes."""
-        shards = [(str(shard.folder), shard.start, shard.size) for shard in self.shards]
-        (self.scratch / _FILE).write_text(json.dumps({"shards": shards, "parts": self.parts}), encoding="utf-8")
+        (self.folder / SCRATCH / _FILE).write_text(json.dumps(asdict(self), default=str), encoding="utf-8")
 
 
 @lru_cache(maxsize=1)
-def load_layout(scratch: Path) -> Layout:
-    """Return the layout that was saved in a folder."""
-    said = json.loads((scratch / _FILE).read_text(encoding="utf-8"))
-    return Layout(scratch, tuple(Shard(Path(folder), *place) for folder, *place in said["shards"]), said["parts"])
+def load_layout(folder: Path) -> Layout:
+    """Return the layout that was saved for a generation's folder."""
+    said = json.loads((folder / SCRATCH / _FILE).read_text(encoding="utf-8"))
+    shards = tuple(Shard(**{**shard, "folder": Path(shard["folder"])}) for shard in said["shards"])
+    return Layout(folder, Path(said["root"]), shards, said["parts"])
+
+
+def even_ranges(weights: NDArray[np.int64], budget: int) -> list[tuple[int, int]]:
+    """Return the ranges into which a column is cut that have about so much weight each."""
+    ends = np.cumsum(weights)
+    cut = np.searchsorted(ends, np.arange(budget, int(ends[-1]) if len(ends) else 0, budget))
+    return list(pairwise(sorted({0, *cut.tolist(), len(ends)})))
 
 
 class Slice(NamedTuple):
@@ -104,14 +134,14 @@ def slices_of_ids(layout: Layout, kind: str, part: int) -> list[Slice]:
     """Return of each shard where the ids of ``names`` or ``facts`` stand that fall into a range."""
     found = []
     for index, shard in enumerate(layout.shards):
-        bounds = cuts(shard.columns.array(f"{kind}_high"), layout.parts)
+        bounds = cuts(shard.columns.array(f"{kind}_ids"), layout.parts)
         found.append(Slice(index, shard.columns, bounds[part], bounds[part + 1]))
     return found
 
 
 def ids_of(slices: Sequence[Slice], kind: str) -> Ids:
     """Return the ids of some slices, one after the other."""
-    return Ids.join([Ids(each.array(f"{kind}_high"), each.array(f"{kind}_low")) for each in slices])
+    return joined([each.array(f"{kind}_ids") for each in slices], ID_TYPE)
 
 
 def rows_of(keys: NDArray[np.int32], start: int, end: int) -> slice:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -14,27 +13,14 @@ from graph.construction.columns import TextTable
 from graph.construction.corrected_names import CorrectedNames
 from graph.construction.external.arrays import Columns, read_array
 from graph.construction.external.layout import Layout
-from graph.construction.external.scan import IN_ADDRESS, IN_SMALL_LETTERS, stored_passage
+from graph.construction.external.scan import IN_ADDRESS, IN_SMALL_LETTERS
 from graph.construction.external.spellings import Matches, SpellingTree
+from graph.construction.knowledge_graph import StoredPassages
 from graph.storage.workspace import Workspace
 from graph.text import Mention
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class MentionsTask:
-    """A task: to find the entities of one shard's passages.
-
-    Attributes:
-        folder: the generation's, with its spellings.
-    """
-
-    layout: Layout
-    shard: int
-    folder: Path
-    workspace: Path
 
 
 class _Mentions(NamedTuple):
@@ -49,15 +35,14 @@ class _Mentions(NamedTuple):
         return _Mentions(self.passages[kept], self.starts[kept], self.ends[kept], self.entities[kept])
 
 
-def find_mentions(task: MentionsTask) -> None:
+def find_mentions(layout: Layout, index: int) -> None:
     """Write the links of a shard's passages, without cosines, and how often each entity's name is written how."""
-    layout, index = task.layout, task.shard
     said, own = layout.shards[index].columns, layout.of_shard(index)
     bounds = np.cumsum([0, *said.array("token_counts").tolist()], dtype=np.int64)
     tree = _tree(layout.whole.folder)
     tokens = tree.numbers(said.strings("words"))[said.array("tokens")]
-    mentions = _mentions(tree.find(tokens, bounds), bounds, task.folder)
-    mentions = _admitted(mentions, task, said, bounds)
+    mentions = _mentions(tree.find(tokens, bounds), bounds, layout.folder)
+    mentions = _admitted(mentions, layout, said, bounds)
     marks = said.array("token_marks")
     _save_writings(own, mentions, marks)
     _save_links(own, said, mentions)
@@ -85,23 +70,24 @@ def _mentions(matches: Matches, bounds: Longs, folder: Path) -> _Mentions:
     return _Mentions(passages[owner], matches.starts[owner], ends[owner], values[first[owner] + place])
 
 
-def _admitted(mentions: _Mentions, task: MentionsTask, said: Columns, bounds: Longs) -> _Mentions:
+def _admitted(mentions: _Mentions, layout: Layout, said: Columns, bounds: Longs) -> _Mentions:
     """Return the mentions that corrections let a passage mean."""
-    with Workspace(task.workspace).open_record() as record:
+    with Workspace(layout.root).open_record() as record:
         corrected = CorrectedNames.of(record)
     forms = corrected.token_forms
     if not forms:
         return mentions
     words, tokens = said.strings("words"), said.array("tokens")
-    entities, passages = TextTable.load(task.folder, "entities", 2), said.texts("passages", 5)
+    names = TextTable.load(layout.folder, "entities", 2).column(0)
+    passages = StoredPassages(said.texts("passages", StoredPassages.WIDTH))
     kept = np.ones(len(mentions.starts), dtype=bool)
     rows = zip(mentions.passages.tolist(), mentions.starts.tolist(), mentions.ends.tolist(), strict=True)
     for number, (passage, start, end) in enumerate(rows):
         spelled = [words[token] for token in tokens[start:end].tolist()]
         if " ".join(spelled) in forms:
             entity = int(mentions.entities[number])
-            mention, name = Mention(0, len(spelled), entity), entities.row(entity)[0]
-            kept[number] = corrected.admits(spelled, mention, name, stored_passage(passages, passage))
+            mention, name = Mention(0, len(spelled), entity), names.at(entity)
+            kept[number] = corrected.admits(spelled, mention, name, passages.at(passage))
     return mentions.where(kept)
 
 

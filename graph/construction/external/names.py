@@ -5,16 +5,22 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.columns import TextTable
 from graph.construction.corrected_names import CorrectedNames
-from graph.construction.external.arrays import ArrayWriter, Columns, Ids, TextWriter, join_arrays, joined, strings_of
+from graph.construction.external.arrays import (
+    ID_TYPE,
+    ArrayWriter,
+    Columns,
+    TextWriter,
+    join_arrays,
+    joined,
+    strings_of,
+)
 from graph.construction.external.layout import Layout, Slice, ids_of, rows_of, slices_of_ids
 from graph.embedding.embeddings import understanding_of
 from graph.storage.synonym_pairs import may_have_synonyms
@@ -26,32 +32,21 @@ Rows = NDArray[np.intp]
 _BLOCK = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class NamesPart:
-    """A task: to merge the names of one range of ids."""
-
-    layout: Layout
-    part: int
-    workspace: Path
-
-
-def merge_names(task: NamesPart) -> None:
+def merge_names(layout: Layout, part: int) -> None:
     """Write the entities of a range of ids: names, labels, types, spellings; and of each shard's names, which one."""
-    slices = slices_of_ids(task.layout, "name", task.part)
+    slices = slices_of_ids(layout, "name", part)
     ids = ids_of(slices, "name")
-    first, entity_of = ids.groups()
-    columns = task.layout.of_part("names", task.part)
-    distinct = ids.take(first)
+    distinct, first, entity_of = np.unique(ids, return_index=True, return_inverse=True)
+    columns = layout.of_part("names", part)
     normal = _normal_forms(slices, first)
     labels = _labels(slices, entity_of, "label")
     types = _labels(slices, entity_of, "type")
     TextTable.of(zip(normal, (labels[n] for n in range(len(first))), strict=True), 2).save(columns.folder, "entities")
-    with Workspace(task.workspace).open_record() as record:
+    with Workspace(layout.root).open_record() as record:
         understands, corrected = understanding_of(record.embedding_model), CorrectedNames.of(record)
     columns.save(
         eligible=np.array([may_have_synonyms(name, understands) for name in normal], dtype=np.bool_),
-        high=distinct.high,
-        low=distinct.low,
+        ids=distinct,
         entity_of=entity_of.astype(np.int32),
         starts=np.cumsum([0, *(each.end - each.start for each in slices)]),
         typed=np.array(sorted(types), dtype=np.int32),
@@ -112,24 +107,16 @@ def save_run(columns: Columns, name: str, pairs: set[tuple[str, int]]) -> None:
     columns.save(**{f"{name}_entities": np.array([entity for _, entity in ordered], dtype=np.int32)})
 
 
-def join_entities(layout: Layout, folder: Path) -> int:
-    """Write the entities of all ranges into a generation's folder, and where each range starts; return their number."""
+def join_entities(layout: Layout) -> None:
+    """Write the entities of all ranges into the generation's folder, and where each range starts."""
     parts = [layout.of_part("names", part) for part in range(layout.parts)]
     whole = layout.whole
-    sizes = [len(part.array("high")) for part in parts]
-    whole.save(entity_starts=np.cumsum([0, *sizes]))
-    join_arrays((part.folder / "high.npy" for part in parts), whole.folder / "entity_high.npy", np.uint64)
+    whole.save(entity_starts=np.cumsum([0, *(len(part.array("ids")) for part in parts)]))
+    join_arrays((part.folder / "ids.npy" for part in parts), whole.folder / "entity_ids.npy", ID_TYPE)
     join_arrays((part.folder / "eligible.npy" for part in parts), whole.folder / "eligible.npy", np.bool_)
-    join_arrays((part.folder / "low.npy" for part in parts), whole.folder / "entity_low.npy", np.uint32)
-    with TextWriter(folder, "entities") as writer:
+    with TextWriter(layout.folder, "entities") as writer:
         for part in parts:
             writer.append_table(part.texts("entities"))
-    return sum(sizes)
-
-
-def entity_ids(layout: Layout) -> Ids:
-    """Return the ids of all entities, in order."""
-    return Ids(layout.whole.array("entity_high"), layout.whole.array("entity_low"))
 
 
 def entity_types(layout: Layout) -> dict[int, str]:
@@ -143,17 +130,8 @@ def entity_types(layout: Layout) -> dict[int, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ShardTask:
-    """A task that concerns one shard."""
-
-    layout: Layout
-    shard: int
-
-
-def number_names(task: ShardTask) -> None:
+def number_names(layout: Layout, index: int) -> None:
     """Write of which entity each of a shard's names is, and the shard's aliases as runs."""
-    layout, index = task.layout, task.shard
     starts = layout.whole.array("entity_starts").tolist()
     found = []
     for part in range(layout.parts):
@@ -185,8 +163,9 @@ def _read_run(columns: Columns, name: str, start: int) -> Iterator[tuple[str, in
         yield from zip(strings_of(texts, begin, begin + len(block)), block, strict=True)
 
 
-def write_aliases(layout: Layout, folder: Path) -> None:
+def write_aliases(layout: Layout) -> None:
     """Write the full titles, and the names that corrections make another of, each with its entity."""
+    folder = layout.folder
     with TextWriter(folder, "aliases") as texts, ArrayWriter(folder / "alias_entities.npy", np.int32) as entities:
         pairs = merged_runs(layout, "alias")
         while block := list(islice(pairs, _BLOCK)):

@@ -7,11 +7,10 @@ that was read once need not be read again while its passages stay. Shards are cu
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -20,22 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.builder import ADDRESS_SIGNS
-from graph.construction.columns import TextTable
-from graph.construction.evidence import Evidence, Handles, Names, read_evidence
-from graph.construction.external.arrays import Columns, Ids, joined
+from graph.construction.evidence import Evidence, Handles, Names, keep_smallest, read_evidence
+from graph.construction.external.arrays import Columns, joined, packed
 from graph.construction.external.kept_pairs import FOLDER
 from graph.construction.external.layout import Shard
-from graph.construction.knowledge_graph import BUILT_IN
+from graph.construction.knowledge_graph import BUILT_IN, table_of_passages
 from graph.corrections.apply import Corrections
-from graph.schema import Fact, Passage, RelationType
+from graph.schema import Fact, RelationType
 from graph.storage.entry import Entry
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
-SCAN_VERSION = 1
+SCAN_VERSION = 2
 """Counts up where a shard's files, or what is read from a passage, change."""
 
-PASSAGE_WIDTH = 5
 IN_ADDRESS, IN_SMALL_LETTERS = np.uint8(1), np.uint8(2)
 _NO_CHUNK = bytes(16)
 
@@ -86,8 +83,7 @@ class _Shard:
 
 def _save_passages(columns: Columns, shard: _Shard, dimension: int) -> None:
     passages = [evidence.passage for evidence in shard.passages]
-    rows = ((p.id, p.title, p.text, p.source, json.dumps(dict(p.metadata), ensure_ascii=False)) for p in passages)
-    TextTable.of(rows, PASSAGE_WIDTH).save(columns.folder, "passages")
+    table_of_passages(passages).save(columns.folder, "passages")
     vectors = [evidence.vector for evidence in shard.passages]
     chunks = [_chunk_key(evidence.chunk_of) for evidence in shard.passages]
     columns.save(
@@ -95,12 +91,6 @@ def _save_passages(columns: Columns, shard: _Shard, dimension: int) -> None:
         content_lengths=np.array([len(passage.content) for passage in passages], dtype=np.int32),
         chunk_of=np.frombuffer(b"".join(chunks), dtype=np.uint64).reshape(len(chunks), 2),
     )
-
-
-def stored_passage(passages: TextTable, row: int) -> Passage:
-    """Return one passage of a shard's table."""
-    key, title, text, source, metadata = passages.row(row)
-    return Passage(key, title, text, source, json.loads(metadata))
 
 
 def _chunk_key(chunk_of: tuple[str, str] | None) -> bytes:
@@ -119,8 +109,7 @@ def _in_use(shard: _Shard) -> NDArray[np.intp]:
 
 def _save_names(columns: Columns, shard: _Shard, names: NDArray[np.intp], number_of: Ints) -> None:
     """Write the names in the order of their ids, how each is spelled and of which types, and the passages' aliases."""
-    ids = Ids.of([shard.names.keys[handle] for handle in names.tolist()])
-    columns.save(name_high=ids.high, name_low=ids.low)
+    columns.save(name_ids=packed([shard.names.keys[handle] for handle in names.tolist()]))
     columns.save_texts("names", (shard.names.normal[handle] for handle in names.tolist()))
     labels: Counter[tuple[int, str]] = Counter()
     types: Counter[tuple[int, str]] = Counter()
@@ -174,8 +163,8 @@ def _save_facts(columns: Columns, shard: _Shard, number_of: Ints) -> None:
     held = joined([evidence.facts for evidence in every], np.int32)
     subjects = number_of[joined([evidence.subjects for evidence in every], np.int32)]
     objects = number_of[joined([evidence.objects for evidence in every], np.int32)]
-    ids = Ids.of(shard.facts.keys)
-    order = np.lexsort((ids.low, ids.high))
+    ids = packed(shard.facts.keys)
+    order = np.argsort(ids, kind="stable")
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     ends = np.zeros((len(order), 2), dtype=np.int32)
@@ -187,34 +176,19 @@ def _save_facts(columns: Columns, shard: _Shard, number_of: Ints) -> None:
         triple_confidences=joined([evidence.confidences for evidence in every], np.float64),
     )
     pairs = np.unique(place[held].astype(np.int64) << 32 | _repeated(evidence.facts for evidence in every))
-    shown = _shown(every, len(order))
+    shown: dict[int, Fact] = {}
+    for evidence in every:
+        keep_smallest(shown, evidence.facts.tolist(), evidence.statements)
     facts = [shown[handle] for handle in order.tolist()]
     columns.save_texts("statements", (part for fact in facts for part in (fact.subject, fact.predicate, fact.object)))
     columns.save_texts("own_relations", shard.own_relations.keys)
     columns.save(
-        fact_high=ids.high[order],
-        fact_low=ids.low[order],
+        fact_ids=ids[order],
         fact_ends=ends,
         fact_relations=np.array([_relation_of(fact.relation, shard.own_relations) for fact in facts], dtype=np.int32),
         held_facts=(pairs >> 32).astype(np.int32),
         held_by=(pairs & 0xFFFFFFFF).astype(np.int32),
     )
-
-
-def _shown(every: Sequence[Evidence], n_facts: int) -> list[Fact]:
-    """Return the smallest statement of each fact."""
-    shown: dict[int, Fact] = {}
-    for evidence in every:
-        for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
-            known = shown.setdefault(handle, statement)
-            if known != statement and statement_key(statement) < statement_key(known):
-                shown[handle] = statement
-    return [shown[handle] for handle in range(n_facts)]
-
-
-def statement_key(fact: Fact) -> tuple[str, str, str]:
-    """Return what statements of one fact are compared by: the smallest is shown for all."""
-    return (fact.text, fact.subject, fact.predicate)
 
 
 def _relation_of(relation: RelationType, own: Handles) -> int:
@@ -267,84 +241,57 @@ def _save_terms(columns: Columns, shard: _Shard) -> None:
 _NEW = "new-"
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Neighbouring passages, by their ids, and what tells whether they changed."""
-
-    first: str
-    last: str
-    size: int
-    key: str
-
-
-def cut_passages(stated: Iterable[tuple[str, str]], made_with: Sequence[str], size: int) -> Iterator[Cut]:
-    """Yield shards of about ``size`` passages, twice that at most.
+def shards_of(record: Record, size: int, cache: Path) -> tuple[Shard, ...]:
+    """Return the shards of a record's passages, of about ``size`` passages, twice that at most.
 
     Where one ends depends on the ids near by: a passage that comes or goes changes its own shard and, at most, the
-    next one.
-
-    Args:
-        stated: (passage id, fingerprint), in the order of the ids.
-        made_with: what else a shard's files depend on.
-        size: how many passages a shard has.
+    next one. The name of its folder tells whether it changed.
     """
+    made_with = (str(SCAN_VERSION), record.workspace_id, record.embedding_model, record.vectors_id)
+    begun = hashlib.blake2b("\x00".join(made_with).encode(), digest_size=16)
+    shards: list[Shard] = []
     held: list[str] = []
-    made_of = _start(made_with)
-    for key, fingerprint in stated:
+    made_of, start = begun.copy(), 0
+
+    def end() -> None:
+        shards.append(Shard(cache / made_of.hexdigest(), held[0], held[-1], start, len(held)))
+
+    for key, fingerprint in record.stated_in_order():
         held.append(key)
         made_of.update(f"{len(key)} {key} {fingerprint}\n".encode())
         if len(held) == 2 * size or zlib.crc32(key.encode()) % size == 0:
-            yield Cut(held[0], key, len(held), made_of.hexdigest())
-            held, made_of = [], _start(made_with)
+            end()
+            start += len(held)
+            held, made_of = [], begun.copy()
     if held:
-        yield Cut(held[0], held[-1], len(held), made_of.hexdigest())
-
-
-def _start(made_with: Sequence[str]) -> hashlib.blake2b:
-    return hashlib.blake2b("\x00".join((str(SCAN_VERSION), *made_with)).encode(), digest_size=16)
-
-
-@dataclass(frozen=True, slots=True)
-class ScanTask:
-    """A task: to read what the passages of a shard say."""
-
-    workspace: Path
-    cut: Cut
-    folder: Path
-
-
-def scan_shard(task: ScanTask) -> None:
-    """Write a shard's folder, whole at once; nothing where it is there already."""
-    if task.folder.is_dir():
-        return
-    unfinished = task.folder.with_name(f"{_NEW}{uuid4().hex}")
-    unfinished.mkdir(parents=True)
-    try:
-        with Workspace(task.workspace).open_record() as record:
-            entries = record.entries_between(task.cut.first, task.cut.last)
-            scan(entries, Corrections(record.corrections()), record.dimension, unfinished)
-        unfinished.rename(task.folder)
-    except OSError:
-        # A process that a killed build left may have written the same shard meanwhile.
-        if not task.folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def shards_of(cuts: Iterable[Cut], cache: Path) -> tuple[Shard, ...]:
-    """Return the shards, with their places among all passages."""
-    shards, start = [], 0
-    for cut in cuts:
-        shards.append(Shard(cache / cut.key, start, cut.size))
-        start += cut.size
+        end()
     return tuple(shards)
 
 
-def cuts_of(record: Record, size: int) -> list[Cut]:
-    """Return the shards of a record's passages."""
-    made_with = (record.workspace_id, record.embedding_model, record.vectors_id)
-    return list(cut_passages(record.stated_in_order(), made_with, size))
+def scan_shard(root: Path, folder: Path, first: str, last: str) -> None:
+    """Write a shard's folder, whole at once; nothing where it is there already.
+
+    Args:
+        root: the workspace's folder.
+        folder: the shard's.
+        first: the id of its first passage.
+        last: of its last one.
+    """
+    if folder.is_dir():
+        return
+    unfinished = folder.with_name(f"{_NEW}{uuid4().hex}")
+    unfinished.mkdir(parents=True)
+    try:
+        with Workspace(root).open_record() as record:
+            entries = record.entries_between(first, last)
+            scan(entries, Corrections(record.corrections()), record.dimension, unfinished)
+        unfinished.rename(folder)
+    except OSError:
+        # A process that a killed build left may have written the same shard meanwhile.
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def prune_cache(cache: Path, used: Iterable[Shard]) -> None:

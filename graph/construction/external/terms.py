@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
 
 from graph.construction.bm25 import SparseIndex, inverse_frequency, mean_length, term_scores
-from graph.construction.external.arrays import ArrayWriter, join_arrays, joined
-from graph.construction.external.layout import Layout, rows_of
+from graph.construction.external.arrays import ArrayWriter, join_arrays
+from graph.construction.external.layout import Layout, even_ranges
 
 _IN_RANGE = 1 << 23
 """Scores that are computed at once, more or less."""
@@ -42,51 +38,25 @@ def number_terms(layout: Layout) -> list[str]:
     return list(vocabulary)
 
 
-@dataclass(frozen=True, slots=True)
-class TermsTask:
-    """A task: to compute the scores of a range of terms.
-
-    Attributes:
-        start, end: the range.
-        mean: how many terms a passage has.
-    """
-
-    layout: Layout
-    part: int
-    start: int
-    end: int
-    mean: float
+def ranges_of_terms(layout: Layout) -> list[tuple[int, int]]:
+    """Return the ranges of terms of which the scores are computed together."""
+    return even_ranges(layout.whole.array("term_frequency"), _IN_RANGE)
 
 
-def terms_tasks(layout: Layout) -> list[TermsTask]:
-    """Return the tasks that compute all scores."""
-    mean = mean_length(layout.whole.array("term_counts")) if layout.n_passages else 1.0
-    ends = np.cumsum(layout.whole.array("term_frequency"))
-    total = int(ends[-1]) if len(ends) else 0
-    cut = np.searchsorted(ends, np.arange(_IN_RANGE, total, _IN_RANGE)).tolist()
-    bounds = sorted({0, *cut, len(ends)})
-    return [TermsTask(layout, part, start, end, mean) for part, (start, end) in enumerate(itertools.pairwise(bounds))]
-
-
-def score_terms(task: TermsTask) -> None:
+def score_terms(layout: Layout, part: int, start: int, end: int) -> None:
     """Write the scores of a range of terms, term by term, and in which passages they are."""
-    columns: dict[str, list[np.ndarray]] = {"posting_terms": [], "posting_passages": [], "posting_times": []}
-    for index in range(len(task.layout.shards)):
-        own = task.layout.of_shard(index)
-        rows = rows_of(own.array("posting_terms"), task.start, task.end)
-        for name, parts in columns.items():
-            # A copy: a map of each shard's file would take as many open files.
-            parts.append(np.array(own.array(name)[rows]))
-    terms, passages, times = (joined(parts, np.int32) for parts in columns.values())
+    names = ("posting_terms", "posting_passages", "posting_times")
+    terms, passages, times = layout.rows(names, [np.int32] * len(names), start, end)
     order = np.argsort(terms, kind="stable")
     terms, passages, times = terms[order], passages[order], times[order]
-    whole = task.layout.whole
-    scores = term_scores(whole.array("term_weights")[terms], times, whole.array("term_counts")[passages], task.mean)
-    task.layout.of_part("terms", task.part).save(scores=scores, passages=passages)
+    lengths = layout.whole.array("term_counts")
+    weights = layout.whole.array("term_weights")[terms]
+    scores = term_scores(weights, times, lengths[passages], mean_length(lengths) if len(lengths) else 1.0)
+    layout.of_part("terms", part).save(scores=scores, passages=passages)
 
 
-def join_terms(layout: Layout, parts: int, vocabulary: list[str], folder: Path) -> None:
-    """Write the BM25 index of all terms into a generation's folder."""
+def join_terms(layout: Layout, parts: int, vocabulary: list[str]) -> None:
+    """Write the BM25 index of all terms into the generation's folder."""
     whole = layout.whole.folder
     for name, kind in (("scores", np.float32), ("passages", np.int32)):
         paths = [layout.of_part("terms", part).folder / f"{name}.npy" for part in range(parts)]
@@ -95,4 +65,4 @@ def join_terms(layout: Layout, parts: int, vocabulary: list[str], folder: Path) 
     index = SparseIndex.of_scores(
         layout.whole.array("scores"), layout.whole.array("passages"), starts, vocabulary, layout.n_passages
     )
-    index.save(folder)
+    index.save(layout.folder / "bm25")

@@ -10,15 +10,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Self, TypeVar, get_type_hints
+from typing import Any, Self
 
 import graph.errors
 from graph.construction.external.layout import Layout, load_layout
@@ -26,41 +25,23 @@ from graph.environment import environment
 from graph.errors import MaraError, OutOfResources
 
 
-def written(function: Callable[[Any], None], task: Any) -> bytes:
-    """Return a call of a module's function with a task, a dataclass, as a line without its end."""
-    names = [[each.__module__, each.__name__] for each in (function, type(task))]
-    return json.dumps([*names, _plain(task)]).encode()
+def written(call: partial[None]) -> bytes:
+    """Return a call of a module's function with plain values, paths and layouts, as a line without its end."""
+    return json.dumps([call.func.__module__, call.func.__name__, call.args], default=_plain).encode()
 
 
-def read(line: bytes) -> tuple[Callable[[Any], None], Any]:
-    """Return the function and the task that a line says."""
-    *names, task = json.loads(line)
-    function, kind = (getattr(import_module(module), name) for module, name in names)
-    return function, _typed(task, kind)
+def read(line: bytes) -> partial[None]:
+    """Return the call that a line says."""
+    module, name, arguments = json.loads(line, object_hook=_typed)
+    return partial(getattr(import_module(module), name), *arguments)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Layout):
-        return str(value.scratch)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-    return str(value) if isinstance(value, Path) else value
+def _plain(value: object) -> dict[str, str]:
+    return {"layout": str(value.folder)} if isinstance(value, Layout) else {"path": str(value)}
 
 
-def _typed(value: Any, wanted: Any) -> Any:
-    """Return what `_plain` made of a value of some type."""
-    if wanted is Layout:
-        return load_layout(Path(value))
-    if is_dataclass(wanted) and isinstance(wanted, type):
-        return wanted(**{name: _typed(value[name], kind) for name, kind in _types(wanted).items()})
-    if wanted is Path:
-        return Path(value)
-    return tuple(value) if isinstance(value, list) else value
-
-
-@lru_cache(maxsize=64)
-def _types(of: type) -> dict[str, Any]:
-    return get_type_hints(of)
+def _typed(said: dict[str, str]) -> object:
+    return load_layout(Path(said["layout"])) if "layout" in said else Path(said["path"])
 
 
 def told_fault(fault: Exception) -> dict[str, Any]:
@@ -82,8 +63,6 @@ def fault_of(said: dict[str, Any]) -> Exception:
         return OSError(said["errno"], said["message"], said["file"])
     return RuntimeError(said["message"])
 
-
-Task = TypeVar("Task")
 
 _PROGRAM = "from graph.construction.external.workers import serve; serve()"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -111,17 +90,17 @@ class Workers:
                 pipe.close()
             process.wait()
 
-    def run(self, function: Callable[[Task], None], tasks: Iterable[Task]) -> None:
-        """Call a function of a module with each task.
+    def run(self, calls: Iterable[partial[None]]) -> None:
+        """Call functions of modules.
 
         Raises what a call raises, and OutOfResources where a process ends.
         """
         if not self._all:
-            for task in tasks:
-                function(task)
+            for call in calls:
+                call()
             return
         with ThreadPoolExecutor(len(self._all)) as threads:
-            running = [threads.submit(self._call, function, task) for task in tasks]
+            running = [threads.submit(self._call, call) for call in calls]
             try:
                 for each in running:
                     each.result()
@@ -129,12 +108,12 @@ class Workers:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _call(self, function: Callable[[Task], None], task: Task) -> None:
+    def _call(self, call: partial[None]) -> None:
         process = self._free.get()
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(written(function, task) + b"\n")
+            process.stdin.write(written(call) + b"\n")
             process.stdin.flush()
             answer = process.stdout.readline()
         except OSError:
@@ -169,8 +148,7 @@ def serve() -> None:
 def _fault(line: bytes) -> dict[str, Any] | None:
     """Do the task that a line says; return what was raised, if anything was."""
     try:
-        function, task = read(line)
-        function(task)
+        read(line)()
     except Exception as fault:
         return told_fault(fault)
     return None

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.external.arrays import Ids, cuts
+from graph.construction.external.arrays import cuts, find, packed, unpacked
 from graph.schema import stable_id
 
 hashes = st.sampled_from([f"{high:016x}{low:08x}" for high in (0, 1, 2**63, 2**64 - 1) for low in (0, 1, 2**32 - 1)])
@@ -13,14 +13,13 @@ ids = st.lists(hashes.map(lambda digits: f"entity-{digits}"), max_size=12)
 
 def test_an_id_is_written_as_it_was_read() -> None:
     keys = [stable_id("fact", str(number)) for number in range(5)]
-    assert Ids.of(keys).strings("fact") == keys
+    assert unpacked(packed(keys), "fact") == keys
 
 
 @given(ids)
 def test_groups_are_the_distinct_ids_in_order(keys: list[str]) -> None:
-    every = Ids.of(keys)
-    first, place = every.groups()
-    assert every.take(first).strings("entity") == sorted(set(keys))
+    distinct, first, place = np.unique(packed(keys), return_index=True, return_inverse=True)
+    assert unpacked(distinct, "entity") == sorted(set(keys))
     assert [sorted(set(keys))[each] for each in place.tolist()] == keys
     assert [keys.index(key) for key in sorted(set(keys))] == first.tolist()
 
@@ -29,13 +28,13 @@ def test_groups_are_the_distinct_ids_in_order(keys: list[str]) -> None:
 def test_an_id_is_found_where_it_stands(known: list[str], sought: list[str]) -> None:
     ordered = sorted(set(known))
     wanted = [ordered.index(key) if key in ordered else -1 for key in sought]
-    assert Ids.of(ordered).find(Ids.of(sought)).tolist() == wanted
+    assert find(packed(ordered), packed(sought)).tolist() == wanted
 
 
 @given(ids, st.integers(1, 5))
 def test_ranges_of_ids_hold_each_once_and_in_order(keys: list[str], parts: int) -> None:
-    ordered = Ids.of(sorted(keys))
-    bounds = cuts(ordered.high, parts)
+    ordered = packed(sorted(keys))
+    bounds = cuts(ordered, parts)
     assert len(bounds) == parts + 1
     assert (bounds[0], bounds[-1]) == (0, len(keys))
     assert (np.diff(bounds) >= 0).all()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graph.construction.external import kept_pairs
-from graph.construction.external.arrays import Ids
+from graph.construction.external.arrays import ID_TYPE, Ids
 from graph.construction.external.kept_pairs import near_pairs
 from tests.graph.construction.test_near_names import Floats, exact_pairs, families
 
@@ -28,7 +28,7 @@ Pairs = dict[tuple[int, int], Any]
 
 def ids_of(names: NDArray[np.int64]) -> Ids:
     """Return ascending ids, some of which share their first half."""
-    return Ids((names // 3).astype(np.uint64), (names % 3).astype(np.uint32))
+    return np.array([bytes([0, name // 3, 0, name % 3]) for name in names.tolist()], dtype=ID_TYPE)
 
 
 def found_by(names: list[int], kept: Path, *, changed: frozenset[int] = frozenset(), barred: int = -1) -> Pairs:
@@ -98,7 +98,7 @@ def test_where_many_changed_all_are_compared_again(tmp_path: Path, monkeypatch: 
         assert json.loads((kept / "kept.json").read_text())["changed"] == changed
 
 
-@pytest.mark.parametrize("name", ["kept.json", "high.npy", "sums.npy", "near_first.bin", "near_cosine.bin"])
+@pytest.mark.parametrize("name", ["kept.json", "ids.npy", "sums.npy", "near_first.bin", "near_cosine.bin"])
 @pytest.mark.parametrize("content", [None, b"", b"\x01\x02", b'{"version": 0, "changed": 0}'])
 def test_what_is_damaged_is_found_again(
     tmp_path: Path, lenient: Callable[[], None], name: str, content: bytes | None
