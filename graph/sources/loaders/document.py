@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +180,7 @@ def unreadable(where: str, kind: str, reason: object) -> BadInput:
 def needed(package: str, name: str, where: str) -> Any:
     """Return what the loader of a file takes from a package. Raises DependencyMissing where that is not installed."""
     try:
-        return getattr(__import__(package, fromlist=[name]), name)
+        return getattr(import_module(package), name)
     except ModuleNotFoundError as fault:
         raise DependencyMissing(
             f"{where} cannot be read without {package}", "Install it with: pip install 'mara-rag[documents]'"
