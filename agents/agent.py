@@ -16,7 +16,7 @@ Said = TypeVar("Said")
 
 
 class Run(Protocol):
-    """A run that asks, as far as an agent may know it; what it works on is opened when it is first needed."""
+    """A run that asks, as far as an agent may know it."""
 
     @property
     def index(self) -> Index:

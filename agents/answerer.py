@@ -13,10 +13,8 @@ from agents.answers.claims import citing_sentences
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
 from agents.chat.fitting import Room
-from agents.chat.model import ChatModel
 from agents.offline.reading.alignment import Embed
-from agents.offline.reading.evidence import find_each_evidence
-from agents.offline.reading.quoting import quote_evidence
+from agents.offline.reading.evidence import find_each_evidence, quote_evidence
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, refusal
 from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply
@@ -44,8 +42,7 @@ class Answerer(Protocol):
 class ChatAnswerer(ChatAgent):
     """Asks a chat model for an answer from the passages; the reply is plain text, so it can be streamed.
 
-    Args:
-        model: who answers.
+    Attributes:
         budget_characters: how much passage text, titles included, fits into the prompt; see `fitting_passages`.
     """
 
@@ -53,10 +50,7 @@ class ChatAnswerer(ChatAgent):
     material = "question and passages"
     reply_tokens = 320
     writes_answers = True
-
-    def __init__(self, model: ChatModel, budget_characters: int = DEFAULT_BUDGET_CHARACTERS) -> None:
-        super().__init__(model)
-        self._budget_characters = budget_characters
+    budget_characters = DEFAULT_BUDGET_CHARACTERS
 
     def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
         """Return the model's answer with its citations located; without passages, refuse and ask nothing.
@@ -67,7 +61,7 @@ class ChatAnswerer(ChatAgent):
         if not passages:
             return refusal()
         bare = self.messages({"question": question}, feedback, refusal=REFUSAL)
-        shown = fitting_passages(passages, self._room(bare, self._budget_characters))
+        shown = fitting_passages(passages, self._room(bare, self.budget_characters))
         material = {"question": question, "passages": passages_material(shown)}
         citable = {passage.number for passage in shown}
         messages = self.messages(material, feedback, refusal=REFUSAL)

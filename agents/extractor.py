@@ -161,7 +161,8 @@ class ChatExtractor(ChatAgent):
         size = most_tokens(f"{passage.title}\n{shown}")
         asked = json_format(ExtractorReply.__name__, _schema(size, self._own))
         model = self._models[next(self._turns) % len(self._models)]
-        return model.ask(messages, asked, max_tokens=most_reply_tokens(size))
+        most = min(MAX_REPLY_TOKENS, _LEAST_REPLY_TOKENS + _REPLY_TOKENS_A_TOKEN * size)
+        return model.ask(messages, asked, max_tokens=most)
 
     def read(self, reply: str, passage: Passage) -> Extraction:
         """Return the extraction that a reply to a passage states, its types and confidences checked.
@@ -206,11 +207,6 @@ class ChatExtractor(ChatAgent):
     def _shown(self, passage: Passage) -> str:
         """The text of a passage as far as it fits into the model's context window."""
         return self._room(prompt_messages(self._system, _material(passage.title, ""))).cut(passage.text)
-
-
-def most_reply_tokens(size: int) -> int:
-    """Return what a reply to a passage of so many tokens may take: in proportion, and no more than any reply."""
-    return min(MAX_REPLY_TOKENS, _LEAST_REPLY_TOKENS + _REPLY_TOKENS_A_TOKEN * size)
 
 
 def _schema(size: int, own: OwnTypes) -> Schema:

@@ -20,7 +20,6 @@ from agents.answerer import (
 from agents.answers.citations import parse_citations, strip_citations
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
-from agents.chat.model import ChatModel
 from agents.offline.reading.alignment import Embed
 from agents.roles import REFUSAL, Answer, Feedback, NumberedPassage, refusal
 from graph.errors import MalformedReply
@@ -82,8 +81,7 @@ class FinalPredictor(Protocol):
 class ChatFinalPredictor(ChatAgent):
     """Asks a chat model for an answer with every claim cited; the reply is plain text, so it can be streamed.
 
-    Args:
-        model: who answers.
+    Attributes:
         budget_characters: how much passage text, titles included, fits into the prompt.
     """
 
@@ -91,10 +89,7 @@ class ChatFinalPredictor(ChatAgent):
     material = "question and passages"
     reply_tokens = 800
     writes_answers = True
-
-    def __init__(self, model: ChatModel, budget_characters: int = DEFAULT_BUDGET_CHARACTERS) -> None:
-        super().__init__(model)
-        self._budget_characters = budget_characters
+    budget_characters = DEFAULT_BUDGET_CHARACTERS
 
     def answer(
         self,
@@ -119,7 +114,7 @@ class ChatFinalPredictor(ChatAgent):
         completing = {"draft": draft.text, "follow_up_questions": list(draft.follow_ups)} if draft else {}
         bare = self.messages({"question": question, **completing}, feedback, refusal=REFUSAL)
         ordered = sorted(passages, key=lambda passage: passage.number not in kept)
-        shown = fitting_passages(ordered, self._room(bare, self._budget_characters))
+        shown = fitting_passages(ordered, self._room(bare, self.budget_characters))
         material = {"question": question, "passages": passages_material(shown), **completing}
         messages = self.messages(material, feedback, refusal=REFUSAL)
         seen = dict.fromkeys([*(passage.number for passage in shown), *sorted(kept)])

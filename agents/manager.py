@@ -155,9 +155,7 @@ def normalise_factors(
     clamped = min(max(wanted, PASSAGE_WEIGHTS[0]), PASSAGE_WEIGHTS[1])
     weight_notes = [] if clamped == passage_weight else ["passage_weight"]
     return RelationWeights(
-        RelationFactors(entity_factors, passage_factors),
-        clamped,
-        tuple(entity_notes + passage_notes + weight_notes),
+        RelationFactors(entity_factors, passage_factors), clamped, tuple(entity_notes + passage_notes + weight_notes)
     )
 
 

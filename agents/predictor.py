@@ -49,11 +49,8 @@ class ChatPredictor(ChatAgent):
 
 
 def _prediction(text: str) -> str:
-    return "" if any(map(_says_nothing, text.splitlines())) else text
-
-
-def _says_nothing(line: str) -> bool:
-    return strip_citations(line).strip().rstrip(".").casefold() == NOTHING.casefold()
+    lines = [strip_citations(line).strip().rstrip(".").casefold() for line in text.splitlines()]
+    return "" if NOTHING.casefold() in lines else text
 
 
 class OfflinePredictor:

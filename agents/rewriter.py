@@ -46,8 +46,7 @@ _SCHEMA = object_of(
 )
 _LONGEST_TURN = 10
 _OPENING = re.compile(
-    rf"\W*(?:{any_of(JOINING)}\b[\s,.!:-]*)*(?P<turning>{any_of(TURNING)}\b[\s,.:-]*)?",
-    re.IGNORECASE,
+    rf"\W*(?:{any_of(JOINING)}\b[\s,.!:-]*)*(?P<turning>{any_of(TURNING)}\b[\s,.:-]*)?", re.IGNORECASE
 )
 _QUESTION_WORD = re.compile(
     rf"\W*(?:(?:and|but|und|et|y)\s+)?({any_of(QUESTION_WORDS)}"
@@ -58,6 +57,8 @@ _DOUBT = re.compile(rf"\b{any_of(DOUBTS)}\b", re.IGNORECASE)
 _NO = re.compile(r"\W*(?:no|nope|nein|non)\W*", re.IGNORECASE)
 _PAIR = re.compile(r"\b(?:of (?:them|these|those|the two)|both)\b", re.IGNORECASE)
 _CHOOSING = re.compile(r"\W*(?:which|who)\b", re.IGNORECASE)
+"""Begins a question that chooses, where it compares what it does not name: "which is cheaper?"."""
+
 _ORDINAL = re.compile(
     r"\bthe\s+(first|second|third|fourth|last|former|latter)\b"
     r"(?:\s+one\b|(?=\W*$)|(?=\s+(?:is|are|was|were|do|does|did|has|have)\b))",
@@ -202,7 +203,8 @@ class OfflineRewriter:
             listed, place = self._antecedents.listed(last), _PLACES[ordinal.group(1).lower()]
             if len(listed) > 1 and place < len(listed):
                 return [f"{question[: ordinal.start()]}{listed[place].text}{question[ordinal.end() :]}"]
-        if (_PAIR.search(question) or _chooses(question)) and (pair := self._antecedents.pair(turns)):
+        chooses = _CHOOSING.match(question) and open_comparison(question)
+        if (_PAIR.search(question) or chooses) and (pair := self._antecedents.pair(turns)):
             return [_in_brackets(question, " and ".join(name.text for name in pair))]
         reference = next(_references(question), None)
         if reference is None:
@@ -216,11 +218,6 @@ class OfflineRewriter:
     def _with_topic(self, question: str, last: str) -> str:
         """The question with what the last one was about behind it: its names, or its words where it has none."""
         return _in_brackets(question, topic_of(last))
-
-
-def _chooses(question: str) -> bool:
-    """Tell whether a question chooses between what it does not name: "which is cheaper?"."""
-    return bool(_CHOOSING.match(question) and open_comparison(question))
 
 
 def _is_fragment(body: str, *, is_turned: bool) -> bool:
@@ -263,11 +260,7 @@ def _in_brackets(question: str, topic: str) -> str:
 
 
 def _shown(rewriting: Rewriting) -> dict[str, Any]:
-    return {
-        "question": rewriting.question,
-        "names": list(rewriting.names),
-        "choices": list(rewriting.choices),
-    }
+    return {"question": rewriting.question, "names": list(rewriting.names), "choices": list(rewriting.choices)}
 
 
 REWRITER: Agent[Rewriter, Rewriting] = Agent(

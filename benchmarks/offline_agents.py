@@ -25,9 +25,9 @@ from graph.embedding.embeddings import QUESTION_TO_PASSAGE, Embedder, configured
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
 from workflows.context import Context, Question
+from workflows.evaluation import recall_at_k
 from workflows.evaluation.controls import UniformManager
 from workflows.evaluation.gold import GoldLookup
-from workflows.evaluation.metrics import recall_at_k
 from workflows.evaluation.statistics import bootstrap_interval
 from workflows.retrieval import graph
 from workflows.runs.question_files import read_questions

@@ -36,9 +36,9 @@ from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
 from workflows import retrieval
 from workflows.context import Context, asking
-from workflows.evaluation.metrics import recall_at_k
+from workflows.evaluation import recall_at_k
 from workflows.indexing import index_sources
-from workflows.runtime.personal import COMPARED
+from workflows.nodes.retrieval import COMPARED
 from workflows.runtime.resources import close_indexes, open_workspace_index
 
 HISTORIES = Path(__file__).with_name("personal.jsonl")

@@ -28,7 +28,7 @@ from graph.retrieve.index_pool import IndexPool
 from graph.storage.workspace import Workspace
 from workflows.ask import ask
 from workflows.context import Context
-from workflows.runtime.resources import OFFLINE, close_indexes, index_pool, open_workspace_index
+from workflows.runtime.resources import INDEX_POOL, OFFLINE, close_indexes, open_workspace_index
 
 _WRITTEN = ("chroma", "record.sqlite", "held.db")
 _SAMPLED_EVERY_S = 2.0
@@ -79,7 +79,7 @@ def ask_for(minutes: float, threads: int, tenants: Sequence[Path], exponent: flo
     for each in workers:
         each.start()
     while any(each.is_alive() for each in workers):
-        times.taken.append((time.monotonic() - began, *_taken(index_pool())))
+        times.taken.append((time.monotonic() - began, *_taken(INDEX_POOL)))
         time.sleep(_SAMPLED_EVERY_S)
     return times
 
@@ -97,7 +97,7 @@ def _work(
 
 
 def _is_open(root: Path) -> bool:
-    pool = index_pool()
+    pool = INDEX_POOL
     with pool._lock:
         return any(place[0] == root.absolute() for place in pool._open)
 
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         assert Workspace(tenants[0]).current() is not None
         open_workspace_index(Context(workspace=str(tenants[0])))
         ask("Which river is it?", Context(workspace=str(tenants[0]), model=OFFLINE))
-        before = _taken(index_pool())
+        before = _taken(INDEX_POOL)
         times = ask_for(asked.minutes, asked.threads, tenants, asked.exponent)
         figures = {
             "machine": describe_machine(),

@@ -109,12 +109,9 @@ def where_schema() -> dict[str, Any]:
     value = {"type": ["string", "number", "boolean"], "maxLength": MAX_CHARACTERS}
     number_or_date = {"type": ["number", "string"], "maxLength": MAX_CHARACTERS}
     values = {"type": "array", "items": value, "minItems": 1, "maxItems": MAX_VALUES}
-    operands = (
-        *((operator, value) for operator in _EQUALITIES),
-        *((operator, values) for operator in _LISTS),
-        *((operator, number_or_date) for operator in _RANGES),
-    )
-    condition = {"type": "object", "properties": dict(operands), "additionalProperties": False, "minProperties": 1}
+    schemas = ((_EQUALITIES, value), (_LISTS, values), (_RANGES, number_or_date))
+    operands = {operator: schema for operators, schema in schemas for operator in operators}
+    condition = {"type": "object", "properties": operands, "additionalProperties": False, "minProperties": 1}
     return {
         "type": "object",
         "additionalProperties": {"anyOf": [value, condition]},
@@ -130,7 +127,7 @@ def canonical(conditions: Sequence[Condition]) -> str:
 
 def to_chroma(conditions: Sequence[Condition]) -> dict[str, Any]:
     """Return at least one condition in Chroma's terms: all of them are to hold."""
-    return _all_of([_clause(each) for each in conditions])
+    return _joined("$and", [_clause(each) for each in conditions])
 
 
 def askable_metadata(metadata: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
@@ -143,11 +140,6 @@ def askable_metadata(metadata: Mapping[str, MetadataValue]) -> dict[str, Metadat
 def askable_keys(passage: Passage) -> set[str]:
     """Return the keys of a passage that conditions may ask for; its source has one, too."""
     return {"source", *(key for key in passage.metadata if not _is_reserved(key))}
-
-
-def excludes(condition: Condition) -> bool:
-    """Tell whether a condition also holds for passages that have nothing under its key."""
-    return condition.operator in ("$ne", "$nin")
 
 
 def date_span(text: str) -> tuple[float, float] | None:
@@ -292,7 +284,7 @@ def _clause(condition: Condition) -> dict[str, Any]:
         for value in operand:
             by_type.setdefault(type(value), []).append(value)
         clauses = [{key: {operator: values}} for values in by_type.values()]
-        return _any_of(clauses) if operator == "$in" else _all_of(clauses)
+        return _joined("$or" if operator == "$in" else "$and", clauses)
     if operator in _RANGES and isinstance(operand, str):
         return _date_clause(key, operator, operand)
     return {key: {operator: operand}}
@@ -307,15 +299,11 @@ def _date_clause(key: str, operator: str, date: str) -> dict[str, Any]:
         clause = {f"{_DATE_PREFIX}{key}": {"$gte" if operator == "$gt" else "$lt": following}}
     else:
         clause = {f"{_DATE_PREFIX}{key}": {operator: first}}
-    return _any_of([clause, {key: {operator: int(date)}}]) if date.isdigit() else clause
+    return _joined("$or", [clause, {key: {operator: int(date)}}]) if date.isdigit() else clause
 
 
-def _all_of(clauses: list[dict[str, Any]]) -> dict[str, Any]:
-    return clauses[0] if len(clauses) == 1 else {"$and": clauses}
-
-
-def _any_of(clauses: list[dict[str, Any]]) -> dict[str, Any]:
-    return clauses[0] if len(clauses) == 1 else {"$or": clauses}
+def _joined(sign: str, clauses: list[dict[str, Any]]) -> dict[str, Any]:
+    return clauses[0] if len(clauses) == 1 else {sign: clauses}
 
 
 def _split(text: str) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -335,8 +335,14 @@ def own_types_of(found: Any) -> OwnTypes:
         ValueError: something in it is no such type; the message says what and where.
     """
     body = _table(found, "it", {"relations", "entities"})
-    relations = [_relation(name, body["relations"][name]) for name in _names(body, "relations", MOST_RELATIONS)]
-    entities = [_entity(name, body["entities"][name]) for name in _names(body, "entities", MOST_ENTITIES)]
+    relations, entities = [], []
+    for name in _names(body, "relations", MOST_RELATIONS):
+        stated = body["relations"][name]
+        about = _about(stated, f"[relations.{name}]", cues=cue_pattern, questions=cue_pattern)
+        relations.append(OwnRelation(RelationType(name.upper()), **about))
+    for name in _names(body, "entities", MOST_ENTITIES):
+        stated = body["entities"][name]
+        entities.append(OwnEntity(name, **_about(stated, f"[entities.{name}]", cues=cue_pattern, shapes=shape_pattern)))
     return OwnTypes(
         tuple(sorted(relations, key=lambda relation: relation.name)),
         tuple(sorted(entities, key=lambda entity: entity.name)),
@@ -364,28 +370,13 @@ def _names(body: Mapping[str, Any], key: str, most: int) -> list[str]:
     return names
 
 
-def _relation(name: str, found: Any) -> OwnRelation:
-    where = f"[relations.{name}]"
-    body = _table(found, where, {field.name for field in fields(OwnRelation)} - {"name"})
-    return OwnRelation(
-        RelationType(name.upper()),
-        _meaning(body, where),
-        _texts(body, "examples", where),
-        _checked(_texts(body, "cues", where), cue_pattern, f"{where} cues"),
-        _checked(_texts(body, "questions", where), cue_pattern, f"{where} questions"),
-    )
-
-
-def _entity(name: str, found: Any) -> OwnEntity:
-    where = f"[entities.{name}]"
-    body = _table(found, where, {field.name for field in fields(OwnEntity)} - {"name"})
-    return OwnEntity(
-        name,
-        _meaning(body, where),
-        _texts(body, "examples", where),
-        _checked(_texts(body, "cues", where), cue_pattern, f"{where} cues"),
-        _checked(_texts(body, "shapes", where), shape_pattern, f"{where} shapes"),
-    )
+def _about(found: Any, where: str, **rules: Callable[[str], str]) -> dict[str, Any]:
+    """Return what is stated of a type beside its name, checked; ``rules`` make its cues and the like into patterns."""
+    body = _table(found, where, {"meaning", "examples", *rules})
+    about: dict[str, Any] = {"meaning": _meaning(body, where), "examples": _texts(body, "examples", where)}
+    for key, pattern in rules.items():
+        about[key] = _checked(_texts(body, key, where), pattern, f"{where} {key}")
+    return about
 
 
 def _table(found: Any, where: str, known: Collection[str] | None = None) -> Mapping[str, Any]:

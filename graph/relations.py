@@ -69,19 +69,19 @@ class Relation:
         links: what it links.
         meaning: in one line, as the prompts and the documentation tell it.
         examples: of it, shortest first.
-        question: one that asks for it; empty where none does.
         colour: of its line on white.
         on_dark: the same on a dark ground.
         dash: lengths of the line's dashes and gaps, for a line 3.5 wide; empty for a solid one.
+        question: one that asks for it; empty where none does.
     """
 
     links: Links
     meaning: str
     examples: tuple[str, ...]
-    question: str
     colour: str
     on_dark: str
     dash: tuple[int, ...] = ()
+    question: str = ""
 
 
 RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
@@ -90,51 +90,50 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
             Links.FACT,
             "one belongs under the other: is-a, part-of, member-of, subclass, kinship, capital-of",
             ("whale is a mammal", "Bavaria part of Germany", "Anna daughter of Erik"),
-            "What is Bavaria part of?",
             "#c67c0d",
             "#e99636",
+            question="What is Bavaria part of?",
         ),
         RelationType.TEMPORAL: Relation(
             Links.FACT,
             "when something was, began or ended, or the order of events",
             ("company founded 1933", "concert held on 5 May", "reign preceded by regency"),
-            "When was Nissan founded?",
             "#176285",
             "#4c93de",
             (10, 4),
+            question="When was Nissan founded?",
         ),
         RelationType.SPATIAL: Relation(
             Links.FACT,
             "where something is or happened: location, containment, adjacency",
             ("museum located in Oslo", "village borders forest", "composer born in Salzburg"),
-            "Where was the composer of Salka born?",
             "#289d91",
             "#5edebb",
             (5, 4),
+            question="Where was the composer of Salka born?",
         ),
         RelationType.CAUSALITY: Relation(
             Links.FACT,
             "one brings the other about: causes, results in, leads to, enables",
             ("drought caused famine", "vaccine prevents disease", "strike led to reform"),
-            "What caused the famine?",
             "#5d1203",
             "#b84533",
             (12, 4, 3, 4),
+            question="What caused the famine?",
         ),
         RelationType.ATTRIBUTION: Relation(
             Links.FACT,
             "who made, owns or does it, and what it is like: creator, owner, role, occupation, property, quantity",
             ("opera composed by Verdi", "bridge has length of 300 m", "Kim works as engineer"),
-            "Who composed the opera?",
             "#da3ebc",
             "#ec9ede",
             (3, 3),
+            question="Who composed the opera?",
         ),
         RelationType.SYNONYMY: Relation(
             Links.NAMES,
             "two names are alike, and may mean one thing: found by similarity, never extracted",
             ("World War I and First World War",),
-            "",
             "#6b5b10",
             "#f6f986",
             (1, 5),
@@ -143,7 +142,6 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
             Links.PASSAGE,
             "the passage is about the entity: its title, or the subject of its statements",
             ("a biography, for the person it tells of",),
-            "",
             "#545e6c",
             "#b9c2cd",
         ),
@@ -151,7 +149,6 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
             Links.PASSAGE,
             "the passage says something of the entity without being about it",
             ("a biography, for the person's school or employer",),
-            "",
             "#717b88",
             "#939dab",
             (7, 5),
@@ -160,7 +157,6 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
             Links.PASSAGE,
             "the passage merely mentions the entity",
             ("a biography, for a country named in passing",),
-            "",
             "#858d98",
             "#747f8d",
             (2, 5),

@@ -302,10 +302,9 @@ def _headings(text: str, blocks: Sequence[_Line]) -> list[bool]:
             continue
         if block.kind is _Kind.ITEM:
             after_item = place > 0 and blocks[place - 1].kind is _Kind.ITEM
-            is_named = not after_item and following.kind is _Kind.PROSE
-        else:
-            is_named = True
-        flags[place] = is_named and (flags[place + 1] or _says_something(text, following))
+            if after_item or following.kind is not _Kind.PROSE:
+                continue
+        flags[place] = flags[place + 1] or _says_something(text, following)
     return flags
 
 

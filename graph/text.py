@@ -164,9 +164,7 @@ _DATE = re.compile(
 
 def is_date(text: str) -> bool:
     """Tell whether a text is a date and nothing else: a year, day, month, decade or century, or a range of them."""
-    anchored = False
-    small_number = False
-    era = False
+    anchored = small_number = era = False
     for word in _WORD_OF_DATE.findall(text.casefold()):
         if _CALENDAR_WORD.fullmatch(word) or _MONTH_WORD.fullmatch(word):
             anchored = True

@@ -19,8 +19,7 @@ from benchmarks.evaluation.tables import read_figures
 from graph.embedding.embeddings import QUESTION_TO_PASSAGE
 from graph.retrieve.modes import Mode
 from workflows.context import Context, Question
-from workflows.evaluation import mean_f1, mean_precision, mean_recall, mrr
-from workflows.evaluation.metrics import DEPTHS
+from workflows.evaluation import DEPTHS, mean_f1, mean_precision, mean_recall, mrr
 from workflows.indexing import index_sources
 from workflows.retrieval import graph
 from workflows.runtime.resources import open_workspace_index

@@ -19,7 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from agents.chat.local_server import INSTALLATION
+from agents.chat.local_model import INSTALLATION
 from graph.embedding.e5 import INSTALLATION as INSTALL_MULTILINGUAL
 from tests.docs.pages import ROOT, read
 

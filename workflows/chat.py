@@ -10,10 +10,9 @@ from typing import Any, Final, Literal
 
 from langgraph.graph import END, START, StateGraph
 
-from workflows.conversation.nodes import Answer, choose_reading
+from workflows.conversation.nodes import Answer, Conversation, choose_reading
 from workflows.conversation.reading import choices_of
 from workflows.conversation.settings import ANSWER, ChatContext
-from workflows.conversation.state import Conversation
 
 WORKFLOW = "chat"
 

@@ -26,7 +26,7 @@ from graph.schema import Passage, entity_id
 from graph.storage.versions import Span
 from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.context import Context, check_question
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import OpenRun, open_run
 from workflows.runtime.visibility import sees
 
 NEAREST = 3
@@ -54,7 +54,7 @@ def what_to_read(context: Context, topic: str = "", k: int = PROPOSED) -> dict[s
         NoAccess: the conversation is not open to the user.
         WorkspaceMissing: there is no workspace.
     """
-    run = OpenRun(context)
+    run = open_run(context)
     sight = None if run.selection is None else Sight(run.selection)
     concepts, named = _concepts_of(check_question(topic), run) if topic else ([], True)
     with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:
@@ -91,7 +91,7 @@ def related_documents(context: Context, document_id: str, k: int = PROPOSED) -> 
         BadInput: there is no relationship graph; a setting cannot be used.
         WorkspaceMissing: there is no workspace.
     """
-    run = OpenRun(context)
+    run = open_run(context)
     graph, selection = run.index.graph, run.selection
     if selection is None and context.as_of:
         selection = Selection.of(graph, graph.passage_index)
@@ -116,7 +116,7 @@ def passage_provenance(context: Context, name: str) -> dict[str, Any]:
         BadInput: there is no such passage, or the settings' filter hides it; there is no relationship graph.
         WorkspaceMissing: there is no workspace.
     """
-    run = OpenRun(context)
+    run = open_run(context)
     root = resolve_workspace(context.workspace)
     passage_id = _only_passage(name, run)
     if past := _past_provenance(root, run, passage_id):
@@ -153,7 +153,7 @@ def _concepts_of(topic: str, run: OpenRun) -> tuple[list[str], bool]:
     """Return the concepts that a topic names; where it names none, those of the passages nearest to it; and which."""
     from graph.relationships.concepts import SpelledConcepts
 
-    extractor = run.context.own_concept_extractor or SpelledConcepts(run.index.graph)
+    extractor = run.context.beside.concept_extractor or SpelledConcepts(run.index.graph)
     if named := list(extractor.concepts_in(topic)):
         return named, True
     if run.selection is not None and run.selection.is_empty:

@@ -15,7 +15,7 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight
 from graph.storage.workspace import resolve_workspace
 from workflows.context import Context, check_question
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import OpenRun, open_run
 
 FOUND = 5
 """Documents that a search returns unless another number is asked for."""
@@ -41,7 +41,7 @@ def search_documents(context: Context, text: str, k: int = FOUND, keep: str = ""
     """
     if keep and context.user_id:
         raise BadInput("A search that is kept belongs to nobody", "Keep it without a user")
-    run = OpenRun(context)
+    run = open_run(context)
     sight = None if run.selection is None else Sight(run.selection)
     similarities = _similarities(run, check_question(text))
     with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:

@@ -17,7 +17,7 @@ from workflows.context import Context
 from workflows.explanation.assembly import Assembly, NodeNames
 from workflows.explanation.finished_run import Answered, ComparedWalks, compare_walks, open_answered
 from workflows.explanation.graphml import to_graphml
-from workflows.explanation.model import Beta, Citation, Explanation, Models, ShownFact, WalkedBy
+from workflows.explanation.model import Citation, Explanation, Models, ShownFact, WalkedBy
 from workflows.runs.output_files import check_outside
 from workflows.states.conversion import facts_of
 
@@ -59,7 +59,6 @@ def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEF
         visible=visible,
         subgraph=_subgraph(answered, walks, visible, paths, max_nodes),
         flows=walks.flows,
-        first_passage=graph.n_entities,
     )
     return _explanation(answered, walks, assembly, paths)
 
@@ -133,7 +132,7 @@ def _nodes_of(answered: Answered, passage_ids: Sequence[str]) -> list[int]:
 def _explanation(
     answered: Answered, walks: ComparedWalks, assembly: Assembly, paths: Sequence[FlowPath]
 ) -> Explanation:
-    result, beta = answered.result, walks.beta
+    result = answered.result
     report = result.get("walk") if answered.walked else None
     return Explanation(
         question=result["question"],
@@ -149,7 +148,7 @@ def _explanation(
         ),
         facts=tuple(_facts(answered)),
         fact_outcome=result.get("fact_outcome") or "",
-        beta=Beta(beta.entity_entity, beta.entity_passage) if beta else None,
+        beta=walks.beta,
         passage_weight=result.get("passage_weight") if answered.walked else None,
         damping=answered.damping if answered.walked else None,
         stops=walks.stops,

@@ -1,9 +1,9 @@
 """Indexing: documents become passages, passages facts, and all of it a workspace that can be asked.
 
-load_documents ─ plan_changes ─┬─ extract (a batch of passages) ─ embed ─ commit ─┬─ publish ─ relate
-                  │            │        ⟲ the next batch ────────────────────────┘    │
-                  │            └────────────── nothing to write ──────────────────────┘
-                  └ confirm_removals (interrupt) ┘
+load_documents ─ plan_changes ─┬─ extract (a batch of passages) ─ embed ─┬─ commit ─┬─ publish ─ relate
+                  │            │         ⟲ the next batch ───────────────┼──────────┘
+                  │            └───────────── nothing to extract ────────┘
+                  └ confirm_removals (interrupt) ┴ rejected: the end
 
 The state is small; documents, vectors and the open record lie in the run (`workflows.indexing_run.run`), which each
 stream of the graph begins and ends.
@@ -40,11 +40,12 @@ from workflows.indexing_run.report import IndexReport, report_of, seconds_since
 from workflows.indexing_run.run import IndexingRun, RunKey
 from workflows.indexing_run.run import Progress as Progress
 from workflows.runtime.access import indexing_context_of
-from workflows.runtime.cancellable import interruptibly
+from workflows.runtime.own_run import interruptibly
 from workflows.runtime.tracing import about_indexing, described
-from workflows.runtime.workflow_graph import TRANSPORT_RETRIES
+from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, compiled_as
 from workflows.settings.indexing import SOURCES_LIMIT, IndexingContext, Sources
 from workflows.states.indexing import IndexingState, added_up, first_failures
+from workflows.states.records import Update
 from workflows.states.shared import part_of
 
 COMMIT_PASSAGES = 64
@@ -52,7 +53,6 @@ COMMIT_PASSAGES = 64
 
 WORKFLOW = "indexing"
 
-Update = dict[str, Any]
 Work = Callable[[IndexingState, IndexingRun], Update]
 
 _RUN = "__mara_indexing_run"
@@ -63,7 +63,7 @@ def no_progress(stage: str, done: int, total: int) -> None:
     """Ignore progress."""
 
 
-def node(work: Work) -> Callable[..., Update]:
+def indexing_node(work: Work) -> Callable[..., Update]:
     """Make a node of LangGraph from a function of a state and of the run: named in traces, telling progress as it."""
 
     def run_node(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
@@ -82,7 +82,7 @@ def node(work: Work) -> Callable[..., Update]:
     return run_node
 
 
-@node
+@indexing_node
 def load_documents(state: IndexingState, run: IndexingRun) -> Update:
     """Start fresh: read the documents and the triples, before anything is written."""
     started = time.time()
@@ -102,14 +102,14 @@ def load_documents(state: IndexingState, run: IndexingRun) -> Update:
     }
 
 
-@node
+@indexing_node
 def plan_changes(state: IndexingState, run: IndexingRun) -> Update:
     """Become the workspace's writer, and compare the documents with its record."""
     run.open()
     return begin_writing(run, state.get("approved", ""))
 
 
-@node
+@indexing_node
 def confirm_removals(state: IndexingState, run: IndexingRun) -> Update:
     """Ask whether passages may be removed; meanwhile others may write, so the changes are planned again afterwards."""
     removals = state.get("removals")
@@ -132,14 +132,14 @@ def begin_writing(run: IndexingRun, approved: str) -> Update:
     return {"removals": None, "approved": approved, "batch": batch}
 
 
-@node
+@indexing_node
 def extract(state: IndexingState, run: IndexingRun) -> Update:
     """Find the facts of the batch, several passages at once; one that keeps failing is kept with its reason."""
     run.open()
     return {"extractions": run.extract(state["batch"])}
 
 
-@node
+@indexing_node
 def embed(state: IndexingState, run: IndexingRun) -> Update:
     """Embed the batch: its passages, and the names and facts that are new."""
     run.open()
@@ -150,7 +150,7 @@ def embed(state: IndexingState, run: IndexingRun) -> Update:
     return {}
 
 
-@node
+@indexing_node
 def commit(state: IndexingState, run: IndexingRun) -> Update:
     """Commit the batch and, with the first one, the removals; begin the next batch."""
     run.open()
@@ -169,14 +169,14 @@ def commit(state: IndexingState, run: IndexingRun) -> Update:
     }
 
 
-@node
+@indexing_node
 def publish(state: IndexingState, run: IndexingRun) -> Update:
     """Derive the graph and the search index from the record, let readers have them, and report."""
     run.open()
     return {"report": report_of(run, state, run.publish())}
 
 
-@node
+@indexing_node
 def relate(state: IndexingState, run: IndexingRun) -> Update:
     """Bring the relationship graph in step with what was published, unless that is switched off."""
     run.open()
@@ -249,8 +249,7 @@ class IndexingBuilder(StateGraph[IndexingState, IndexingContext, Sources, Any]):
 
     def compile(self, *args: Any, **kwargs: Any) -> IndexingGraph:
         """Return the compiled workflow."""
-        parts = vars(super().compile(*args, **kwargs))
-        return IndexingGraph(**{name: value for name, value in parts.items() if name != "__orig_class__"})
+        return compiled_as(IndexingGraph, super().compile(*args, **kwargs))
 
 
 def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> IndexingBuilder:

@@ -1,7 +1,11 @@
 """The main workflow: a question in, a cited answer out.
 
-Retrieval (see ``workflows.retrieval``), then ``write_answer`` with its retry edge and its fallback ``quote_passages``;
-where wanted, the claim check (see ``workflows.nodes.claim_check``) and ``record_turn``, which writes the history.
+retrieval ─┬─ write_answer ⟲ ┄ quote_passages ─ [check_claims] ─ [record_turn]
+           └─ ask_back ─ [record_turn]
+
+Retrieval is that of ``workflows.retrieval``. Without a model, ``write_answer`` asks the answerer's offline twin;
+``quote_passages`` stands in where a model's replies stayed of no use. Where wanted, the claims are checked (see
+``workflows.nodes.claim_check``), and the turn is written to the history.
 """
 
 from __future__ import annotations
@@ -67,7 +71,12 @@ def no_answer() -> Update:
     }
 
 
-@node(*RETRIEVED, "answer_attempts", "answer_refusal")
+ANSWERING = (*RETRIEVED, "answer_attempts", "answer_refusal")
+"""The keys that the nodes read that write an answer: all that name passages, for a filter leaves what it lets be seen
+in the state as they return it."""
+
+
+@node(*ANSWERING)
 def write_answer(state: State, run: OpenRun) -> Update:
     """Ask the answerer for a cited answer from the best passages."""
     passages = _best(state, run)
@@ -84,7 +93,7 @@ def write_answer(state: State, run: OpenRun) -> Update:
     return {**reply.update, **answer_update(reply.said, passages), **_sources(passages), "errors": notes}
 
 
-@node(*RETRIEVED, "answer_attempts", "answer_refusal")
+@node(*ANSWERING)
 def quote_passages(state: State, run: OpenRun) -> Update:
     """Fallback of the answerer: its offline twin quotes evidence from all passages."""
     passages = numbered(state.get("passages", []))

@@ -21,11 +21,19 @@ from workflows.context import asking
 from workflows.mara import CHECKED, no_answer
 from workflows.nodes.claim_check import build_claim_check
 from workflows.nodes.conversation import ask_back
-from workflows.nodes.follow_ups import ASKED, merge_passages, plan_follow_ups
 from workflows.nodes.history import RECORD_TURN, REMEMBERED, add_recording
-from workflows.nodes.judged_selection import keep_passages
 from workflows.nodes.passage_judge import ONE_PASSAGE, build_passage_judge
-from workflows.nodes.ragenta import abstain, line_up_passages, quote_passages, record_turn, write_answer
+from workflows.nodes.ragenta import (
+    ASKED,
+    abstain,
+    keep_passages,
+    line_up_passages,
+    merge_passages,
+    plan_follow_ups,
+    quote_passages,
+    record_turn,
+    write_answer,
+)
 from workflows.nodes.retrieval import begin
 from workflows.retrieval import add_retrieval
 from workflows.runtime.node import node

@@ -4,6 +4,9 @@ encode_question ─┬─ retrieve_facts ─┬─ filter_facts ⟲ ┄ keep_top
                  │                  └─ weigh_relations ⟲ ┄ neutral_relations ─┼─ seed_graph ─ walk_graph
                  └─ retrieve_passages ────────────────────────────────────────┘
 
+A question that leans on earlier turns goes through ``rewrite_question`` ⟲ ┄ ``complete_question`` first; one that could
+mean several things, or asks nothing, ends there, and the answer asks back.
+
 LangGraph runs in steps, each of which waits for all of its nodes: the two model calls leave from the same node, and so
 run side by side in one step. Routers read the state alone: where a person edits it, LangGraph gives them no context.
 What a router returns is the label of the edge that is taken.

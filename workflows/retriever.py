@@ -18,13 +18,12 @@ from graph.schema import MAX_ID
 from graph.server_clients import told_to_clients
 from workflows.ask import ask
 from workflows.context import Context, asking
-from workflows.conversation.state import AnswerMetadata
-from workflows.conversation.writing import answer_metadata
+from workflows.conversation.writing import AnswerMetadata, answer_metadata
 from workflows.discovery import passage_provenance, what_to_read
 from workflows.results import labelled
 from workflows.retrieval import graph
 from workflows.runtime.own_run import on_its_own
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import open_run
 from workflows.runtime.walk_tool import agent_tool
 from workflows.settings.mara import QUESTION_LIMIT, QuestionText
 
@@ -88,7 +87,7 @@ def answer_tool(context: Context | None = None) -> BaseTool:
     """Return a tool that answers a question with the context's workflow, for an agent of one's own.
 
     The tool's content is the answer with its numbered sources; its artifact tells of them as the messages of graph
-    ``chat`` do (`workflows.conversation.state.AnswerMetadata`). An agent's thread keeps no more of the workflow.
+    ``chat`` do (`workflows.conversation.writing.AnswerMetadata`). An agent's thread keeps no more of the workflow.
     """
     asked_with = context or Context()
 
@@ -176,4 +175,4 @@ def walk_tool(context: Context | None = None) -> BaseTool:
     if not walked.mode.walks:
         raise BadInput(f"Mode {walked.mode} does not walk", "Choose mode mara, hipporag2 or mara-matrix")
 
-    return agent_tool(lambda: OpenRun(walked))
+    return agent_tool(lambda: open_run(walked))

@@ -24,8 +24,7 @@ from graph.environment import refresh_environment
 from workflows.ask import graph_of
 from workflows.context import Context, asking, check_question
 from workflows.results import Result, result_of
-from workflows.runtime.cancellable import leave_behind
-from workflows.runtime.own_run import Brake
+from workflows.runtime.own_run import Brake, leave_behind
 
 ANSWERING = "write_answer"
 """The node whose model's words are the answer."""

@@ -139,23 +139,18 @@ def checked(check: Callable[[Reply], Result], reply: Reply, raw: str) -> Result:
 
 
 def prompt_messages(system: str, material: str, feedback: Feedback | None = None) -> list[BaseMessage]:
-    """Return the messages of a request: the agent's system prompt, its `quoted` material, and why to answer again."""
+    """Return the messages of a request: the agent's system prompt, its `quoted` material, and why to answer again.
+
+    Why the last reply was refused is told by nothing that could be read as an answer: not by the reply, and by no
+    bracket of a citation or an object.
+    """
     from langchain_core.messages import HumanMessage, SystemMessage
 
-    return [SystemMessage(system), HumanMessage(material), *feedback_messages(feedback)]
-
-
-def feedback_messages(feedback: Feedback | None) -> list[BaseMessage]:
-    """Return the message that says why a reply was refused; none without feedback.
-
-    It holds nothing that could be read as an answer: not the reply, and no bracket of a citation or an object.
-    """
-    from langchain_core.messages import HumanMessage
-
+    messages = [SystemMessage(system), HumanMessage(material)]
     if feedback is None:
-        return []
+        return messages
     reason = " ".join(feedback.reason.translate(_NO_BRACKETS).split())[:_MAX_REASON]
-    return [HumanMessage(fill("feedback", material=quoted("reason", reason)))]
+    return [*messages, HumanMessage(fill("feedback", material=quoted("reason", reason)))]
 
 
 def json_format(name: str, schema: Schema) -> dict[str, Any]:
@@ -165,12 +160,7 @@ def json_format(name: str, schema: Schema) -> dict[str, Any]:
 
 def object_of(**properties: Schema) -> Schema:
     """Return the schema of an object with these properties, all required and no others."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def list_of(items: Schema, at_most: int, at_least: int = 0) -> Schema:

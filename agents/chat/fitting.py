@@ -38,9 +38,7 @@ class Room:
     def without(self, text: str) -> Room:
         """Return what is left beside a piece of the material, at least nothing."""
         return replace(
-            self,
-            characters=max(0, self.characters - len(text)),
-            tokens=max(0, self.tokens - _tokens_of_piece(text)),
+            self, characters=max(0, self.characters - len(text)), tokens=max(0, self.tokens - _tokens_of_piece(text))
         )
 
     def share(self, parts: int) -> Room:

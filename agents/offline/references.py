@@ -14,12 +14,7 @@ from itertools import chain
 import regex
 
 from agents.offline.language.entities import GOVERNING_NOUNS, PLACE_NOUNS, scan_entities
-from agents.offline.language.leaning_words import (
-    ANYTHING,
-    HE,
-    PLACE,
-    SHE,
-)
+from agents.offline.language.leaning_words import ANYTHING, HE, PLACE, SHE
 from agents.offline.language.words import (
     FUNCTION_WORDS,
     PREPOSITIONS,
@@ -88,7 +83,9 @@ class Antecedents:
         if wanted := _wanted_people(reference):
             named = _people(asked, wanted)
             told = next((sure for names in answers if (sure := _known_people(names, wanted))), [])
-            people = (told or named) if _asks_who(turn.question) and len(named) < 2 else (named or told)
+            # Not "who was Nero?": somebody is asked for who is not in the question.
+            asks_who = answer_kind(turn.question) is AnswerKind.PERSON and not _NAMED_PERSON.fullmatch(turn.question)
+            people = (told or named) if asks_who and len(named) < 2 else (named or told)
             if people or reference not in ANYTHING:
                 return people
         things = [name for name in asked if name.pronoun not in _PEOPLE]
@@ -160,11 +157,6 @@ def _is_like_a_person(name: Candidate) -> bool:
 def _is_placed(name: str, text: str) -> bool:
     before = text[: max(0, text.find(name))].rstrip()
     return before.endswith(",") or before.rpartition(" ")[2].casefold() in _BEFORE_THINGS
-
-
-def _asks_who(question: str) -> bool:
-    """Whether somebody is asked for who is not in the question: not "who was Nero?"."""
-    return answer_kind(question) is AnswerKind.PERSON and not _NAMED_PERSON.fullmatch(question)
 
 
 def _sentences_by_likeness(turn: Turn) -> list[str]:

@@ -15,7 +15,7 @@ from benchmarks.conversations.scoring import difference, ids_of, same_result
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from workflows.context import Context, asking
-from workflows.evaluation.metrics import recall_at_k
+from workflows.evaluation import recall_at_k
 from workflows.retrieval import graph
 
 DEPTHS = (2, 5, 10)

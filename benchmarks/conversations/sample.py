@@ -18,7 +18,7 @@ from benchmarks.conversations.data import Conversation, LabelledTurn, Way
 from benchmarks.conversations.scoring import difference, holds_words, ids_of, same_result
 from workflows.ask import ask
 from workflows.context import Context
-from workflows.evaluation.metrics import recall_at_k
+from workflows.evaluation import recall_at_k
 from workflows.indexing import index_sources
 from workflows.results import turn_of
 from workflows.runtime.resources import close_indexes

@@ -18,7 +18,7 @@ from graph.relationships.history import HistoryPart, NewTurn, now, record_turn
 from graph.relationships.record import RelationshipRecord
 from graph.retrieve.modes import Mode
 from workflows.context import Context
-from workflows.evaluation.metrics import recall_at_k
+from workflows.evaluation import recall_at_k
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes, open_workspace_index
 

@@ -13,7 +13,7 @@ from graph.corrections.apply import Corrections
 from graph.schema import entity_id
 from graph.storage.entry import Entry, facts_of
 from graph.storage.record import Record
-from graph.storage.record_tables import NewVectors
+from graph.storage.record_tables import Additions, NewVectors
 from graph.storage.synonym_pairs import EXACT_NAMES, NameVectors
 from graph.storage.workspace import Workspace
 from graph.text import normalise_name
@@ -42,7 +42,7 @@ def write_record(root: Path, passages: int) -> dict[str, int]:
     with workspace.writing() as lease, workspace.open_record(lease) as record, _without_indexes(record):
         for start in range(record.count_passages(), passages, _BATCH):
             shard = shard_of(corpus, embedder, start, min(start + _BATCH, passages))
-            record.commit(shard.entries, shard.names, shard.facts, [], embedder.model_id)
+            record.commit(shard.entries, Additions(shard.names, shard.facts), embedder.model_id)
         return {"passages": record.count_passages(), "names": record.count_names()}
 
 

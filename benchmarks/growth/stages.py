@@ -24,6 +24,7 @@ from graph.embedding.embeddings import EMBEDDED_MODELS
 from graph.environment import set_variables
 from graph.publish import derive
 from graph.publish.search_indexes import SearchIndexWriter
+from graph.storage.record_tables import Additions
 from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace
 
@@ -114,7 +115,7 @@ def add_document(root: Path) -> Figures:
     with clock.watching(), workspace.writing() as lease, workspace.open_record(lease) as record:
         number = record.count_passages()
         shard = shard_of(NamedCorpus(number + 1), NameEmbedder(), number, number + 1)
-        record.commit(shard.entries, shard.names, shard.facts, [], NameEmbedder.model_id)
+        record.commit(shard.entries, Additions(shard.names, shard.facts), NameEmbedder.model_id)
         committed = time.perf_counter()
         derive.publish(workspace, record)
         published = time.perf_counter()

@@ -33,8 +33,7 @@ from graph.relationships.schema import NodeType
 from graph.storage.lease import claim_lease, holder_of, is_locked
 from graph.storage.place import PLACE_FILE, RECORD_FILE, RELATIONSHIPS_FILE
 from graph.storage.read_only import open_read_only
-from graph.storage.record import Record
-from graph.storage.record_reader import RecordReader
+from graph.storage.record import Record, RecordReader
 from graph.storage.record_tables import RESTORE, DerivedRows
 from graph.storage.workspace import REPLY_CACHE, Workspace, manifest_of
 

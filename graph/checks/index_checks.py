@@ -17,9 +17,9 @@ from graph.construction.bm25 import SparseIndex
 from graph.construction.edges import Edges
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.metadata_filter import FINGERPRINT
-from graph.publish.layered_store import SearchIndex
+from graph.publish.search_indexes import SearchIndex
 from graph.publish.vectors import passage_metadata
-from graph.storage.record_reader import RecordReader
+from graph.storage.record import RecordReader
 
 WEIGHT_TOLERANCE = 1e-6
 _VECTOR_TOLERANCE = 2.5e-4

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from graph.errors import WorkspaceDamaged
-from graph.publish.layered_store import SearchIndex, open_layers
 from graph.publish.mapped_store import MappedStore
+from graph.publish.search_indexes import SearchIndex, open_layers
 from graph.publish.vector_store import VectorStore
 from graph.storage.generation import Layer, VectorStoreName
 from graph.storage.workspace import Workspace

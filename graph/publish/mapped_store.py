@@ -2,7 +2,7 @@
 
 Its records are rows of the generation's snapshot: the ids and the metadata are read there, and so are the passages'
 vectors. It is written from the snapshot and the record, a block at a time; a small change as a layer of the rows that
-are new, see `layered_store`. Metadata lie by column: a condition is held against each value once, rather than each
+are new, see `search_indexes`. Metadata lie by column: a condition is held against each value once, rather than each
 passage.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property, reduce
@@ -26,7 +26,7 @@ from graph.construction.knowledge_graph import SnapshotRows, load_rows
 from graph.errors import WorkspaceDamaged
 from graph.metadata_filter import EXCLUDING, askable_metadata, compares
 from graph.publish.near_vectors import NearVectors, exact_dtype, graphs_to_write
-from graph.publish.vectors import LastAsked, Stamp, damaged
+from graph.publish.vectors import Hits, LastAsked, Stamp, Vector, damaged
 from graph.schema import MetadataValue, Passage
 from graph.storage.generation import Layer
 from graph.storage.record import Record
@@ -215,16 +215,14 @@ class MappedStore:
         """Return {id: None} of every record: what else is told of one is what its snapshot says."""
         return dict.fromkeys(self._near[name].ids)
 
-    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
         """Return {id: vector} of those ids that it holds: of many facts, in half precision."""
         near = self._near[name]
         held = [(key, row) for key in ids if (row := near.find(key)) is not None]
         found = near.vectors.vectors[[row for _, row in held]].astype(np.float32)
         return {key: vector for (key, _), vector in zip(held, found, strict=True)}
 
-    def search(
-        self, name: str, vector: NDArray[np.float32], k: int, within: Collection[str] | None = None
-    ) -> list[tuple[str, float]]:
+    def search(self, name: str, vector: Vector, k: int, within: Collection[str] | None = None) -> Hits:
         """Return the ids and cosines of the ``k`` records nearest to a unit vector, nearest first.
 
         With ``within``, of those records alone; the rows of the last few collections are kept.
@@ -344,11 +342,11 @@ def changes_since(older: Path, newer: Path) -> tuple[Changes | None, int]:
 
 def _changes(older: SnapshotRows, newer: SnapshotRows, most_new: int) -> Changes | None:
     changes = Changes({name: [] for name in COLLECTIONS}, {name: [] for name in COLLECTIONS})
-    for name, old_table, new_table, is_same in (
-        ("facts", older.facts, newer.facts, _has_same_id),
-        ("passages", older.passages, newer.passages, _is_same_row),
+    for name, old_table, new_table in (
+        ("facts", older.facts, newer.facts),
+        ("passages", older.passages, newer.passages),
     ):
-        for old, new in _differences(old_table, new_table, is_same):
+        for old, new in _differences(old_table, new_table, by_id=name == "facts"):
             if old is not None:
                 changes.gone[name].append(old_table.row(old)[0])
             if new is not None:
@@ -421,9 +419,7 @@ def _write_fact_vectors(path: Path, facts: TextTable, record: Record) -> NDArray
     return written
 
 
-def _differences(
-    older: TextTable, newer: TextTable, is_same: Callable[[TextTable, int, TextTable, int], bool]
-) -> Iterator[tuple[int | None, int | None]]:
+def _differences(older: TextTable, newer: TextTable, *, by_id: bool) -> Iterator[tuple[int | None, int | None]]:
     """Yield (row of the older table, row of the newer one) of what differs, by id; None for what one of them lacks."""
     old, new = 0, 0
     old_ids, new_ids = older.column(0), newer.column(0)
@@ -437,7 +433,7 @@ def _differences(
             a = old_ids[old] if old < len(older) else None
             b = new_ids[new] if new < len(newer) else None
             if a == b:
-                if not is_same(older, old, newer, new):
+                if not by_id and _bytes_of(older, old, 1) != _bytes_of(newer, new, 1):
                     yield old, new
                 old, new = old + 1, new + 1
             elif b is None or (a is not None and a < b):
@@ -457,11 +453,3 @@ def _same_block(older: TextTable, old: int, newer: TextTable, new: int) -> int:
 def _bytes_of(table: TextTable, row: int, length: int) -> tuple[bytes, bytes]:
     bounds = table.bounds[row * table.width : (row + length) * table.width + 1]
     return bytes(table.text[bounds[0] : bounds[-1]]), np.diff(bounds).tobytes()
-
-
-def _has_same_id(older: TextTable, old: int, newer: TextTable, new: int) -> bool:
-    return True
-
-
-def _is_same_row(older: TextTable, old: int, newer: TextTable, new: int) -> bool:
-    return _bytes_of(older, old, 1) == _bytes_of(newer, new, 1)

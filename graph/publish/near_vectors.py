@@ -11,13 +11,16 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.columns import expect_scattered_reads
 from graph.errors import DependencyMissing
+
+Vector: TypeAlias = NDArray[np.float32]
+Places: TypeAlias = NDArray[np.intp]
 
 COMPARED_ONE_BY_ONE = 10_000
 """Up to so many vectors, all are compared with the question: 2 ms for the most of them."""
@@ -87,9 +90,7 @@ class NearVectors:
         ]
         return NearVectors(vectors, graphs)
 
-    def search(
-        self, vector: NDArray[np.float32], k: int, within: NDArray[np.intp] | None = None
-    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    def search(self, vector: Vector, k: int, within: Places | None = None) -> tuple[Places, Vector]:
         """Return the rows of the ``k`` vectors nearest to a unit vector, and their cosines, nearest first.
 
         With ``within``, ascending rows, of those alone.
@@ -100,7 +101,7 @@ class NearVectors:
         rows = np.arange(len(self.vectors)) if candidates is None else candidates
         return rows[nearest], cosines[nearest]
 
-    def cosines(self, vector: NDArray[np.float32], rows: NDArray[np.intp] | None = None) -> NDArray[np.float32]:
+    def cosines(self, vector: Vector, rows: Places | None = None) -> Vector:
         """Return the cosines of some rows, or of all, with a unit vector."""
         count = len(self.vectors) if rows is None else len(rows)
         found = np.empty(count, dtype=np.float32)
@@ -110,9 +111,7 @@ class NearVectors:
             found[block] = np.vecdot(held.astype(np.float32, copy=False), vector)
         return found
 
-    def _candidates(
-        self, vector: NDArray[np.float32], k: int, within: NDArray[np.intp] | None
-    ) -> NDArray[np.intp] | None:
+    def _candidates(self, vector: Vector, k: int, within: Places | None) -> Places | None:
         """Return rows among which the nearest are; None for all."""
         if within is not None and len(within) <= _GATHERED:
             return within
@@ -126,14 +125,8 @@ class NearVectors:
         return np.sort(np.concatenate(parts))
 
     def _search_graph(
-        self,
-        graph: Any,
-        vector: NDArray[np.float32],
-        wanted: int,
-        within: NDArray[np.intp] | None,
-        start: int,
-        stop: int,
-    ) -> NDArray[np.intp]:
+        self, graph: Any, vector: Vector, wanted: int, within: Places | None, start: int, stop: int
+    ) -> Places:
         """Return rows of one graph, counted from its first; within some rows, the codes of these are all compared."""
         faiss = load_faiss()
         question = np.ascontiguousarray(vector, dtype=np.float32)[None]

@@ -13,9 +13,9 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graph.metadata_filter import EXCLUDING, FINGERPRINT
+from graph.publish.vectors import Answer, Ids, Metadata, Vector
 from graph.schema import MetadataValue
 
 _STAMPS = "mara-stamps"
@@ -92,13 +92,7 @@ class QdrantCollection:
         """Return how many records it holds."""
         return int(self._client.count(self._name).count) if self._is_there() else 0
 
-    def upsert(
-        self,
-        *,
-        ids: Sequence[str],
-        embeddings: NDArray[np.float32],
-        metadatas: Sequence[Mapping[str, MetadataValue]] | None = None,
-    ) -> None:
+    def upsert(self, *, ids: Ids, embeddings: Vector, metadatas: Sequence[Metadata] | None = None) -> None:
         """Put records in, in place of those of the same ids."""
         from qdrant_client import models
 
@@ -146,14 +140,7 @@ class QdrantCollection:
             if offset is None:
                 return
 
-    def query(
-        self,
-        *,
-        query_embeddings: Sequence[NDArray[np.float32]],
-        n_results: int,
-        include: Sequence[str],
-        ids: Sequence[str] | None = None,
-    ) -> dict[str, Any]:
+    def query(self, *, query_embeddings: list[Vector], n_results: int, include: Ids, ids: Ids | None = None) -> Answer:
         """Return ids and distances of the records nearest to one vector, as Chroma does."""
         if not self._is_there():
             return {"ids": [[]], "distances": [[]]}
@@ -163,7 +150,7 @@ class QdrantCollection:
         points = sorted(found, key=lambda point: -point.score)[:n_results]
         return {"ids": [[p.payload[_ID] for p in points]], "distances": [[1.0 - p.score for p in points]]}
 
-    def _nearest(self, vector: NDArray[np.float32], n_results: int, within: Sequence[str] | None) -> list[Any]:
+    def _nearest(self, vector: Vector, n_results: int, within: Sequence[str] | None) -> list[Any]:
         """Return the points nearest to a vector, of all or of those of some ids."""
         from qdrant_client import models
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from heapq import nsmallest
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
+from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graph.endpoints import chroma_server, qdrant_server
 from graph.errors import DiskFull, MaraError, WorkspaceDamaged
 from graph.metadata_filter import FINGERPRINT
 from graph.publish.chroma_files import close_client, open_client, wipe_unused
-from graph.publish.qdrant_collections import QdrantCollections
-from graph.publish.sharded_collections import SHARDS, ShardedCollection, shard_name, shards_for
-from graph.publish.vectors import Stamp, Vectors, damaged
+from graph.publish.qdrant_collections import QdrantCollection, QdrantCollections
+from graph.publish.vectors import Answer, Hits, Ids, Metadata, Stamp, Vector, Vectors, damaged
 from graph.storage.read_only import may_write, writable_copy
 
 T = TypeVar("T")
@@ -29,15 +29,115 @@ EF_SEARCH = 1000
 in 2.8 ms; 400 miss one of them for 1 question in 400 in 1.6 ms, 100 for 1 in 12 in 1.0 ms."""
 
 
-@runtime_checkable
-class Paged(Protocol):
-    """A collection that yields its own pages, rather than being asked for one after the other; ids are unknown to none.
+SHARDS = "mara_shards"
+"""Under this key a collection says in how many others its records are; it holds none itself then."""
 
-    Whatever ids a search is within, those that it does not hold do not matter.
-    """
+MOST_IN_SHARD = 1_000_000
+"""Records a collection: 1.7 GB of vectors and links, of 384 dimensions, that are loaded at once."""
+
+_KEPT_FROM = 0.5
+_KEPT_TO = 2.0
+
+
+def shards_for(size: int, present: int = 1) -> int:
+    """Return in how many collections so many records are to be: as many as ``present`` unless those are off by far."""
+    if _KEPT_FROM <= size / (present * MOST_IN_SHARD) <= _KEPT_TO and present > 1:
+        return present
+    return max(1, -(-size // MOST_IN_SHARD))
+
+
+def shard_name(name: str, shard: int) -> str:
+    """Return the name of one of the collections that a collection's records are in."""
+    return f"{name}-{shard}"
+
+
+class ShardedCollection:
+    """Several collections that are asked as one. A record is in that which a checksum of its id names."""
+
+    def __init__(self, head: Any, shards: Sequence[Any], *, shared: bool) -> None:
+        """Take the collection that says what there is, those that hold it, and whether others' records lie there."""
+        self._head = head
+        self._shards = shards
+        self._shared = shared
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the whole says of itself."""
+        return dict(self._head.metadata)
+
+    @property
+    def n_shards(self) -> int:
+        """In how many collections the records are."""
+        return len(self._shards)
+
+    def modify(self, *, metadata: Mapping[str, Any]) -> None:
+        """Change what the whole says of itself."""
+        self._head.modify(metadata={**metadata, SHARDS: len(self._shards)})
+
+    def count(self) -> int:
+        """Return how many records all hold."""
+        return sum(int(shard.count()) for shard in self._shards)
+
+    def upsert(self, *, ids: Ids, embeddings: Vector, metadatas: Sequence[Metadata] | None = None) -> None:
+        """Put records in, in place of those of the same ids."""
+        for shard, rows in self._rows(ids):
+            shard.upsert(
+                ids=[ids[row] for row in rows],
+                embeddings=embeddings[rows],
+                metadatas=None if metadatas is None else [metadatas[row] for row in rows],
+            )
+
+    def delete(self, *, ids: Sequence[str]) -> None:
+        """Take records out; those that are not there do not matter."""
+        for shard, rows in self._rows(ids):
+            shard.delete(ids=[ids[row] for row in rows])
+
+    def get(self, *, ids: Sequence[str], include: Sequence[str]) -> dict[str, Any]:
+        """Return those of some records that any holds, as Chroma does."""
+        parts = [shard.get(ids=[ids[row] for row in rows], include=list(include)) for shard, rows in self._rows(ids)]
+        answer: dict[str, Any] = {"ids": [key for part in parts for key in part["ids"]]}
+        for name in include:
+            answer[name] = [each for part in parts for each in part[name]]
+        return answer
 
     def pages(self, *, include: Sequence[str], where: Mapping[str, Any] | None = None) -> Iterator[Any]:
-        """Yield all records, or those that meet a condition, as Chroma would, page by page."""
+        """Yield all records, or those that meet a condition, page by page."""
+        asked = {} if where is None else {"where": dict(where)}
+        for shard in self._shards:
+            yield from pages_of(shard, include=list(include), **asked)
+
+    def query(self, *, query_embeddings: list[Vector], n_results: int, include: Ids, ids: Ids | None = None) -> Answer:
+        """Return ids and distances of the records nearest to one vector, as Chroma does."""
+        hits: list[tuple[float, str]] = []
+        for shard, within in self._within(ids):
+            found = shard.query(
+                query_embeddings=query_embeddings, n_results=n_results, include=list(include), ids=within
+            )
+            hits += zip(found["distances"][0], found["ids"][0], strict=True)
+        nearest = nsmallest(n_results, hits)
+        return {"ids": [[key for _, key in nearest]], "distances": [[distance for distance, _ in nearest]]}
+
+    def _within(self, ids: Sequence[str] | None) -> Iterator[tuple[Any, list[str] | None]]:
+        """Yield each collection with the ids that a search is within there."""
+        if ids is None:
+            yield from ((shard, None) for shard in self._shards)
+            return
+        for shard, rows in self._rows(ids):
+            mine = [ids[row] for row in rows]
+            known = known_in(shard, mine) if self._shared else mine
+            if known:
+                yield shard, known
+
+    def _rows(self, ids: Sequence[str]) -> Iterator[tuple[Any, list[int]]]:
+        """Yield each collection with the places of the ids that it is for, if there are any."""
+        rows: list[list[int]] = [[] for _ in self._shards]
+        for row, key in enumerate(ids):
+            rows[crc32(key.encode()) % len(self._shards)].append(row)
+        return ((shard, mine) for shard, mine in zip(self._shards, rows, strict=True) if mine)
+
+
+_PAGED = (ShardedCollection, QdrantCollection)
+"""What yields its own pages, and does not mind ids that it does not hold, whatever ids a search is within."""
 
 
 class Collections:
@@ -65,7 +165,7 @@ class Collections:
             collection = None
         if collection is None:
             collection = self._make(name, embedding_model, n_shards)
-        elif not isinstance(collection, Paged) and collection.configuration_json["hnsw"]["ef_search"] != EF_SEARCH:
+        elif not isinstance(collection, _PAGED) and collection.configuration_json["hnsw"]["ef_search"] != EF_SEARCH:
             # An index that a server holds in memory looks at as many as before until it is loaded again.
             collection.modify(configuration={"hnsw": {"ef_search": EF_SEARCH}})
         self._open[name] = collection
@@ -122,12 +222,12 @@ class Collections:
             return head
         names = [shard_name(self._prefix + name, shard) for shard in range(n_shards)]
         shards = [self._client.get_collection(each, embedding_function=None) for each in names]
-        return ShardedCollection(head, shards, pages_of, known_in if self._shared else None)
+        return ShardedCollection(head, shards, shared=self._shared)
 
 
 def pages_of(collection: Any, **asked: Any) -> Iterator[Any]:
     """Yield what a collection answers, page by page."""
-    if isinstance(collection, Paged):
+    if isinstance(collection, _PAGED):
         yield from collection.pages(**asked)
         return
     offset = 0
@@ -169,7 +269,7 @@ _UNNAMED = "unnamed"
 class VectorStore:
     """Two collections, ``facts`` and ``passages``; every record is an id, a vector and, for passages, metadata.
 
-    Of over a million records, Chroma holds each as several: see `sharded_collections`.
+    Of over a million records, Chroma holds each as several: see `ShardedCollection`.
     """
 
     def __init__(
@@ -265,9 +365,9 @@ class VectorStore:
             collection = self._collections.find(name)
             return {} if collection is None else dict(held_in(collection))
 
-    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
         """Return {id: vector} of those ids that a collection holds, read as a search reads them."""
-        found: dict[str, NDArray[np.float32]] = {}
+        found: dict[str, Vector] = {}
         with self._faults():
             collection = self._collections.find(name)
             for page in split(ids) if collection is not None else ():
@@ -275,9 +375,7 @@ class VectorStore:
                 found.update(zip(held["ids"], np.asarray(held["embeddings"], dtype=np.float32), strict=True))
         return found
 
-    def search(
-        self, name: str, vector: NDArray[np.float32], k: int, within: Collection[str] | None = None
-    ) -> list[tuple[str, float]]:
+    def search(self, name: str, vector: Vector, k: int, within: Collection[str] | None = None) -> Hits:
         """Return the ids and cosines of the ``k`` records nearest to a unit vector, nearest first.
 
         With ``within``, of those records alone: found by going through the index past all others, in some
@@ -287,7 +385,7 @@ class VectorStore:
             return []
         with self._faults():
             collection = self._collections.open(name)
-            if within is not None and self.shared and not isinstance(collection, Paged):
+            if within is not None and self.shared and not isinstance(collection, _PAGED):
                 within = known_in(collection, [*within])
             if within is not None and not within:
                 return []
@@ -314,9 +412,7 @@ class VectorStore:
             self._sizes[name] = self.count(name)
         return self._sizes[name]
 
-    def _with_unreached(
-        self, name: str, hits: Sequence[tuple[str, float]], vector: NDArray[np.float32], within: Collection[str] | None
-    ) -> list[tuple[str, float]]:
+    def _with_unreached(self, name: str, hits: Hits, vector: Vector, within: Collection[str] | None) -> Hits:
         """Add what the graph of the index has no way to: it is laid out on several threads, anew in each process."""
         known = set(self.fingerprints(name) if within is None else within)
         unreached = self.vectors(name, sorted(known - {key for key, _ in hits}))

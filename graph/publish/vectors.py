@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,14 @@ from graph.metadata_filter import FINGERPRINT, askable_metadata
 _MODEL, _COMMIT, _HOLDS, _WRITING = "mara_embedding_model", "mara_commit", "mara_holds", "mara_writing"
 _METADATA_FORMAT = "2"
 """Part of every passage's fingerprint: what an older version wrote is written again."""
+
+
+Ids: TypeAlias = Sequence[str]
+Metadata: TypeAlias = Mapping[str, Any]
+Answer: TypeAlias = dict[str, Any]
+Vector: TypeAlias = NDArray[np.float32]
+Hits: TypeAlias = list[tuple[str, float]]
+"""The ids and cosines of what was found, nearest first."""
 
 
 class Rows(Protocol):

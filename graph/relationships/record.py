@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Self
 
 from graph.errors import BadInput, MissingEndpoint, NotInSchema, WorkspaceDamaged, WorkspaceLocked
@@ -37,10 +35,19 @@ from graph.relationships.tables import (
     upsert,
 )
 from graph.storage import database
-from graph.storage.database import Cursor, Database, SqliteDatabase, Values, fault_named, faults_named
+from graph.storage.database import (
+    Cursor,
+    SqliteDatabase,
+    Values,
+    check_format,
+    faults_named,
+    file_faults_named,
+    prepare,
+)
 from graph.storage.new_place import place_to_make
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
 from graph.storage.place import Place, place_of
+from graph.storage.postgres import Database, InDatabase
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 _FORMAT = 1
@@ -91,13 +98,11 @@ class Rows:
         return list(self)
 
 
-class RelationshipRecord:
+class RelationshipRecord(InDatabase):
     """An open record of relationships; any number of readers and, in turn, writers, in any number of processes.
 
     A connection belongs to the thread that opened it. One that may not be written is opened for reading.
     """
-
-    _scratch: TemporaryDirectory[str] | None = None
 
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
         """Open the record at ``path``; with ``read_only``, without writing anything, not even beside it.
@@ -115,19 +120,19 @@ class RelationshipRecord:
             return _in_postgres(place, path.parent, create=create)
         if not create and not path.exists():
             raise _no_graph(path.parent)
-        with _faults_of_file_named(path), ExitStack() as undone:
+        with file_faults_named(path, _RESTORE), ExitStack() as undone:
             if path.exists() and (read_only or not (may_write(path.parent) and may_write(path))):
                 self._scratch = scratch_folder()
                 undone.callback(self._scratch.cleanup)
                 connection = undone.enter_context(closing(open_read_only(path, Path(self._scratch.name))[0]))
                 connection.execute("COMMIT")
-                _check_format(connection)
+                check_format(connection, _FORMAT)
             else:
                 opened = sqlite3.connect(path, timeout=database.BUSY_TIMEOUT_S, isolation_level=None)
                 connection = undone.enter_context(closing(opened))
                 connection.execute("PRAGMA foreign_keys = ON")
                 connection.execute("PRAGMA secure_delete = ON")
-                _prepare(connection)
+                prepare(connection, _FORMAT, create_statements())
             undone.pop_all()
         return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS)
 
@@ -135,18 +140,6 @@ class RelationshipRecord:
     def of(cls, root: Path, *, create: bool = False, read_only: bool = False) -> Self:
         """Open the record of the workspace at ``root``; raises as the constructor does."""
         return cls(root / RELATIONSHIPS_FILE, create=create, read_only=read_only)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
-        if self._scratch is not None:
-            self._scratch.cleanup()
 
     @property
     def revision(self) -> int:
@@ -187,16 +180,6 @@ class RelationshipRecord:
             except BaseException:
                 self._db.rollback()
                 raise
-
-    @contextmanager
-    def as_it_stands(self) -> Iterator[None]:
-        """Read what stands at the beginning of the block, whatever is written meanwhile; nothing can be written."""
-        with self._faults_named():
-            self._db.begin_reading()
-            try:
-                yield
-            finally:
-                self._db.rollback()
 
     def execute(self, query: str, values: Values = ()) -> Rows:
         """Run one statement, in SQLite's SQL; what comes from outside is among ``values``, never in the statement.
@@ -321,11 +304,6 @@ class RelationshipRecord:
             "Do it again when nobody has the workspace open",
         )
 
-    def shorten_log(self) -> None:
-        """Take what was removed out of the log beside the file, too, unless a reader is at work all the while."""
-        with self._faults_named():
-            self._db.vacuum()
-
     def faults_found(self) -> list[str]:
         """Return what the database says against the relationship graph."""
         with self._faults_named():
@@ -367,9 +345,6 @@ class RelationshipRecord:
         except self._db.faults as fault:
             raise self._db.named(fault) from fault
 
-    def _faults_named(self) -> AbstractContextManager[None]:
-        return faults_named(self._db)
-
 
 def _no_graph(root: Path) -> BadInput:
     return BadInput(f"There is no relationship graph at {root}", "Index documents into it: `mara index`")
@@ -401,36 +376,6 @@ def _create(opened: Database) -> None:
         opened.define(create_statements())
         opened.execute(_NOTE_FORMAT, (str(_FORMAT),))
     opened.commit()
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    """Bring a fresh file to this version's format. Raises DatabaseError for one of another."""
-    if _check_format(connection):
-        return
-    with suppress(sqlite3.OperationalError):  # another process is switching it just now
-        connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    if not _check_format(connection):
-        for statement in create_statements():
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_FORMAT}")
-    connection.execute("COMMIT")
-
-
-def _check_format(connection: sqlite3.Connection) -> bool:
-    """Tell whether the file has this version's format, rather than none. Raises DatabaseError for another."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version not in (0, _FORMAT):
-        raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {_FORMAT}")
-    return bool(version)
-
-
-@contextmanager
-def _faults_of_file_named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.DatabaseError as fault:
-        raise fault_named(fault, str(path), _RESTORE) from fault
 
 
 def _ends(edge: Edge) -> tuple[tuple[NodeType, str], tuple[NodeType, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from graph.metadata_filter import askable_keys, excludes, read_conditions
+from graph.metadata_filter import EXCLUDING, askable_keys, read_conditions
 from graph.retrieve.open_index import Index
 from graph.retrieve.selection import Selection
 
@@ -67,7 +67,7 @@ def unknown_keys(index: Index, where: Mapping[str, Any], fixed: Mapping[str, Any
     if within is not None and within.is_empty:
         return None
     selection = index.select(where)
-    needed = {each.key for each in read_conditions(where) if not excludes(each)}
+    needed = {each.key for each in read_conditions(where) if each.operator not in EXCLUDING}
     if selection is not None and not selection.is_empty and needed >= where.keys():
         return None
     seen = _keys_within(index, within)

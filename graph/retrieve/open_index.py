@@ -26,8 +26,7 @@ from graph.embedding.embeddings import (
 from graph.errors import BadInput, MaraError, OutOfResources, WorkspaceDamaged, WorkspaceLocked, shortage_behind
 from graph.metadata_filter import Condition, canonical, read_conditions, to_chroma
 from graph.publish.derive import is_published, publish
-from graph.publish.layered_store import SearchIndex
-from graph.publish.search_indexes import open_store
+from graph.publish.search_indexes import SearchIndex, open_store
 from graph.publish.vectors import Stamp, passage_metadata
 from graph.retrieve.selection import Selection
 from graph.storage.generation import GenerationHold

@@ -49,7 +49,7 @@ class PassagesRead(Mapping[str, Passage]):
     """
 
     def __init__(self) -> None:
-        self._file = _temporary_file()
+        self._file = SpooledTemporaryFile[bytes](max_size=_IN_MEMORY)
         self._places: dict[str, int] = {}
         self._end = 0
         self._lock = Lock()
@@ -107,10 +107,6 @@ def passage_to_json(passage: Passage) -> list[Any]:
 def passage_from_json(told: Sequence[Any]) -> Passage:
     """Return what `passage_to_json` gave."""
     return Passage(*told)
-
-
-def _temporary_file() -> SpooledTemporaryFile[bytes]:
-    return SpooledTemporaryFile(max_size=_IN_MEMORY)
 
 
 def _close(file: SpooledTemporaryFile[bytes]) -> None:
@@ -174,18 +170,6 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class FileRead:
-    """The passages of one file, split, and what was refused or dropped of it; see `Documents` and `Loaded`."""
-
-    passages: Sequence[Passage]
-    refused: Sequence[Refused]
-    identical: int
-    columns: Mapping[str, dict[str, None]]
-    notes: Counter[str]
-    pages_used: frozenset[Path] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
 class ToRead:
     """A file that is to be read, and the name that its passages know it by."""
 
@@ -193,7 +177,7 @@ class ToRead:
     source: str
 
 
-FilesReader = Callable[[Sequence[ToRead], ReadOptions], Iterable[FileRead | BadInput]]
+FilesReader = Callable[[Sequence[ToRead], ReadOptions], Iterable[Loaded | BadInput]]
 """Reads files; gives for each, in order, what it holds, or why it cannot be read."""
 
 
@@ -217,7 +201,7 @@ class Documents:
     columns: dict[str, dict[str, None]] = field(default_factory=dict)
     notes: Counter[str] = field(default_factory=Counter)
 
-    def take(self, read: FileRead) -> None:
+    def take(self, read: Loaded) -> None:
         """Take in what a file holds. Raises BadInput when one id stands for two texts."""
         self.refused.extend(read.refused)
         self.identical += read.identical
@@ -314,13 +298,13 @@ def _read_folder(folder: Path, documents: Documents, options: ReadOptions, read_
     lists = [file for file in files if is_link_list(file.path)]
     for file, outcome in zip(lists, read_each(lists, options), strict=True):
         _take_or_refuse(file, outcome, documents)
-        used |= outcome.pages_used if isinstance(outcome, FileRead) else frozenset()
+        used |= outcome.pages_used if isinstance(outcome, Loaded) else frozenset()
     others = [file for file in files if not is_link_list(file.path) and not (used and file.path.resolve() in used)]
     for file, outcome in zip(others, read_files(others, options), strict=True):
         _take_or_refuse(file, outcome, documents)
 
 
-def _take_or_refuse(file: ToRead, outcome: FileRead | BadInput, documents: Documents) -> None:
+def _take_or_refuse(file: ToRead, outcome: Loaded | BadInput, documents: Documents) -> None:
     if isinstance(outcome, UnknownColumn):
         raise outcome
     if isinstance(outcome, BadInput):
@@ -332,7 +316,7 @@ def _take_or_refuse(file: ToRead, outcome: FileRead | BadInput, documents: Docum
             documents.skip(file.path, "holds no text")
 
 
-def read_each(files: Sequence[ToRead], options: ReadOptions) -> Iterator[FileRead | BadInput]:
+def read_each(files: Sequence[ToRead], options: ReadOptions) -> Iterator[Loaded | BadInput]:
     """Yield what each file holds, or why it cannot be read."""
     for file in files:
         try:
@@ -352,15 +336,14 @@ def _load(path: Path, source: str, options: ReadOptions) -> Loaded:
     return Loaded([replace(document, title=title, metadata={**document.metadata, "file": source})])
 
 
-def read_file(file: ToRead, options: ReadOptions) -> FileRead:
+def read_file(file: ToRead, options: ReadOptions) -> Loaded:
     """Return what a file holds, its documents split, with the metadata that every passage is given.
 
     Raises:
         BadInput: it cannot be read, or a line of it is malformed.
     """
     loaded = _load(file.path, file.source, options)
-    notes = Counter(loaded.notes)
-    passages = []
+    notes, passages = loaded.notes, []
     for given in loaded.passages:
         passage, n_cut = short_spaced_passage(given)
         notes[SPACE_LEFT] += n_cut
@@ -373,8 +356,7 @@ def read_file(file: ToRead, options: ReadOptions) -> FileRead:
         passages.extend(parts)
     if options.metadata:
         passages = [replace(each, metadata={**each.metadata, **options.metadata}) for each in passages]
-    pages = frozenset(loaded.pages_used)
-    return FileRead(passages, loaded.refused, loaded.identical, loaded.columns, notes, pages)
+    return replace(loaded, documents=[], passages=passages)
 
 
 def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from graph.corrections.kinds import Correction, What, what_from_json, what_to_json
 from graph.errors import BadInput, WorkspaceDamaged
-from graph.storage.database import Database, statements_of
+from graph.storage.database import statements_of
+from graph.storage.postgres import Database
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS corrections (

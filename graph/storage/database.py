@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,84 +39,14 @@ class Cursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Database(Protocol):
-    """An open database. Faults are the driver's own, which `named` tells in this project's words."""
-
-    told: str
-    """What it is called in messages, without secrets."""
-
-    faults: tuple[type[Exception], ...]
-    conflicts: tuple[type[Exception], ...]
-    """Those faults that a constraint of the tables raised."""
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
-
-    @property
-    def total_changes(self) -> int:
-        """Counts rows that statements changed."""
-
-    def execute(self, statement: str, values: Values = ()) -> Cursor:
-        """Run a statement; what comes from outside is among the values."""
-
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a statement for each row of values."""
-
-    def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Append whole rows to a table, which holds none of their keys."""
-
-    def put(self, table: str, keys: Sequence[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Write rows of keys and columns, in place of those of the same keys; no two of the rows have the same."""
-
-    def scan(self, statement: str, values: Values = ()) -> Iterator[Any]:
-        """Yield the rows of a large result as they are read, a few at a time; other statements may run meanwhile."""
-
-    def define(self, statements: Iterable[str]) -> None:
-        """Create tables and indexes, within a transaction."""
-
-    def has_table(self, name: str) -> bool:
-        """Tell whether there is a table of that name."""
-
-    def begin(self) -> None:
-        """Begin a transaction that writes; no other one does meanwhile."""
-
-    def begin_reading(self) -> None:
-        """Begin a transaction that reads what stands now, whatever is written meanwhile."""
-
-    def commit(self) -> None:
-        """End the transaction, and keep what it wrote."""
-
-    def rollback(self) -> None:
-        """End the transaction, if one is open, and undo what it wrote."""
-
-    def attempt(self) -> AbstractContextManager[None]:
-        """Undo the block where it raises, and keep the transaction around it in use."""
-
-    def defer_references(self) -> None:
-        """Let references be checked at the end of the transaction."""
-
-    def continue_numbers(self) -> None:
-        """Let rows to come have larger numbers than those that were inserted with one."""
-
-    def erase_free_pages(self) -> bool:
-        """Leave no bytes of deleted rows in the tables; False where somebody who reads keeps them."""
-
-    def vacuum(self) -> None:
-        """Take what was deleted out of what the database keeps beside its tables, as far as others let it."""
-
-    def faults_found(self) -> tuple[list[str], set[str]]:
-        """Return what the database says against its files, and which tables refer to rows that are not there."""
-
-    def named(self, fault: Exception) -> MaraError:
-        """Return the error that tells a fault of the driver."""
-
-    def close(self) -> None:
-        """Close it."""
-
-
 class SqliteDatabase:
-    """A SQLite file."""
+    """A SQLite file.
+
+    Attributes:
+        told: its name in messages, without secrets.
+        faults: those of the driver.
+        conflicts: those of them that a constraint of the tables raised.
+    """
 
     faults: tuple[type[Exception], ...] = (sqlite3.DatabaseError,)
     conflicts: tuple[type[Exception], ...] = (sqlite3.IntegrityError,)
@@ -161,12 +91,12 @@ class SqliteDatabase:
         self._db.executemany(f'INSERT INTO "{table}" VALUES ({",".join("?" * columns)})', rows)
 
     def put(self, table: str, keys: Sequence[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Write rows of keys and columns, in place of those of the same keys."""
+        """Write rows of keys and columns, in place of those of the same keys; no two of the rows have the same."""
         marks = ",".join("?" * (len(keys) + len(columns)))
         self._db.executemany(f'INSERT INTO "{table}" VALUES ({marks}) {in_place(keys, columns)}', rows)
 
     def scan(self, statement: str, values: Values = ()) -> Iterator[Any]:
-        """Yield rows as SQLite finds them."""
+        """Yield the rows of a large result as they are read; other statements may run meanwhile."""
         yield from self.execute(statement, values)
 
     def define(self, statements: Iterable[str]) -> None:
@@ -180,7 +110,7 @@ class SqliteDatabase:
         return self._db.execute(query, (name,)).fetchone() is not None
 
     def begin(self) -> None:
-        """Begin a transaction that writes."""
+        """Begin a transaction that writes; no other one does meanwhile."""
         self._db.execute("BEGIN IMMEDIATE")
 
     def begin_reading(self) -> None:
@@ -244,7 +174,7 @@ def in_place(keys: Sequence[str], columns: Sequence[str]) -> str:
     return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
 
 
-def fault_named(fault: Exception, told: str, restore: str) -> MaraError:
+def fault_named(fault: Exception, told: str, restore: str, refused: str = "cannot be opened for writing") -> MaraError:
     """Return the error that tells a fault of SQLite, given what the file is called and what to do if it is damaged."""
     if shortage := shortage_behind(fault):
         return shortage
@@ -253,8 +183,39 @@ def fault_named(fault: Exception, told: str, restore: str) -> MaraError:
         if "locked" in said:
             return WorkspaceLocked(f"{told} is being written by another process", "Try again later")
         if any(words in said for words in _REFUSALS):
-            return BadInput(f"{told} cannot be opened for writing ({said})", "Check the permissions and the disk")
+            return BadInput(f"{told} {refused} ({said})", "Check the permissions and the disk")
     return WorkspaceDamaged(f"{told} cannot be read ({said})", restore)
+
+
+@contextmanager
+def file_faults_named(path: Path, restore: str, refused: str = "cannot be opened for writing") -> Iterator[None]:
+    """Raise faults of SQLite in the block, in which a file is opened, as `fault_named` tells them."""
+    try:
+        yield
+    except sqlite3.DatabaseError as fault:
+        raise fault_named(fault, str(path), restore, refused) from fault
+
+
+def prepare(connection: sqlite3.Connection, number: int, statements: Iterable[str]) -> None:
+    """Bring a fresh file to the format of that number by these statements. Raises DatabaseError for one of another."""
+    if check_format(connection, number):
+        return
+    with suppress(sqlite3.OperationalError):  # another process is switching it just now
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    if not check_format(connection, number):
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
+    connection.execute("COMMIT")
+
+
+def check_format(connection: sqlite3.Connection, number: int) -> bool:
+    """Tell whether a file has the format of that number, rather than none. Raises DatabaseError for another."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version not in (0, number):
+        raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {number}")
+    return bool(version)
 
 
 def _bound(value: Any) -> Any:
@@ -262,7 +223,7 @@ def _bound(value: Any) -> Any:
 
 
 @contextmanager
-def faults_named(database: Database) -> Iterator[None]:
+def faults_named(database: Any) -> Iterator[None]:
     """Raise faults of the driver in the block as the errors that tell them."""
     try:
         yield

@@ -17,11 +17,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event, Thread
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from graph.errors import MaraError, WorkspaceLocked
 from graph.storage.place import Place, place_of
 from graph.storage.record import Record
+
+if TYPE_CHECKING:
+    from graph.storage.postgres import SessionLock
 
 LEASE_S = 300.0
 """Seconds after which a lease that was not renewed ends."""
@@ -47,16 +50,6 @@ class _Claim:
         except (ValueError, TypeError):
             return None
         return claim if isinstance(claim.expires, float | int) else None
-
-
-class ProcessLock(Protocol):
-    """A lock that a process holds until it gives it free, or ends."""
-
-    def acquire(self) -> bool:
-        """Take the lock; False where another process holds it."""
-
-    def release(self) -> None:
-        """Give the lock free."""
 
 
 @contextmanager
@@ -101,7 +94,7 @@ class Lease:
         self,
         record_path: Path,
         claim: _Claim,
-        lock: ProcessLock | None,
+        lock: _LockFile | SessionLock | None,
         seconds: float,
         clock: Callable[[], float],
     ) -> None:
@@ -234,7 +227,7 @@ def _refuse_if_held(held: _Claim | None, got_lock: bool, root: Path, now: float)
         )
 
 
-def _lock_of(place: Place | None, lock_path: Path) -> ProcessLock:
+def _lock_of(place: Place | None, lock_path: Path) -> _LockFile | SessionLock:
     if place is None:
         return _LockFile(lock_path)
     from graph.storage.postgres import SessionLock

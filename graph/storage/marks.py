@@ -9,28 +9,25 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from graph.errors import BadInput, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
+from graph.storage.database import BUSY_TIMEOUT_S, SqliteDatabase, file_faults_named, prepare
 
 FEEDBACK_FILE = "feedback.sqlite"
 """The marks' file in a workspace."""
 
 _FORMAT = 1
-_BUSY_TIMEOUT_S = 30.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS marks (
     question TEXT NOT NULL, passage_id TEXT NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('gold', 'cited', 'person')),
     value INTEGER NOT NULL CHECK (value = 1 OR (value = -1 AND kind = 'person')),
     PRIMARY KEY (question, passage_id, kind)
 ) WITHOUT ROWID"""
-_UPSERT = (
-    "INSERT INTO marks VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (question, passage_id, kind) DO UPDATE SET value = excluded.value"
-)
+_KEY = ("question", "passage_id", "kind")
 _RESTORE = "Restore it from a backup, or delete it: the marks in it are then lost"
 
 
@@ -89,10 +86,10 @@ def add_marks(root: Path, marks: Iterable[Mark]) -> Recorded:
     """
     last = {(mark.question, mark.passage_id, mark.kind.value): 1 if mark.served else -1 for mark in marks}
     with _opened(root) as db:
-        db.execute("BEGIN IMMEDIATE")
+        db.begin()
         held = {tuple(key): value for *key, value in db.execute("SELECT question, passage_id, kind, value FROM marks")}
-        db.executemany(_UPSERT, [(*key, value) for key, value in last.items()])
-        db.execute("COMMIT")
+        db.put("marks", _KEY, ["value"], [(*key, value) for key, value in last.items()])
+        db.commit()
     new = len(last.keys() - held.keys())
     unchanged = len(last.items() & held.items())
     return Recorded(new, len(last) - new - unchanged, unchanged)
@@ -110,7 +107,7 @@ def read_marks(root: Path) -> list[Mark]:
     try:
         return sorted(Mark(question, passage, MarkKind(kind), value > 0) for question, passage, kind, value in rows)
     except (ValueError, TypeError) as fault:
-        raise _damage(root, fault) from fault
+        raise WorkspaceDamaged(f"{root / FEEDBACK_FILE} cannot be read ({fault})", _RESTORE) from fault
 
 
 def forget_marks(root: Path, question: str = "", passage_id: str = "", kind: MarkKind | None = None) -> int:
@@ -137,12 +134,11 @@ def erase_marks(root: Path, questions: Iterable[str]) -> int:
     if not (root / FEEDBACK_FILE).exists():
         return 0
     with _opened(root) as db:
-        db.execute("BEGIN IMMEDIATE")
+        db.begin()
         gone = sum(db.execute("DELETE FROM marks WHERE question = ?", (each,)).rowcount for each in set(questions))
-        db.execute("COMMIT")
-        db.execute("VACUUM")
-        (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
+        db.commit()
+        is_erased = db.erase_free_pages()
+    if not is_erased:
         raise WorkspaceLocked(
             f"{root / FEEDBACK_FILE} is being read by another process, and its log still holds what was deleted",
             "Do it again when nobody has the workspace open",
@@ -170,48 +166,12 @@ def served_passages(marks: Iterable[Mark]) -> dict[str, tuple[str, ...]]:
 
 
 @contextmanager
-def _opened(root: Path) -> Iterator[sqlite3.Connection]:
+def _opened(root: Path) -> Iterator[SqliteDatabase]:
     """Open the file, made where there is none, for the length of the block; what is not committed is undone."""
     path = root / FEEDBACK_FILE
-    try:
-        db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
-        try:
-            _prepare(db)
-            yield db
-        finally:
-            db.close()
-    except sqlite3.OperationalError as fault:
-        raise _refusal(root, fault) from fault
-    except sqlite3.DatabaseError as fault:
-        raise _damage(root, fault) from fault
-
-
-def _prepare(db: sqlite3.Connection) -> None:
-    """Bring a fresh file to this version's format. Raises DatabaseError for one of another."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version not in (0, _FORMAT):
-        raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {_FORMAT}")
-    if version == _FORMAT:
-        return
-    with suppress(sqlite3.OperationalError):  # another process is switching it just now
-        db.execute("PRAGMA journal_mode = WAL")
-    db.execute("BEGIN IMMEDIATE")
-    db.execute(_SCHEMA)
-    db.execute(f"PRAGMA user_version = {_FORMAT}")
-    db.execute("COMMIT")
-
-
-def _refusal(root: Path, fault: sqlite3.OperationalError) -> MaraError:
-    """Return what an operational fault means to a user."""
-    if shortage := shortage_behind(fault):
-        return shortage
-    said = str(fault)
-    if "locked" in said:
-        return WorkspaceLocked(f"{root / FEEDBACK_FILE} is being written by another process", "Try again later")
-    if any(words in said for words in ("readonly", "unable to open", "full", "disk I/O")):
-        return BadInput(f"{root / FEEDBACK_FILE} cannot be used ({said})", "Check the permissions and the disk")
-    return _damage(root, fault)
-
-
-def _damage(root: Path, fault: Exception) -> WorkspaceDamaged:
-    return WorkspaceDamaged(f"{root / FEEDBACK_FILE} cannot be read ({fault})", _RESTORE)
+    with (
+        file_faults_named(path, _RESTORE, "cannot be used"),
+        closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection,
+    ):
+        prepare(connection, _FORMAT, [_SCHEMA])
+        yield SqliteDatabase(connection, path, _RESTORE, 0)

@@ -100,17 +100,22 @@ def name_record(root: Path, name: str, *, moved: bool = False, joins: bool = Fal
     temporary = root / f".{PLACE_FILE}.{os.getpid()}"
     try:
         temporary.write_text(text, encoding="utf-8")
-        try:
-            os.link(temporary, root / PLACE_FILE)
-        except FileExistsError:
-            pass
-        except OSError:  # a file system without links
-            if not (root / PLACE_FILE).exists():
-                temporary.rename(root / PLACE_FILE)
+        put_new(temporary, root / PLACE_FILE)
     except OSError as fault:
         raise BadInput(f"{root} cannot be written ({fault.strerror})", "Check its permissions and the disk") from fault
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def put_new(file: Path, place: Path) -> None:
+    """Let a file be at a place, whole at once, too, unless one is there; it is moved where links are not known."""
+    try:
+        os.link(file, place)
+    except FileExistsError:
+        pass
+    except OSError:
+        if not place.exists():
+            file.rename(place)
 
 
 def check_name(name: str) -> None:

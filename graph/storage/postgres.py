@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from graph.errors import (
     BadInput,
@@ -27,7 +29,7 @@ from graph.errors import (
     shortage_behind,
 )
 from graph.storage import database
-from graph.storage.database import Cursor, Values
+from graph.storage.database import Cursor, SqliteDatabase, Values
 from graph.storage.place import RECORD_URL_VARIABLE, Place, unreadable_url
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ class PostgresDatabase:
         self._lock_key = key_of(f"write {schema}")
         self.told = f"The record {place.name!r} in Postgres"
         self._db = connected(place.url)
-        self.told = f"{self.told} ({address_of(self._db)})"
+        self.told = f"{self.told} ({self._db.info.host}:{self._db.info.port}/{self._db.info.dbname})"
         try:
             self._db.execute(_settings(schema))
             is_there = not must_hold or self.has_table(must_hold)
@@ -216,8 +218,10 @@ class PostgresDatabase:
 
     def rollback(self) -> None:
         """End the transaction, if one is open, and undo what it wrote; so does a connection that is lost."""
+        from psycopg import OperationalError
+
         if not self._db.closed and self.in_transaction:
-            with suppress(self._disconnected()):
+            with suppress(OperationalError):
                 self._db.execute("ROLLBACK")
 
     @contextmanager
@@ -290,12 +294,6 @@ class PostgresDatabase:
     def _tables(self) -> str:
         rows = self._db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY 1", (self._schema,))
         return ", ".join(f'"{name}"' for (name,) in rows)
-
-    @staticmethod
-    def _disconnected() -> type[Exception]:
-        from psycopg import OperationalError
-
-        return OperationalError
 
 
 class SessionLock:
@@ -391,11 +389,6 @@ def connected(url: str) -> Connection[Any]:
     return db
 
 
-def address_of(db: Connection[Any]) -> str:
-    """Return where a connection leads to, without user and secrets."""
-    return f"{db.info.host}:{db.info.port}/{db.info.dbname}"
-
-
 def key_of(text: str) -> int:
     """Return a number of 64 bits, with a sign, for a lock that is named by a text."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8, person=b"mara lock").digest(), "big", signed=True)
@@ -441,12 +434,8 @@ def _kept(values: Values) -> Any:
 
 def _kept_value(value: Any) -> Any:
     if type(value) is str:
-        return _escaped(value) if _NUL in value or _ESCAPE in value else value
+        return value.replace(_ESCAPE, _ESCAPE * 2).replace(_NUL, _ESCAPED_NUL)
     return [_kept_value(each) for each in value] if type(value) is list else value
-
-
-def _escaped(text: str) -> str:
-    return text.replace(_ESCAPE, _ESCAPE * 2).replace(_NUL, _ESCAPED_NUL)
 
 
 def _unescaped(text: str) -> str:
@@ -475,3 +464,44 @@ def _loaders() -> tuple[type[Any], type[Any]]:
             return int(number) if number.as_tuple().exponent == 0 else float(number)
 
     return TextLoader, NumberLoader
+
+
+Database: TypeAlias = SqliteDatabase | PostgresDatabase
+"""An open database. Faults are the driver's own, which `named` tells in this project's words."""
+
+
+class InDatabase:
+    """What every record does with the database that it lies in, and with the copy that it may be read through."""
+
+    _db: Database
+    _scratch: TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    @contextmanager
+    def as_it_stands(self) -> Iterator[None]:
+        """Read what stands at the beginning of the block, whatever is written meanwhile; nothing can be written."""
+        with self._faults_named():
+            self._db.begin_reading()
+            try:
+                yield
+            finally:
+                self._db.rollback()
+
+    def shorten_log(self) -> None:
+        """Take what was erased out of the log beside the file, too, unless a reader is at work all the while."""
+        with self._faults_named():
+            self._db.vacuum()
+
+    def _faults_named(self) -> AbstractContextManager[None]:
+        return database.faults_named(self._db)

@@ -7,14 +7,13 @@ index and the snapshot are derived from it and can be rebuilt without embedding 
 from __future__ import annotations
 
 import json
+import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,13 @@ from graph.corrections.apply import Corrections, Stated
 from graph.corrections.kinds import Correction
 from graph.errors import DiskFull, WorkspaceDamaged
 from graph.own_types import OWN_TYPES, OwnTypes
-from graph.storage import correction_table
-from graph.storage.database import Database, faults_named, statements_of
+from graph.storage import correction_table, versions
+from graph.storage.database import (
+    BUSY_TIMEOUT_S,
+    SqliteDatabase,
+    file_faults_named,
+    statements_of,
+)
 from graph.storage.entry import (
     COLUMNS,
     Entry,
@@ -37,14 +41,15 @@ from graph.storage.entry import (
 )
 from graph.storage.new_place import place_to_make
 from graph.storage.place import place_of
-from graph.storage.read_only import may_write, scratch_folder
-from graph.storage.record_files import copy_record, copy_to_file, no_record, open_for_reading, open_for_writing
+from graph.storage.postgres import Database, InDatabase
+from graph.storage.read_only import may_write, open_read_only, scratch_folder
 from graph.storage.record_tables import (
     HELD_BY,
     PAGE,
     RESTORE,
     SCHEMA,
     TEXT_COLUMN,
+    Additions,
     DerivedRows,
     NewVectors,
     State,
@@ -58,19 +63,23 @@ from graph.storage.record_tables import (
 from graph.storage.versions import Versions
 
 FORMAT_VERSION = 2
+_LOG_TIMEOUT_MS = 1_000
+_PAGE_BYTES = 8192
+_UNIT_TOLERANCE = 1e-3
+_RESTORE = "Restore it from a backup, or index into a new workspace"
+_TABLES = ("meta", "passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
 _VECTORS = "vectors"
 SYNONYMS = "synonyms"
 """The note of the record that says how pairs of synonyms are found."""
 _SETTINGS = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
-class Record:
+class Record(InDatabase):
     """An open record. One writer at a time (the workspace's lock sees to it); readers need none.
 
     One that may not be written is opened for reading.
     """
 
-    _scratch: TemporaryDirectory[str] | None = None
     _moment = ""
 
     def __init__(self, path: Path, *, create: bool = False, to_read: bool = False) -> None:
@@ -89,7 +98,7 @@ class Record:
         self._check: Callable[[Record], None] | None = None
         self._keep: Callable[[], AbstractContextManager[None]] = nullcontext
         self._db = self._opened(path, create=create, to_read=to_read)
-        with self._damage_named():
+        with self._faults_named():
             if create and not self._db.has_table("meta"):
                 self._create()
         self._check_format()
@@ -100,29 +109,17 @@ class Record:
 
             return PostgresDatabase(place, place.schema, must_hold="" if create else "meta")
         if not create and not path.exists():
-            raise no_record(str(path))
+            raise WorkspaceDamaged(f"There is no record at {path}", "Index the documents again with `mara index`")
         if create or (may_write(path.parent) and may_write(path)):
             try:
-                return open_for_writing(path)
+                return _open_for_writing(path)
             except DiskFull:
                 if not to_read:
                     raise
         self._scratch = scratch_folder()
-        database, _ = open_for_reading(path, Path(self._scratch.name))
+        database, _ = _open_for_reading(path, Path(self._scratch.name))
         database.commit()
         return database
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
-        if self._scratch is not None:
-            self._scratch.cleanup()
 
     @property
     def workspace_id(self) -> str:
@@ -180,12 +177,12 @@ class Record:
 
     def corrections(self) -> list[Correction]:
         """Return all corrections, by id, those that were undone among them."""
-        with self._damage_named():
+        with self._faults_named():
             return correction_table.read(self._db)
 
     def corrected(self) -> dict[str, correction_table.Corrected]:
         """Return {passage id: what corrections made of it} of the passages that they change."""
-        with self._damage_named():
+        with self._faults_named():
             return correction_table.read_corrected(self._db)
 
     def passages_with(self, table: str, ids: Iterable[str]) -> set[str]:
@@ -240,7 +237,7 @@ class Record:
             except (ValueError, TypeError) as fault:
                 raise WorkspaceDamaged(
                     f"{self._db.told}: the passage {row[0]!r} cannot be read ({fault})",
-                    "Restore it from a backup, or index into a new workspace",
+                    _RESTORE,
                 ) from fault
 
     def names(self) -> tuple[list[str], list[str], NDArray[np.float32]]:
@@ -295,13 +292,7 @@ class Record:
         return self._count("passages")
 
     def commit(
-        self,
-        entries: Sequence[Entry],
-        names: NewVectors,
-        facts: NewVectors,
-        synonyms: Iterable[tuple[str, str, float]],
-        embedding_model: str,
-        removed: Iterable[str] = (),
+        self, entries: Sequence[Entry], new: Additions, embedding_model: str, removed: Iterable[str] = ()
     ) -> set[str]:
         """Write entries (replacing those of the same id) and drop ``removed``, in one transaction.
 
@@ -322,9 +313,7 @@ class Record:
             since = self._keep_versions(entries, removed)
             held_before = delete(self._db, [*(entry.passage.id for entry in entries), *removed])
             self._db.insert("passages", map(to_row, entries))
-            insert_vectors(self._db, "names", names)
-            insert_vectors(self._db, "facts", facts)
-            self._db.put("synonyms", ["a", "b"], ["cosine"], synonyms)
+            self._add(new)
             hold(self._db, [(entry, corrections.stated(entry.passage, entry.extraction)) for entry in entries])
             if since:
                 self.versions.stand(since)
@@ -336,20 +325,13 @@ class Record:
         return gone["names"]
 
     def restate(
-        self,
-        stated: Sequence[tuple[Entry, Stated]],
-        names: NewVectors,
-        facts: NewVectors,
-        synonyms: Iterable[tuple[str, str, float]],
-        change: Callable[[Database], None],
+        self, stated: Sequence[tuple[Entry, Stated]], new: Additions, change: Callable[[Database], None]
     ) -> set[str]:
         """Change the corrections, and with them what some passages state, in one transaction.
 
         Args:
             stated: the entries whose statements change, with those that they have afterwards.
-            names: vectors of names that the record lacks.
-            facts: the same, of facts.
-            synonyms: of the new names.
+            new: the names and facts that the record lacks.
             change: writes the corrections.
 
         Returns:
@@ -358,9 +340,7 @@ class Record:
         with self.transaction():
             change(self._db)
             held_before = unlink(self._db, [entry.passage.id for entry, _ in stated])
-            insert_vectors(self._db, "names", names)
-            insert_vectors(self._db, "facts", facts)
-            self._db.put("synonyms", ["a", "b"], ["cosine"], synonyms)
+            self._add(new)
             hold(self._db, stated)
             if self.versions.are_kept:
                 corrections = Corrections(self.corrections())
@@ -370,24 +350,15 @@ class Record:
         return gone["names"]
 
     def replace_vectors(
-        self,
-        passages: NewVectors,
-        windows: Sequence[int],
-        names: NewVectors,
-        facts: NewVectors,
-        synonyms: Iterable[tuple[str, str, float]],
-        embedding_model: str,
+        self, passages: NewVectors, windows: Sequence[int], new: Additions, embedding_model: str
     ) -> None:
         """Put another model's vectors in place of all present ones, in one transaction."""
         with self.transaction():
             rows = [(passages.vectors[i].tobytes(), windows[i], key) for i, key in enumerate(passages.texts)]
             self._db.executemany("UPDATE passages SET vector = ?, windows = ? WHERE id = ?", rows)
-            self._db.execute("DELETE FROM synonyms")
-            self._db.execute("DELETE FROM names")
-            self._db.execute("DELETE FROM facts")
-            insert_vectors(self._db, "names", names)
-            insert_vectors(self._db, "facts", facts)
-            self._db.insert("synonyms", synonyms)
+            for table in ("synonyms", "names", "facts"):
+                self._db.execute(f"DELETE FROM {table}")
+            self._add(new)
             self._set_meta("embedding_model", embedding_model)
             self._set_meta("dimension", str(passages.vectors.shape[1]))
             self.set_note(_VECTORS, uuid.uuid4().hex)
@@ -453,25 +424,22 @@ class Record:
         """
         self._moment = moment
 
-    @contextmanager
-    def as_it_stands(self) -> Iterator[None]:
-        """Read what stands at the beginning of the block, whatever a writer does meanwhile; nothing can be written."""
-        with self._damage_named():
-            self._db.begin_reading()
-            try:
-                yield
-            finally:
-                self._db.rollback()
-
     def copy_to(self, path: Path) -> None:
         """Copy it, as it stands at one moment, to a SQLite file that is not there yet."""
-        with self._damage_named():
-            copy_to_file(self._db, path)
+        with self._faults_named():
+            if isinstance(self._db, SqliteDatabase):
+                self._db.copy_to(path)
+                return
+            moment = nullcontext() if self._db.in_transaction else self.as_it_stands()
+            with closing(_open_for_writing(path)) as copy, moment:
+                copy.begin()
+                self._copy_rows(copy)
+                copy.commit()
 
     def copy_into(self, target: Database) -> None:
         """Copy it, as it stands at one moment, into an empty database, within a transaction of that."""
         with self.as_it_stands():
-            copy_record(self._db, target)
+            self._copy_rows(target)
 
     def part_from(self, *, complete: bool) -> None:
         """Make a copy a record of its own: under another id, complete or not, without a writer and without versions."""
@@ -480,11 +448,6 @@ class Record:
             self._db.execute("DELETE FROM meta WHERE key IN ('note:writer', 'note:removal', 'note:skipped')")
             self._set_meta("workspace_id", uuid.uuid4().hex)
             self._set_meta("complete", str(int(complete)))
-
-    def shorten_log(self) -> None:
-        """Take what was erased out of the log beside the file, too, unless a reader is at work all the while."""
-        with self._damage_named():
-            self._db.vacuum()
 
     def fence(self, check: Callable[[Record], None], keep: Callable[[], AbstractContextManager[None]]) -> None:
         """Let every transaction begin with a check, which may refuse it by raising, and `kept` do as is told."""
@@ -497,7 +460,7 @@ class Record:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do several things or none; no other process writes meanwhile."""
-        with self._damage_named():
+        with self._faults_named():
             self._db.begin()
             try:
                 if self._check is not None:
@@ -507,6 +470,21 @@ class Record:
             except BaseException:
                 self._db.rollback()
                 raise
+
+    def _add(self, new: Additions) -> None:
+        insert_vectors(self._db, "names", new.names)
+        insert_vectors(self._db, "facts", new.facts)
+        self._db.put("synonyms", ["a", "b"], ["cosine"], new.synonyms)
+
+    def _copy_rows(self, target: Database) -> None:
+        scripts = {"meta": SCHEMA, "corrections": correction_table.SCHEMA, "standing": ";".join(versions.TABLES)}
+        for table, script in scripts.items():
+            if self._db.has_table(table):
+                target.define(statements_of(script))
+        for table in (*_TABLES, *correction_table.TABLE_NAMES, *reversed(versions.TABLE_NAMES)):
+            if self._db.has_table(table):
+                target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
+        target.continue_numbers()
 
     def _count_up(self) -> None:
         self._set_meta("generation", str(self.generation + 1))
@@ -573,19 +551,106 @@ class Record:
             yield from self._rows(f"SELECT {columns} FROM passages WHERE id {among} ORDER BY id", *page)
 
     def _rows(self, query: str, *parameters: object) -> Iterator[Any]:
-        with self._damage_named():
+        with self._faults_named():
             yield from self._db.execute(query, parameters)
 
     def _scan(self, query: str, *parameters: object) -> Iterator[Any]:
         """Yield the rows of a large result, without holding all of them."""
-        with self._damage_named():
+        with self._faults_named():
             yield from self._db.scan(query, parameters)
 
     def _set_meta(self, key: str, value: str) -> None:
         self._db.execute(_SETTINGS, (key, value))
 
-    def _damage_named(self) -> AbstractContextManager[None]:
-        return faults_named(self._db)
+
+class RecordReader(Record):
+    """A record as it stands at one moment, whatever a writer does meanwhile, with rows that may be broken.
+
+    Nothing is written, neither to the file nor beside it.
+
+    Attributes:
+        pinned: whether the moment lasts; else nobody was writing, and that is to be looked at again afterwards.
+    """
+
+    def __init__(self, path: Path, scratch: Path) -> None:
+        """Open the record at ``path``; where it cannot be read in place, a copy in the folder ``scratch``.
+
+        Raises:
+            WorkspaceDamaged: there is none, it is no SQLite file, or of another format.
+            BadInput: it may not be read.
+        """
+        if (place := place_of(path)) is not None:
+            from graph.storage.postgres import PostgresDatabase
+
+            self._db, self.pinned = PostgresDatabase(place, place.schema, must_hold="meta"), True
+            with self._faults_named():
+                self._db.begin_reading()
+        elif not path.exists():
+            raise WorkspaceDamaged(f"There is no record at {path}", RESTORE)
+        else:
+            self._db, self.pinned = _open_for_reading(path, scratch)
+        self._check_format()
+
+    def faults_of_file(self) -> tuple[list[str], set[str]]:
+        """Return what the database says against its files, and which tables have rows that refer to none.
+
+        Raises:
+            WorkspaceDamaged: it cannot even say that.
+        """
+        with self._faults_named():
+            return self._db.faults_found()
+
+    def settings(self) -> dict[str, str]:
+        """Return the record's settings."""
+        return dict(self._rows("SELECT key, value FROM meta"))
+
+    def raw_passages(self) -> list[dict[str, Any]]:
+        """Return id, metadata, entities, triples, notes and windows of every passage, as they are stored."""
+        columns = ("id", "metadata", "entities", "triples", "notes", "windows")
+        rows = self._rows(f"SELECT {', '.join(columns)} FROM passages")
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    def texts(self, table: str) -> dict[str, str]:
+        """Return {id: text} of the ``names`` or the ``facts``."""
+        return dict(self._rows(f"SELECT id, {TEXT_COLUMN[table]} FROM {table}"))
+
+    def links(self, table: str) -> set[tuple[str, str]]:
+        """Return (passage id, id) of those who hold ``names`` or ``facts``."""
+        return set(self._rows(f"SELECT passage_id, {HELD_BY[table]} FROM passage_{table}"))
+
+    def odd_vectors(self, table: str) -> list[str]:
+        """Return the ids of rows whose vector is of another length than the others', not finite or no unit vector."""
+        return [key for key, blob in self._rows(f"SELECT id, vector FROM {table}") if not self._is_unit(blob)]
+
+    def odd_past_vectors(self) -> list[str]:
+        """Return the ids of the past versions whose vector, by the present model, is none; see `odd_vectors`."""
+        query = "SELECT id, vector FROM past_passages WHERE embedding_model = ?"
+        return [key for key, blob in self._rows(query, self.embedding_model) if not self._is_unit(blob)]
+
+    def _is_unit(self, blob: object) -> bool:
+        if not isinstance(blob, bytes) or len(blob) != 4 * self.dimension:
+            return False
+        norm = np.linalg.norm(np.frombuffer(blob, dtype=np.float32).astype(np.float64))
+        return bool(abs(norm - 1) <= _UNIT_TOLERANCE)
+
+
+def _open_for_writing(path: Path) -> SqliteDatabase:
+    """Open a file, or make one. Raises WorkspaceDamaged where it is no SQLite file; BadInput where the disk refuses."""
+    is_new = not path.exists()
+    with file_faults_named(path, _RESTORE):
+        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+        if is_new:
+            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
+            connection.execute(f"PRAGMA {setting}")
+    return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS)
+
+
+def _open_for_reading(path: Path, scratch: Path) -> tuple[SqliteDatabase, bool]:
+    """Open a file within a transaction that reads, see `open_read_only`; raises as `open_for_writing` does."""
+    with file_faults_named(path, _RESTORE):
+        connection, pinned = open_read_only(path, scratch)
+    return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS), pinned
 
 
 def declared_types(record: Record) -> OwnTypes:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from graph.corrections.apply import Stated
 from graph.storage import correction_table
-from graph.storage.database import Database
 from graph.storage.entry import Entry, facts_of, names_of
+from graph.storage.postgres import Database
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -69,6 +69,15 @@ class NewVectors:
 
     texts: Mapping[str, str]
     vectors: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """The rows that a commit adds beside its passages: names and facts that the record lacks, pairs of new names."""
+
+    names: NewVectors
+    facts: NewVectors
+    synonyms: Iterable[tuple[str, str, float]] = ()
 
 
 @dataclass(frozen=True, slots=True)

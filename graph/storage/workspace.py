@@ -17,7 +17,7 @@ from graph.server_clients import serves_clients
 from graph.storage.generation import GenerationHold, Layer
 from graph.storage.lease import LEASE_S, Lease, claim_lease
 from graph.storage.new_place import place_to_make
-from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen
+from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen, put_new
 from graph.storage.read_only import may_write
 from graph.storage.record import FORMAT_VERSION, Record
 
@@ -224,13 +224,7 @@ class Workspace:
         folder.mkdir()
         try:
             Record(folder / RECORD_FILE, create=True).close()
-            os.link(folder / RECORD_FILE, self.root / RECORD_FILE)
-        except FileExistsError:
-            pass
-        except OSError:
-            # A file system without links; or another process made the record, and pruned.
-            if not (self.root / RECORD_FILE).exists():
-                (folder / RECORD_FILE).rename(self.root / RECORD_FILE)
+            put_new(folder / RECORD_FILE, self.root / RECORD_FILE)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from graph.corrections.apply import Corrections, Stated
 from graph.embedding.embeddings import Embedder, check_dimension, check_embedder
 from graph.schema import Extraction, Passage, Triple
-from graph.storage.database import Database
 from graph.storage.entry import Entry, facts_of, names_of
+from graph.storage.postgres import Database
 from graph.storage.record import Record
-from graph.storage.record_tables import NewVectors
+from graph.storage.record_tables import Additions, NewVectors
 from graph.storage.synonym_pairs import NameVectors, leave_to_build
 from graph.text import normalise_name
 
@@ -30,8 +30,7 @@ class EmbeddedBatch:
     """Passages with their vectors, and those of the names and facts that the record lacks; not committed yet."""
 
     entries: Sequence[Entry]
-    names: NewVectors
-    facts: NewVectors
+    new: Additions
 
 
 class Writer:
@@ -69,13 +68,12 @@ class Writer:
         entries = [Entry(p, x, windows[i], vectors[i]) for i, (p, x) in enumerate(cleaned)]
         corrections = Corrections(self._record.corrections())
         stated = [corrections.stated(passage, extraction) for passage, extraction in cleaned]
-        return EmbeddedBatch(entries, *self._embed_stated(stated))
+        return EmbeddedBatch(entries, self._embed_stated(stated))
 
     def commit(self, batch: EmbeddedBatch, removed: Iterable[str] = ()) -> WriteReport:
         """Commit the batch that was embedded last, and drop ``removed``, in one transaction."""
-        names = batch.names
-        synonyms = self._synonyms(names)
-        self._forget(self._record.commit(batch.entries, names, batch.facts, synonyms, self._embedder.model_id, removed))
+        new = self._with_synonyms(batch.new)
+        self._forget(self._record.commit(batch.entries, new, self._embedder.model_id, removed))
         notes: dict[str, int] = {}
         for entry in batch.entries:
             for reason, count in entry.extraction.notes.items():
@@ -88,23 +86,24 @@ class Writer:
         Of their names and facts those are embedded that the record does not hold.
         """
         corrections = Corrections(self._record.corrections())
-        names, facts = self._embed_stated([corrections.stated(e.passage, e.extraction) for e in entries])
-        self._record.commit(entries, names, facts, self._synonyms(names), self._embedder.model_id, removed)
+        new = self._embed_stated([corrections.stated(e.passage, e.extraction) for e in entries])
+        self._record.commit(entries, self._with_synonyms(new), self._embedder.model_id, removed)
 
     def restate(self, stated: Sequence[tuple[Entry, Stated]], change: Callable[[Database], None]) -> None:
         """Change the corrections, and commit what these entries state afterwards, as `Record.restate` does."""
-        names, facts = self._embed_stated([says for _, says in stated])
-        self._forget(self._record.restate(stated, names, facts, self._synonyms(names), change))
+        new = self._with_synonyms(self._embed_stated([says for _, says in stated]))
+        self._forget(self._record.restate(stated, new, change))
 
-    def _synonyms(self, new: NewVectors) -> list[tuple[str, str, float]]:
-        """Return the pairs of new names and those that the record holds; none where they are left to the build."""
-        if leave_to_build(self._record, self._record.count_names() + len(new.texts)):
+    def _with_synonyms(self, new: Additions) -> Additions:
+        """Add the pairs of new names and those that the record holds; none where they are left to the build."""
+        texts = new.names.texts
+        if leave_to_build(self._record, self._record.count_names() + len(texts)):
             self._names = None
             _KEPT.clear()
-            return []
+            return new
         if self._names is None:
             self._names = _names_of(self._record, self._embedder)
-        return self._names.add(list(new.texts), list(new.texts.values()), new.vectors)
+        return replace(new, synonyms=self._names.add(list(texts), list(texts.values()), new.names.vectors))
 
     def _forget(self, gone: Collection[str]) -> None:
         """Let go of names that are no more, and keep the others for the next writer."""
@@ -112,10 +111,10 @@ class Writer:
             self._names.forget(gone)
             _keep_names(self._record, self._embedder, self._names)
 
-    def _embed_stated(self, stated: Sequence[Stated]) -> tuple[NewVectors, NewVectors]:
-        """Return the vectors of the names and of the facts that the record lacks."""
+    def _embed_stated(self, stated: Sequence[Stated]) -> Additions:
+        """Return the names and the facts that the record lacks, with their vectors."""
         names, facts = (_merge(map(held_by, stated)) for held_by in (names_of, facts_of))
-        return self._embed_missing(names, "names"), self._embed_missing(facts, "facts")
+        return Additions(self._embed_missing(names, "names"), self._embed_missing(facts, "facts"))
 
     def _embed_missing(self, texts: Mapping[str, str], table: str) -> NewVectors:
         wanted = self._record.missing(table, texts)
@@ -137,7 +136,7 @@ def reembed(record: Record, embedder: Embedder) -> None:
     known = NameVectors(embedder.understands, record.name_vectors)
     found = [] if left else known.add(list(name_texts), list(name_texts.values()), names.vectors)
     windows = embedder.count_windows(list(contents.values()))
-    record.replace_vectors(passages, windows, names, facts, found, embedder.model_id)
+    record.replace_vectors(passages, windows, Additions(names, facts, found), embedder.model_id)
 
 
 def clean_extraction(extraction: Extraction) -> Extraction:
@@ -186,7 +185,4 @@ def _keep_names(record: Record, embedder: Embedder, names: NameVectors) -> None:
 
 
 def _merge(texts: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    merged: dict[str, str] = {}
-    for some in texts:
-        merged.update(some)
-    return merged
+    return {key: text for some in texts for key, text in some.items()}

@@ -22,7 +22,9 @@ QUESTION = "In which country was the composer of Salka born?"
 
 def answerer_on(server: ScriptedServer, budget_characters: int = 12_000) -> Answerer:
     model = open_chat_model("scripted", 0.0, base_url=server.base_url, api_key=None, timeout_s=5)
-    return ChatAnswerer(model, budget_characters)
+    answerer = ChatAnswerer(model)
+    answerer.budget_characters = budget_characters
+    return answerer
 
 
 def answer(reply: str) -> Answer:

@@ -10,7 +10,7 @@ from agents.final_predictor import ChatFinalPredictor, Draft, FinalAnswer, Final
 from agents.roles import REFUSAL, Answer, Feedback, NumberedPassage
 from graph.errors import MalformedReply
 from tests.chatting import model_on
-from tests.scripted_server import Reply, ReplyLike, scripted
+from tests.scripted_server import Reply, ReplyLike, ScriptedServer, scripted
 
 QUESTION = "Who founded the yard at Orsund, and when did it close?"
 BERG = NumberedPassage(12, "p-berg", "Nils Berg", "Berg was a builder of ships. His yard at Orsund closed in 1931.")
@@ -21,12 +21,17 @@ DRAFT = Draft("The yard at Orsund was founded by Nils Berg [3].", (3,), ("When d
 WHOLE = "The yard at Orsund was founded by Nils Berg [3]. It closed in 1931 [12]."
 
 
+def predictor_on(server: ScriptedServer, budget: int) -> FinalPredictor:
+    predictor = ChatFinalPredictor(model_on(server))
+    predictor.budget_characters = budget
+    return predictor
+
+
 def answer(
     reply: ReplyLike, draft: Draft | None = None, passages: Sequence[NumberedPassage] = PASSAGES, budget: int = 12_000
 ) -> FinalAnswer:
     with scripted({"final predictor": [reply]}) as server:
-        agent: FinalPredictor = ChatFinalPredictor(model_on(server), budget)
-        return agent.answer(QUESTION, passages, draft)
+        return predictor_on(server, budget).answer(QUESTION, passages, draft)
 
 
 class TestAnswer:
@@ -131,7 +136,7 @@ class TestDraft:
         draft = Draft("It is a bank [1]. The yard was founded by Nils Berg [3].", (1, 3), ())
         budget = len(YARD.title + YARD.text)
         with scripted([f"{draft.text}"]) as server:
-            result = ChatFinalPredictor(model_on(server), budget).answer(QUESTION, PASSAGES, draft)
+            result = predictor_on(server, budget).answer(QUESTION, PASSAGES, draft)
         material = json.loads(server.requests[0].text_of(1).splitlines()[2])
         assert [passage["number"] for passage in material["passages"]] == [3]
         assert [citation.number for citation in result.answer.citations] == [1, 3]

@@ -82,7 +82,7 @@ def setting_tables(form: str) -> str:
     flags = {flag for command in shown.commands for flag in command_flags()[command]}
     groups: dict[str, list[Sequence[str]]] = {}
     for name, field in shown.fields.items():
-        group, _, _ = (field.title or "").rpartition(GROUP)
+        group, _, _ = schema["properties"][name].get("title", "").rpartition(GROUP)
         flag = option_of(name)
         row = (
             f"`{name}`" + (f"<br>`{flag}`" if flag in flags else ""),

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.chat.local_model import LocalChatModel, open_local_model
-from agents.chat.local_server import packaged_file, server_of, stop_servers
+from agents.chat.local_model import LocalChatModel, open_local_model, packaged_file, server_of, stop_servers
 from workflows.indexing import index_sources
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.indexing import IndexingContext

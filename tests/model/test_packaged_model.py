@@ -19,8 +19,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field
 
 from agents.chat.agent import json_format
-from agents.chat.local_model import LocalChatModel
-from agents.chat.local_server import LocalServer, packaged_file, server_of
+from agents.chat.local_model import LocalChatModel, LocalServer, packaged_file, server_of
 from tests.model.conftest import SILENCE_S
 from workflows.context import Context
 from workflows.mara import graph
@@ -33,7 +32,7 @@ NAME = "local:SmolLM2-135M-Instruct.Q4_1"
 
 STARTER = """
 import sys
-from agents.chat.local_server import packaged_file, server_of
+from agents.chat.local_model import packaged_file, server_of
 server = server_of(packaged_file(), "local:model")
 print(server.process.pid, server.address.port, flush=True)
 sys.stdin.read()
@@ -153,8 +152,8 @@ def test_a_server_that_dies_in_mid_reply_is_started_again_and_the_question_ends(
         _await_work(running)
         running.process.kill()
         assert asked_once.result()["answer"].strip()
-    assert not running.runs
-    assert server_of(packaged_file(), NAME).runs
+    assert running.process.poll() is not None
+    assert server_of(packaged_file(), NAME).process.poll() is None
 
 
 def test_the_second_question_with_the_same_beginning_reads_it_from_the_cache(running: LocalServer) -> None:
@@ -211,8 +210,7 @@ def _ends(descriptor: int) -> bool:
 
 
 def test_it_stops_at_once_in_the_middle_of_a_reply(local_model: LocalChatModel, tmp_path: Path) -> None:
-    from agents.chat.local_model import open_local_model
-    from agents.chat.local_server import stop_servers
+    from agents.chat.local_model import open_local_model, stop_servers
 
     other = tmp_path / "other.gguf"
     other.symlink_to(packaged_file())
@@ -232,7 +230,7 @@ def test_it_stops_at_once_in_the_middle_of_a_reply(local_model: LocalChatModel, 
     stop_servers()
     thread.join(SILENCE_S)
     assert not thread.is_alive()
-    assert not server.runs
+    assert server.process.poll() is not None
     assert [type(fault).__name__ for fault in faults] == ["TransportFault"]
 
 

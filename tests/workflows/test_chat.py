@@ -31,8 +31,7 @@ from workflows.ask import ask
 from workflows.chat import build
 from workflows.context import Context, make_context
 from workflows.conversation.settings import ChatContext
-from workflows.conversation.state import METADATA
-from workflows.conversation.writing import answer_text
+from workflows.conversation.writing import METADATA, answer_text
 from workflows.indexing import index_sources
 from workflows.settings.indexing import IndexingContext
 

@@ -22,7 +22,7 @@ from tests.scripted_server import Fault, Reply, ScriptedServer
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import ROWS, content_of
 from workflows.indexing import index_sources
-from workflows.runtime.cancellable import interruptibly
+from workflows.runtime.own_run import interruptibly
 
 pytestmark = pytest.mark.usefixtures("embedder")
 

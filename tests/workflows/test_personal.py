@@ -20,7 +20,7 @@ from tests.workflows.workspaces import use_embedder
 from workflows import retrieval
 from workflows.ask import ask
 from workflows.context import Context, asking, make_context
-from workflows.runtime.personal import RELATIONSHIPS_UNREAD
+from workflows.nodes.retrieval import RELATIONSHIPS_UNREAD
 from workflows.runtime.resources import OpenRun, close_indexes
 from workflows.runtime.visibility import within_filter
 from workflows.settings.enums import Workflow

@@ -31,7 +31,7 @@ from tests.workflows.ragenta_world import (
     writes,
 )
 from tests.workflows.small_world import run, shown_to_model
-from workflows.nodes import follow_up_budget, follow_ups
+from workflows.nodes import follow_up_budget, ragenta
 
 QUESTIONS = (FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?")
 LEAST = {"hybrid": 4, "mara": 6}
@@ -211,7 +211,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 1000.0
-        for module in (follow_up_budget, follow_ups):
+        for module in (follow_up_budget, ragenta):
             monkeypatch.setattr(module, "now", lambda: self.seconds)
 
     def late_after(self, script: Any, question: str) -> Script:

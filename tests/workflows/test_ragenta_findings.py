@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agents.final_predictor import FINAL_PREDICTOR, ChatFinalPredictor
+from agents.final_predictor import ChatFinalPredictor
 from graph.errors import BadInput
 from tests.scripted_server import ReplyLike, ScriptedServer
 from tests.workflows.ragenta_world import (
@@ -29,7 +28,6 @@ from tests.workflows.ragenta_world import (
 )
 from tests.workflows.small_world import PASSAGES, Run, run, shown_to_model
 from workflows.ask import ask
-from workflows.nodes import ragenta as ragenta_nodes
 
 FULLY, PARTIALLY, NOT = "FULLY ANSWERED", "PARTIALLY ANSWERED", "NOT ANSWERED"
 FOUNDED = "Marn was founded in 1203 [1]."
@@ -97,8 +95,7 @@ class TestFollowUps:
         self, chat_server: ScriptedServer, ragenta_settings: MakeContext, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         room = room_for("Tarn Dam", "Flood of 1871")
-        small = replace(FINAL_PREDICTOR, chat=lambda model, run: ChatFinalPredictor(model, room))
-        monkeypatch.setattr(ragenta_nodes, "FINAL_PREDICTOR", small)
+        monkeypatch.setattr(ChatFinalPredictor, "budget_characters", room)
         for_the_question = judged_at({"Tarn Dam": 4.0, "Flood of 1871": 3.0, "Ada Brandt": 2.0})
 
         def judge(body: Mapping[str, Any]) -> ReplyLike:

@@ -99,8 +99,7 @@ class Identity:
         """Raise NoAccess where they may not read the figures of the server."""
         if not self.may_watch:
             raise NoAccess(
-                f"{self.name} may not read the figures of this server",
-                "Ask whoever runs it for a key with may_watch",
+                f"{self.name} may not read the figures of this server", "Ask whoever runs it for a key with may_watch"
             )
 
     def workspace(self, name: str = "") -> str:

@@ -132,13 +132,9 @@ class Tokens(Rights):
         try:
             verifier.check_key()
         except ValueError as fault:
-            source = self.secret_variable or self.key_file
-            raise BadInput(f"What tokens.{self._key_setting} names, {source}, {fault}", _HINT) from fault
+            setting = "secret_variable" if self.secret_variable else "key_file"
+            raise BadInput(f"What tokens.{setting} names, {getattr(self, setting)}, {fault}", _HINT) from fault
         return verifier
-
-    @property
-    def _key_setting(self) -> str:
-        return "secret_variable" if self.secret_variable else "key_file"
 
     def _shared_secret(self) -> str:
         secret = environment().value(self.secret_variable)

@@ -12,6 +12,12 @@ from graph.storage.workspace import is_workspace_name
 CLAIMS = "$claims."
 """Begins a text that stands for a claim of the token."""
 
+_REFUSED = {
+    "ExpiredSignatureError": "The token has expired",
+    "InvalidAudienceError": "The token is for another audience",
+    "InvalidIssuerError": "The token is of another issuer",
+}
+_NO_TOKEN = "The key is not known, and is no token that can be trusted"
 _NAME_LENGTH = 200
 _ASK = "Ask for a new token"
 
@@ -63,18 +69,12 @@ class Verifier:
                 leeway=self.leeway_s,
                 options={"require": ["exp", "iss", "aud", self.name]},
             )
-        except jwt.ExpiredSignatureError as fault:
-            raise NoAccess("The token has expired", _ASK, status=401) from fault
         except jwt.ImmatureSignatureError as fault:
             raise NoAccess("The token is not valid yet", "Check the clocks of both machines", status=401) from fault
-        except jwt.InvalidAudienceError as fault:
-            raise NoAccess("The token is for another audience", _ASK, status=401) from fault
-        except jwt.InvalidIssuerError as fault:
-            raise NoAccess("The token is of another issuer", _ASK, status=401) from fault
         except jwt.MissingRequiredClaimError as fault:
             raise NoAccess(f"The token has no claim {fault.claim}", _ASK, status=401) from fault
         except jwt.PyJWTError as fault:
-            raise NoAccess("The key is not known, and is no token that can be trusted", _ASK, status=401) from fault
+            raise NoAccess(_REFUSED.get(type(fault).__name__, _NO_TOKEN), _ASK, status=401) from fault
         name = claims[self.name]
         if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > _NAME_LENGTH:
             raise NoAccess(f"The token's claim {self.name} is no name", _ASK)

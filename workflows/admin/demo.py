@@ -9,7 +9,7 @@ from typing import Any
 
 from workflows.ask import ask
 from workflows.context import Context
-from workflows.evaluation.metrics import holds_gold
+from workflows.evaluation import holds_gold
 from workflows.indexing import Progress, index_sources, no_progress
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.indexing import IndexingContext

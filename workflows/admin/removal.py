@@ -15,7 +15,7 @@ from graph.errors import BadInput
 from graph.publish.derive import forget_derivations, is_behind, publish
 from graph.sources.skipped import forget_skipped, skipped_by_source
 from graph.storage.record import Record
-from graph.storage.record_tables import NewVectors
+from graph.storage.record_tables import Additions, NewVectors
 from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
 from workflows.distributed.shards import ShardFolder
@@ -58,7 +58,7 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
         ShardFolder(root).clear()  # No run needs it: this is the writer.
         nothing = NewVectors({}, np.zeros((0, record.dimension), dtype=np.float32))
         if not removal.is_committed(record):
-            record.commit([], nothing, nothing, [], record.embedding_model, removal.passages)
+            record.commit([], Additions(nothing, nothing), record.embedding_model, removal.passages)
         left = record.count_passages()
         if left and is_behind(workspace, record):
             forget_derivations()  # They know the words of what is gone.

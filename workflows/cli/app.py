@@ -381,7 +381,7 @@ def main() -> None:
 
 def _leave_at_once_if_stopped(code: str | int | None) -> None:
     """End the process where a stopped run still waits for replies; everything committed is on the disk."""
-    from workflows.runtime.cancellable import work_is_left_behind
+    from workflows.runtime.own_run import work_is_left_behind
 
     if work_is_left_behind():
         sys.stdout.flush()

@@ -17,13 +17,11 @@ from rich.markup import escape as escape  # texts of users, documents and models
 from rich.padding import Padding
 from rich.table import Table
 
-from agents.claim_verdicts import Verdict
 from graph.errors import MaraError
 from graph.text import counted
 from workflows.indexing_run.report import IndexReport
 from workflows.output.quoted import excerpt_of, moved, section_of
 from workflows.results import labelled, understood_as
-from workflows.runtime.resources import OFFLINE
 from workflows.settings.enums import ResultKind
 
 _NAME = "mara"
@@ -254,6 +252,8 @@ def headed(result: Mapping[str, Any]) -> str:
 
 def _origin(result: Mapping[str, Any]) -> str:
     """Return who answered: nobody where there is evidence; without a model at most an agent of the caller's."""
+    from workflows.runtime.resources import OFFLINE
+
     chat = result["models"]["chat"]
     if chat != OFFLINE:
         is_evidence = result["answer_kind"] == ResultKind.EVIDENCE
@@ -312,6 +312,8 @@ def judged(console: Console, result: Mapping[str, Any]) -> None:
 
 def checked(console: Console, result: Mapping[str, Any]) -> None:
     """Print the verdicts on the claims, the coverage of the question, and the follow-up questions."""
+    from agents.claim_verdicts import Verdict
+
     claims = result.get("claims") or ()
     for claim in claims:
         if claim["verdict"] not in (Verdict.SUPPORTED, Verdict.QUOTED):

@@ -262,13 +262,7 @@ class Conversations:
             file.execute("UPDATE turns SET touched = ? WHERE id = ?", (self._clock(), turn))
 
     def finish(
-        self,
-        turn: str,
-        state: str,
-        *,
-        answer: str = "",
-        result: Mapping[str, Any] | None = None,
-        error: str = "",
+        self, turn: str, state: str, *, answer: str = "", result: Mapping[str, Any] | None = None, error: str = ""
     ) -> None:
         """Keep what became of a turn; an answered one takes the place of earlier attempts. A deleted one stays so."""
         with self._writing() as file:
@@ -350,20 +344,19 @@ class Conversations:
 
 
 def _found(file: sqlite3.Connection, owner: str, conversation: str) -> sqlite3.Row:
-    row = file.execute("SELECT * FROM conversations WHERE id = ? AND owner = ?", (conversation, owner)).fetchone()
+    found = file.execute("SELECT * FROM conversations WHERE id = ? AND owner = ?", (conversation, owner))
+    row: sqlite3.Row | None = found.fetchone()
     if row is None:
         raise NoConversation("There is no such conversation", "It may have been deleted: choose another, or begin one")
-    found: sqlite3.Row = row
-    return found
+    return row
 
 
 def _found_turn(file: sqlite3.Connection, owner: str, turn: str) -> sqlite3.Row:
-    row = file.execute("SELECT * FROM turns WHERE id = ?", (turn,)).fetchone()
+    row: sqlite3.Row | None = file.execute("SELECT * FROM turns WHERE id = ?", (turn,)).fetchone()
     if row is None:
         raise NoConversation("There is no such turn", "Load the conversation again")
     _found(file, owner, row["conversation"])
-    found: sqlite3.Row = row
-    return found
+    return row
 
 
 def _conversation(row: sqlite3.Row) -> Conversation:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, closing
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
 from langchain_core.callbacks import CallbackManager
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import get_callback_manager_for_config
 from langchain_core.tracers.base import BaseTracer
 from langgraph.config import get_config
+from langgraph.graph.message import Messages, add_messages
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
+from typing_extensions import TypedDict
 
 from agents.leaning import chosen_reading
 from graph.errors import BadInput
 from workflows.conversation.reading import choices_of, next_question
 from workflows.conversation.settings import ANSWER, WorkflowChoice, context_of_chat
-from workflows.conversation.state import Conversation
 from workflows.conversation.writing import answer_message
 from workflows.runtime.human_review import decision_in, review_of
 from workflows.runtime.own_run import on_its_own
@@ -33,6 +34,22 @@ Events = TypeVar("Events")
 
 CHOOSE = "choose_question"
 """The action that a question of several readings asks for."""
+
+
+def join_messages(present: Messages, new: Messages) -> Messages:
+    """Append messages, as LangGraph's ``add_messages`` does. Raises BadInput where some are none."""
+    try:
+        return add_messages(present, new)
+    except (ValueError, TypeError, NotImplementedError) as fault:
+        raise BadInput(
+            f"The messages cannot be read ({str(fault).splitlines()[0]})", "Send text, or messages of type human and ai"
+        ) from fault
+
+
+class Conversation(TypedDict):
+    """The messages so far: input, output and state of the graph. All else of a run is left out of checkpoints."""
+
+    messages: Annotated[list[AnyMessage], join_messages]
 
 
 class Answer(Runnable[Conversation, Update]):

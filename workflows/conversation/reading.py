@@ -16,8 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.leaning import chosen_reading
 from agents.roles import Turn
 from graph.errors import BadInput
-from workflows.conversation.state import METADATA
-from workflows.conversation.writing import EVIDENCE_ENDING
+from workflows.conversation.writing import EVIDENCE_ENDING, METADATA
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 

@@ -17,7 +17,7 @@ from workflows.context import Context, make_context
 from workflows.output.markdown import plain
 from workflows.results import Result, label_of, turn_of, understood_as
 from workflows.runtime.history import past_turns, seen_turns
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import open_run
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 from workflows.streaming import Answered, Event, ask_stream
 
@@ -142,7 +142,7 @@ def turns_of_history(context: Context) -> tuple[Turn, ...]:
         NoAccess: the conversation is not open to who asks.
         WorkspaceDamaged: the relationship graph cannot be read.
     """
-    return tuple(seen_turns(past_turns(context), OpenRun(context)))
+    return tuple(seen_turns(past_turns(context), open_run(context)))
 
 
 def in_conversation(context: Context, conversation: str) -> Context:
@@ -167,7 +167,7 @@ def _told(result: Mapping[str, Any]) -> list[str]:
         return [*parts, "What do you mean?", "\n".join(choices)]
     if label := label_of(result["answer_kind"]):
         parts.append(f"{label}:")
-    parts.append(_as_read(result["answer"]))
+    parts.append("\n".join(plain(line, len(line)) for line in result["answer"].strip().splitlines()))
     cited = {mark["number"] for mark in result["citations"]}
     sources = [
         f"- \\[{hit['number']}\\] {plain(' · '.join(filter(None, (hit['title'], hit['source']))) or hit['id'])}"
@@ -175,11 +175,6 @@ def _told(result: Mapping[str, Any]) -> list[str]:
         if hit["number"] in cited
     ]
     return [*parts, "\n".join(sources)] if sources else parts
-
-
-def _as_read(text: str) -> str:
-    """Return a text in Markdown that shows it as it is, line by line."""
-    return "\n".join(plain(line, len(line)) for line in text.strip().splitlines())
 
 
 @dataclass(frozen=True, slots=True)

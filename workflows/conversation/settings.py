@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from workflows.context import make_context
 from workflows.settings.enums import Workflow
-from workflows.settings.forms import offered_at
+from workflows.settings.forms import offered
 from workflows.settings.mara import Context
 from workflows.settings.ragenta import RagentaContext
 
@@ -26,8 +26,7 @@ class WorkflowChoice(BaseModel):
         default=Workflow.MARA,
         description="Workflow that answers: mara, or ragenta, which judges passages and checks claims. The settings of"
         " Judge and Follow-ups are of ragenta alone.",
-        title="Workflow that answers",
-        json_schema_extra=offered_at(ANSWER),
+        json_schema_extra=offered("Workflow that answers", ANSWER),
     )
 
     def chosen(self) -> Context:
@@ -49,18 +48,18 @@ class WorkflowChoice(BaseModel):
 def _settings() -> dict[str, Any]:
     """The settings of all workflows; one whose default differs between them is empty by default."""
     found: dict[str, Any] = {}
+    offered_here = {"langgraph_nodes": [ANSWER]}
     for name, field in RagentaContext.model_fields.items():
         setting: Any = copy(field)
         kind: Any = field.rebuild_annotation()
-        setting.json_schema_extra = offered_at(ANSWER)
-        shared = Context.model_fields.get(name, field)
+        shared: Any = Context.model_fields.get(name, field)
+        setting.json_schema_extra = setting.json_schema_extra | offered_here
         if shared.default != field.default:
             kind = Optional[kind]  # noqa: UP045 - made at run time
             setting = Field(
                 default=None,
-                title=shared.title,
                 description=f"{shared.description} Empty: the workflow's own ({shared.default}, {field.default}).",
-                json_schema_extra=offered_at(ANSWER),
+                json_schema_extra=shared.json_schema_extra | offered_here,
             )
         found[name] = (kind, setting)
     return found

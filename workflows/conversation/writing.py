@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
+from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
-from workflows.conversation.state import METADATA, AnswerMetadata, SourceRecord
 from workflows.results import Result, label_of
 from workflows.settings.enums import ResultKind
-from workflows.states.records import CitationMark, PassageHit
+from workflows.states.records import CitationMark, PassageHit, Understood, UsageRecord
+
+METADATA = "mara"
+"""The key of an answer's ``response_metadata`` that holds its `AnswerMetadata`."""
 
 EXCERPT_LIMIT = 300
 """Characters of a source's excerpt, of its title, and of a note."""
@@ -20,6 +24,41 @@ EVIDENCE_ENDING = f"\n\n({label_of(ResultKind.EVIDENCE)}.)"
 
 NOTES_LIMIT = 20
 """Notes that an answer tells; of more, their number."""
+
+
+class SourceRecord(TypedDict):
+    """A passage that an answer cites by its number; ``excerpt`` is what it quotes or says, ``start`` and ``end`` where.
+
+    Where the words of the answer were not found, ``start`` and ``end`` are null and the excerpt is the beginning.
+    """
+
+    number: int
+    passage_id: str
+    title: str
+    source: str
+    excerpt: str
+    start: int | None
+    end: int | None
+
+
+class AnswerMetadata(TypedDict):
+    """What the message of an answer tells beside its text: small, since a thread keeps it for every turn.
+
+    ``question`` is the question as it was understood, ``understood`` how it was completed (null where it stood alone);
+    ``coverage`` is empty where no claims were checked. ``notes`` tell what was retried, dropped or defaulted.
+    """
+
+    question: str
+    understood: Understood | None
+    workflow: str
+    mode: str
+    answer_kind: str
+    coverage: str
+    sources: list[SourceRecord]
+    generation: int | None
+    models: dict[str, Any]
+    usage: UsageRecord
+    notes: list[str]
 
 
 def answer_message(result: Result, told: Sequence[str], message_id: str) -> AIMessage:

@@ -20,7 +20,8 @@ from agents.chat.throttle import Cancelled
 from graph.endpoints.address import censored
 from graph.environment import environment
 from graph.errors import BadInput, ClusterUnavailable
-from graph.sources.documents import FileRead, ReadOptions, ToRead, read_each
+from graph.sources.documents import ReadOptions, ToRead, read_each
+from graph.sources.loaders.document import Loaded
 from workflows.distributed import wire
 from workflows.distributed.shards import ShardTask, check_arrow
 from workflows.distributed.work import ReadTask, Work, read_tasks
@@ -175,7 +176,7 @@ class RayEngine:
     def _shards_a_wave(self) -> int:
         return max(WAVE_SHARDS, SHARDS_A_WORKER * self.workers)
 
-    def read(self, files: Sequence[ToRead], options: ReadOptions) -> Iterator[FileRead | BadInput]:
+    def read(self, files: Sequence[ToRead], options: ReadOptions) -> Iterator[Loaded | BadInput]:
         """Yield what each file holds, in order; what workers cannot read is read here.
 
         Args:
@@ -188,9 +189,9 @@ class RayEngine:
         for file, outcome in zip(files, outcomes, strict=True):
             yield outcome if outcome is not None else next(read_each([file], options))
 
-    def _read_wave(self, tasks: Sequence[ReadTask]) -> Iterator[FileRead | None]:
+    def _read_wave(self, tasks: Sequence[ReadTask]) -> Iterator[Loaded | None]:
         """Yield what the files of some tasks hold, in order; None for those that workers cannot read."""
-        found: dict[int, list[FileRead | None]] = {}
+        found: dict[int, list[Loaded | None]] = {}
 
         def next_job() -> wire.Job | None:
             if len(found) == len(tasks):

@@ -15,8 +15,8 @@ from typing import IO, Any
 from graph import errors
 from graph.errors import MaraError, ModelUnavailable
 from graph.own_types import OwnTypes
-from graph.sources.documents import FileRead, ToRead, passage_from_json, passage_to_json
-from graph.sources.loaders.document import Refused
+from graph.sources.documents import ToRead, passage_from_json, passage_to_json
+from graph.sources.loaders.document import Loaded, Refused
 from workflows.distributed.shards import ShardTask
 from workflows.distributed.work import ReadTask, Work
 from workflows.settings.indexing import IndexingContext
@@ -86,17 +86,17 @@ def reading_from_json(text: str) -> ReadTask:
     return ReadTask(files, tuple(told["sizes"]), tuple(told["digests"]), context)
 
 
-def files_to_json(files: Sequence[FileRead | None]) -> str:
+def files_to_json(files: Sequence[Loaded | None]) -> str:
     """Return what files hold as JSON; None stays."""
     return json.dumps([None if file is None else _file_to_json(file) for file in files])
 
 
-def files_from_json(text: str) -> list[FileRead | None]:
+def files_from_json(text: str) -> list[Loaded | None]:
     """Return what `files_to_json` gave. The pages of a list of links are not among it: such a list is read at home."""
     return [None if told is None else _file_from_json(told) for told in json.loads(text)]
 
 
-def _file_to_json(file: FileRead) -> dict[str, Any]:
+def _file_to_json(file: Loaded) -> dict[str, Any]:
     return {
         "passages": [passage_to_json(passage) for passage in file.passages],
         "refused": [[one.source, one.reason] for one in file.refused],
@@ -106,13 +106,13 @@ def _file_to_json(file: FileRead) -> dict[str, Any]:
     }
 
 
-def _file_from_json(told: dict[str, Any]) -> FileRead:
-    return FileRead(
-        [passage_from_json(one) for one in told["passages"]],
-        [Refused(source, reason) for source, reason in told["refused"]],
-        told["identical"],
-        {source: dict.fromkeys(columns) for source, columns in told["columns"].items()},
-        Counter(told["notes"]),
+def _file_from_json(told: dict[str, Any]) -> Loaded:
+    return Loaded(
+        passages=[passage_from_json(one) for one in told["passages"]],
+        refused=[Refused(source, reason) for source, reason in told["refused"]],
+        identical=told["identical"],
+        columns={source: dict.fromkeys(columns) for source, columns in told["columns"].items()},
+        notes=Counter(told["notes"]),
     )
 
 

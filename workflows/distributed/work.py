@@ -16,7 +16,8 @@ from graph.endpoints.address import censored
 from graph.environment import environment, set_variables
 from graph.errors import BadInput, ClusterUnavailable, MaraError
 from graph.own_types import OwnTypes
-from graph.sources.documents import FileRead, ToRead, read_each
+from graph.sources.documents import ToRead, read_each
+from graph.sources.loaders.document import Loaded
 from workflows.distributed.shards import Shard, ShardTask, embedded
 from workflows.runtime.resources import extraction_run, extractor_for
 from workflows.settings.indexing import IndexingContext
@@ -158,7 +159,7 @@ class ReadTask:
     context: IndexingContext
 
 
-def read_task(task: ReadTask) -> list[FileRead | None]:
+def read_task(task: ReadTask) -> list[Loaded | None]:
     """Return what each file holds; None for those that cannot be read, or that this machine does not have.
 
     The machine of the run reads these itself, and says what is wrong with them.
@@ -166,7 +167,7 @@ def read_task(task: ReadTask) -> list[FileRead | None]:
     there = [_is_there(task, number) for number in range(len(task.files))]
     present = [file for file, here in zip(task.files, there, strict=True) if here]
     outcomes = read_each(present, task.context.read_options())
-    found = (outcome if isinstance(outcome, FileRead) else None for outcome in outcomes)
+    found = (outcome if isinstance(outcome, Loaded) else None for outcome in outcomes)
     return [next(found) if here else None for here in there]
 
 

@@ -1,53 +1,272 @@
-"""Experiments: questions with gold are asked of systems, measured and compared. The measures are plain functions."""
+"""Experiments: questions with gold are asked of systems, measured and compared.
 
-from workflows.evaluation.metrics import (
-    citation_support_rate,
-    claim_support_rate,
-    exact_match,
-    f1_at_k,
-    fallback_counts,
-    found_all_at_k,
-    holds_gold,
-    latency_by_node,
-    mean,
-    mean_all_gold,
-    mean_f1,
-    mean_precision,
-    mean_recall,
-    mrr,
-    normalise_answer,
-    passage_overlap,
-    percentile,
-    precision_at_k,
-    recall_at_k,
-    reciprocal_rank,
-    refusal_rate,
-    token_f1,
-    total_usage,
-)
+The measures of retrieval and of answers stand here: plain functions on ids, texts and lists.
+"""
 
-__all__ = [
-    "citation_support_rate",
-    "claim_support_rate",
-    "exact_match",
-    "f1_at_k",
-    "fallback_counts",
-    "found_all_at_k",
-    "holds_gold",
-    "latency_by_node",
-    "mean",
-    "mean_all_gold",
-    "mean_f1",
-    "mean_precision",
-    "mean_recall",
-    "mrr",
-    "normalise_answer",
-    "passage_overlap",
-    "percentile",
-    "precision_at_k",
-    "recall_at_k",
-    "reciprocal_rank",
-    "refusal_rate",
-    "token_f1",
-    "total_usage",
-]
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from graph.errors import BadInput
+from workflows.runs.run_folder import counted
+from workflows.states.records import NO_USAGE, UsageRecord, add_usage
+
+DEPTHS = (1, 2, 5, 10, 20)
+"""The numbers of passages at which recall, precision and their F1 are told."""
+
+ALL_GOLD_DEPTHS = (2, 5, 10)
+"""The numbers of passages at which the share of questions with all their gold passages is told."""
+
+FIRST_PAGE = 5
+"""The number of passages among which MRR@5 looks for the first gold one."""
+
+FALLBACK = "Fallback"
+"""The kind of the error that a fallback node writes."""
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
+
+
+def recall_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> float:
+    """Return the share of the gold passages that stand among the first ``k`` retrieved, in [0, 1].
+
+    An id that is retrieved twice takes both places and counts once.
+
+    Raises:
+        BadInput: there is no gold, or ``k`` is under 1.
+    """
+    wanted = _gold_set(gold)
+    return len(_first(retrieved, k) & wanted) / len(wanted)
+
+
+def precision_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> float:
+    """Return the share of the first ``k`` places that hold a gold passage, in [0, 1].
+
+    A place that is empty or repeats an id holds none.
+
+    Raises:
+        BadInput: there is no gold, or ``k`` is under 1.
+    """
+    return len(_first(retrieved, k) & _gold_set(gold)) / k
+
+
+def f1_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> float:
+    """Return the harmonic mean of precision and recall at ``k``, in [0, 1]. Raises BadInput as `recall_at_k` does."""
+    wanted = _gold_set(gold)
+    return 2 * len(_first(retrieved, k) & wanted) / (k + len(wanted))
+
+
+def found_all_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> bool:
+    """Tell whether every gold passage stands among the first ``k``. Raises BadInput as `recall_at_k` does."""
+    return _gold_set(gold) <= _first(retrieved, k)
+
+
+def reciprocal_rank(retrieved: Sequence[str], gold: Collection[str], k: int | None = None) -> float:
+    """Return 1 / the place of the first gold passage, 0 where none was retrieved.
+
+    Args:
+        retrieved: ids, best first.
+        gold: ids.
+        k: only the first so many places are looked at; None for all.
+
+    Raises:
+        BadInput: there is no gold, or ``k`` is under 1.
+    """
+    wanted = _gold_set(gold)
+    if k is not None:
+        _check_depth(k)
+    return next((1 / place for place, id_ in enumerate(retrieved[:k], start=1) if id_ in wanted), 0.0)
+
+
+def passage_overlap(named: Collection[str], gold: Collection[str]) -> tuple[float | None, float | None]:
+    """Return precision and recall of passages that a system names, in no order, against the gold ones.
+
+    None for the precision of nothing named, and for both of a question without gold passages.
+    """
+    shared = len(set(named) & set(gold))
+    if not gold:
+        return None, None
+    return (shared / len(set(named)) if named else None), shared / len(set(gold))
+
+
+def mean_recall(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
+    """Return recall at ``k`` averaged over all questions that have gold; None where none has.
+
+    Raises:
+        BadInput: rankings and golds are not one for each question, or ``k`` is under 1.
+    """
+    return mean([recall_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
+
+
+def mean_all_gold(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
+    """Return the share of questions whose gold passages all stand among the first ``k``; only those that have gold.
+
+    None where none has. Raises BadInput as `mean_recall` does.
+    """
+    return mean([float(found_all_at_k(ranking, gold, k)) for ranking, gold in _with_gold(rankings, golds)])
+
+
+def mean_precision(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
+    """Return precision at ``k`` averaged as `mean_recall` is. Raises BadInput likewise."""
+    return mean([precision_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
+
+
+def mean_f1(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
+    """Return each question's F1 at ``k`` averaged as `mean_recall` is. Raises BadInput likewise."""
+    return mean([f1_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
+
+
+def mrr(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int | None = None) -> float | None:
+    """Return the reciprocal rank, among the first ``k`` or among all, averaged as `mean_recall` is.
+
+    Raises BadInput likewise.
+    """
+    return mean([reciprocal_rank(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """Return the mean, the same in whatever order; None of nothing."""
+    known = list(values)
+    return math.fsum(known) / len(known) if known else None
+
+
+def known(rows: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
+    """Return what rows tell under a key; those that tell nothing are left out."""
+    return [row[key] for row in rows if row[key] is not None]
+
+
+def normalise_answer(text: str) -> str:
+    """Return an answer as SQuAD compares it: small letters, no ASCII punctuation, no English article, single spaces."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer: str, golds: str | Sequence[str]) -> float:
+    """Return 1 where the answer is one of the gold answers in SQuAD's normal form, else 0.
+
+    A blank answer is only a blank gold answer, never one that is blank in its normal form alone, such as "The".
+
+    Raises:
+        BadInput: there is no gold answer.
+    """
+    return max(_exact(answer, gold) for gold in _gold_answers(golds))
+
+
+def token_f1(answer: str, golds: str | Sequence[str]) -> float:
+    """Return SQuAD's F1 over words, against the gold answer that gives the most, in [0, 1].
+
+    "Yes" and "no" are words like others. Where a normal form holds no word, F1 is the exact match.
+
+    Raises:
+        BadInput: there is no gold answer.
+    """
+    return max(_f1(answer, gold) for gold in _gold_answers(golds))
+
+
+def holds_gold(answer: str, golds: Collection[str]) -> bool:
+    """Tell whether a gold answer stands somewhere in an answer, letter by letter but for their case.
+
+    Args:
+        answer: without citations.
+        golds: each is right.
+    """
+    said = answer.casefold()
+    return any(gold.casefold() in said for gold in golds)
+
+
+def refusal_rate(refused: Iterable[bool]) -> float | None:
+    """Return the share of answers that say that the passages do not hold it; None of no answer."""
+    return mean(map(float, refused))
+
+
+def citation_support_rate(supported: Iterable[bool]) -> float | None:
+    """Return the share of citations that are supported, all answers taken together; None of no citation."""
+    return mean(map(float, supported))
+
+
+def claim_support_rate(claims: Iterable[Mapping[str, int]]) -> float | None:
+    """Return the share of claims that are supported, of ``{claims, supported}`` of any number of answers; None of none.
+
+    All answers are taken together.
+    """
+    known = list(claims)
+    total = sum(counts["claims"] for counts in known)
+    return sum(counts["supported"] for counts in known) / total if total else None
+
+
+def fallback_counts(errors: Iterable[Mapping[str, object]]) -> dict[str, int]:
+    """Return how often each fallback node stood in, of the ``errors`` of any number of results, by the node's name."""
+    return counted(str(error["node"]) for error in errors if error["kind"] == FALLBACK)
+
+
+def percentile(values: Sequence[float], q: float) -> float:
+    """Return the ``q``-th percentile, ``q`` in [0, 100], linear between neighbours. Raises BadInput of nothing."""
+    if not values or not 0 <= q <= 100:
+        raise BadInput(f"There is no percentile {q:g} of {len(values)} values", "Give values, and one from 0 to 100")
+    return float(np.percentile(np.asarray(values, dtype=np.float64), q))
+
+
+def latency_by_node(timings: Iterable[Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return the p50 and p95 of each node's milliseconds, over the questions on which it ran."""
+    by_node: dict[str, list[float]] = {}
+    for times in timings:
+        for node, ms in times.items():
+            by_node.setdefault(node, []).append(ms)
+    return {node: {"p50": percentile(ms, 50), "p95": percentile(ms, 95)} for node, ms in sorted(by_node.items())}
+
+
+def total_usage(usages: Iterable[UsageRecord]) -> UsageRecord:
+    """Return the sums over questions: calls, tokens in and out, and calls whose server told no tokens."""
+    return reduce(add_usage, usages, NO_USAGE)
+
+
+def _check_depth(k: int) -> None:
+    if k < 1:
+        raise BadInput(f"There are no first {k} passages", "Give 1 or more")
+
+
+def _first(retrieved: Sequence[str], k: int) -> set[str]:
+    _check_depth(k)
+    return set(retrieved[:k])
+
+
+def _gold_set(gold: Collection[str]) -> set[str]:
+    if isinstance(gold, str) or not gold:
+        raise BadInput("A question without gold passages has no recall", "Leave it out, or give its gold ids as a list")
+    return set(gold)
+
+
+def _with_gold(
+    rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]]
+) -> list[tuple[Sequence[str], Collection[str]]]:
+    if len(rankings) != len(golds):
+        raise BadInput(f"{len(rankings)} rankings do not fit {len(golds)} questions", "Give one for each question")
+    return [(ranking, gold) for ranking, gold in zip(rankings, golds, strict=True) if gold]
+
+
+def _gold_answers(golds: str | Sequence[str]) -> Sequence[str]:
+    if isinstance(golds, str):
+        return [golds]
+    if not golds:
+        raise BadInput("Without a gold answer there is no match", "Leave the question out")
+    return golds
+
+
+def _exact(answer: str, gold: str) -> float:
+    same = normalise_answer(answer) == normalise_answer(gold)
+    return float(same and bool(answer.strip()) == bool(gold.strip()))
+
+
+def _f1(answer: str, gold: str) -> float:
+    given, wanted = normalise_answer(answer).split(), normalise_answer(gold).split()
+    if not given or not wanted:
+        return _exact(answer, gold)
+    shared = (Counter(given) & Counter(wanted)).total()
+    return 2 * shared / (len(given) + len(wanted))

@@ -8,14 +8,11 @@ from typing import Literal
 
 from agents.answers.citations import strip_citations
 from agents.chat.usage import Prices
-from workflows.evaluation.attribution import attribution_figures, checking_figures
-from workflows.evaluation.compare import Difference, baseline_of, less_baseline
-from workflows.evaluation.metrics import (
+from workflows.evaluation import (
     ALL_GOLD_DEPTHS,
     DEPTHS,
     FIRST_PAGE,
     citation_support_rate,
-    counted,
     fallback_counts,
     holds_gold,
     known,
@@ -29,11 +26,15 @@ from workflows.evaluation.metrics import (
     refusal_rate,
     total_usage,
 )
-from workflows.runs.run_folder import Row, rounded
+from workflows.evaluation.attribution import attribution_figures, checking_figures
+from workflows.evaluation.compare import Difference, baseline_of, less_baseline
+from workflows.runs.run_folder import Row, counted, rounded
 from workflows.states.records import usage_of
 
 _DECIMALS = 6
-_COPIED = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
+ABOUT_RUN = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
+"""The settings of a run that its figures, and its experiments in LangSmith, repeat."""
+
 _TOTAL = "total"
 _SPENT: tuple[Literal["calls", "prompt_tokens", "completion_tokens"], ...] = (
     "calls",
@@ -69,7 +70,7 @@ def run_metrics(
             for name, found in less_baseline(results, reference).items()
         },
         "settings": settings["systems"],
-        **{name: settings[name] for name in _COPIED},
+        **{name: settings[name] for name in ABOUT_RUN},
     }
 
 

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.chat.usage import Usage, tallied
-from graph.errors import MaraError, ServiceUnavailable
+from langgraph.graph import START
+
+from agents.chat.usage import tallied
+from graph.errors import ServiceUnavailable
 from workflows import retrieval
 from workflows.ask import graph_of
 from workflows.context import Question
-from workflows.evaluation import given_passages
+from workflows.evaluation import exact_match, token_f1
 from workflows.evaluation.attribution import (
     attribution_of,
     checking_of,
@@ -21,20 +23,69 @@ from workflows.evaluation.attribution import (
     unattributed,
 )
 from workflows.evaluation.controls import context_for
-from workflows.evaluation.metrics import exact_match, token_f1
 from workflows.evaluation.systems import Given, System
+from workflows.mara import add_answering, no_answer
+from workflows.nodes.retrieval import begin
 from workflows.runs.question_files import AskedQuestion
 from workflows.runs.run_folder import Answered, Row, rounded
-from workflows.runs.runner import OF_ALL_QUESTIONS, check_generation, failure
-from workflows.runtime.resources import OFFLINE, open_workspace_index
-from workflows.states.records import NO_USAGE, UsageRecord, add_usage, usage_record
+from workflows.runs.runner import outcome_of
+from workflows.runtime.node import node
+from workflows.runtime.resources import OFFLINE, OpenRun, open_workspace_index
+from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, WorkflowBuilder
+from workflows.settings.mara import Context
+from workflows.states.conversion import passage_hits
+from workflows.states.records import FIRST_NODE, NO_USAGE, Update, UsageRecord, add_usage, usage_record
+from workflows.states.shared import Asked, Output, State
 
 SHOWN_PASSAGE_SEEDS = 20
 """The number of passage seeds, heaviest first, in a row of results."""
 
 _RETRIEVAL = "retrieval"
+WORKFLOW = "given passages"
 _ERROR_KEYS = ("node", "kind", "message", "attempt")
 _FACT_KEYS = ("subject", "predicate", "object", "relation", "score", "kept")
+
+
+class GivenPassages(Asked):
+    """A question and the ids of the passages to answer it from."""
+
+    passage_ids: list[str]
+
+
+class GivenState(State):
+    """The state of workflow mara, and what was given."""
+
+    passage_ids: list[str]
+
+
+@node()
+def encode_question(state: GivenPassages, run: OpenRun) -> Update:
+    """Start afresh, and lay out those of the given passages that the index holds."""
+    place = run.index.graph.passage_index
+    given = [(place[key], 1.0) for key in state["passage_ids"] if key in place]
+    return {
+        **begin(state, run),
+        **no_answer(),
+        "workflow": WORKFLOW,
+        "passages": passage_hits(run.index, given),
+        "ranked_by": "given",
+        "checks_claims": run.context.check_claims,
+    }
+
+
+def build() -> WorkflowBuilder[GivenState, Context, GivenPassages, Output]:
+    """Return the builder of workflow mara with given passages in place of retrieval: the gold ones, or none."""
+    builder: WorkflowBuilder[GivenState, Context, GivenPassages, Output] = WorkflowBuilder(
+        GivenState, TRANSPORT_RETRIES, context_schema=Context, input_schema=GivenPassages, output_schema=Output
+    )
+    builder.add(encode_question)
+    add_answering(builder)
+    builder.add_edge(START, FIRST_NODE)
+    builder.add_edge(FIRST_NODE, "write_answer")
+    return builder
+
+
+_ANSWERING = build().compile(name=WORKFLOW).with_config(recursion_limit=retrieval.RECURSION_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,41 +136,30 @@ class Asker:
             MaraError: the workspace or a package is at fault.
         """
         with tallied() as spent:
-            try:
-                result, total_ms = self._result(question)
-            except OF_ALL_QUESTIONS:
-                raise
-            except MaraError as fault:
-                timing: Row = {"total_ms": None, "timings_ms": {}, "usage": _counted_on(before, spent.usage)}
-                answered = self._answered(question, {}, failure(fault), timing)
-                return answered, fault if isinstance(fault, ServiceUnavailable) else None
-        check_generation(result["generation"], self.generation)
-        timing = {
-            "total_ms": total_ms,
-            "timings_ms": result["timings_ms"],
-            "usage": _counted_on(before, spent.usage),
-        }
-        return self._answered(question, result, None, timing), None
+            result, failed, fault = outcome_of(lambda: self._result(question), self.generation)
+        usage = add_usage(before.timing["usage"] if before else NO_USAGE, usage_record(spent.usage))
+        return self._answered(question, result, failed, usage), fault
 
-    def _result(self, question: GoldQuestion) -> tuple[Mapping[str, Any], float]:
-        """Return what the system's graph gives, and the milliseconds that it took."""
-        text = question.asked.question
-        context = context_for(self.system, text, question.gold_ids, self.seed)
+    def _result(self, question: GoldQuestion) -> dict[str, Any]:
+        """Return what the system's graph gives, and under ``total_ms`` the milliseconds that it took."""
+        context = context_for(self.system, question.asked.question, question.gold_ids, self.seed)
         graph, given = self._graph_and_input(question)
         start = time.perf_counter()
         result = graph.invoke(given, context=context)
-        return result, round((time.perf_counter() - start) * 1000, 3)
+        return {**result, "total_ms": round((time.perf_counter() - start) * 1000, 3)}
 
     def _graph_and_input(self, question: GoldQuestion) -> tuple[Any, Any]:
         """Return what is run, and what it is asked."""
         text, given = question.asked.question, self.system.given
         if given is not None:
             ids = list(question.gold_ids) if given is Given.GOLD_PASSAGES else []
-            return given_passages.graph, {"question": text, "passage_ids": ids}
+            return _ANSWERING, {"question": text, "passage_ids": ids}
         graph = retrieval.graph if self.retrieval_only else graph_of(self.system.context.workflow)
         return graph, Question(question=text)
 
-    def _answered(self, question: GoldQuestion, result: Mapping[str, Any], failed: Row | None, timing: Row) -> Answered:
+    def _answered(
+        self, question: GoldQuestion, result: Mapping[str, Any], failed: Row | None, usage: UsageRecord
+    ) -> Answered:
         asked = question.asked
         # What follow-up questions find beside is no part of the ranking.
         retrieved = [hit for hit in result.get("passages", ()) if "follow_up" not in hit]
@@ -146,7 +186,8 @@ class Asker:
             "errors": [{key: error[key] for key in _ERROR_KEYS} for error in result.get("errors", ())],
             "failed": failed,
         }
-        return Answered(rounded(row), {"id": asked.id, "system": self.system.name, **timing})
+        times = {"total_ms": result.get("total_ms"), "timings_ms": result.get("timings_ms", {}), "usage": usage}
+        return Answered(rounded(row), {"id": asked.id, "system": self.system.name, **times})
 
     def _answer(self, question: GoldQuestion, result: Mapping[str, Any], *, failed: bool) -> Row:
         """Return what a row says of the answer; a refusal is never right, whatever words it shares with the gold."""
@@ -169,11 +210,6 @@ class Asker:
             "em": _score(exact_match, result, question),
             "f1": _score(token_f1, result, question),
         }
-
-
-def _counted_on(before: Answered | None, spent: Usage) -> UsageRecord:
-    """Return a question's usage, and what was spent on it in vain before."""
-    return add_usage(before.timing["usage"] if before else NO_USAGE, usage_record(spent))
 
 
 def _score(

@@ -14,8 +14,8 @@ from typing import Any
 from agents.answers.claims import split_claims, strip_marks
 from agents.claim_judge import is_supported
 from agents.offline.language.words import content_stems
-from workflows.evaluation.metrics import claim_support_rate, counted, known, mean, passage_overlap
-from workflows.runs.run_folder import Row
+from workflows.evaluation import claim_support_rate, known, mean, passage_overlap
+from workflows.runs.run_folder import Row, counted
 from workflows.runtime.resources import OFFLINE
 
 CITATION_FIGURES = ("citation_recall", "citation_precision", "gold_citation_recall", "gold_citation_precision")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graph.errors import BadInput
-from workflows.evaluation.metrics import (
+from workflows.evaluation import (
     ALL_GOLD_DEPTHS,
     DEPTHS,
     claim_support_rate,
@@ -35,36 +35,6 @@ NO_RELATION = "none"
 _TIE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric of one question.
-
-    Attributes:
-        of: its value for a row; None where the row has nothing to judge, as without gold or without an answer.
-        binary: whether its values are 0 and 1 alone.
-    """
-
-    of: Callable[[Row], float | None]
-    binary: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """The questions of both systems, and those of one alone.
-
-    Attributes:
-        both: a row of the first system and one of the second, in the first one's order.
-        only_a: ids of the questions that the first system alone was asked.
-        only_b: the same for the second.
-        other_gold: paired questions whose gold passages differ: each row is judged by its own.
-    """
-
-    both: Sequence[tuple[Row, Row]]
-    only_a: Sequence[str] = ()
-    only_b: Sequence[str] = ()
-    other_gold: int = 0
-
-
 def check_rows(rows: Sequence[Row], place: str) -> None:
     """Raise BadInput where a row lacks what a comparison reads."""
     for row in rows:
@@ -73,26 +43,20 @@ def check_rows(rows: Sequence[Row], place: str) -> None:
             raise BadInput(f"{place}: the row of {row.get('id')!r} lacks {', '.join(missing)}", "Run it again")
 
 
-def pair_rows(a: Sequence[Row], b: Sequence[Row]) -> Pairs:
-    """Return the rows of two systems paired by question id.
+def pair_rows(a: Sequence[Row], b: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """Return the rows of two systems paired by question id, in the order of the first.
 
     Raises:
         BadInput: one id stands for two questions.
     """
     second = {row["id"]: row for row in b}
-    both = [(row, second[row["id"]]) for row in a if row["id"] in second]
-    for row, other in both:
+    pairs = [(row, second[row["id"]]) for row in a if row["id"] in second]
+    for row, other in pairs:
         if row["question"] != other["question"]:
             raise BadInput(
                 f"Id {row['id']!r} is another question in each run", "Compare runs of the same question file"
             )
-    first = {row["id"] for row in a}
-    return Pairs(
-        both,
-        [row["id"] for row in a if row["id"] not in second],
-        [row["id"] for row in b if row["id"] not in first],
-        sum(set(row["gold_ids"]) != set(other["gold_ids"]) for row, other in both),
-    )
+    return pairs
 
 
 def _of_ranking(measure: Callable[[Sequence[str], Sequence[str]], float]) -> Callable[[Row], float | None]:
@@ -109,22 +73,24 @@ def _claim_support(row: Row) -> float | None:
     return claim_support_rate([row["claims"]] if row.get("claims") else [])
 
 
-METRICS = {
-    **{f"recall@{k}": Metric(_of_ranking(partial(recall_at_k, k=k))) for k in DEPTHS},
-    **{
-        f"all-gold@{depth}": Metric(_of_ranking(partial(found_all_at_k, k=depth)), binary=True)
-        for depth in ALL_GOLD_DEPTHS
-    },
-    "mrr": Metric(_of_ranking(reciprocal_rank)),
-    "em": Metric(_written("em"), binary=True),
-    "f1": Metric(_written("f1")),
-    "citation-recall": Metric(_written("citation_recall")),
-    "citation-precision": Metric(_written("citation_precision")),
-    "gold-cited": Metric(_written("gold_citation_recall")),
-    "cited-are-gold": Metric(_written("gold_citation_precision")),
-    "claim-support": Metric(_claim_support),
+METRICS: Mapping[str, Callable[[Row], float | None]] = {
+    **{f"recall@{k}": _of_ranking(partial(recall_at_k, k=k)) for k in DEPTHS},
+    **{f"all-gold@{k}": _of_ranking(partial(found_all_at_k, k=k)) for k in ALL_GOLD_DEPTHS},
+    "mrr": _of_ranking(reciprocal_rank),
+    "em": _written("em"),
+    "f1": _written("f1"),
+    "citation-recall": _written("citation_recall"),
+    "citation-precision": _written("citation_precision"),
+    "gold-cited": _written("gold_citation_recall"),
+    "cited-are-gold": _written("gold_citation_precision"),
+    "claim-support": _claim_support,
 }
-"""The metrics that two systems are compared by, in the order they are shown."""
+"""The metrics that two systems are compared by, in the order they are shown: each a value of a question's row.
+
+None where the row has nothing to judge, as without gold or without an answer.
+"""
+
+_OF_0_AND_1 = {"em", *(f"all-gold@{k}" for k in ALL_GOLD_DEPTHS)}
 
 
 def check_metrics(names: Sequence[str]) -> list[str]:
@@ -163,7 +129,7 @@ def less_baseline(
 ) -> dict[str, tuple[Difference, ...]]:
     """Return the differences of each other system to the baseline, with their intervals and without tests."""
     return {
-        system: tuple(_difference(name, pair_rows(results[baseline], rows).both) for name in metrics)
+        system: tuple(_difference(name, pair_rows(results[baseline], rows)) for name in metrics)
         for system, rows in results.items()
         if system != baseline
     }
@@ -287,7 +253,7 @@ class Comparison:
         paired: questions that both were asked.
         only_a: ids of those that only the first was asked, left out.
         only_b: the same for the second.
-        other_gold: paired questions whose gold passages differ between the runs.
+        other_gold: paired questions whose gold passages differ between the runs: each row is judged by its own.
         failed_a: paired questions at which the first system failed; they count as nothing found.
         failed_b: the same for the second.
         settings: what was set otherwise: name, value of the first, value of the second.
@@ -333,23 +299,24 @@ def compare_systems(
         BadInput: there is no such question, or one id stands for two questions.
     """
     pairs = pair_rows(a, b)
-    if not pairs.both:
+    if not pairs:
         raise BadInput(
             f"{names[0]} and {names[1]} have no question in common", "Compare runs of the same question file"
         )
     won, lost, equal = decided(pairs)
+    in_a, in_b = (dict.fromkeys(row["id"] for row in rows) for rows in (a, b))
     return Comparison(
         a=names[0],
         b=names[1],
-        paired=len(pairs.both),
-        only_a=tuple(pairs.only_a),
-        only_b=tuple(pairs.only_b),
-        other_gold=pairs.other_gold,
-        failed_a=sum(bool(first["failed"]) for first, _ in pairs.both),
-        failed_b=sum(bool(second["failed"]) for _, second in pairs.both),
+        paired=len(pairs),
+        only_a=tuple(key for key in in_a if key not in in_b),
+        only_b=tuple(key for key in in_b if key not in in_a),
+        other_gold=sum(set(row["gold_ids"]) != set(other["gold_ids"]) for row, other in pairs),
+        failed_a=sum(bool(first["failed"]) for first, _ in pairs),
+        failed_b=sum(bool(second["failed"]) for _, second in pairs),
         settings=tuple(settings),
-        metrics=paired_differences(pairs.both, metrics),
-        groups=grouped_differences(pairs.both, metrics),
+        metrics=paired_differences(pairs, metrics),
+        groups=grouped_differences(pairs, metrics),
         won=won,
         lost=lost,
         equal=equal,
@@ -392,53 +359,45 @@ def _difference(metric: str, pairs: Sequence[tuple[Row, Row]], *, tested: bool =
         tested: whether p is computed.
     """
     measure = METRICS[metric]
-    scored = [(measure.of(a), measure.of(b)) for a, b in pairs]
+    scored = [(measure(a), measure(b)) for a, b in pairs]
     known = [(first, second) for first, second in scored if first is not None and second is not None]
     if not known:
         return Difference(metric, 0)
     a, b = np.array(known).T
     interval = bootstrap_interval(b - a)
+    low, high = (interval.low, interval.high) if interval else (None, None)
     better, worse = int((b > a).sum()), int((b < a).sum())
     test, p = "", None
     if tested:
-        test, p = (MCNEMAR, mcnemar_p(better, worse)) if measure.binary else (PERMUTATION, permutation_p(b - a))
-    return Difference(
-        metric,
-        len(known),
-        float(a.mean()),
-        float(b.mean()),
-        float((b - a).mean()),
-        interval.low if interval else None,
-        interval.high if interval else None,
-        better,
-        worse,
-        test,
-        p,
-    )
+        test, p = (MCNEMAR, mcnemar_p(better, worse)) if metric in _OF_0_AND_1 else (PERMUTATION, permutation_p(b - a))
+    mean_a, mean_b, difference = (float(values.mean()) for values in (a, b, b - a))
+    return Difference(metric, len(known), mean_a, mean_b, difference, low, high, better, worse, test, p)
 
 
-def decided(pairs: Pairs) -> tuple[tuple[Decided, ...], tuple[Decided, ...], int]:
+def decided(pairs: Sequence[tuple[Row, Row]]) -> tuple[tuple[Decided, ...], tuple[Decided, ...], int]:
     """Return the questions won and lost by the second system, clearest first, and how many are neither.
 
     Recall in the first five decides; where it is equal, the reciprocal rank of the first gold passage.
     """
     found: dict[int, list[tuple[float, float, Decided]]] = {1: [], 0: [], -1: []}
-    for a, b in pairs.both:
+    for a, b in pairs:
         first, second = _ranking(a), _ranking(b)
         if first is None or second is None:
             continue
         recall = second.recall_at_5 - first.recall_at_5
         rank = second.reciprocal_rank - first.reciprocal_rank
         better = int(np.sign(recall) or np.sign(rank))
-        names = (question_type(b), question_hops(b), dominant_relation(b, a))
-        found[better].append((-abs(recall), -abs(rank), Decided(b["id"], b["question"], *names, first, second)))
+        kind, hops, relation = (group_of(a, b) for group_of in GROUPINGS.values())
+        found[better].append(
+            (-abs(recall), -abs(rank), Decided(b["id"], b["question"], kind, hops, relation, first, second))
+        )
     won, lost = (tuple(each for *_, each in sorted(found[sign], key=lambda item: item[:2])) for sign in (1, -1))
     return won, lost, len(found[0])
 
 
 def _ranking(row: Row) -> Ranking | None:
     """Return what a system found for a question; None where the question has no gold passage."""
-    recall, rank = METRICS["recall@5"].of(row), METRICS["mrr"].of(row)
+    recall, rank = METRICS["recall@5"](row), METRICS["mrr"](row)
     if recall is None or rank is None:
         return None
     ids, gold = tuple(row["retrieved_ids"]), row["gold_ids"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from workflows.evaluation.compare import Comparison, Decided, Difference, Ranking
 from workflows.evaluation.statistics import DRAWS, LEVEL, SIGNIFICANT
+from workflows.evaluation.tables import text
 from workflows.output.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
 
 SHOWN_QUESTIONS = 10
@@ -54,17 +55,10 @@ def _chapter(found: Comparison, shown: int) -> Iterator[str]:
     yield "\n".join(f"- {line}" for line in _questions(found))
     yield f"**{verdict(main_metric(found))}**"
     yield "## Metrics"
-    yield _metrics_table(found.metrics)
-    yield (
-        f"Intervals hold {LEVEL:.0%} of the means of {DRAWS:,} resamples of the questions (percentile bootstrap). p is"
-        " two-sided: McNemar's exact test for metrics of 0 and 1, random exchange of the two systems for the others;"
-        f" Holm's correction is over the {sum(each.p is not None for each in found.metrics)} metrics of this table."
-    )
-    yield "## By kind of question"
-    yield (
-        "Nothing is tested here: the groups are many, and one interval in twenty leaves 0 out by chance. Groups of"
-        f" fewer than {_LEAST_FOR_INTERVAL} questions are given without one."
-    )
+    yield table([*_COLUMNS], ([cell(each) for cell in _COLUMNS.values()] for each in found.metrics))
+    tested = sum(each.p is not None for each in found.metrics)
+    yield text("intervals", level=f"{LEVEL:.0%}", draws=f"{DRAWS:,}", metrics=tested)
+    yield text("groups", least=_LEAST_FOR_INTERVAL)
     for grouping, groups in found.groups.items():
         yield from _grouped(_GROUPING_WORDS[grouping], groups)
     if found.settings:
@@ -91,26 +85,18 @@ def _questions(found: Comparison) -> Iterator[str]:
             yield f"{side} failed on {failed} questions, which count as nothing found"
 
 
-def _metrics_table(metrics: Sequence[Difference]) -> str:
-    header = ["metric", "questions", "A", "B", "B − A", "95 % interval", "better / worse", "test", "p", "p (Holm)"]
-    return table(
-        header,
-        (
-            [
-                each.metric,
-                str(each.n),
-                figure(each.a),
-                figure(each.b),
-                signed(each.difference),
-                interval(each.low, each.high),
-                f"{each.better} / {each.worse}",
-                each.test or "none",
-                p_value(each.p),
-                p_value(each.p_holm),
-            ]
-            for each in metrics
-        ),
-    )
+_COLUMNS: Mapping[str, Callable[[Difference], str]] = {
+    "metric": lambda each: each.metric,
+    "questions": lambda each: str(each.n),
+    "A": lambda each: figure(each.a),
+    "B": lambda each: figure(each.b),
+    "B − A": lambda each: signed(each.difference),
+    "95 % interval": lambda each: interval(each.low, each.high),
+    "better / worse": lambda each: f"{each.better} / {each.worse}",
+    "test": lambda each: each.test or "none",
+    "p": lambda each: p_value(each.p),
+    "p (Holm)": lambda each: p_value(each.p_holm),
+}
 
 
 def _grouped(words: str, groups: Mapping[str, Sequence[Difference]]) -> Iterator[str]:

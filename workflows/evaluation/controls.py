@@ -23,7 +23,7 @@ from graph.retrieve.search import factors_for, restart_of, walk_passages
 from graph.schema import PASSAGE_RELATIONS, RelationFactors, RelationType, ScoredFact
 from graph.walk.strengths import tuned
 from workflows.context import Context, Question
-from workflows.evaluation.metrics import recall_at_k, reciprocal_rank
+from workflows.evaluation import recall_at_k, reciprocal_rank
 from workflows.evaluation.systems import Control, Given, System
 from workflows.retrieval import graph as retrieval
 from workflows.runtime.resources import chat_model_of, open_workspace_index, selection_of, tuning_for
@@ -103,15 +103,11 @@ class OracleFilter:
 def candidate_factors(own: Sequence[RelationType] = ()) -> list[RelationFactors]:
     """Return the β that the oracle chooses among: uniform, and one dominant type of either category."""
     uniform, between_entities = RelationFactors.uniform(own), fact_relations(own)
-    candidates = [uniform]
-    candidates += [
-        RelationFactors(_dominated(between_entities, relation), uniform.entity_passage) for relation in between_entities
+    return [
+        uniform,
+        *(RelationFactors(_dominated(between_entities, each), uniform.entity_passage) for each in between_entities),
+        *(RelationFactors(uniform.entity_entity, _dominated(PASSAGE_RELATIONS, each)) for each in PASSAGE_RELATIONS),
     ]
-    candidates += [
-        RelationFactors(uniform.entity_entity, _dominated(PASSAGE_RELATIONS, relation))
-        for relation in PASSAGE_RELATIONS
-    ]
-    return candidates
 
 
 def context_for(system: System, question: str, gold_ids: Sequence[str], seed: int) -> Context:
@@ -129,17 +125,16 @@ def context_for(system: System, question: str, gold_ids: Sequence[str], seed: in
     context = system.context
     if system.given is Given.CLOSED_BOOK and (model := chat_model_of(context, context.temperature)):
         context = context.with_agents(answerer=ClosedBookAnswerer(model))
-    for control in system.controls:
+    for control in sorted(system.controls, key=lambda control: control.weighs_relations):
         if control is Control.ORACLE_FILTER:
             context = context.with_agents(fact_filter=_oracle_filter(context, gold_ids))
         elif control is Control.OFFLINE_AGENTS:
             context = context.with_agents(fact_filter=OfflineFactFilter(), manager=OfflineManager(_own_types(context)))
-    for control in system.controls:
-        if control is Control.UNIFORM_BETA:
+        elif control is Control.UNIFORM_BETA:
             context = context.with_agents(manager=UniformManager(_own_types(context).relation_types))
         elif control is Control.RANDOM_BETA:
             context = context.with_agents(manager=RandomManager(seed, _own_types(context).relation_types))
-        elif control is Control.ORACLE_BETA:
+        else:
             best = best_factors(context, question, gold_ids)
             open_workspace_index(context).forget_vectors()
             context = context.with_agents(manager=FixedManager(best))

@@ -6,10 +6,9 @@ import contextlib
 import io
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -21,18 +20,10 @@ from graph.endpoints.address import censored
 from graph.environment import environment
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
-from workflows.evaluation.metrics import (
-    ALL_GOLD_DEPTHS,
-    DEPTHS,
-    citation_support_rate,
-    exact_match,
-    found_all_at_k,
-    mean,
-    recall_at_k,
-    reciprocal_rank,
-    token_f1,
-)
-from workflows.runtime.trace_delivery import langsmith_endpoint
+from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, citation_support_rate, exact_match, mean, token_f1
+from workflows.evaluation.aggregate import ABOUT_RUN
+from workflows.evaluation.compare import METRICS
+from workflows.runtime.trace_delivery import langsmith_client
 from workflows.states.records import usage_of
 
 if TYPE_CHECKING:
@@ -53,8 +44,8 @@ _SENT_AT_ONCE = 16
 _FAILED = {"output": None}  # what LangSmith gives as the outputs of a target that raised an error
 _NOWHERE = "http://127.0.0.1:9"
 _RETRIEVED = ("retrieved_ids", "retrieved_scores", "ranked_by", "relation_factors", "passage_weight", "fact_outcome")
+_OF_RANKING = (*(f"recall@{k}" for k in DEPTHS), *(f"all_gold@{k}" for k in ALL_GOLD_DEPTHS), "mrr")
 _ANSWERED = ("answer", "refused", "citations")
-_TOLD_OF_RUN = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +89,7 @@ def evaluators(prices: Prices | None = None) -> list[Evaluator]:
     (of one question the reciprocal rank), ``em``, ``f1``, ``refusal_rate`` (1 for a refusal), ``latency_ms`` and, with
     prices, ``cost``. Their means over questions are the figures there; of ``cost`` it is the sum.
     """
-    measures: dict[str, Measure] = {f"recall@{k}": _of_ranking(partial(recall_at_k, k=k)) for k in DEPTHS}
-    measures |= {f"all_gold@{k}": _of_ranking(partial(found_all_at_k, k=k)) for k in ALL_GOLD_DEPTHS}
-    measures["mrr"] = _of_ranking(reciprocal_rank)
+    measures = {name: _of_metric(name.replace("_", "-")) for name in _OF_RANKING}
     measures["em"], measures["f1"] = _of_answer(exact_match), _of_answer(token_f1)
     measures["refusal_rate"] = lambda outputs, _: _number(outputs.get("refused"))
     measures["latency_ms"] = lambda outputs, _: _number(outputs.get("total_ms"))
@@ -255,15 +244,15 @@ def _replay(results: Sequence[Row], timings: Sequence[Row]) -> Target:
 
 
 def _about(run: Run, system: str) -> Values:
-    told = {key: run.settings[key] for key in _TOLD_OF_RUN if key in run.settings}
+    told = {key: run.settings[key] for key in ABOUT_RUN if key in run.settings}
     return {"system": system, "settings": run.settings["systems"][system], **told}
 
 
-def _of_ranking(measure: Callable[[Sequence[str], Sequence[str]], float]) -> Measure:
+def _of_metric(name: str) -> Measure:
     def of_outputs(outputs: Values, reference: Values) -> float | None:
-        gold = reference.get("gold_ids")
         retrieved = outputs.get("retrieved_ids") if outputs else []
-        return None if retrieved is None or not gold else float(measure(retrieved, gold))
+        row = {"gold_ids": reference.get("gold_ids"), "retrieved_ids": retrieved}
+        return None if retrieved is None else METRICS[name](row)
 
     return of_outputs
 
@@ -349,9 +338,8 @@ def _offline_client() -> Client:
     return Client(api_url=_NOWHERE, api_key="offline", auto_batch_tracing=False)
 
 
-@contextlib.contextmanager
-def _client(refused: list[Exception]) -> Iterator[Client]:
-    """Lend a client made from the environment.
+def _client(refused: list[Exception]) -> contextlib.AbstractContextManager[Client]:
+    """Return a client made from the environment, to be lent.
 
     Args:
         refused: takes what could not be sent in the background, which LangSmith's client would log alone.
@@ -361,9 +349,6 @@ def _client(refused: list[Exception]) -> Iterator[Client]:
         ServiceUnavailable: LangSmith refused a request within the block.
     """
     from langsmith import Client
-    from langsmith.utils import LangSmithError
-    from pydantic import ValidationError
-    from requests import RequestException
 
     class Noting(Client):
         def create_feedback(self, *args: Any, **kwargs: Any) -> Any:
@@ -373,13 +358,6 @@ def _client(refused: list[Exception]) -> Iterator[Client]:
                 refused.append(fault)
                 raise
 
-    client = Noting(api_url=langsmith_endpoint(), api_key=langsmith_key(), tracing_error_callback=refused.append)
-    try:
-        yield client
-    except (LangSmithError, RequestException, ValidationError) as fault:
-        told = " ".join(censored(str(fault)).split())[:300]
-        raise ServiceUnavailable(
-            f"LangSmith did not take the experiment ({told})", "Check LANGSMITH_API_KEY and LANGSMITH_ENDPOINT"
-        ) from fault
-    finally:
-        client.close(timeout=0)
+    fault_of, hint = "LangSmith did not take the experiment", "Check LANGSMITH_API_KEY and LANGSMITH_ENDPOINT"
+    settings = {"api_key": langsmith_key(), "tracing_error_callback": refused.append}
+    return langsmith_client(Noting, fault_of, hint, **settings)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflows.evaluation.compare import Difference
-from workflows.output.plotting import COLOURS, DPI
+from workflows.output.plotting import COLOURS, DPI, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_CURVES = 8
 """Systems whose recall is drawn: as many as there are colours that all readers can tell apart."""
@@ -30,18 +29,18 @@ def draw_recall(path: Path, recall: Mapping[str, Mapping[int, float]], controls:
         recall: system -> depth -> recall in [0, 1]; the first ``MOST_CURVES`` are drawn.
         controls: systems that are controls.
     """
-    figure, panel = _figure(6.4, 4.2)
+    figure = new_figure(6.4, 4.2)
+    panel: Any = figure.subplots()
     for place, (system, curve) in enumerate(list(recall.items())[:MOST_CURVES]):
         style = "--" if system in controls else "-"
-        look = {"color": COLOURS[place], "marker": _MARKERS[place], "linestyle": style, "markersize": 5}
+        look: dict[str, Any] = {"color": COLOURS[place], "marker": _MARKERS[place], "linestyle": style, "markersize": 5}
         look["markerfacecolor"] = "white" if system in controls else COLOURS[place]
         panel.plot(list(curve), list(curve.values()), label=_label(system), **look)
     depths = sorted({depth for curve in recall.values() for depth in curve})
     panel.set_xscale("log")
     panel.set_xticks(depths, [str(depth) for depth in depths])
     panel.minorticks_off()
-    panel.set_xlabel("passages retrieved (k)")
-    panel.set_ylabel("recall@k")
+    panel.set(xlabel="passages retrieved (k)", ylabel="recall@k")
     panel.grid(alpha=0.3)
     panel.legend(fontsize=8, loc="lower right", handlelength=3.5)
     figure.savefig(path, dpi=DPI)
@@ -59,7 +58,8 @@ def draw_differences(
         controls: systems that are controls: hollow points.
     """
     metrics = [each.metric for each in next(iter(differences.values()))]
-    figure, panels = _panels(len(metrics), 1.6 + _ROW * len(differences))
+    figure = new_figure(1.8 + 2.2 * len(metrics), 1.6 + _ROW * len(differences))
+    panels = figure.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
     for panel, metric in zip(panels, metrics, strict=True):
         panel.axvline(0, color="black", linewidth=0.8)
         for place, (system, found) in enumerate(differences.items()):
@@ -97,7 +97,8 @@ def draw_latency(path: Path, latency: Mapping[str, Mapping[str, Any]]) -> None:
         system: {node: times["p50"] for node, times in found["nodes"].items()} for system, found in latency.items()
     }
     nodes = _nodes_shown(medians)
-    figure, panel = _figure(7.6, 1.8 + _ROW * max(len(medians), len(nodes) / 3))
+    figure = new_figure(7.6, 1.8 + _ROW * max(len(medians), len(nodes) / 3))
+    panel: Any = figure.subplots()
     left = [0.0] * len(medians)
     for place, node in enumerate(nodes):
         widths = [found.get(node, 0.0) for found in medians.values()]
@@ -107,11 +108,10 @@ def draw_latency(path: Path, latency: Mapping[str, Mapping[str, Any]]) -> None:
     if any(width > 1e-9 for width in others):
         panel.barh(range(len(medians)), others, left=left, color="#DDDDDD", label="others")
     wholes = [(found["total"]["p50"], place) for place, found in enumerate(latency.values()) if found["total"]]
-    look = {"color": "black", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
+    look: dict[str, Any] = {"color": "black", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
     panel.plot([ms for ms, _ in wholes], [place for _, place in wholes], "D", label="whole question", **look)
     panel.set_yticks(range(len(medians)), [_label(system) for system in medians], fontsize=8)
-    panel.set_ylim(len(medians) - 0.5, -0.5)
-    panel.set_xlabel("median milliseconds a question")
+    panel.set(ylim=(len(medians) - 0.5, -0.5), xlabel="median milliseconds a question")
     panel.grid(axis="x", alpha=0.3)
     figure.legend(fontsize=7, loc="outside right upper")
     figure.savefig(path, dpi=DPI)
@@ -119,13 +119,8 @@ def draw_latency(path: Path, latency: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _draw_bars(panel: Axes, place: int, node: str, widths: Sequence[float], left: Sequence[float]) -> None:
     hatch = _HATCHES[place // len(COLOURS) % len(_HATCHES)]
-    look: dict[str, Any] = {
-        "color": COLOURS[place % len(COLOURS)],
-        "hatch": hatch,
-        "edgecolor": "white",
-        "linewidth": 0.3,
-    }
-    panel.barh(range(len(widths)), widths, left=left, label=_label(node.replace("_", " ")), **look)
+    look: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "edgecolor": "white", "linewidth": 0.3}
+    panel.barh(range(len(widths)), widths, left=left, hatch=hatch, label=_label(node.replace("_", " ")), **look)
 
 
 def _nodes_shown(medians: Mapping[str, Mapping[str, float]]) -> list[str]:
@@ -137,21 +132,6 @@ def _nodes_shown(medians: Mapping[str, Mapping[str, float]]) -> list[str]:
         for node in nodes
         if max(found.get(node, 0.0) for found in medians.values()) >= _SMALLEST_SHARE * longest > 0
     ]
-
-
-def _figure(width: float, height: float) -> tuple[Figure, Any]:
-    """Return a figure of one panel, which no window and no global state belongs to."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
-
-
-def _panels(count: int, height: float) -> tuple[Figure, list[Any]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(1.8 + 2.2 * count, height), layout="constrained")
-    return figure, list(figure.subplots(1, count, sharey=True, squeeze=False)[0])
 
 
 def _label(text: str) -> str:

@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graph.storage.workspace import write_atomically
 from graph.text import counted
-from workflows.evaluation import plots
+from workflows.evaluation import DEPTHS, plots, tables
 from workflows.evaluation.compare import METRICS, Difference, grouped_differences, pair_rows, paired_differences
 from workflows.evaluation.comparison_page import group_table, verdict
-from workflows.evaluation.metrics import DEPTHS
 from workflows.evaluation.statistics import DRAWS
 from workflows.evaluation.systems import Control, is_control
-from workflows.evaluation.tables import (
-    ANSWERS,
-    CITATIONS,
-    COLUMNS,
-    LEGEND,
-    PRECISION,
-    RETRIEVAL,
-    answer_rows,
-    checking_table,
-    difference_table,
-    figures_table,
-    is_answer_run,
-    kinds_table,
-    latency_table,
-    left_out,
-    node_table,
-    remarks,
-    token_table,
-    trouble_table,
-)
 from workflows.output.markdown import NOTHING, code, figure, interval, plain, signed, table
 from workflows.output.plotting import can_plot
 from workflows.runs.evaluation_files import PLOTS, REPORT, Run
@@ -47,25 +25,26 @@ _OF_ANSWERS = ("em", "f1")
 _RECALL_PLOT, _DIFFERENCES_PLOT, _LATENCY_PLOT = PLOTS
 
 
-@dataclass(frozen=True)
 class _Findings:
     """A run, and what is computed of it once.
 
     Attributes:
         controls: systems in which something stands in for an agent.
+        results: the systems that are no controls.
         reference: the baseline that the others are compared with.
         differences: system -> its differences to the reference, which is left out.
     """
 
-    run: Run
-    controls: tuple[str, ...]
-    reference: str
-    differences: Mapping[str, Sequence[Difference]]
-
-    @property
-    def results(self) -> list[str]:
-        """The systems that are no controls."""
-        return [system for system in self.run.results if system not in self.controls]
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.controls = [system for system in run.results if is_control(run.settings["systems"][system])]
+        self.results = [system for system in run.results if system not in self.controls]
+        self.reference: str = run.metrics["baseline"]
+        self.differences = {
+            system: paired_differences(pair_rows(run.results[self.reference], rows), list(METRICS))
+            for system, rows in run.results.items()
+            if system != self.reference
+        }
 
     @property
     def answered(self) -> bool:
@@ -78,22 +57,11 @@ class _Findings:
 
 def write_report(run: Run) -> Path:
     """Write ``report.md`` into a run's folder, with plots where matplotlib is installed; return its path."""
-    findings = _findings(run)
+    findings = _Findings(run)
     drawn = _draw(findings)
     path = run.folder / REPORT
     write_atomically(path, "\n\n".join(_blocks(findings, drawn)) + "\n")
     return path
-
-
-def _findings(run: Run) -> _Findings:
-    controls = tuple(system for system in run.results if is_control(run.settings["systems"][system]))
-    reference = run.metrics["baseline"]
-    differences = {
-        system: paired_differences(pair_rows(run.results[reference], rows).both, list(METRICS))
-        for system, rows in run.results.items()
-        if system != reference
-    }
-    return _Findings(run, controls, reference, differences)
 
 
 def _draw(findings: _Findings) -> tuple[str, ...]:
@@ -131,7 +99,7 @@ def _chosen(found: Sequence[Difference], metrics: Sequence[str]) -> list[Differe
 
 def _has(findings: _Findings, metric: str) -> bool:
     """Tell whether any question has a value of a metric."""
-    return any(METRICS[metric].of(row) is not None for rows in findings.run.results.values() for row in rows)
+    return any(METRICS[metric](row) is not None for rows in findings.run.results.values() for row in rows)
 
 
 def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
@@ -142,112 +110,90 @@ def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield from _beta(findings)
     if findings.answered:
         yield from _answers(findings)
-    yield from _latency(findings, drawn)
+    yield tables.text("latency")
+    yield tables.systems_table(findings.figures(), tables.LATENCY)
+    yield tables.text("nodes")
+    yield tables.node_table(findings.figures())
+    if _LATENCY_PLOT in drawn:
+        yield f"![Latency by node]({_LATENCY_PLOT})"
     yield "## Fallbacks and failures"
-    yield trouble_table(findings.figures())
-    yield (
-        "A question that failed counts as nothing found and nothing answered; a fallback stands in where an agent's"
-        " reply could not be used."
-    )
-    yield "## Tokens and cost"
+    yield tables.systems_table(findings.figures(), tables.TROUBLE)
+    yield tables.text("trouble")
     yield from _tokens(findings)
     yield "## How to reproduce"
     yield _command(findings)
     yield "## What these figures do not say"
-    yield "\n".join(f"- {line}" for line in _caveats(findings))
+    yield "\n".join(_caveats(findings))
     if not can_plot():
-        yield (
-            "The plots are left out, since matplotlib is not installed: `pip install 'mara-rag[plots]'`, then run the"
-            " same command again: nothing is asked twice."
-        )
+        yield tables.text("no_plots")
 
 
 def _opening(findings: _Findings) -> Iterator[str]:
-    run, about = findings.run, findings.run.settings["questions"]
-    systems = len(run.results)
-    yield f"# Evaluation on {plain(about['file'])}: {about['asked']:,} questions, {counted(systems, 'system')}"
-    best = _best(findings)
-    if best:
-        yield best
-    yield "## What was run"
-    drawn = f", drawn by seed {about['seed']}" if about["limit"] is not None else f"; seed {about['seed']}"
-    models, versions = run.settings["models"], run.settings["versions"]
-    workflow = "retrieval alone" if run.settings["retrieval_only"] else "retrieval and answers"
-    lines = [
-        f"Questions: {code(about['file'])}, {about['asked']:,} of {about['count']:,}{drawn};"
-        f" SHA-256 {code(about['sha256'])}",
-        f"Workspace: {code(run.settings['workspace_id'])}, generation {run.settings['generation']}",
-        f"What was asked: {workflow}, {run.settings['top_k']} passages a question",
-        f"Models: {_pairs(models)}",
-        f"Versions: {_pairs(versions)}",
-        f"Systems: {', '.join(code(system) for system in run.results)}; their settings in full are in `run.json`",
-    ]
-    yield "\n".join(f"- {line}" for line in lines)
+    run, settings, about = findings.run, findings.run.settings, findings.run.settings["questions"]
+    asked = f"{about['asked']:,}"
+    yield tables.text("opening", file=plain(about["file"]), asked=asked, systems=counted(len(run.results), "system"))
+    yield from _best(findings)
+    yield tables.text(
+        "run",
+        file=code(about["file"]),
+        asked=asked,
+        count=f"{about['count']:,}",
+        drawn=f", drawn by seed {about['seed']}" if about["limit"] is not None else f"; seed {about['seed']}",
+        sha256=code(about["sha256"]),
+        workspace=code(settings["workspace_id"]),
+        generation=settings["generation"],
+        workflow="retrieval alone" if settings["retrieval_only"] else "retrieval and answers",
+        top_k=settings["top_k"],
+        models=_pairs(settings["models"]),
+        versions=_pairs(settings["versions"]),
+        systems=", ".join(map(code, run.results)),
+    )
 
 
-def _best(findings: _Findings) -> str:
-    """Return which systems have the highest recall@5, controls aside."""
+def _best(findings: _Findings) -> Iterator[str]:
+    """Yield which systems have the highest recall@5, controls aside."""
     recall = {system: found["recall"]["5"] for system, found in findings.figures(findings.results).items()}
     known = {system: value for system, value in recall.items() if value is not None}
-    if not known:
-        return ""
-    highest = max(known.values())
-    names = " and ".join(code(system) for system, value in known.items() if value == highest)
-    aside = "Controls aside, the" if findings.controls else "The"
-    return f"{aside} highest recall@5 is **{figure(highest)}**, of {names}."
+    if known:
+        highest = max(known.values())
+        names = " and ".join(code(system) for system, value in known.items() if value == highest)
+        aside = "Controls aside, the" if findings.controls else "The"
+        yield tables.text("best", aside=aside, recall=figure(highest), names=names)
 
 
 def _side_by_side(findings: _Findings) -> Iterator[str]:
     """Yield the table of answers, where the run holds all systems that ``--answers`` asks."""
     model = findings.run.settings["models"]["chat"]
-    if not findings.answered or not is_answer_run(findings.run.results, model):
+    if not findings.answered or not tables.is_answer_run(findings.run.results, model):
         return
     yield "## Evidence, side by side" if model == OFFLINE else f"## Answers of {code(model)}, side by side"
-    rows = [[code(name), *cells] for name, *cells in answer_rows(findings.figures())]
-    missing = [[code(name), "left out", *[NOTHING] * (len(COLUMNS) - 2)] for name in left_out(model)]
-    yield table(list(COLUMNS), [*rows, *missing])
-    yield LEGEND
-    if remarks(model):
-        yield "\n".join(f"- {remark}" for remark in remarks(model))
+    rows = [[code(name), *cells] for name, *cells in tables.answer_rows(findings.figures())]
+    missing = [[code(name), "left out", *[NOTHING] * (len(tables.COLUMNS) - 2)] for name in tables.left_out(model)]
+    yield table(list(tables.COLUMNS), [*rows, *missing])
+    yield tables.text("answers_legend")
+    if tables.remarks(model):
+        yield "\n".join(f"- {remark}" for remark in tables.remarks(model))
 
 
 def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
-    yield "## Retrieval"
-    about = findings.run.settings["questions"]
-    with_gold = about["asked"] - about["without_gold"]
-    yield (
-        f"Means over the {with_gold:,} questions that have gold passages; the best of each column is bold. *R@k*: the"
-        " share of a question's gold passages among the first k; *all@k*: the share of questions whose gold passages"
-        " are all among them."
-    )
-    beside = _beside(findings)
+    about, beside = findings.run.settings["questions"], _beside(findings)
+    yield tables.text("retrieval", with_gold=f"{about['asked'] - about['without_gold']:,}")
     if beside:
-        yield (
-            f"The last columns are differences to {code(findings.reference)}, question by question, with their 95 %"
-            " bootstrap intervals."
-        )
+        yield tables.text("beside", reference=code(findings.reference))
     if findings.results:
-        yield figures_table(findings.figures(findings.results), RETRIEVAL, bold=True, beside=beside)
+        yield tables.figures_table(findings.figures(findings.results), tables.RETRIEVAL, bold=True, beside=beside)
     if findings.controls:
-        yield "### Controls"
-        yield (
-            "These are not results. They say how much there is to win: oracles know the gold passages, uniform and"
-            " random β know nothing of the question; `gold-passages` and `closed-book` retrieve nothing."
-        )
-        yield figures_table(findings.figures(findings.controls), RETRIEVAL, beside=beside)
+        yield tables.text("controls")
+        yield tables.figures_table(findings.figures(findings.controls), tables.RETRIEVAL, beside=beside)
     if _RECALL_PLOT in drawn:
         yield f"![Recall by number of passages]({_RECALL_PLOT})"
         left_out = len(findings.run.results) - plots.MOST_CURVES
         if left_out > 0:
-            yield f"The plot shows the first {plots.MOST_CURVES} systems; {left_out} more are in the table."
+            yield tables.text("curves", shown=plots.MOST_CURVES, left_out=left_out)
     if findings.results:
-        yield "### Precision and F1"
-        yield (
-            "At each number of passages: the share of them that is gold, and each question's F1 of that and recall."
-            " Where a question has few gold passages, neither can be high at great depth."
-        )
-        yield figures_table(findings.figures(findings.results), PRECISION, bold=True)
-    kinds = kinds_table(findings.run.results)
+        yield tables.text("precision")
+        yield tables.figures_table(findings.figures(findings.results), tables.PRECISION, bold=True)
+    kinds = tables.kinds_table(findings.run.results)
     if kinds:
         yield "### Recall@5 by kind of question"
         yield kinds
@@ -267,38 +213,26 @@ def _beside(findings: _Findings) -> dict[str, dict[str, str]]:
     }
 
 
-def _corrected_over(findings: _Findings) -> int:
-    """Return how many metrics of a system have a p: those that p is corrected over."""
-    return max(sum(each.p is not None for each in found) for found in findings.differences.values())
-
-
 def _differences(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield f"## Differences to {code(findings.reference)}"
     if not findings.differences:
         yield "There is one system alone: nothing to compare with."
         return
-    yield (
-        f"Each system minus {code(findings.reference)}, question by question: the mean, its 95 % bootstrap interval"
-        f" ({DRAWS:,} resamples), and p by random exchange of the two systems (McNemar's exact test for EM and for all"
-        f" gold), after Holm's correction over the {_corrected_over(findings)} metrics of `mara compare` that have one."
-        " Bold: p at most 0.05."
-    )
+    tested = max(sum(each.p is not None for each in found) for found in findings.differences.values())
+    yield tables.text("differences", reference=code(findings.reference), draws=f"{DRAWS:,}", metrics=tested)
     metrics = (*_OF_RETRIEVAL, *(_OF_ANSWERS if _has(findings, "f1") else ()))
     results = {system: found for system, found in findings.differences.items() if system in findings.results}
     controls = {system: found for system, found in findings.differences.items() if system in findings.controls}
     if results:
-        yield difference_table(results, metrics)
+        yield tables.difference_table(results, metrics)
     if controls:
         yield "Controls, which are not results:"
-        yield difference_table(controls, metrics)
+        yield tables.difference_table(controls, metrics)
     if _DIFFERENCES_PLOT in drawn:
         yield f"![Differences with intervals]({_DIFFERENCES_PLOT})"
-    folder = shlex.quote(str(findings.run.folder))
-    other = shlex.quote(next(iter(findings.differences)))
-    yield (
-        "The questions won and lost, and the differences by type, hops and dominant relation:\n\n"
-        f"```\nmara compare {folder}:{shlex.quote(findings.reference)} {folder}:{other} --out comparison.md\n```"
-    )
+    names = (str(findings.run.folder), findings.reference, next(iter(findings.differences)))
+    folder, reference, other = map(shlex.quote, names)
+    yield tables.text("compare", folder=folder, reference=reference, other=other)
 
 
 def _beta(findings: _Findings) -> Iterator[str]:
@@ -308,63 +242,37 @@ def _beta(findings: _Findings) -> Iterator[str]:
         uniform = f"{system}+{Control.UNIFORM_BETA}"
         if uniform not in results:
             continue
-        pairs = pair_rows(results[uniform], results[system]).both
+        pairs = pair_rows(results[uniform], results[system])
         groups = {"all questions": paired_differences(pairs, list(METRICS))}
         groups |= grouped_differences(pairs, _OF_RETRIEVAL)["relation"]
-        yield f"## What β brings to {code(system)}"
-        yield (
-            f"A is {code(uniform)}, the same system with a β that prefers nothing; B is {code(system)}. The groups are"
-            " by the relation type that β puts first."
-        )
+        yield tables.text("beta", system=code(system), uniform=code(uniform))
         yield group_table("dominant relation", groups, ("recall@2", "recall@5", "mrr"))
         first = next(each for each in groups["all questions"] if each.metric == "recall@5")
         yield f"**{verdict(first)}**"
 
 
 def _answers(findings: _Findings) -> Iterator[str]:
+    figures = findings.figures()
     yield "## Answers"
-    yield figures_table(findings.figures(), ANSWERS)
-    yield (
-        "EM and F1 as SQuAD normalises, the best of the gold answers; a refusal counts as wrong. Whether a citation is"
-        " supported is judged by words: the cited passages hold the sentence's numbers, names and most of its other"
-        " words. That is a proxy, not a reading."
-    )
-    yield "### Citations"
-    yield figures_table(findings.figures(), CITATIONS)
-    yield (
-        "Citation recall is the share of an answer's sentences that the passages they cite support together, and"
-        " citation precision the share of its citations that such a sentence needs or that support it alone (ALCE),"
-        " judged by words as above and averaged over the answers that are no refusal. A refusal cites no gold passage,"
-        " and has no precision."
-    )
-    checking = checking_table(findings.figures())
-    if checking:
+    yield tables.figures_table(figures, tables.ANSWERS)
+    yield tables.text("answers")
+    yield tables.figures_table(figures, tables.CITATIONS)
+    yield tables.text("citations")
+    checked = {system: found for system, found in figures.items() if found["judge_outcomes"] or found["coverage"]}
+    if checked:
         yield "### Judged passages and checked claims"
-        yield checking
-        yield (
-            "Here each system judges itself: its own judge kept the passages, and its own claim judge found the claims"
-            " supported and the question answered. Between systems with the same judge the figures compare."
-        )
-
-
-def _latency(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
-    yield "## Latency"
-    yield "Milliseconds a question, over the questions that were answered; what is loaded once was loaded before."
-    yield latency_table(findings.figures())
-    yield "By node, p50 / p95. Nodes that run side by side overlap, so that their sum may exceed the whole."
-    yield node_table(findings.figures())
-    if _LATENCY_PLOT in drawn:
-        yield f"![Latency by node]({_LATENCY_PLOT})"
+        yield tables.systems_table(checked, tables.CHECKING)
+        yield tables.text("checking")
 
 
 def _tokens(findings: _Findings) -> Iterator[str]:
     figures = findings.figures()
     if not any(found["usage"]["calls"] for found in figures.values()):
-        yield "No chat model was asked: no tokens, no cost."
+        yield tables.text("no_tokens")
         return
-    yield token_table(figures)
+    yield tables.systems_table(figures, tables.TOKENS)
     if all(found["cost"] is None for found in figures.values()):
-        yield "The cost is not told: no prices were given, or a server told no tokens."
+        yield tables.text("no_cost")
 
 
 def _command(findings: _Findings) -> str:
@@ -390,25 +298,16 @@ def _caveats(findings: _Findings) -> Iterator[str]:
         if each.low is not None and each.high is not None
     ]
     if widths:
-        yield (
-            f"{about['asked']:,} questions tell recall@5 of two systems apart to about ±{max(widths):.3f} here; a"
-            " difference whose interval holds 0 may still be there."
-        )
+        yield tables.text("caveat_width", asked=f"{about['asked']:,}", width=f"{max(widths):.3f}")
     if len(findings.differences) > 1:
-        yield (
-            f"p is corrected over the metrics of one system, not over the {len(findings.differences)} systems: among so"
-            " many, one that is singled out afterwards must be measured on other questions."
-        )
-    yield "If a setting was chosen by these questions, its figures flatter it."
+        yield tables.text("caveat_systems", systems=len(findings.differences))
+    yield tables.text("caveat_chosen")
     if about["unresolved_gold"] or about["without_gold"]:
-        yield (
-            f"{about['unresolved_gold']:,} gold passages of the file were not found in the workspace, and count as not"
-            " retrieved;"
-            f" {about['without_gold']:,} questions have no gold passage at all and take no part in retrieval figures."
-        )
+        lacking = {"unresolved": f"{about['unresolved_gold']:,}", "without_gold": f"{about['without_gold']:,}"}
+        yield tables.text("caveat_gold", **lacking)
     if settings["models"]["chat"] == OFFLINE:
-        yield "No language model took part: the agents are the offline ones, and a model may do better or worse."
-    yield "Times are of one machine and of whatever else ran on it."
+        yield tables.text("caveat_offline")
+    yield tables.text("caveat_times")
 
 
 def _pairs(values: Mapping[str, object]) -> str:

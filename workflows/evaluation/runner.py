@@ -39,14 +39,7 @@ TOP_K = 20
 CONCURRENCY = 8
 """Questions asked side by side if a chat model on a server answers; one on this machine is asked one by one."""
 
-_CODE = (
-    *ANSWERING,
-    *(
-        "workflows/evaluation/ask_system.py",
-        "workflows/evaluation/controls.py",
-        "workflows/evaluation/given_passages.py",
-    ),
-)
+_CODE = (*ANSWERING, "workflows/evaluation/ask_system.py", "workflows/evaluation/controls.py")
 
 
 @dataclass(frozen=True, slots=True)

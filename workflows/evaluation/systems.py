@@ -202,8 +202,9 @@ def parse_system(spec: str, base: Context) -> System:
             would change nothing in this system, or it needs a chat model and there is none.
     """
     first, *switches = (part.strip() for part in spec.split("+"))
-    workflow, fixed = _named(first)
-    settings: dict[str, Any] = dict(fixed)
+    if first not in _NAMED:
+        raise BadInput(f"{first!r} is not a system", f"Take one of {_listed(_NAMED)}")
+    workflow, settings = _NAMED[first]
     controls: list[Control] = []
     for switch in switches:
         given, control = _read_switch(switch, spec)
@@ -213,26 +214,22 @@ def parse_system(spec: str, base: Context) -> System:
         twice = settings.keys() & claimed.keys()
         if twice:
             raise BadInput(f"{spec!r} says twice what {_listed(twice)} is", "Leave one of the switches out")
-        settings |= claimed
+        settings = {**settings, **claimed}
         controls += [control] if control else []
     if Control.ORACLE_FILTER in controls:
         settings = {"fact_candidates": ORACLE_CANDIDATES, **settings}
     name = "+".join((first, *switches))
     context = make_context(workflow, **{**base.model_dump(exclude_unset=True, exclude={"mode"}), **settings})
     instead = Given(first) if first in list(Given) else None
+    where, useful, controlled = _useful_in(context, instead)
     for switch in switches:
-        _check_useful(context, instead, *_read_switch(switch, spec), switch, spec)
+        given, control = _read_switch(switch, spec)
+        if (control is not None and not controlled) or not given.keys() <= useful:
+            raise _useless(switch, spec, where)
     _check_model(context, instead, controls, spec)
     if any(control.weighs_relations for control in controls) and not context.walk_settings().beta:
         raise BadInput(f"{spec!r} asks for a β that mode {context.mode.value} does not use", "Leave the switch out")
     return System(name, context, tuple(controls), instead)
-
-
-def _named(text: str) -> tuple[Workflow, Mapping[str, Any]]:
-    try:
-        return _NAMED[text]
-    except KeyError:
-        raise BadInput(f"{text!r} is not a system", f"Take one of {_listed(_NAMED)}") from None
 
 
 def _read_switch(switch: str, spec: str) -> tuple[Mapping[str, Any], Control | None]:
@@ -257,25 +254,15 @@ def _check_model(context: Context, instead: Given | None, controls: Sequence[Con
         raise BadInput(f"{spec!r} needs a chat model, and none is configured", "Name one with --model, or leave it out")
 
 
-def _check_useful(
-    context: Context,
-    instead: Given | None,
-    given: Mapping[str, Any],
-    control: Control | None,
-    switch: str,
-    spec: str,
-) -> None:
-    """Raise BadInput where a switch changes nothing."""
-    mode = context.mode
+def _useful_in(context: Context, instead: Given | None) -> tuple[str, frozenset[str], bool]:
+    """Return the words for a system, the settings that change something in it, and whether controls do."""
     if instead:
-        useful = _OF_THE_REQUEST if instead is Given.CLOSED_BOOK else _of_answering(context)
-        if control is not None or not given.keys() <= useful:
-            raise _useless(switch, spec, instead.value)
-        return
-    if (control is not None and not mode.walks) or not given.keys() <= _of_retrieval(mode) | _of_answering(context):
-        mode_alone = context.workflow is Workflow.MARA
-        where = f"mode {mode.value}" if mode_alone else f"workflow {context.workflow.value} with mode {mode.value}"
-        raise _useless(switch, spec, where)
+        return instead.value, _OF_THE_REQUEST if instead is Given.CLOSED_BOOK else _of_answering(context), False
+    mode, workflow = context.mode, context.workflow
+    where = f"mode {mode.value}"
+    if workflow is not Workflow.MARA:
+        where = f"workflow {workflow.value} with {where}"
+    return where, _of_retrieval(mode) | _of_answering(context), mode.walks
 
 
 def _useless(switch: str, spec: str, where: str) -> BadInput:

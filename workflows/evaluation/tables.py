@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import cache, partial, reduce
+from importlib import resources
+from string import Template
+from typing import Any, TypeVar
 
 from agents.chat.local_model import LOCAL, local_name
+from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, mean
 from workflows.evaluation.compare import METRICS, Difference, Row, question_hops, question_type
-from workflows.evaluation.metrics import ALL_GOLD_DEPTHS, DEPTHS, mean
 from workflows.evaluation.statistics import SIGNIFICANT
 from workflows.evaluation.systems import NEED_A_MODEL, Given, answer_systems
 from workflows.output.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
@@ -17,7 +21,29 @@ from workflows.runtime.resources import OFFLINE
 Figures = Mapping[str, Any]
 """What ``metrics.json`` holds of one system."""
 
+Cell = Callable[[Figures], str]
+
+T = TypeVar("T")
+
 _MOST_GROUPS = 8
+
+
+def _at(found: Figures, place: str) -> Any:
+    """Return the figure at a dotted place; None where nothing was measured."""
+    return reduce(lambda value, key: None if value is None else value[key], place.split("."), found)
+
+
+def _number(place: str, decimals: int = 3) -> Cell:
+    return lambda found: figure(_at(found, place), decimals)
+
+
+def _count(place: str) -> Cell:
+    return lambda found: f"{_at(found, place):,}"
+
+
+def _kinds(key: str) -> Cell:
+    """Return a cell of how often each kind occurs."""
+    return lambda found: ", ".join(f"{plain(name)} {count}" for name, count in found.get(key, {}).items()) or "none"
 
 
 RETRIEVAL = {
@@ -56,6 +82,38 @@ CITATIONS = {
 }
 """The columns on citations: the sentences they carry, the gold they cite, and the passages written from."""
 
+CHECKING: Mapping[str, Cell] = {
+    "claims": _count("claims.claims"),
+    "supported": _number("claim_support_rate"),
+    "coverage": _kinds("coverage"),
+    "judge": _kinds("judge_outcomes"),
+    "follow-ups": _kinds("follow_ups"),
+}
+"""The work of the judge and of the claim check."""
+
+LATENCY: Mapping[str, Cell] = {f"p{q}": _number(f"latency_ms.total.p{q}", 1) for q in (50, 95)}
+"""The median and the 95th percentile of the whole question."""
+
+TROUBLE: Mapping[str, Cell] = {
+    "failed": lambda found: str(found["failed"]),
+    "failures by kind": _kinds("failures"),
+    "fallbacks by node": _kinds("fallbacks"),
+    "errors by kind": _kinds("errors"),
+    "fact filter": _kinds("fact_outcomes"),
+    "ranked by": _kinds("ranked_by"),
+}
+"""Failures, fallbacks, errors that were dealt with, and outcomes of the fact filter."""
+
+_SPENT = {"calls": "calls", "tokens in": "prompt_tokens", "tokens out": "completion_tokens"}
+
+TOKENS: Mapping[str, Cell] = {
+    **{heading: _count(f"usage.{key}") for heading, key in _SPENT.items()},
+    "calls without a count": _count("usage.unknown"),
+    "cost": _number("cost", 4),
+    **{f"{heading} a question": _number(f"usage_per_question.{key}", 1) for heading, key in _SPENT.items()},
+}
+"""Calls of chat models, tokens and cost, and the share of a question in them."""
+
 COLUMNS: Mapping[str, str] = {
     "system": "system",
     "EM": "EM",
@@ -76,18 +134,27 @@ SHORT_LEGEND = (
     " words; in, out: tokens; s: median seconds; lost: no result"
 )
 
-LEGEND = (
-    "EM and F1 as SQuAD normalises; *gold in answer*: a gold answer's text stands somewhere in the answer. All three"
-    " are shares of the questions that have gold answers, and a question that is refused or lost counts as wrong."
-    " *Claim support* is the share of the claims that the system's own claim check found supported (*c*), else"
-    " the share of its sentences that the cited passages hold by their words (*w*). Calls and tokens are means"
-    " of a question; seconds are the median, and hold the waiting for questions asked at the same time. *Lost*:"
-    " questions without a result; the next run of the same command asks again those that a model or a server failed."
-)
-
 PACKAGED = "The packaged model proves that the machinery works. It is no measure of quality."
 
 EVIDENCE = "No chat model is configured: EM, F1 and gold in answer are those of quoted evidence, not of answers."
+
+
+@cache
+def _texts() -> Mapping[str, Template]:
+    text = resources.files("workflows.evaluation").joinpath("report_texts.md").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^<!-- (\w+) -->$", text, flags=re.MULTILINE)
+    return {name: Template(part.strip()) for name, part in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def text(name: str, **values: object) -> str:
+    """Return a part of ``report_texts.md`` with its placeholders replaced; values are Markdown already."""
+    return _texts()[name].substitute(values)
+
+
+def systems_table(systems: Mapping[str, T], columns: Mapping[str, Callable[[T], str]]) -> str:
+    """Return a row a system: its name, then a cell for each heading."""
+    rows = ([code(system), *(cell(found) for cell in columns.values())] for system, found in systems.items())
+    return table(["system", *columns], rows)
 
 
 def figures_table(
@@ -120,28 +187,6 @@ def figures_table(
     return table(["system", *columns, *beside], rows)
 
 
-def _at(found: Figures, place: str) -> float | None:
-    value: Any = found
-    for key in place.split("."):
-        value = value[key]
-    return None if value is None else float(value)
-
-
-def checking_table(systems: Mapping[str, Figures]) -> str:
-    """Return what the judge and the claim check came to; empty where no system has either."""
-    checked = {system: found for system, found in systems.items() if found["judge_outcomes"] or found["coverage"]}
-    if not checked:
-        return ""
-    rows = (
-        [
-            *(code(system), f"{found['claims']['claims']:,}", figure(found["claim_support_rate"])),
-            *(_counts(found[key]) for key in ("coverage", "judge_outcomes", "follow_ups")),
-        ]
-        for system, found in checked.items()
-    )
-    return table(["system", "claims", "supported", "coverage", "judge", "follow-ups"], rows)
-
-
 def _marked(value: float | None, mark: bool) -> str:
     return f"**{figure(value)}**" if mark and value is not None else figure(value)
 
@@ -151,23 +196,17 @@ def kinds_table(results: Mapping[str, Sequence[Row]]) -> str:
 
     The largest groups are shown, with their number of questions.
     """
-    groups: dict[str, tuple[Callable[[Row], str], str]] = {}
+    columns: dict[str, Callable[[Sequence[Row]], str]] = {}
     rows = [row for row in next(iter(results.values())) if row["gold_ids"]]
     for words, kind_of in (("", question_type), ("hops ", question_hops)):
         counts = Counter(map(kind_of, rows))
-        if len(counts) > 1:
-            for kind, count in counts.most_common(_MOST_GROUPS):
-                groups[f"{words}{plain(kind)} ({count})"] = (kind_of, kind)
-    if not groups:
-        return ""
-    cells = [
-        [code(system), *(_mean_recall(own, *group) for group in groups.values())] for system, own in results.items()
-    ]
-    return table(["system", *groups], cells)
+        for kind, count in counts.most_common(_MOST_GROUPS if len(counts) > 1 else 0):
+            columns[f"{words}{plain(kind)} ({count})"] = partial(_mean_recall, kind_of=kind_of, kind=kind)
+    return systems_table(results, columns) if columns else ""
 
 
 def _mean_recall(rows: Sequence[Row], kind_of: Callable[[Row], str], kind: str) -> str:
-    return figure(mean(_known(METRICS["recall@5"].of(row) for row in rows if kind_of(row) == kind)))
+    return figure(mean(_known(METRICS["recall@5"](row) for row in rows if kind_of(row) == kind)))
 
 
 def _known(values: Iterable[float | None]) -> list[float]:
@@ -176,66 +215,26 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 def difference_table(systems: Mapping[str, Sequence[Difference]], metrics: Sequence[str]) -> str:
     """Return the difference of each metric with its interval and its corrected p."""
-    rows = []
-    for system, found in systems.items():
-        by_metric = {each.metric: each for each in found}
-        rows.append([code(system), *(_difference_cell(by_metric[metric]) for metric in metrics)])
-    return table(["system", *metrics], rows)
+    return systems_table(systems, {metric: partial(_difference_cell, metric) for metric in metrics})
 
 
-def _difference_cell(found: Difference) -> str:
+def _difference_cell(metric: str, differences: Sequence[Difference]) -> str:
+    found = next(each for each in differences if each.metric == metric)
     if found.difference is None:
         return NOTHING
     text = f"{signed(found.difference)} {interval(found.low, found.high)} p {p_value(found.p_holm)}"
     return f"**{text}**" if found.p_holm is not None and found.p_holm <= SIGNIFICANT else text
 
 
-def latency_table(systems: Mapping[str, Figures]) -> str:
-    """Return the median and the 95th percentile of the whole question."""
-    wholes = {system: found["latency_ms"]["total"] or {} for system, found in systems.items()}
-    rows = ([code(system), figure(ms.get("p50"), 1), figure(ms.get("p95"), 1)] for system, ms in wholes.items())
-    return table(["system", "p50", "p95"], rows)
-
-
 def node_table(systems: Mapping[str, Figures]) -> str:
     """Return the median and the 95th percentile of each node."""
-    by_system = {system: found["latency_ms"]["nodes"] for system, found in systems.items()}
-    nodes = list(dict.fromkeys(node for found in by_system.values() for node in found))
-    rows = ([code(system), *(_times(found.get(node)) for node in nodes)] for system, found in by_system.items())
-    return table(["system", *(plain(node.replace("_", " ")) for node in nodes)], rows)
+    nodes = dict.fromkeys(node for found in systems.values() for node in found["latency_ms"]["nodes"])
+    return systems_table(systems, {plain(node.replace("_", " ")): partial(_times, node) for node in nodes})
 
 
-def _times(found: Mapping[str, float] | None) -> str:
-    return f"{figure(found['p50'], 1)} / {figure(found['p95'], 1)}" if found else NOTHING
-
-
-def trouble_table(systems: Mapping[str, Figures]) -> str:
-    """Return what failed, what fell back, which errors were dealt with, and what the fact filter came to."""
-    keys = ("failures", "fallbacks", "errors", "fact_outcomes", "ranked_by")
-    rows = (
-        [code(system), str(found["failed"]), *(_counts(found.get(key) or {}) for key in keys)]
-        for system, found in systems.items()
-    )
-    header = ["system", "failed", "failures by kind", "fallbacks by node", "errors by kind", "fact filter", "ranked by"]
-    return table(header, rows)
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{plain(name)} {count}" for name, count in counts.items()) or "none"
-
-
-def token_table(systems: Mapping[str, Figures]) -> str:
-    """Return calls of chat models, tokens and cost, and what of them a question takes."""
-    keys = ("calls", "prompt_tokens", "completion_tokens", "unknown")
-    rows = (
-        [
-            *(code(system), *(f"{found['usage'][key]:,}" for key in keys), figure(found["cost"], 4)),
-            *(figure(found["usage_per_question"][key], 1) for key in keys[:3]),
-        ]
-        for system, found in systems.items()
-    )
-    header = ["system", "calls", "tokens in", "tokens out", "calls without a count", "cost"]
-    return table([*header, "calls a question", "tokens in a question", "tokens out a question"], rows)
+def _times(node: str, found: Figures) -> str:
+    ms = found["latency_ms"]["nodes"].get(node)
+    return f"{figure(ms['p50'], 1)} / {figure(ms['p95'], 1)}" if ms else NOTHING
 
 
 def is_answer_run(systems: Mapping[str, Any], chat_model: str) -> bool:

@@ -130,7 +130,7 @@ def export_beta(run: str, out: Path, min_recall: float = 0.0) -> dict[str, Any]:
     with_beta = [row for row in rows if row["relation_factors"]]
     if not with_beta:
         raise BadInput(f"No question of {run} has a β", "Evaluate a system that weighs relations, such as mara")
-    chosen = [row for row in with_beta if not min_recall or (METRICS["recall@5"].of(row) or 0) >= min_recall]
+    chosen = [row for row in with_beta if not min_recall or (METRICS["recall@5"](row) or 0) >= min_recall]
     write_atomically(out, json_lines(map(training_example, chosen)))
     return {
         "file": str(out),
@@ -155,7 +155,7 @@ def training_example(row: Mapping[str, Any]) -> dict[str, Any]:
     weighed = map(RelationType, row["relation_factors"]["entity_entity"])
     own = NO_TYPES.used([relation for relation in weighed if relation.is_own], ())
     messages = [*manager_messages(row["question"], own=own), AIMessage(reply.model_dump_json())]
-    outcome = {name: METRICS[name].of(row) for name in ("recall@5", "mrr", "f1")}
+    outcome = {name: METRICS[name](row) for name in ("recall@5", "mrr", "f1")}
     return {
         "messages": convert_to_openai_messages(messages),
         "outcome": {"id": row["id"], "system": row["system"], **outcome},

@@ -33,7 +33,6 @@ class Assembly:
         visible: what may be shown.
         subgraph: what is.
         flows: of the walks that are compared, the run's own last; none without a walk.
-        first_passage: passages are the nodes from here on.
     """
 
     names: NodeNames
@@ -41,14 +40,13 @@ class Assembly:
     visible: Visible
     subgraph: Subgraph
     flows: tuple[Flows, ...]
-    first_passage: int
 
     def nodes(self) -> tuple[Node, ...]:
         """Return the nodes that are shown."""
         others = np.ones(len(self.visible.edges), dtype=bool)
         others[list(self.subgraph.edges)] = False
         hidden = [flow.inflow_over(np.flatnonzero(others)) for flow in self.flows]
-        ranks = [_ranks(flow.scores, self.visible.nodes, self.first_passage) for flow in self.flows]
+        ranks = [_ranks(flow.scores, self.visible.nodes, self.names.graph.n_entities) for flow in self.flows]
         return tuple(self._node(node, hidden, ranks) for node in self.subgraph.nodes)
 
     def edges(self) -> tuple[Edge, ...]:
@@ -130,7 +128,7 @@ class Assembly:
         )
 
     def _shown_inflow(self) -> float:
-        passages = [node for node in self.subgraph.nodes if node >= self.first_passage]
+        passages = [node for node in self.subgraph.nodes if node >= self.names.graph.n_entities]
         if not self.flows or not (total := float(self.flows[-1].inflow[passages].sum())):
             return 1.0
         over_shown = self.flows[-1].inflow_over(np.array(self.subgraph.edges, dtype=np.intp))
@@ -148,53 +146,55 @@ def _ranks(scores: NDArray[np.float64], visible: NDArray[np.bool_], first_passag
     return {node: rank for rank, node in enumerate(order.tolist(), start=1)}
 
 
+@dataclass(frozen=True, eq=False)
 class NodeNames:
-    """Names nodes by their indices in the graph, as the run's filter lets them be seen."""
+    """Names nodes by their indices in the graph, as the run's filter lets them be seen.
 
-    def __init__(
-        self,
-        graph: KnowledgeGraph,
-        selection: Selection | None,
-        visible: NDArray[np.bool_],
-        numbers: Mapping[str, int],
-    ) -> None:
-        """Take which nodes may be seen, and the numbers of cited passages by their ids."""
-        self._graph = graph
-        self._selection = selection
-        self._numbers = numbers
-        is_passage = np.arange(graph.n_nodes) >= graph.n_entities
-        # Counted among what may be seen: a place in the whole graph would tell how much is hidden.
-        self._place = np.where(is_passage, np.cumsum(visible & is_passage), np.cumsum(visible & ~is_passage)) - 1
+    Attributes:
+        visible: which nodes may be seen.
+        numbers: of the cited passages, by their ids.
+    """
+
+    graph: KnowledgeGraph
+    selection: Selection | None
+    visible: NDArray[np.bool_]
+    numbers: Mapping[str, int]
+
+    @cached_property
+    def _place(self) -> NDArray[np.intp]:
+        """The places of nodes among what may be seen: one in the whole graph would tell how much is hidden."""
+        is_passage = np.arange(self.graph.n_nodes) >= self.graph.n_entities
+        return np.where(is_passage, np.cumsum(self.visible & is_passage), np.cumsum(self.visible & ~is_passage)) - 1
 
     def key(self, node: int) -> str:
         """Return the node's id in the explanation."""
-        return f"{'e' if node < self._graph.n_entities else 'p'}{self._place[node]}"
+        return f"{'e' if node < self.graph.n_entities else 'p'}{self._place[node]}"
 
     def passage(self, node: int) -> Passage | None:
         """Return the node's passage; None for entities."""
-        entities = self._graph.n_entities
-        return self._graph.passages[node - entities] if node >= entities else None
+        entities = self.graph.n_entities
+        return self.graph.passages[node - entities] if node >= entities else None
 
     def ref(self, node: int) -> str:
         """Return the id of the entity or passage."""
         passage = self.passage(node)
-        return passage.id if passage else entity_id(self._graph.entity_names[node])
+        return passage.id if passage else entity_id(self.graph.entity_names[node])
 
     def label(self, node: int) -> str:
         """Return the entity's name, or the passage's title (its id, where it has none)."""
         passage = self.passage(node)
         if passage:
             return passage.title or passage.id
-        return self._graph.entity_labels[node] if self._selection is None else self._selection.label(node)
+        return self.graph.entity_labels[node] if self.selection is None else self.selection.label(node)
 
     def entity_type(self, node: int) -> str:
         """Return an entity's own type; empty without one, and under a filter: hidden passages may have given it."""
-        return (self._graph.entity_type(node) or "") if self._selection is None else ""
+        return (self.graph.entity_type(node) or "") if self.selection is None else ""
 
     def number(self, node: int) -> int | None:
         """Return a cited passage's number in the answer."""
         passage = self.passage(node)
-        return self._numbers.get(passage.id) if passage else None
+        return self.numbers.get(passage.id) if passage else None
 
     def spoken(self, node: int) -> str:
         """Return the node as it stands in a sentence, on one line."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
+from graph.schema import RelationFactors
+
 DIGITS = 10
 """Significant digits of a number in JSON."""
 
@@ -32,14 +34,6 @@ class ShownFact:
     relation: str
     score: float
     kept: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Beta:
-    """The manager's shares by relation type; those of each category sum to 1."""
-
-    entity_entity: Mapping[str, float]
-    entity_passage: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +209,7 @@ class Explanation:
     citations: tuple[Citation, ...]
     facts: tuple[ShownFact, ...]
     fact_outcome: str
-    beta: Beta | None
+    beta: RelationFactors | None
     passage_weight: float | None
     damping: float | None
     stops: tuple[Stop, ...]

@@ -13,7 +13,7 @@ from agents.extraction.estimate import estimate_extraction
 from agents.extractor import ChatExtractor
 from graph.schema import Passage
 from graph.sources.skipped import by_reason, first_of_each_reason
-from graph.storage.record_reader import RecordReader
+from graph.storage.record import RecordReader
 from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
 from workflows.indexing_run.run import IndexingRun, RunKey

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +26,7 @@ from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import check_embedder, configured_embedder
 from graph.environment import refresh_environment
 from graph.errors import BadInput, WorkspaceLocked
+from graph.moments import first_moment, now
 from graph.own_types import NO_TYPES, OwnTypes
 from graph.publish.derive import is_published, publish
 from graph.schema import Extraction, Passage
@@ -43,14 +44,17 @@ from workflows.distributed.engine import Totals
 from workflows.distributed.run import DistributedRun
 from workflows.distributed.shards import ShardFolder
 from workflows.indexing_run.changes import Changes, nothing_found, plan_changes, refused_sources
-from workflows.indexing_run.dating import check_date, keep_versions
-from workflows.runtime.resources import extraction_run, extractor_for, fresh_generations
+from workflows.runtime.resources import FRESH_GENERATIONS, extraction_run, extractor_for
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, extraction_of, found_in, found_in_file
 
 NO_OWN_TYPES = "none"
 """In place of a file of types: the workspace is to have none any more."""
+
+_VERSIONS = "versions"
+_NO_VERSIONS = "none"
+"""Where the record keeps whether it keeps versions, and what says that it does not."""
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, the number of its passages that are done, and their total."""
@@ -304,7 +308,7 @@ class IndexingRun:
         keep_skipped(self.record, self._sources, documents.refused, documents.skipped, alone=self._key.sync)
         if not is_published(self.workspace, self.record):
             publish(self.workspace, self.record)
-            fresh_generations().catch_up(self.root)
+            FRESH_GENERATIONS.catch_up(self.root)
         header = load_header(self.workspace.index_folder(self.record.generation))
         self.tell("graph", 1, 1)
         return {name: int(header[name]) for name in ("entities", "facts", "edges")}
@@ -398,3 +402,52 @@ def workers_of(context: IndexingContext) -> DistributedRun | None:
     if context.workers > (os.cpu_count() or 1) and serves_clients():
         raise BadInput(f"{context.workers} workers are more than the server has cores", "Leave workers out")
     return DistributedRun(context)
+
+
+def keep_versions(workspace: Workspace, record: Record, context: IndexingContext) -> None:
+    """Let what a run commits stand from its date, and keep what it replaces, unless the workspace keeps no versions.
+
+    A choice of the run holds for the workspace from then on; to keep none erases those that there are.
+    """
+    versions = record.versions
+    wanted = context.keep_versions
+    if wanted is None:
+        wanted = record.note(_VERSIONS) != _NO_VERSIONS
+    with record.transaction():
+        record.set_note(_VERSIONS, "" if wanted else _NO_VERSIONS)
+        if wanted:
+            versions.begin(now())
+        elif versions.are_kept:
+            versions.end()
+    if not wanted:
+        workspace.forget_past()
+        record.shorten_log()
+    record.stand_from(_moment(record, context) if wanted else "")
+
+
+def check_date(record: Record, context: IndexingContext, passage_ids: Iterable[str]) -> None:
+    """Check that a run may date what it writes so.
+
+    Args:
+        record: what there is.
+        context: the run's settings.
+        passage_ids: what it writes, finds unchanged or removes.
+
+    Raises:
+        BadInput: the date is none or lies in the future, the workspace keeps no versions, or one of the passages
+            stands, or ended, later.
+    """
+    if not context.dated:
+        return
+    moment = first_moment(context.dated)
+    if moment > now():
+        raise BadInput("The date of an indexing run lies in the future", "Index what does not stand yet when it does")
+    kept = record.note(_VERSIONS) != _NO_VERSIONS if context.keep_versions is None else context.keep_versions
+    if not kept:
+        raise BadInput("A workspace that keeps no versions has no dates", "Leave the date out, or keep versions")
+    record.versions.check(passage_ids, moment, now())
+
+
+def _moment(record: Record, context: IndexingContext) -> str:
+    """Return the moment from which on what a run writes stands; a clock that went back changes no order."""
+    return first_moment(context.dated) if context.dated else max(now(), record.versions.latest())

@@ -34,14 +34,7 @@ from workflows.settings.mara import Context
 from workflows.settings.problems import problems_of
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.conversion import answer_update, numbered
-from workflows.states.records import (
-    CitationMark,
-    ClaimRecord,
-    ComponentRecord,
-    DraftRecord,
-    FollowUpRecord,
-    Update,
-)
+from workflows.states.records import CitationMark, ClaimRecord, ComponentRecord, DraftRecord, FollowUpRecord, Update
 from workflows.states.shared import CLAIMS, ClaimState, part_of
 
 BY_WORDS = "words"

@@ -84,10 +84,7 @@ def rewrite_question(state: State, run: OpenRun) -> Update:
 def complete_question(state: State, run: OpenRun) -> Update:
     """Fallback of the rewriter: its offline twin completes the question."""
     rewriting = REWRITER.offline(run).rewrite(state["question"], _turns(state))
-    return {
-        **_understood(state, run, rewriting, "offline"),
-        **fell_back(REWRITER, state, run),
-    }
+    return {**_understood(state, run, rewriting, "offline"), **fell_back(REWRITER, state, run)}
 
 
 @node("understood")

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput, MaraError, ServiceUnavailable
+from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
 from workflows.ask import ask
 from workflows.context import Context, check_question
-from workflows.runs.batch_rows import BATCH, Format, Result, answer_row, timing_row, whole_row, write_answers
+from workflows.runs.batch_rows import BATCH, Format, answer_row, timing_row, whole_row, write_answers
 from workflows.runs.question_files import AskedQuestion, read_questions
-from workflows.runs.run_folder import FORMAT_VERSION, Answered, Key, Row, writing
+from workflows.runs.run_folder import FORMAT_VERSION, Answered, Key, Row, counted, writing
 from workflows.runs.runner import (
-    OF_ALL_QUESTIONS,
     Progress,
     Round,
     about_workspace,
     ask_rounds,
-    check_generation,
     check_place,
     check_untuned_since,
     described,
-    failure,
+    outcome_of,
     workers,
 )
 from workflows.runtime.resources import open_workspace_index
@@ -81,7 +78,7 @@ class Batch:
         told = [row for row in self.rows if row["failed"] is None]
         kinds = Counter(row["answer_kind"] for row in told)
         calls = [row["model_calls"] for row in told if row.get("model_calls") is not None]
-        fallbacks = Counter(fault["node"] for row in told for fault in row["errors"] if fault["kind"] == "Fallback")
+        fallbacks = (fault["node"] for row in told for fault in row["errors"] if fault["kind"] == "Fallback")
         return {
             "file": str(self.file),
             "questions": len(self.rows),
@@ -90,9 +87,9 @@ class Batch:
             "refused": kinds[ResultKind.REFUSAL],
             "asked_back": kinds[ResultKind.CLARIFICATION],
             "failed": len(self.rows) - len(told),
-            "failures": _counted(row["failed"]["kind"] for row in self.rows if row["failed"]),
-            "fallbacks": _counted(fallbacks.elements()),
-            "coverage": _counted(row["coverage"] for row in told if row.get("coverage")),
+            "failures": counted(row["failed"]["kind"] for row in self.rows if row["failed"]),
+            "fallbacks": counted(fallbacks),
+            "coverage": counted(row.get("coverage") for row in told),
             "model_calls": sum(calls) if calls else None,
         }
 
@@ -165,24 +162,9 @@ def questions_of(file: Path | None, single: str | None, limit: int | None = None
 
 def _ask(question: AskedQuestion, order: Order, generation: int) -> tuple[Answered, ServiceUnavailable | None]:
     """Return what comes of a question, and why a model or a server failed it."""
-    try:
-        result = ask(question.question, order.context)
-    except OF_ALL_QUESTIONS:
-        raise
-    except MaraError as fault:
-        service_fault = fault if isinstance(fault, ServiceUnavailable) else None
-        return _answered(question, {}, order, failed=failure(fault)), service_fault
-    check_generation(result["generation"], generation)
-    return _answered(question, result, order), None
-
-
-def _answered(question: AskedQuestion, result: Result, order: Order, failed: Row | None = None) -> Answered:
+    result, failed, fault = outcome_of(lambda: ask(question.question, order.context), generation)
     if order.form is Format.DEBUG:
         row = whole_row(question, result, failed)
     else:
         row = answer_row(question, result, order.context.answer_passages, failed)
-    return Answered(row, timing_row(question, result))
-
-
-def _counted(kinds: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(kinds).items()))
+    return Answered(row, timing_row(question, result)), fault

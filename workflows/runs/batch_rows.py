@@ -15,6 +15,8 @@ from workflows.runs.run_folder import Key, Row, RunFolder, RunKind, dumps, json_
 if TYPE_CHECKING:
     from workflows.runs.question_files import AskedQuestion
 
+_ANSWER_KEYS = ("final_prompt", "answer", "plain_answer", "answer_kind", "refused")
+_COVERAGE_KEYS = ("coverage", "components", "follow_ups")
 _CLAIM_KEYS = ("number", "text", "cited", "supported_by", "verdict", "kept", "spans")
 _ERROR_KEYS = ("node", "kind", "message", "attempt")
 
@@ -88,15 +90,9 @@ def answer_row(question: AskedQuestion, result: Result, answer_passages: int, fa
         "id": question.id,
         "question": question.question,
         "passages": [_passage(hit, number) for number, hit in written_from(result, answer_passages)],
-        "final_prompt": result.get("final_prompt"),
-        "answer": result.get("answer"),
-        "plain_answer": result.get("plain_answer"),
-        "answer_kind": result.get("answer_kind"),
-        "refused": result.get("refused"),
+        **{key: result.get(key) for key in _ANSWER_KEYS},
         "claims": _parts(result.get("claims"), _CLAIM_KEYS),
-        "coverage": result.get("coverage"),
-        "components": result.get("components"),
-        "follow_ups": result.get("follow_ups"),
+        **{key: result.get(key) for key in _COVERAGE_KEYS},
         "model_calls": (result.get("usage") or {}).get("calls"),
         "errors": _parts(result.get("errors") or [], _ERROR_KEYS),
         "failed": failed,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -302,6 +303,11 @@ def rounded(value: Any, decimals: int = 9) -> Any:
     if isinstance(value, Mapping):
         return {key: rounded(part, decimals) for key, part in value.items()}
     return [rounded(part, decimals) for part in value] if isinstance(value, list | tuple) else value
+
+
+def counted(names: Iterable[str | None]) -> dict[str, int]:
+    """Return how often each name occurs, by name; empty ones are left out."""
+    return dict(sorted(Counter(name for name in names if name).items()))
 
 
 def _check_as_before(path: Path, earlier: Row, now: Row) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from graph.errors import (
     BadInput,
@@ -25,7 +25,7 @@ from graph.retrieve.open_index import Index
 from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.context import Context
 from workflows.runs.run_folder import Answered, Key, Row, RunFolder
-from workflows.runtime.cancellable import interruptibly
+from workflows.runtime.own_run import interruptibly
 from workflows.runtime.resources import OFFLINE, chat_model_name, models_of, tuning_for
 from workflows.runtime.versions import versions_of
 
@@ -168,15 +168,6 @@ class SideBySide:
             raise fault
 
 
-def check_generation(answered: int, begun: int) -> None:
-    """Raise BadInput if a question was answered from another generation of the workspace than the run began with."""
-    if answered != begun:
-        raise BadInput(
-            f"The workspace was indexed again while it was asked (generation {answered}, not {begun})",
-            "Start the run again with --restart, or name another folder with --out",
-        )
-
-
 def check_place(out: Path, context: Context) -> Path:
     """Return the workspace that is asked. Raises BadInput for a run's folder within it."""
     workspace = resolve_workspace(context.workspace)
@@ -232,6 +223,33 @@ def workers(context: Context, wanted: int | None, with_model: int) -> int:
 def failure(fault: MaraError) -> Row:
     """Return why a question has no result, as its row tells it."""
     return {"kind": fault.kind, "message": str(fault)}
+
+
+def outcome_of(
+    ask: Callable[[], Mapping[str, Any]], generation: int
+) -> tuple[Mapping[str, Any], Row | None, ServiceUnavailable | None]:
+    """Ask a question; return its result, why it has none as its row tells it, and the fault of a model or a server.
+
+    Args:
+        ask: asks the question, and returns a result.
+        generation: of the workspace, with which the run began.
+
+    Raises:
+        BadInput: the workspace was indexed again since the run began.
+        MaraError: the workspace or a package is at fault.
+    """
+    try:
+        result = ask()
+    except OF_ALL_QUESTIONS:
+        raise
+    except MaraError as fault:
+        return {}, failure(fault), fault if isinstance(fault, ServiceUnavailable) else None
+    if result["generation"] != generation:
+        raise BadInput(
+            f"The workspace was indexed again while it was asked (generation {result['generation']}, not {generation})",
+            "Start the run again with --restart, or name another folder with --out",
+        )
+    return result, None, None
 
 
 def may_pass(failed: Mapping[str, str] | None) -> bool:

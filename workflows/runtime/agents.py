@@ -81,7 +81,7 @@ def agent_of(agent: Agent[Role, Said], run: OpenRun) -> Role:
     Raises ModelUnavailable.
     """
     context = run.context
-    own = context.own_agents.get(agent.name)
+    own = context.beside.agents.get(agent.name)
     if own is None and agent.own is not None:
         own = agent.own(context, chat_model_name(context) != OFFLINE)
     if own is not None:
@@ -102,10 +102,7 @@ def fell_back(agent: Agent[Role, Said], state: Mapping[str, Any], run: OpenRun, 
     called = agent.name.replace("_", " ")
     instead = agent.instead.format(*about)
     kind = (state.get(agent.refusal) or {}).get("kind")
-    if kind == SlowReply.__name__:
-        message = f"The {called}'s replies stayed too slow: {instead}"
-    elif kind == BudgetSpent.__name__:
-        message = f"Nothing was left to ask the {called}: {instead}"
-    else:
-        message = f"The {called}'s replies stayed malformed: {instead}"
-    return {"errors": [run.error("Fallback", message, state.get(agent.attempts, 0))]}
+    why = f"The {called}'s replies stayed {'too slow' if kind == SlowReply.__name__ else 'malformed'}"
+    if kind == BudgetSpent.__name__:
+        why = f"Nothing was left to ask the {called}"
+    return {"errors": [run.error("Fallback", f"{why}: {instead}", state.get(agent.attempts, 0))]}

@@ -157,7 +157,7 @@ def _write(turn: NewTurn, run: OpenRun) -> RecordedTurn:
     from graph.relationships.concepts import SpelledConcepts
 
     context = run.context
-    extractor = context.own_concept_extractor or SpelledConcepts(run.index.graph)
+    extractor = context.beside.concept_extractor or SpelledConcepts(run.index.graph)
     root: Path = resolve_workspace(context.workspace)
     with RelationshipRecord.of(root, create=True) as record:
         return record_turn(record, turn, extractor, context.remember, own_only=context.own_only)
@@ -167,7 +167,7 @@ def _new_turn(state: State, run: OpenRun) -> NewTurn:
     understood = state.get("understood")
     typed = understood["asked"] if understood else state["question"]
     return NewTurn(
-        key=run.context.turn_key or run.task,
+        key=run.context.beside.turn_key or run.task,
         question=typed,
         answer=state.get("answer", ""),
         asked_at=state.get("asked_at") or now(),
@@ -177,7 +177,7 @@ def _new_turn(state: State, run: OpenRun) -> NewTurn:
         understood="" if typed == state["question"] else state["question"],
         kind=state.get("answer_kind", ""),
         cited=tuple(_cited(state)),
-        replaces=run.context.replaces,
+        replaces=run.context.beside.replaces,
     )
 
 

@@ -11,39 +11,16 @@ from typing import Any, Literal
 
 from langgraph.config import get_config
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
-from typing_extensions import TypedDict
 
 DecisionType = Literal["approve", "edit", "reject", "respond"]
 
 
-class ActionRequest(TypedDict):
-    """What is to be decided, in words and as arguments."""
-
-    name: str
-    args: dict[str, Any]
-    description: str
-
-
-class ReviewConfig(TypedDict):
-    """The decisions that are allowed on an action."""
-
-    action_name: str
-    allowed_decisions: list[DecisionType]
-
-
-class ReviewRequest(TypedDict):
-    """The value of an interrupt."""
-
-    action_requests: list[ActionRequest]
-    review_configs: list[ReviewConfig]
-
-
-def review_of(action: str, args: dict[str, Any], description: str, *allowed: DecisionType) -> ReviewRequest:
-    """Return the request for one decision."""
-    return ReviewRequest(
-        action_requests=[ActionRequest(name=action, args=args, description=description)],
-        review_configs=[ReviewConfig(action_name=action, allowed_decisions=list(allowed))],
-    )
+def review_of(action: str, args: dict[str, Any], description: str, *allowed: DecisionType) -> dict[str, Any]:
+    """Return the request for one decision, the value of an interrupt: the action, and the decisions allowed on it."""
+    return {
+        "action_requests": [{"name": action, "args": args, "description": description}],
+        "review_configs": [{"action_name": action, "allowed_decisions": list(allowed)}],
+    }
 
 
 def decision_in(reply: object) -> Mapping[str, Any]:

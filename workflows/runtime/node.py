@@ -4,45 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import Runtime
 
 from graph.server_clients import told_to_clients
 from workflows.runtime.resources import OpenRun
-from workflows.runtime.superseded import with_superseded
 from workflows.runtime.tracing import about_run, about_update, described
-from workflows.runtime.visibility import NAMING_PASSAGES, within_filter
+from workflows.runtime.visibility import NAMING_PASSAGES, with_superseded, within_filter
 from workflows.settings.mara import Context
 from workflows.states.records import FIRST_NODE, Update, spent_record, usage_record
 from workflows.states.shared import check_shape, part_of
 
 EVERY_NODE = ("question", "mode", "generation", "spent")
-"""The keys of a state that every node but the first reads."""
+"""The keys of a state that every node but the first reads: the last two let a fork go on from where its run was."""
 
 _EVENTS: Mapping[str, str] = {"MalformedReply": "malformed", "SlowReply": "slow", "BudgetSpent": "over"}
 
-State = TypeVar("State", bound=Mapping[str, Any], contravariant=True)
+State = TypeVar("State", bound=Mapping[str, Any])
 
 
-class Node(Protocol[State]):
-    """A node of a workflow."""
+Node = Callable[[State, Runtime[Context]], Update]
+"""A node of a workflow, as LangGraph calls it: a function of the state that returns an update of it."""
 
-    __name__: str
-
-    def __call__(self, state: State, runtime: Runtime[Context]) -> Update:
-        """Return an update of the state."""
-        ...
-
-
-class Work(Protocol[State]):
-    """What a node does itself."""
-
-    __name__: str
-
-    def __call__(self, state: State, run: OpenRun) -> Update:
-        """Return an update of the state."""
-        ...
+Work = Callable[[State, OpenRun], Update]
+"""What a node does itself."""
 
 
 def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
@@ -66,8 +52,9 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
         def run_node(state: State, runtime: Runtime[Context]) -> Update:
             start, tell_stream = time.perf_counter(), runtime.stream_writer
             task = runtime.execution_info.task_id if runtime.execution_info else ""
+            opened: OpenRun = runtime.context.beside.run
             with told_to_clients():
-                run: OpenRun = runtime.context.run.at(name, task, state)
+                run = opened.at(name, task, state)
                 tell_stream({"node": name, "event": "started"})
                 with described(lambda: about_run(run)) as tell_trace, run.budget.working() as tally:
                     if run.goes_on:
@@ -82,7 +69,7 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
                         told = [run.error("LeftOut", omission) for omission in dict.fromkeys(tally.omissions)]
                         update = {**update, "errors": [*(update.get("errors") or ()), *told]}
                     tell_trace(lambda: about_update(update))
-            if name != FIRST_NODE:
+            if name != FIRST_NODE:  # It clears what an earlier question of its thread had taken.
                 update = {**update, "spent": spent_record(run.budget.spent())}
                 if tally.usage.requests:
                     update["usage"] = usage_record(tally.usage)

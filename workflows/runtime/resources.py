@@ -7,7 +7,7 @@ from copy import copy
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from langgraph.runtime import ServerInfo
 
@@ -49,9 +49,14 @@ DEFAULT_CHAT_MODEL = "gpt-4o-mini"
 EXTRACTION_URLS_VARIABLE = "MARA_EXTRACTION_URLS"
 """Names the servers that extract while documents are indexed, where there are several."""
 
-_POOL = IndexPool()
-_PAST = PastIndexes(_POOL)
-_FRESH = FreshGenerations(_POOL)
+INDEX_POOL = IndexPool()
+"""The open indexes of this process."""
+
+FRESH_GENERATIONS = FreshGenerations(INDEX_POOL)
+"""The generations that the questions of this process begin with."""
+
+_PAST = PastIndexes(INDEX_POOL)
+_open_chat_model, _open_local_model = lru_cache(maxsize=16)(open_chat_model), lru_cache(maxsize=16)(open_local_model)
 
 
 class OpenRun:
@@ -94,7 +99,7 @@ class OpenRun:
                 self.generation = state.get("generation") if self.goes_on else None
                 spent = state.get("spent") if self.goes_on else None
                 self.budget.begin(self.context.limits(), Spent(**spent) if spent else Spent())
-                _POOL.begin_use(self.index)
+                INDEX_POOL.begin_use(self.index)
                 self._began = True
             seen = copy(self)
             seen.node, seen.task, seen.index, seen.selection = node, task, self.index, self.selection
@@ -104,7 +109,7 @@ class OpenRun:
         """Let go of the index."""
         with self._lock:
             if self._began:
-                _POOL.end_use(self.index)
+                INDEX_POOL.end_use(self.index)
                 del self.index
                 self._began = False
 
@@ -114,10 +119,10 @@ class OpenRun:
 
     def nothing_selected(self) -> ErrorRecord:
         """Return what tells that the filter selects no passage."""
+        wanted = "`where`: check its keys and values"
         if self.context.provenance_filter:
-            told = "No passage meets the conditions of `where` and `provenance`: check its source and its date, too"
-            return self.error("NothingSelected", told)
-        return self.error("NothingSelected", "No passage meets the conditions of `where`: check its keys and values")
+            wanted = "`where` and `provenance`: check its source and its date, too"
+        return self.error("NothingSelected", f"No passage meets the conditions of {wanted}")
 
 
 def open_run(context: Context) -> OpenRun:
@@ -144,7 +149,7 @@ def run_of_caller(form: type[Context], given: Any, user: Any, outer: OpenRun | N
     settings = form.model_validate(given) if isinstance(given, Mapping) else form.of(given)
     info = ServerInfo("", "", user) if hasattr(user, "identity") else None
     run = OpenRun(within_reach(settings, info), budget=outer.budget if outer else None)
-    run.context = run.context.of_run(run)
+    run.context = run.context.with_beside(run=run)
     return run
 
 
@@ -168,41 +173,24 @@ def open_workspace_index(context: Context, generation: int | None = None) -> Ind
     root, embedder = resolve_workspace(context.workspace), configured_embedder()
     if context.as_of:
         return _PAST.get(root, embedder, context.as_of, generation)
-    return _FRESH.get(root, embedder) if generation is None and _FRESH.watch else _POOL.get(root, embedder, generation)
-
-
-def fresh_generations() -> FreshGenerations:
-    """Return which generations the questions of this process begin with."""
-    return _FRESH
-
-
-def index_pool() -> IndexPool:
-    """Return the open indexes of this process."""
-    return _POOL
+    if generation is None and FRESH_GENERATIONS.watch:
+        return FRESH_GENERATIONS.get(root, embedder)
+    return INDEX_POOL.get(root, embedder, generation)
 
 
 def close_indexes() -> None:
     """Close every index that runs of this process opened."""
-    _POOL.close()
+    INDEX_POOL.close()
     _PAST.close()
 
 
-class ModelSettings(Protocol):
-    """Settings of a run that may ask a chat model."""
-
-    @property
-    def model(self) -> str:
-        """The chat model's name; empty for that of the environment."""
-        ...
-
-
-def chat_model_name(context: ModelSettings) -> str:
+def chat_model_name(context: Context | IndexingContext) -> str:
     """Return the chat model's name, or ``offline`` where neither the context nor the environment gives one."""
     model = _wanted_model(context)
     return local_name(model) if model != OFFLINE and is_local(model) else model
 
 
-def _wanted_model(context: ModelSettings) -> str:
+def _wanted_model(context: Context | IndexingContext) -> str:
     """Return what names the model: a local one as ``local`` or with its file."""
     if context.model:
         return context.model
@@ -277,45 +265,25 @@ def _extraction_models(context: IndexingContext) -> list[ChatModel]:
     if not urls:
         model = chat_model_of(context, context.temperature)
         return [model] if model else []
-    key = environment().openai_api_key or None
-    limits = timeout_s(), thinking_tokens()
-    return [_open_chat_model(named or DEFAULT_CHAT_MODEL, context.temperature, url, key, *limits) for url in urls]
+    return [_chat_model_at(url, named or DEFAULT_CHAT_MODEL, context.temperature) for url in urls]
 
 
-def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | None:
+def chat_model_of(context: Context | IndexingContext, temperature: float) -> ChatModel | None:
     """Return the chat model of a run; None where the offline agents answer. Raises ModelUnavailable."""
     name = _wanted_model(context)
     if name == OFFLINE:
         return None
     refuse_file_of_client(context.model)
     if is_local(name):
-        return _open_local_model(name, temperature, timeout_s(), thinking_tokens())
+        return _open_local_model(name, temperature, timeout_s=timeout_s(), thinking_tokens=thinking_tokens())
+    return _chat_model_at(environment().openai_base_url or None, name, temperature)
+
+
+def _chat_model_at(base_url: str | None, name: str, temperature: float) -> ChatModel:
+    """Return the chat model of a server, with the key, the time-out and the thinking that the environment names."""
+    key, seconds, thinking = environment().openai_api_key or None, timeout_s(), thinking_tokens()
     return _open_chat_model(
-        name,
-        temperature,
-        environment().openai_base_url or None,
-        environment().openai_api_key or None,
-        timeout_s(),
-        thinking_tokens(),
-    )
-
-
-@lru_cache(maxsize=16)
-def _open_local_model(name: str, temperature: float, seconds: float, thinking: int | None) -> ChatModel:
-    return open_local_model(name, temperature, timeout_s=seconds, thinking_tokens=thinking)
-
-
-@lru_cache(maxsize=16)
-def _open_chat_model(
-    name: str,
-    temperature: float,
-    base_url: str | None,
-    api_key: str | None,
-    seconds: float,
-    thinking: int | None,
-) -> ChatModel:
-    return open_chat_model(
-        name, temperature, base_url=base_url, api_key=api_key, timeout_s=seconds, thinking_tokens=thinking
+        name, temperature, base_url=base_url, api_key=key, timeout_s=seconds, thinking_tokens=thinking
     )
 
 

@@ -136,10 +136,7 @@ def about_run(run: OpenRun) -> Values:
 
 def about_indexing(context: IndexingContext) -> Values:
     """Return the metadata of indexing: which workspace is written, and who extracts."""
-    return {
-        "mara_workspace": resolve_workspace(context.workspace).name,
-        "mara_chat_model": chat_model_name(context),
-    }
+    return {"mara_workspace": resolve_workspace(context.workspace).name, "mara_chat_model": chat_model_name(context)}
 
 
 def about_update(update: Mapping[str, Any]) -> Values:
@@ -152,11 +149,6 @@ def about_update(update: Mapping[str, Any]) -> Values:
     if update.get("passage_weight") is not None:
         known["mara_passage_weight"] = update["passage_weight"]
     return known
-
-
-def about_embedding(index: Index) -> Values:
-    """Return the metadata by which LangSmith names an embedding model."""
-    return {"ls_model_name": index.embedder.model_id}
 
 
 def fact_documents(facts: Sequence[tuple[GraphFact, float]]) -> Values:

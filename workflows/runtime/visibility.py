@@ -8,13 +8,17 @@ so may repeat any of them, cannot be taken apart: a run that does not see all of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from langgraph.types import Overwrite
 
 from graph.errors import BadInput
+from graph.moments import last_moment
 from graph.retrieve.filter_keys import unknown_keys
+from graph.retrieve.past import superseded_facts, superseded_passages
 from graph.retrieve.selection import Selection
+from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.runtime.resources import OpenRun, open_workspace_index
 from workflows.settings.mara import Context
 from workflows.states.conversion import fact_hit
@@ -59,6 +63,25 @@ def within_filter(
     added = {key: Overwrite(add(changed[key], update.get(key, []))) for key, add in _ADD.items() if key in changed}
     noted: Update = {"errors": [*errors, *(update.get("errors") or ())]} if errors else {}
     return {**changed, **update, **added, **noted}
+
+
+_SUPERSEDED = {"passages": superseded_passages, "facts": superseded_facts}
+
+
+def with_superseded(update: Update, run: OpenRun) -> Update:
+    """Return an update of a run asked as of a date, with ``superseded_at`` in its passages and facts.
+
+    It is when a newer version superseded them, None where none did.
+    """
+    found = {key: update[key] for key in _SUPERSEDED if update.get(key)}
+    if not found:
+        return update
+    moment, where = last_moment(run.context.as_of), run.context.where
+    with Workspace(resolve_workspace(run.context.workspace)).open_record() as record:
+        for key, hits in found.items():
+            ends = _SUPERSEDED[key](record.versions, [hit["id"] for hit in hits], moment, where)
+            update = {**update, key: [{**hit, "superseded_at": ends[hit["id"]]} for hit in hits]}
+    return update
 
 
 def written_from(state: Mapping[str, Any]) -> list[str]:
@@ -133,13 +156,10 @@ def _keep_hits(hits: list[Any], selection: Selection) -> list[Any]:
 
 def _with_seen_reasons(hit: dict[str, Any], selection: Selection) -> dict[str, Any]:
     """Return a passage with those reasons of its personal place that name nothing a selection hides."""
-    place = hit.get("personal")
-    if not place or all(_sees_reason(reason, selection) for reason in place["reasons"]):
+    if not (place := hit.get("personal")):
         return hit
-    return {
-        **hit,
-        "personal": {**place, "reasons": [each for each in place["reasons"] if _sees_reason(each, selection)]},
-    }
+    reasons = [each for each in place["reasons"] if _sees_reason(each, selection)]
+    return {**hit, "personal": {**place, "reasons": reasons}}
 
 
 def _sees_reason(reason: Mapping[str, str], selection: Selection) -> bool:
@@ -152,16 +172,12 @@ def _sees_reason(reason: Mapping[str, str], selection: Selection) -> bool:
     return bool(selection.entities[place]) and selection.label(place) in reason["told"]
 
 
-def _keep_judgements(judgements: list[Any], selection: Selection) -> list[Any]:
-    return _keep_passages(judgements, selection, "passage_id")
-
-
 def _keep_found(found: list[Any], selection: Selection) -> list[Any]:
     return [{**each, "passages": _keep_hits(each["passages"], selection)} for each in found]
 
 
 _KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {
-    "judgements": _keep_judgements,
+    "judgements": partial(_keep_passages, key="passage_id"),
     "found": _keep_found,
     "facts": _keep_facts,
     "passages": _keep_hits,

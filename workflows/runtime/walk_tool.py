@@ -13,15 +13,7 @@ from typing_extensions import TypedDict
 
 from graph.errors import BadInput
 from graph.relations import fact_relations
-from graph.retrieve.search import (
-    Ranking,
-    Start,
-    factors_for,
-    restart_of,
-    start_near,
-    trusted_damping,
-    walk_passages,
-)
+from graph.retrieve.search import Ranking, Start, factors_for, restart_of, start_near, trusted_damping, walk_passages
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType, entity_id
 from graph.server_clients import told_to_clients
 from graph.walk.pagerank import Walk
@@ -73,8 +65,7 @@ class AgentFactors(TypedDict):
     """β: shares by relation type."""
 
     entity_entity: Annotated[
-        dict[Annotated[str, _one_of((*ENTITY_RELATIONS, _OWN_NAME))], Share],
-        _shares_schema(ENTITY_RELATIONS, own=True),
+        dict[Annotated[str, _one_of((*ENTITY_RELATIONS, _OWN_NAME))], Share], _shares_schema(ENTITY_RELATIONS, own=True)
     ]
     entity_passage: Annotated[
         dict[Annotated[str, _one_of(PASSAGE_RELATIONS)], Share], _shares_schema(PASSAGE_RELATIONS)
@@ -92,8 +83,7 @@ class AgentArguments(BaseModel):
         None, description="In place of passage_seeds: start from the passages most similar to this question."
     )
     passage_weight: Weight | None = Field(
-        None,
-        description="With a question: weight of the passage most similar to it, beside those of entity_seeds.",
+        None, description="With a question: weight of the passage most similar to it, beside those of entity_seeds."
     )
     relation_weights: AgentFactors | None = Field(
         None,
@@ -243,7 +233,8 @@ def _walk_for_agent(
     context, index, selection, settings = run.context, run.index, run.selection, run.context.walk_settings()
     if relation_weights:
         _check_known(relation_weights["entity_entity"], fact_relations(index.graph.own.relation_types))
-    named = [{**seed, "id": _entity_id(seed["id"])} for seed in entity_seeds]
+    ids = [seed["id"] if _ENTITY_ID.fullmatch(seed["id"]) else entity_id(seed["id"]) for seed in entity_seeds]
+    named = [{**seed, "id": known} for seed, known in zip(entity_seeds, ids, strict=True)]
     entities, passages, unknown = seeds_named(index, {"entities": named, "passages": passage_seeds}, selection)
     if question is None:
         start = Start(settings, entities, passages)
@@ -286,7 +277,3 @@ def _check_known(shares: Mapping[str, float], known: Sequence[RelationType]) -> 
         raise BadInput(
             f"No relation type between entities is called {', '.join(unknown)}", f"Known are {', '.join(known)}"
         )
-
-
-def _entity_id(given: str) -> str:
-    return given if _ENTITY_ID.fullmatch(given) else entity_id(given)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
+from contextvars import copy_context
+from functools import cache
 from typing import Any, Final, Literal, TypeVar, get_type_hints
 
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langchain_core.runnables.graph import Graph
 from langgraph.graph import StateGraph
@@ -19,10 +23,9 @@ from graph.errors import TransportFault
 from graph.server_clients import told_to_clients
 from workflows.runtime.access import heed_server
 from workflows.runtime.node import Node
-from workflows.runtime.node_threads import OnOwnThreads
-from workflows.runtime.resources import index_pool, run_of_caller
+from workflows.runtime.resources import INDEX_POOL, run_of_caller
 from workflows.settings.mara import Context
-from workflows.states.records import Refusal
+from workflows.states.records import Refusal, Update
 from workflows.states.shared import is_final, part_of
 
 TRANSPORT_RETRIES = RetryPolicy(max_attempts=3, initial_interval=1.0, retry_on=TransportFault)
@@ -35,6 +38,11 @@ GIVEN_UP: Final = "given up"
 AfterReply = Literal["valid", "malformed", "given up"]
 
 Router = TypeVar("Router", bound=Callable[..., Any])
+Graphs = TypeVar("Graphs")
+State = TypeVar("State", bound=Mapping[str, Any])
+
+THREADS = 32
+"""The number of nodes `OnOwnThreads` that run at once in a process, under event loops."""
 
 
 def after_reply(refusal: Refusal | None) -> AfterReply:
@@ -55,6 +63,32 @@ def router(*reads: str) -> Callable[[Router], Router]:
     return narrowed
 
 
+class OnOwnThreads(Runnable[State, Update]):
+    """A node that waits for a model, many at once: under an event loop it runs on a thread of its own.
+
+    LangGraph runs plain functions on the loop's default threads, of which a small machine has few (processors + 4):
+    twenty passages would wait for each other. Without an event loop its own threads are as many as ``max_concurrency``.
+    """
+
+    def __init__(self, node: Node[State]) -> None:
+        self._node = node
+        self.name = node.__name__
+
+    def invoke(self, input: State, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
+        """Run the node where the caller is."""
+        return self._node(input, get_runtime(Context))
+
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
+        """Run the node on a thread, in the caller's context."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_threads(), copy_context().run, self.invoke, input)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(THREADS, "mara-nodes")
+
+
 class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
     """A compiled workflow.
 
@@ -71,7 +105,7 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         """Run the workflow; every synchronous way does so."""
         with self._opened(config, context) as opened:
             yield from super().stream(input, config, context=opened, **kwargs)
-        index_pool().close_unused()
+        INDEX_POOL.close_unused()
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **kwargs: Any
@@ -91,7 +125,7 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         shares its budget.
         """
         around = _settings_around()
-        outer = around.run if isinstance(around, Context) else None
+        outer = around.beside.run if isinstance(around, Context) else None
         if given is None and outer is not None:
             yield None
             return
@@ -183,8 +217,12 @@ class WorkflowBuilder(StateGraph[StateT, ContextT, InputT, OutputT]):
 
     def compile(self, *args: Any, **kwargs: Any) -> WorkflowGraph[StateT, ContextT, InputT, OutputT]:
         """Return the compiled workflow."""
-        parts = vars(super().compile(*args, **kwargs))
-        return WorkflowGraph(**{name: value for name, value in parts.items() if name != "__orig_class__"})
+        return compiled_as(WorkflowGraph, super().compile(*args, **kwargs))
+
+
+def compiled_as(kind: Callable[..., Graphs], compiled: CompiledStateGraph[Any, Any, Any, Any]) -> Graphs:
+    """Return a compiled graph as one of a class of ours."""
+    return kind(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
 
 
 def _settings_around() -> Any:

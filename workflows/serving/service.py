@@ -15,7 +15,7 @@ from graph.server_clients import serves_clients
 from workflows.access.key_file import OWN_WORKSPACE
 from workflows.runtime.fresh_generations import LOOK_EVERY_S
 from workflows.runtime.own_run import on_its_own
-from workflows.runtime.resources import OFFLINE, chat_model_name, fresh_generations, index_pool
+from workflows.runtime.resources import FRESH_GENERATIONS, INDEX_POOL, OFFLINE, chat_model_name
 from workflows.serving.admission import Admission, Limits
 from workflows.serving.metrics import Metrics
 from workflows.settings.mara import Context
@@ -39,7 +39,7 @@ class Service:
         self.metrics = Metrics()
         self._at_once = at_once
         self._workers = workers
-        index_pool().sharing = workers
+        INDEX_POOL.sharing = workers
         self._generation: int | None = None
         self._own = Path()
         self._is_warm = False
@@ -77,7 +77,7 @@ class Service:
         """
         self._own = root
         ended = threading.Event()
-        with fresh_generations().watched(self):
+        with FRESH_GENERATIONS.watched(self):
             opening = threading.Thread(target=self._keep_open, args=(ended,), name="opening", daemon=True)
             opening.start()
             try:
@@ -135,5 +135,5 @@ class Service:
             if not self._is_warm:
                 self.open_own()
             else:
-                fresh_generations().look()
+                FRESH_GENERATIONS.look()
             ended.wait(LOOK_EVERY_S if self._is_warm else _AGAIN_AFTER_S)

@@ -1,7 +1,6 @@
 """Shared parts of the forms: the ranges of settings, and where Studio offers a setting.
 
-The title of a field, "group · name", is what Studio's form calls it. The fields name everything themselves: type
-checkers do not look into ``**``, and would ask for every setting.
+The fields name everything themselves: type checkers do not look into ``**``, and would ask for every setting.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ FoundCount = Annotated[int, Field(ge=1, le=200)]
 KeptCount = Annotated[int, Field(ge=1, le=50)]
 
 
-def offered_at(*nodes: str) -> dict[str, JsonValue]:
-    """Return what tells Studio to offer a setting at these nodes of a workflow's drawing."""
-    return {"langgraph_nodes": list(nodes)}
+def offered(title: str, *nodes: str) -> dict[str, JsonValue]:
+    """Return what has Studio offer a setting under a title, "group · name", at these nodes of a workflow's drawing."""
+    return {"title": title, "langgraph_nodes": list(nodes)}
 
 
 class Provenance(BaseModel):
@@ -47,8 +46,7 @@ class Provenance(BaseModel):
         examples=["2025-01-01"],
     )
     cited_before: bool = Field(
-        default=False,
-        description="Only passages that answers cited in this conversation, or to this user.",
+        default=False, description="Only passages that answers cited in this conversation, or to this user."
     )
 
     @field_validator("newer_than")

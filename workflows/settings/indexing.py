@@ -13,7 +13,7 @@ from graph.sources.documents import ReadOptions
 from graph.sources.loaders.fields import parse_fields
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
 from workflows.settings.enums import IndexingEngine
-from workflows.settings.forms import Price, Retries, Temperature, offered_at
+from workflows.settings.forms import Price, Retries, Temperature, offered
 from workflows.settings.problems import filled_in
 
 if TYPE_CHECKING:
@@ -51,47 +51,41 @@ class IndexingContext(BaseModel):
         default="",
         description="Workspace to write to. Empty: MARA_WORKSPACE, else ./.mara.",
         max_length=4096,
-        title="Workspace",
-        json_schema_extra=offered_at("load_documents"),
+        json_schema_extra=offered("Workspace", "load_documents"),
     )
     chunk_tokens: int = Field(
         default=CHUNK_TOKENS,
         ge=16,
         le=8192,
         description="Passage length in tokens of the embedding model.",
-        title="Reading · tokens per passage",
-        json_schema_extra=offered_at("load_documents"),
+        json_schema_extra=offered("Reading · tokens per passage", "load_documents"),
     )
     chunk_overlap: int = Field(
         default=CHUNK_OVERLAP,
         ge=0,
         le=4096,
         description="Tokens that neighbouring passages share; less than half the passage length.",
-        title="Reading · shared tokens",
-        json_schema_extra=offered_at("load_documents"),
+        json_schema_extra=offered("Reading · shared tokens", "load_documents"),
     )
     fields: dict[str, str] = Field(
         default={},
         description="Column or key of tables and corpora to use as id, title, text or metadata. Prefix a file name to"
         " limit it to those files.",
         examples=[{"text": "body", "metadata": "year,author", "prices*.csv:title": "part"}],
-        title="Reading · columns and keys",
-        json_schema_extra=offered_at("load_documents"),
+        json_schema_extra=offered("Reading · columns and keys", "load_documents"),
     )
     metadata: dict[str, str | int | float | bool] = Field(
         default={},
         description="Metadata to add to every passage.",
         examples=[{"tenant": "a"}],
-        title="Reading · metadata of every passage",
-        json_schema_extra=offered_at("load_documents"),
+        json_schema_extra=offered("Reading · metadata of every passage", "load_documents"),
     )
     types: str = Field(
         default="",
         description="File of your own entity and relation types, which the workspace then keeps. Empty: those that it"
         " keeps. 'none': none any more. On a server: a path below the folder named by MARA_SOURCES.",
         max_length=4096,
-        title="Extraction · own types",
-        json_schema_extra=offered_at("load_documents"),
+        json_schema_extra=offered("Extraction · own types", "load_documents"),
     )
     model: str = Field(
         default="",
@@ -99,85 +93,73 @@ class IndexingContext(BaseModel):
         " local one, else the offline extractor. 'local': the packaged small model. 'local:FILE.gguf': a model file,"
         " not from clients of a server. 'offline': always the offline extractor.",
         max_length=256,
-        title="Extraction · chat model",
-        json_schema_extra=offered_at("extract"),
+        json_schema_extra=offered("Extraction · chat model", "extract"),
     )
     temperature: Temperature = Field(
         default=0.0,
         description="Temperature of the extractor.",
-        title="Extraction · temperature",
-        json_schema_extra=offered_at("extract"),
+        json_schema_extra=offered("Extraction · temperature", "extract"),
     )
     concurrency: int = Field(
         default=8,
         ge=1,
         le=256,
         description="Concurrent requests to the model, at most.",
-        title="Extraction · requests at once",
-        json_schema_extra=offered_at("extract"),
+        json_schema_extra=offered("Extraction · requests at once", "extract"),
     )
     requests_per_minute: float | None = Field(
         default=None,
         gt=0,
         le=1e6,
         description="Requests to the model per minute, at most. Empty: no limit.",
-        title="Extraction · requests per minute",
-        json_schema_extra=offered_at("extract"),
+        json_schema_extra=offered("Extraction · requests per minute", "extract"),
     )
     tokens_per_minute: float | None = Field(
         default=None,
         gt=0,
         le=1e9,
         description="Average tokens to and from the model per minute, at most. Empty: no limit.",
-        title="Extraction · tokens per minute",
-        json_schema_extra=offered_at("extract"),
+        json_schema_extra=offered("Extraction · tokens per minute", "extract"),
     )
     max_json_retries: Retries = Field(
         default=2,
         description="Retries after a malformed reply.",
-        title="Extraction · retries",
-        json_schema_extra=offered_at("extract"),
+        json_schema_extra=offered("Extraction · retries", "extract"),
     )
     price_in: Price | None = Field(
         default=None,
         description="Price of a million input tokens. Empty: MARA_PRICE_IN.",
-        title="Extraction · price of input tokens",
-        json_schema_extra=offered_at("publish"),
+        json_schema_extra=offered("Extraction · price of input tokens", "publish"),
     )
     price_out: Price | None = Field(
         default=None,
         description="Price of a million output tokens. Empty: MARA_PRICE_OUT.",
-        title="Extraction · price of output tokens",
-        json_schema_extra=offered_at("publish"),
+        json_schema_extra=offered("Extraction · price of output tokens", "publish"),
     )
     engine: IndexingEngine = Field(
         default=IndexingEngine.LOCAL,
         description="Engine that reads, extracts and embeds: this process, or workers of Ray.",
-        title="Engine · engine",
-        json_schema_extra=offered_at("load_documents"),
+        json_schema_extra=offered("Engine · engine", "load_documents"),
     )
     address: str = Field(
         default="",
         description="Address of a running Ray cluster, host:port. Empty: one on this machine, for the run. Not from"
         " clients of a server.",
         max_length=256,
-        title="Engine · Ray cluster",
-        json_schema_extra=offered_at("load_documents"),
+        json_schema_extra=offered("Engine · Ray cluster", "load_documents"),
     )
     workers: int = Field(
         default=0,
         ge=0,
         le=4096,
         description="Workers of Ray, a core each. 0: one for each core.",
-        title="Engine · workers",
-        json_schema_extra=offered_at("load_documents"),
+        json_schema_extra=offered("Engine · workers", "load_documents"),
     )
     passage_classes: PassageClasses | None = Field(
         default=None,
         description="Boundaries of PRIMARY, SECONDARY and PERIPHERAL links: thirds of the corpus, or the published 0.6"
         " and 0.3. Empty: the workspace's own, at first thirds.",
-        title="Graph · classes of passage edges",
-        json_schema_extra=offered_at("plan_changes"),
+        json_schema_extra=offered("Graph · classes of passage edges", "plan_changes"),
     )
     dated: str = Field(
         default="",
@@ -185,34 +167,29 @@ class IndexingContext(BaseModel):
         " 8601, UTC where it names no offset. Empty: now.",
         max_length=40,
         examples=["2024-03-31"],
-        title="Versions · stands from",
-        json_schema_extra=offered_at("plan_changes"),
+        json_schema_extra=offered("Versions · stands from", "plan_changes"),
     )
     keep_versions: bool | None = Field(
         default=None,
         description="Keep what is replaced or gone as past versions, or keep none and erase those that there are."
         " Empty: the workspace's own choice, at first to keep them.",
-        title="Versions · keep them",
-        json_schema_extra=offered_at("plan_changes"),
+        json_schema_extra=offered("Versions · keep them", "plan_changes"),
     )
     relationships: bool = Field(
         default=True,
         description="Bring the relationship graph in step: sources, documents, chunks and concepts.",
-        title="Relationships · bring in step",
-        json_schema_extra=offered_at("relate"),
+        json_schema_extra=offered("Relationships · bring in step", "relate"),
     )
     replace_all: bool = Field(
         default=False,
         description="Allow a sync to remove every passage of the workspace.",
-        title="Sync · may remove everything",
-        json_schema_extra=offered_at("plan_changes"),
+        json_schema_extra=offered("Sync · may remove everything", "plan_changes"),
     )
     confirm_removals: bool = Field(
         default=True,
         description="Ask before a sync removes passages: an interrupt of the graph, which needs a thread. The command"
         " line and `index_sources` do not ask.",
-        title="Sync · ask before removing",
-        json_schema_extra=offered_at("confirm_removals"),
+        json_schema_extra=offered("Sync · ask before removing", "confirm_removals"),
     )
 
     _extractor: Any = PrivateAttr(None)

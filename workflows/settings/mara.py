@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
@@ -34,7 +34,7 @@ from workflows.settings.forms import (
     SeedWeight,
     Share,
     Temperature,
-    offered_at,
+    offered,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +83,27 @@ class Question(BaseModel):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What comes with the settings of a run beside them: Python alone gives it, and no client can say it.
+
+    Attributes:
+        agents: the caller's own, each by its name.
+        fixed_where: the part of the filter that a server set, be it empty; None where none confines the run.
+        concept_extractor: the caller's own way to find the concepts of messages.
+        turn_key: the caller's name for the turn; empty where it gives none.
+        replaces: the caller's name for the turn in whose place this one comes; empty for none.
+        run: the run under way; None where none is.
+    """
+
+    agents: Mapping[str, Any] = field(default_factory=dict)
+    fixed_where: Mapping[str, Any] | None = None
+    concept_extractor: ConceptExtractor | None = None
+    turn_key: str = ""
+    replaces: str = ""
+    run: Any = None
+
+
 class Context(BaseModel):
     """The settings of a run. Where a field may be empty, the mode's own value holds.
 
@@ -98,43 +119,41 @@ class Context(BaseModel):
         default="",
         description="Workspace to query. Empty: MARA_WORKSPACE, else ./.mara.",
         max_length=4096,
-        title="Workspace",
-        json_schema_extra=offered_at("encode_question"),
+        json_schema_extra=offered("Workspace", "encode_question"),
     )
     mode: Mode = Field(
         default=Mode.MARA,
         description="How to rank passages: relation-aware walk (mara), published baseline (hipporag2), that baseline"
         " with β on its fact edges (mara-matrix), or similarity alone (dense, sparse, hybrid).",
-        title="Retrieval · mode",
-        json_schema_extra=offered_at("retrieve_passages", "walk_graph"),
+        json_schema_extra=offered("Retrieval · mode", "retrieve_passages", "walk_graph"),
     )
     preset: Preset = Field(
         default=Preset.MARA,
         description="Parameters of mode mara: as measured (mara), or as first designed (seed).",
-        title="Retrieval · preset",
-        json_schema_extra=offered_at("retrieve_facts", "seed_graph", "walk_graph"),
+        json_schema_extra=offered("Retrieval · preset", "retrieve_facts", "seed_graph", "walk_graph"),
     )
     top_k: FoundCount = Field(
         default=10,
         description="Number of passages to return.",
-        title="Retrieval · passages returned",
-        json_schema_extra=offered_at("retrieve_passages", "walk_graph"),
+        json_schema_extra=offered("Retrieval · passages returned", "retrieve_passages", "walk_graph"),
     )
     where: Annotated[dict[str, Any], WithJsonSchema(where_schema())] = Field(
         default={},
         description="Filter on the metadata of passages: values, or conditions with $in, $ne, $nin, $gt, $gte, $lt,"
         " $lte; all must hold. Dates are ISO 8601 texts.",
         examples=[{"tenant": "a", "date": {"$gte": "2020", "$lt": "2021-07"}}],
-        title="Retrieval · filter by metadata",
-        json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
+        json_schema_extra=offered(
+            "Retrieval · filter by metadata", "encode_question", "retrieve_facts", "retrieve_passages"
+        ),
     )
     provenance: Provenance = Field(
         default=Provenance(),
         description="Filter on where passages come from: one source, documents newer than a date, what answers in this"
         " conversation or to this user cited before. All that is given must hold, beside the filter by metadata.",
         examples=[{"source": "handbook.pdf", "newer_than": "2025-01-01"}, {"cited_before": True}],
-        title="Retrieval · filter by provenance",
-        json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
+        json_schema_extra=offered(
+            "Retrieval · filter by provenance", "encode_question", "retrieve_facts", "retrieve_passages"
+        ),
     )
     as_of: str = Field(
         default="",
@@ -142,46 +161,40 @@ class Context(BaseModel):
         " offset; a day counts to its end. Empty: from what stands now.",
         max_length=40,
         examples=["2024-03-31"],
-        title="Retrieval · as of",
-        json_schema_extra=offered_at("encode_question"),
+        json_schema_extra=offered("Retrieval · as of", "encode_question"),
     )
     conversation_id: HistoryId = Field(
         default="",
         description="Name of the conversation that the question is asked in: its earlier turns count, and this one is"
         " written to the history. Empty: no conversation.",
         examples=["founding of Nissan"],
-        title="History · conversation",
-        json_schema_extra=offered_at("encode_question"),
+        json_schema_extra=offered("History · conversation", "encode_question"),
     )
     user_id: HistoryId = Field(
         default="",
         description="Name of who asks: their questions and the documents that they view are written to the history."
         " Empty: nobody. With keys, a server takes the name that belongs to the key.",
         examples=["ada"],
-        title="History · user",
-        json_schema_extra=offered_at("encode_question"),
+        json_schema_extra=offered("History · user", "encode_question"),
     )
     personalise: bool = Field(
         default=False,
         description="Move the ranking, by a bounded amount, towards what this user read, marked and asked; the result"
         " tells of each passage that moved why. Needs a user.",
-        title="History · personal ranking",
-        json_schema_extra=offered_at("retrieve_passages", "walk_graph"),
+        json_schema_extra=offered("History · personal ranking", "retrieve_passages", "walk_graph"),
     )
     conversation_share: Share | None = Field(
         default=None,
         description="Share of the conversation's concepts: of the weight of entity seeds in a mode that walks, where"
         " they get none unless it is given; of the score in one that ranks by similarity, where they get a fifth.",
-        title="History · share of the conversation's concepts",
-        json_schema_extra=offered_at("retrieve_passages", "seed_graph"),
+        json_schema_extra=offered("History · share of the conversation's concepts", "retrieve_passages", "seed_graph"),
     )
     remember: list[HistoryPart] = Field(
         default=list(EVERY_PART),
         max_length=len(EVERY_PART),
         description="What of a turn is written to the history: messages, their references and concepts, and views."
         " Without messages, views alone; an empty list: nothing.",
-        title="History · what is written",
-        json_schema_extra=offered_at("record_turn"),
+        json_schema_extra=offered("History · what is written", "record_turn"),
     )
     model: str = Field(
         default="",
@@ -189,50 +202,44 @@ class Context(BaseModel):
         " the offline agents. 'local': the packaged small model. 'local:FILE.gguf': a model file, not from clients of a"
         " server. 'offline': always the offline agents.",
         max_length=256,
-        title="Agents · chat model",
-        json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
+        json_schema_extra=offered("Agents · chat model", "filter_facts", "weigh_relations", "write_answer"),
     )
     temperature: Temperature = Field(
         default=0.0,
         description="Temperature of all agents but the manager.",
-        title="Agents · temperature",
-        json_schema_extra=offered_at("filter_facts", "write_answer"),
+        json_schema_extra=offered("Agents · temperature", "filter_facts", "write_answer"),
     )
     manager_temperature: Temperature = Field(
         default=0.3,
         description="Temperature of the manager.",
-        title="Agents · temperature of the manager",
-        json_schema_extra=offered_at("weigh_relations"),
+        json_schema_extra=offered("Agents · temperature of the manager", "weigh_relations"),
     )
     answer_passages: KeptCount = Field(
         default=5,
         description="Number of best passages given to the answerer; without a model, all that are returned are read.",
-        title="Agents · passages for the answer",
-        json_schema_extra=offered_at("write_answer"),
+        json_schema_extra=offered("Agents · passages for the answer", "write_answer"),
     )
     filter_facts: bool = Field(
         default=True,
         description="Let the recognition-memory filter choose among the candidate facts.",
-        title="Agents · filter facts",
-        json_schema_extra=offered_at("filter_facts"),
+        json_schema_extra=offered("Agents · filter facts", "filter_facts"),
     )
     max_facts: KeptCount = Field(
         default=4,
         description="Facts that the filter may keep, at most.",
-        title="Agents · facts kept",
-        json_schema_extra=offered_at("filter_facts", "keep_top_facts"),
+        json_schema_extra=offered("Agents · facts kept", "filter_facts", "keep_top_facts"),
     )
     weigh_relations: bool = Field(
         default=True,
         description="Let the manager's β steer the walk (modes mara, mara-matrix).",
-        title="Agents · weigh relations (β)",
-        json_schema_extra=offered_at("weigh_relations"),
+        json_schema_extra=offered("Agents · weigh relations (β)", "weigh_relations"),
     )
     max_json_retries: Retries = Field(
         default=2,
         description="Retries after a malformed reply.",
-        title="Agents · retries of a malformed reply",
-        json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
+        json_schema_extra=offered(
+            "Agents · retries of a malformed reply", "filter_facts", "weigh_relations", "write_answer"
+        ),
     )
     question_s: float | None = Field(
         default=None,
@@ -240,186 +247,154 @@ class Context(BaseModel):
         le=86_400,
         description="Seconds of work on a question, after which no model is asked any more; 0 means no limit. Empty:"
         " MARA_QUESTION_S, else 300.",
-        title="Budget · seconds",
-        json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
+        json_schema_extra=offered("Budget · seconds", "filter_facts", "weigh_relations", "write_answer"),
     )
     max_model_calls: int = Field(
         default=0,
         ge=0,
         le=100_000,
         description="Model calls that a question may use, at most; 0 means no limit.",
-        title="Budget · model calls",
-        json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
+        json_schema_extra=offered("Budget · model calls", "filter_facts", "weigh_relations", "write_answer"),
     )
     max_model_tokens: int = Field(
         default=0,
         ge=0,
         le=1_000_000_000,
         description="Tokens of prompts and replies after which no model is asked any more; 0 means no limit.",
-        title="Budget · tokens",
-        json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
+        json_schema_extra=offered("Budget · tokens", "filter_facts", "weigh_relations", "write_answer"),
     )
     check_claims: bool = Field(
         default=False,
         description="Check each sentence of the answer with the claim judge.",
-        title="Claims · check them",
-        json_schema_extra=offered_at("write_answer"),
+        json_schema_extra=offered("Claims · check them", "write_answer"),
     )
     unsupported_claims: UnsupportedClaims = Field(
         default=UnsupportedClaims.MARK,
         description="Mark or remove a sentence that no passage supports.",
-        title="Claims · unsupported ones",
-        json_schema_extra=offered_at("check_claims"),
+        json_schema_extra=offered("Claims · unsupported ones", "check_claims"),
     )
     engine: Engine = Field(
         default=Engine.AUTO,
         description="Engine that computes the walk: forward push (push), power iteration (matrix), PRPACK (igraph), or"
         " the fastest of these for the graph (auto).",
-        title="Walk · engine",
-        json_schema_extra=offered_at("walk_graph"),
+        json_schema_extra=offered("Walk · engine", "walk_graph"),
     )
     damping: Damping | None = Field(
         default=None,
         description="Probability of following an edge (mara 0.75).",
-        title="Walk · damping",
-        json_schema_extra=offered_at("walk_graph"),
+        json_schema_extra=offered("Walk · damping", "walk_graph"),
     )
     tuned: bool = Field(
         default=True,
         description="Walk with the strengths of relation types that `mara tune` learned (mode mara).",
-        title="Walk · tuned strengths",
-        json_schema_extra=offered_at("walk_graph"),
+        json_schema_extra=offered("Walk · tuned strengths", "walk_graph"),
     )
     least_damping: Damping | None = Field(
         default=None,
         description="Damping where no fact or name anchors the question; it rises to the damping with their weight"
         " (mara 0.3).",
-        title="Walk · damping without anchors",
-        json_schema_extra=offered_at("walk_graph"),
+        json_schema_extra=offered("Walk · damping without anchors", "walk_graph"),
     )
     policy: FactorPolicy | None = Field(
         default=None,
         description="How β becomes a factor: centred on 1 (neutral), unchanged (category), on fact edges only (facts).",
-        title="Walk · policy of β",
-        json_schema_extra=offered_at("walk_graph"),
+        json_schema_extra=offered("Walk · policy of β", "walk_graph"),
     )
     relation_strength: Share | None = Field(
         default=None,
         description="λ: how far the neutral policy follows β; 0 is the walk without β (mara 1).",
-        title="Walk · strength of β (λ)",
-        json_schema_extra=offered_at("walk_graph"),
+        json_schema_extra=offered("Walk · strength of β (λ)", "walk_graph"),
     )
     synonymy: SynonymyPolicy | None = Field(
         default=None,
         description="Factor of synonym edges: their own (neutral), that of ATTRIBUTION, or 0 (none).",
-        title="Walk · synonym edges",
-        json_schema_extra=offered_at("walk_graph"),
+        json_schema_extra=offered("Walk · synonym edges", "walk_graph"),
     )
     directed: bool | None = Field(
         default=None,
         description="Let an edge's weight depend on the side it is left from (mara: yes).",
-        title="Walk · directed",
-        json_schema_extra=offered_at("walk_graph"),
+        json_schema_extra=offered("Walk · directed", "walk_graph"),
     )
     title_edges: bool | None = Field(
         default=None,
         description="Link each passage with its title, and closer than with the names in its text (mara: yes).",
-        title="Walk · title edges",
-        json_schema_extra=offered_at("walk_graph"),
+        json_schema_extra=offered("Walk · title edges", "walk_graph"),
     )
     mention_edges: bool | None = Field(
         default=None,
         description="Link each passage with known names in its text that are in none of its facts (mara: yes).",
-        title="Walk · mention edges",
-        json_schema_extra=offered_at("walk_graph"),
+        json_schema_extra=offered("Walk · mention edges", "walk_graph"),
     )
     fact_candidates: FoundCount | None = Field(
         default=None,
         description="Number of facts to look up (mara 10).",
-        title="Seeds · candidate facts",
-        json_schema_extra=offered_at("retrieve_facts"),
+        json_schema_extra=offered("Seeds · candidate facts", "retrieve_facts"),
     )
     fact_bar: Share | None = Field(
         default=None,
         description="Least score, as a share of the best passage's cosine, of a fact whose entities are seeds though it"
         " holds no name of the question (mara 1).",
-        title="Seeds · bar for facts",
-        json_schema_extra=offered_at("seed_graph"),
+        json_schema_extra=offered("Seeds · bar for facts", "seed_graph"),
     )
     entity_seeds: int | None = Field(
         default=None,
         ge=0,
         le=200,
         description="Entities of the kept facts used as seeds, at most (mara 5).",
-        title="Seeds · entities of facts",
-        json_schema_extra=offered_at("seed_graph"),
+        json_schema_extra=offered("Seeds · entities of facts", "seed_graph"),
     )
     entity_rarity: EntityRarity | None = Field(
         default=None,
         description="How an entity's weight falls with the n passages that hold it: 1/n (inverse), log-idf (mara).",
-        title="Seeds · rarity of entities",
-        json_schema_extra=offered_at("seed_graph"),
+        json_schema_extra=offered("Seeds · rarity of entities", "seed_graph"),
     )
     entity_pooling: EntityPooling | None = Field(
         default=None,
         description="How the scores of an entity's facts are combined: mean (mara), sum or noisy-or.",
-        title="Seeds · pooling of facts",
-        json_schema_extra=offered_at("seed_graph"),
+        json_schema_extra=offered("Seeds · pooling of facts", "seed_graph"),
     )
     name_weight: SeedWeight | None = Field(
         default=None,
         description="Weight of a name in the question as a seed; 0 for none (mara 3).",
-        title="Seeds · names in the question",
-        json_schema_extra=offered_at("seed_graph"),
+        json_schema_extra=offered("Seeds · names in the question", "seed_graph"),
     )
     name_shares: bool | None = Field(
         default=None,
         description="Weigh entity seeds by how often the documents write them as names rather than in small letters"
         " (mara: yes).",
-        title="Seeds · written as names",
-        json_schema_extra=offered_at("seed_graph"),
+        json_schema_extra=offered("Seeds · written as names", "seed_graph"),
     )
     passage_seeds: int | None = Field(
         default=None,
         ge=0,
         le=SHOWN_SEEDS,
         description="Best passages used as seeds; 0 means all (mara 200).",
-        title="Seeds · passages",
-        json_schema_extra=offered_at("retrieve_passages", "seed_graph"),
+        json_schema_extra=offered("Seeds · passages", "retrieve_passages", "seed_graph"),
     )
     passage_weight: SeedWeight | None = Field(
         default=None,
         description="Weight of the best passage seed, beside entity seeds of about 1 (mara 1.25).",
-        title="Seeds · passage weight",
-        json_schema_extra=offered_at("seed_graph"),
+        json_schema_extra=offered("Seeds · passage weight", "seed_graph"),
     )
     adaptive_passage_weight: bool | None = Field(
         default=None,
         description="Scale the passage weight by the manager's passage weight (mara: no, mara-matrix: yes).",
-        title="Seeds · adaptive passage weight",
-        json_schema_extra=offered_at("seed_graph"),
+        json_schema_extra=offered("Seeds · adaptive passage weight", "seed_graph"),
     )
     seed_sharpness: float | None = Field(
         default=None,
         ge=1,
         le=20,
         description="Exponent applied to the scores of passage seeds; 1 is linear (mara 8).",
-        title="Seeds · sharpness of passage scores",
-        json_schema_extra=offered_at("seed_graph"),
+        json_schema_extra=offered("Seeds · sharpness of passage scores", "seed_graph"),
     )
     alpha: Share | None = Field(
         default=None,
         description="Weight of the dense score in the hybrid score (0.65).",
-        title="Seeds · dense share of the hybrid score",
-        json_schema_extra=offered_at("retrieve_passages"),
+        json_schema_extra=offered("Seeds · dense share of the hybrid score", "retrieve_passages"),
     )
 
-    _agents: Mapping[str, Any] = PrivateAttr({})
-    _fixed_where: dict[str, dict[str, Any]] | None = PrivateAttr(None)
-    _concept_extractor: ConceptExtractor | None = PrivateAttr(None)
-    _turn_key: str = PrivateAttr("")
-    _replaces: str = PrivateAttr("")
-    _run: Any = PrivateAttr(None)
+    _beside: Beside = PrivateAttr(default_factory=Beside)
 
     @classmethod
     def of(cls, context: Context | None) -> Self:
@@ -463,27 +438,24 @@ class Context(BaseModel):
 
         Workflow ``ragenta`` has a final predictor in place of the answerer.
         """
-        changed = self.model_copy()
         given = {"fact_filter": fact_filter, "manager": manager, "answerer": answerer, "rewriter": rewriter}
-        changed._agents = {**self._agents, **{name: agent for name, agent in given.items() if agent}}
-        return changed
+        agents = {name: agent for name, agent in given.items() if agent}
+        return self.with_beside(agents={**self.beside.agents, **agents})
 
-    def of_run(self, run: Any) -> Self:
-        """Return these settings with the run that they are handed on with to its nodes; None for none yet."""
-        changed = self.model_copy()
-        changed._run = run
-        return changed
+    def with_beside(self, **changed: Any) -> Self:
+        """Return these settings with something else of what Python gives beside them, by name: see `Beside`."""
+        copied = self.model_copy()
+        copied._beside = replace(self._beside, **changed)
+        return copied
 
     @property
-    def run(self) -> Any:
-        """The run under way; None where none is."""
-        return self._run
+    def beside(self) -> Beside:
+        """What Python gave beside them."""
+        return self._beside
 
     def with_concept_extractor(self, extractor: ConceptExtractor) -> Self:
         """Return these settings with a caller's own way to find the concepts of messages."""
-        changed = self.model_copy()
-        changed._concept_extractor = extractor
-        return changed
+        return self.with_beside(concept_extractor=extractor)
 
     def as_turn(self, key: str, replaces: str = "") -> Self:
         """Return these settings for a turn that its caller names: asked again under the same name, it is the same.
@@ -492,9 +464,7 @@ class Context(BaseModel):
             key: the name.
             replaces: the name of the turn in whose place it comes; empty for none.
         """
-        changed = self.model_copy()
-        changed._turn_key, changed._replaces = key, replaces
-        return changed
+        return self.with_beside(turn_key=key, replaces=replaces)
 
     def in_history(self, conversation: str, user: str) -> Self:
         """Return these settings with another conversation and another user; empty for none."""
@@ -506,39 +476,18 @@ class Context(BaseModel):
         Raises:
             BadInput: theirs would replace one of its conditions, or the two are too many conditions together.
         """
-        changed = self.model_copy(update={"where": narrowed(fixed, self.where)} if fixed else None)
-        changed._fixed_where = narrowed(fixed, {})
-        return changed
+        confined = self.model_copy(update={"where": narrowed(fixed, self.where)} if fixed else None)
+        return confined.with_beside(fixed_where=narrowed(fixed, {}))
 
     @property
     def is_confined(self) -> bool:
         """Whether these settings are within a server's own filter, be it an empty one: no client can say so."""
-        return self._fixed_where is not None
+        return self._beside.fixed_where is not None
 
     @property
     def fixed_where(self) -> Mapping[str, Any]:
         """The part of the filter that a server set: of passages outside of it, nothing may be told."""
-        return self._fixed_where or {}
-
-    @property
-    def own_agents(self) -> Mapping[str, Any]:
-        """The caller's own agents, each by its name."""
-        return self._agents
-
-    @property
-    def own_concept_extractor(self) -> ConceptExtractor | None:
-        """The caller's own way to find the concepts of messages."""
-        return self._concept_extractor
-
-    @property
-    def turn_key(self) -> str:
-        """The caller's name for the turn; empty where it gives none."""
-        return self._turn_key
-
-    @property
-    def replaces(self) -> str:
-        """The caller's name for the turn in whose place this one comes; empty for none."""
-        return self._replaces
+        return self._beside.fixed_where or {}
 
     @property
     def remembers(self) -> bool:

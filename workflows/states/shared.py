@@ -56,12 +56,14 @@ class Asked(TypedDict):
 class Output(TypedDict, total=False):
     """The output of workflow mara, and of every other that answers, in the documented order.
 
-    ``understood`` is None where the question stood alone; ``walk``, ``relation_factors``, ``passage_weight`` and
-    ``tuning`` where nothing walked, or not by them; ``recorded``, ids of what was written to the history, where nothing
-    was. ``as_of`` is the date that was asked for, ``models`` the chat model (or ``offline``), the embedding model and
-    the vector store. ``walk`` tells the engine, the error (L1 over all nodes), the number of arcs (None for PRPACK, and
-    under a filter, where they would tell of hidden passages) and the damping. ``claims_checked_by`` is empty where
-    nothing was checked. ``written_from`` are the numbers of the passages that the answer was written from.
+    ``question`` is the one that was searched: completed, where it leant on earlier turns. ``understood`` tells how, and
+    is None where the question stood alone; ``fact_outcome`` is ``kept``, ``nothing relevant`` or ``failed``. ``walk``,
+    ``relation_factors``, ``passage_weight`` and ``tuning`` are None where nothing walked, or not by them; ``recorded``,
+    ids of what was written to the history, where nothing was. ``walk`` tells the engine, the error (L1 over all nodes),
+    the number of arcs (None for PRPACK, and under a filter, where they would tell of hidden passages) and the damping.
+    ``as_of`` is the date that was asked for, ``models`` the chat model (or ``offline``), the embedding model and the
+    vector store. ``claims_checked_by`` is empty where nothing was checked. ``written_from`` are the numbers of the
+    passages that the answer was written from.
     """
 
     question: Required[str]
@@ -105,7 +107,21 @@ CLAIMS = ("claims", "claims_checked_by", "structure", "components", "coverage", 
 class State(Output, total=False):
     """The state of retrieval and of the main workflow: beside the output, retry loops and the keys of routers.
 
-    ``turns`` is the input's alone, and empty once it was read; ``earlier`` are those that the run's filter lets count.
+    Each agent has two keys: the attempts so far, and the refused reply that the next attempt is told of, or None.
+
+    Attributes:
+        turns: earlier turns as the caller gave them; empty once they were read.
+        earlier: those turns that the run's filter lets count.
+        leaning: why the question is taken to lean on earlier turns, in words, or that it asks nothing; empty for
+            neither.
+        asked_at: when, for the history; empty where nothing is to be remembered.
+        remembers: whether the turn is written to the history.
+        checks_claims: whether claims are to be checked.
+        spent: what the question took of its budget, for a fork to go on with; ``usage`` is what the result tells.
+        weighs_relations: whether the manager is asked for β.
+        nothing_selected: whether the filter selects no passage.
+        adaptive_passage_weight: the passage weight that the manager proposed; None where it did not.
+        passage_candidates: the passages that the walk may start from, best first.
     """
 
     turns: list[TurnRecord]

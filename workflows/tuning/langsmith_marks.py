@@ -11,12 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graph.endpoints.address import censored
 from graph.environment import environment
 from graph.errors import BadInput, ServiceUnavailable
 from graph.storage.marks import Mark, MarkKind, add_marks
 from workflows.context import check_question
-from workflows.runtime.trace_delivery import langsmith_endpoint
+from workflows.runtime.trace_delivery import langsmith_client
 from workflows.tuning.marks_of_runs import filled_record, report_of
 
 if TYPE_CHECKING:
@@ -202,25 +201,17 @@ def _client(project: str) -> Iterator[Client]:
         BadInput: the block asks for a project that there is not, or the address cannot be read.
         ServiceUnavailable: there is no key, or a request of the block failed.
     """
-    from langsmith import Client, LangsmithError
-    from langsmith.utils import LangSmithError, LangSmithNotFoundError
-    from pydantic import ValidationError
-    from requests import RequestException
+    from langsmith import Client
+    from langsmith.utils import LangSmithNotFoundError
 
     key = environment().langsmith_key
     if not key:
         raise ServiceUnavailable("LangSmith needs a key", "Set LANGSMITH_API_KEY to one that may read the project")
-    client = Client(api_url=langsmith_endpoint(), api_key=key, auto_batch_tracing=False, timeout_ms=_TIMEOUT_MS)
-    try:
-        yield client
-    except LangSmithNotFoundError as fault:
-        raise BadInput(f"LangSmith has no project {project!r}", "Name one as LangSmith lists it") from fault
-    except (LangSmithError, LangsmithError, RequestException, ValidationError) as fault:
-        # Of a failed connection LangSmith's client tells parts of the key, after all that helps.
-        told = " ".join(censored(str(fault).partition("\nContent-Length")[0]).split())[:300] or type(fault).__name__
-        raise ServiceUnavailable(
-            f"LangSmith's project {project!r} cannot be read ({told})",
-            "Check LANGSMITH_API_KEY and LANGSMITH_ENDPOINT; a LangSmith of one's own is to be 0.16 or later",
-        ) from fault
-    finally:
-        client.close(timeout=0)
+    fault_of = f"LangSmith's project {project!r} cannot be read"
+    hint = "Check LANGSMITH_API_KEY and LANGSMITH_ENDPOINT; a LangSmith of one's own is to be 0.16 or later"
+    settings = {"api_key": key, "auto_batch_tracing": False, "timeout_ms": _TIMEOUT_MS}
+    with langsmith_client(Client, fault_of, hint, **settings) as client:
+        try:
+            yield client
+        except LangSmithNotFoundError as fault:
+            raise BadInput(f"LangSmith has no project {project!r}", "Name one as LangSmith lists it") from fault

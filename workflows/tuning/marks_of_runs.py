@@ -75,16 +75,12 @@ def list_marks(root: Path, question: str = "", passage_ids: Sequence[str] = (), 
         WorkspaceDamaged: they cannot be read.
     """
     filled_record(root).close()
-    marks = [
-        mark
+    listed = [
+        {"question": mark.question, "passage_id": mark.passage_id, "kind": mark.kind.value, "served": mark.served}
         for mark in read_marks(root)
         if (not question or mark.question == question)
         and (not passage_ids or mark.passage_id in passage_ids)
         and (not kind or mark.kind == kind)
-    ]
-    listed = [
-        {"question": mark.question, "passage_id": mark.passage_id, "kind": mark.kind.value, "served": mark.served}
-        for mark in marks
     ]
     return {"workspace": str(root), "marks": listed}
 

@@ -104,7 +104,7 @@ def sentence_items(scan: EntityScan, text: str) -> list[list[Item]]:
         while current + 1 < len(scan.sentences) and item.start >= scan.sentences[current + 1][0]:
             current += 1
             is_next = True
-        if not _is_within(item, scan.sentences[current : current + 1]):
+        if not any(start <= item.start < end for start, end in scan.sentences[current : current + 1]):
             continue
         last = sentences[-1][-1] if sentences[-1] else item
         after_name = last.span is not None and item.is_word and text[item.start].isupper()
@@ -112,10 +112,6 @@ def sentence_items(scan: EntityScan, text: str) -> list[list[Item]]:
             sentences.append([])
         sentences[-1].append(item)
     return sentences
-
-
-def _is_within(item: Item, sentence: Sequence[tuple[int, int]]) -> bool:
-    return any(start <= item.start < end for start, end in sentence)
 
 
 def joined_places(items: Sequence[Item], text: str) -> tuple[list[Item], list[tuple[str, str]]]:
@@ -180,11 +176,6 @@ def without_asides(items: Sequence[Item]) -> tuple[list[Item], list[Aside]]:
     return [*outside, *inside], asides
 
 
-def verb_flags(items: Sequence[Item]) -> list[bool]:
-    """Tell for each item whether it is a verb or an auxiliary, by its form and its neighbours."""
-    return [_is_verb(items, position) for position in range(len(items))]
-
-
 def main_verb(items: Sequence[Item], verbs: Sequence[bool]) -> int:
     """Return the position of the first verb outside a clause such as ", who was born ...,"; the length if none is."""
     fallback = len(items)
@@ -200,6 +191,7 @@ def main_verb(items: Sequence[Item], verbs: Sequence[bool]) -> int:
 
 
 def _is_verb(items: Sequence[Item], position: int) -> bool:
+    """Whether an item is a verb or an auxiliary, by its form and its neighbours."""
     word = items[position].lower
     if not items[position].is_word:
         return False
@@ -265,7 +257,7 @@ class Sentence:
     def __init__(self, text: str, items: Sequence[Item]) -> None:
         self.text = text
         self.items, self.asides = without_asides(items)
-        self.is_verb = verb_flags(self.items)
+        self.is_verb = [_is_verb(self.items, position) for position in range(len(self.items))]
         self.main_verb = main_verb(self.items, self.is_verb)
         self.has_verb = self.main_verb < len(self.items)
 

@@ -262,7 +262,8 @@ class SentenceReader:
             tail = tail[len(tail) - tail[::-1].index(",") :]
             if all(word in CONJUNCTIONS for word in tail):
                 return
-        verb_text = self._noun_before_verb(window[first]) + " ".join(group)
+        noun = self._property if window[first] == self._sentence.main_verb else ""
+        verb_text = noun + " ".join(group)
         kept = short_tail(tail, group[-1] in COPULAS)
         n_prepositions = sum(word in PREPOSITIONS for word in tail)
         if len(kept) < len(tail) and n_prepositions > (0 if group[-1] in AUXILIARIES - COPULAS else 1):
@@ -302,9 +303,6 @@ class SentenceReader:
         if verb <= self._sentence.main_verb or verb == self._class_end:
             return True
         return bool(lead) and all(word == "," or word in ADVERBS or word in ("and", "but", "or") for word in lead)
-
-    def _noun_before_verb(self, verb: int) -> str:
-        return self._property if verb == self._sentence.main_verb else ""
 
     @cached_property
     def _property(self) -> str:

@@ -9,13 +9,7 @@ from dataclasses import dataclass
 
 from agents.offline.language.clauses import NO_NOUNS, Item
 from agents.offline.language.entities import EntitySpan, SpanKind, is_acronym, opening_name
-from agents.offline.language.words import (
-    AUXILIARIES,
-    CONJUNCTIONS,
-    DETERMINERS,
-    PREPOSITIONS,
-    word_set,
-)
+from agents.offline.language.words import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, word_set
 from graph.sentences import KeyValue
 from graph.text import normalise_name, title_name, tokens
 
@@ -91,19 +85,9 @@ LONGEST_TAIL = 4
 """Words after the verb that a predicate keeps; of more only what governs the object."""
 
 CAUSAL_VERBS = {
-    "caused": "",
-    "causes": "",
-    "causing": "",
-    "enabled": "",
-    "enables": "",
-    "prevented": "",
-    "prevents": "",
-    "led": "to",
-    "leads": "to",
-    "leading": "to",
-    "resulted": "in",
-    "results": "in",
-    "resulting": "in",
+    **dict.fromkeys(word_set("caused causes causing enabled enables prevented prevents"), ""),
+    **dict.fromkeys(word_set("led leads leading"), "to"),
+    **dict.fromkeys(word_set("resulted results resulting"), "in"),
 }
 """Verbs that say what is caused, with the particle that they need."""
 

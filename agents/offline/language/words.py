@@ -152,36 +152,26 @@ def _stop_words() -> dict[str, frozenset[str]]:
     """The stop words of each language, English first."""
     from bm25s import stopwords
 
-    return {
-        "english": frozenset(stopwords.STOPWORDS_EN_PLUS),
-        "german": frozenset(stopwords.STOPWORDS_GERMAN),
-        "french": frozenset(stopwords.STOPWORDS_FRENCH),
-        "spanish": frozenset(stopwords.STOPWORDS_SPANISH),
-        "italian": frozenset(stopwords.STOPWORDS_ITALIAN),
-        "portuguese": frozenset(stopwords.STOPWORDS_PORTUGUESE),
-        "dutch": frozenset(stopwords.STOPWORDS_DUTCH),
-        "swedish": frozenset(stopwords.STOPWORDS_SWEDISH),
-        "norwegian": frozenset(stopwords.STOPWORDS_NORWEGIAN),
-        "danish": frozenset(stopwords.STOPWORDS_DANISH),
-        "russian": frozenset(stopwords.STOPWORDS_RUSSIAN),
-    }
+    others = "german french spanish italian portuguese dutch swedish norwegian danish russian"
+    known = {language: frozenset(getattr(stopwords, f"STOPWORDS_{language.upper()}")) for language in others.split()}
+    return {"english": frozenset(stopwords.STOPWORDS_EN_PLUS), **known}
 
 
 _MONTHS = (
-    ("jan", "january|jan|januar|jänner|janvier"),
-    ("feb", "february|feb|februar|février"),
-    ("mar", "march|mar|märz|mars"),
-    ("apr", "april|apr|avril"),
-    ("may", "may|mai"),
-    ("jun", "june|jun|juni|juin"),
-    ("jul", "july|jul|juli|juillet"),
-    ("aug", "august|aug|août"),
-    ("sep", "september|sept|sep|septembre"),
-    ("oct", "october|oct|oktober|okt|octobre"),
-    ("nov", "november|nov|novembre"),
-    ("dec", "december|dec|dezember|dez|décembre"),
+    "january|jan|januar|jänner|janvier",
+    "february|feb|februar|février",
+    "march|mar|märz|mars",
+    "april|apr|avril",
+    "may|mai",
+    "june|jun|juni|juin",
+    "july|jul|juli|juillet",
+    "august|aug|août",
+    "september|sept|sep|septembre",
+    "october|oct|oktober|okt|octobre",
+    "november|nov|novembre",
+    "december|dec|dezember|dez|décembre",
 )
-_NUMBER_OF = {name: number for number, (_, names) in enumerate(_MONTHS, 1) for name in names.split("|")}
+_NUMBER_OF = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split("|")}
 _MONTH = rf"(?:{'|'.join(sorted(_NUMBER_OF, key=len, reverse=True))})\b\.?"
 _YEAR = r"(?:1[5-9]|20)\d\d"
 _ANY_YEAR = r"(?:1\d|20)\d\d"
@@ -220,7 +210,7 @@ def month_number(word: str) -> int:
 
 def month_names(number: int) -> list[str]:
     """Return the names and abbreviations of a month."""
-    return _MONTHS[number - 1][1].split("|")
+    return _MONTHS[number - 1].split("|")
 
 
 def days_in(text: str) -> list[Day]:

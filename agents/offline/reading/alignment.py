@@ -262,10 +262,7 @@ class Alignment:
         before = _before(sentences, in_text)
         self.near = np.maximum.reduce([self.own, BEFORE * before, AROUND * self.anywhere])
         self.weights = _weights(question.terms, in_text)
-        self.of_kind = np.array(
-            [holds_kind(_said_of(s), question.kind, question.words) for s in sentences],
-            dtype=bool,
-        )
+        self.of_kind = np.array([holds_kind(_said_of(s), question.kind, question.words) for s in sentences], dtype=bool)
         self.cosines = self._cosines(self.lexical(self.weights) + PROMISE_OF_KIND * self.of_kind, embed)
         self.holding = (
             {words[column] for column in np.flatnonzero((held >= ABBREVIATED).any(axis=0))} if words else set()

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,8 @@ class Loaded:
     """The contents of one file.
 
     Attributes:
-        documents: texts to split.
-        passages: ones that were given whole.
+        documents: texts that are still to be split.
+        passages: ones that were given whole, and the parts of documents that were split.
         refused: entries of the file that could not be read, with the reason.
         pages_used: files that were read because this one lists them.
         identical: how many passages the file gave more than once.
@@ -176,11 +177,14 @@ def unreadable(where: str, kind: str, reason: object) -> BadInput:
     return BadInput(f"{where} cannot be read as {kind} ({told})", "Correct it and save it again, or leave it out")
 
 
-def missing_extra(where: str, package: str) -> DependencyMissing:
-    """Return the error of a file whose loader needs a package that is not installed."""
-    return DependencyMissing(
-        f"{where} cannot be read without {package}", "Install it with: pip install 'mara-rag[documents]'"
-    )
+def needed(package: str, name: str, where: str) -> Any:
+    """Return what the loader of a file takes from a package. Raises DependencyMissing where that is not installed."""
+    try:
+        return getattr(import_module(package), name)
+    except ModuleNotFoundError as fault:
+        raise DependencyMissing(
+            f"{where} cannot be read without {package}", "Install it with: pip install 'mara-rag[documents]'"
+        ) from fault
 
 
 def short_spaced_passage(passage: Passage) -> tuple[Passage, int]:

@@ -141,6 +141,10 @@ class PageText:
             self._end_table("table")
         self._give_term()
 
+    @property
+    def _table(self) -> _Table | None:
+        return self._tables[-1] if self._tables else None
+
     def _break(self, tag: str) -> None:
         self._flush()
         if tag not in _LINES:
@@ -149,7 +153,7 @@ class PageText:
     def _flush(self) -> None:
         """Give the open line to the open cell, else to the builder."""
         line, self._line = self._line, _Line()
-        table = self._tables[-1] if self._tables else None
+        table = self._table
         if table is not None and table.cell is not None and not table.is_layout:
             table.row.links.extend((0, url) for _, url in line.links)
             table.cell.append(" ".join(line.text.split()))
@@ -195,7 +199,7 @@ class PageText:
             self._tables.append(_Table())
             self._gap = "\n\n"
             return
-        table = self._tables[-1] if self._tables else None
+        table = self._table
         if table is None or table.is_layout:
             self._gap = "\n\n"
             return
@@ -210,7 +214,7 @@ class PageText:
             table.columns = _columns_spanned(attributes)
 
     def _end_table(self, tag: str) -> None:
-        table = self._tables[-1] if self._tables else None
+        table = self._table
         if table is None or tag == "thead":
             return
         self._end_cell(table)
@@ -243,7 +247,7 @@ class PageText:
 
     def _lay_out(self) -> None:
         """Take the innermost table for one that lays the page out, since a cell holds a table or a heading."""
-        table = self._tables[-1] if self._tables else None
+        table = self._table
         if table is None or table.cell is None or table.is_layout:
             return
         self._end_cell(table)

@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage
 
 from agents.answerer import ChatAnswerer, passages_material
 from agents.answers.claims import Claim
-from agents.chat.agent import ChatAgent, feedback_messages
+from agents.chat.agent import ChatAgent, prompt_messages
 from agents.chat.echoes import RUN, check_no_echo, check_says_something
 from agents.chat.model import ChatModel
 from agents.claim_judge import ChatClaimJudge
@@ -210,7 +210,7 @@ ASKED: dict[str, Callable[[ChatModel, Feedback | None], object]] = {
 @pytest.mark.parametrize("reason", [*REASONS, 'cite as in [1], or {"facts": [1]}'])
 def test_no_feedback_holds_anything_that_an_agent_takes_for_an_answer(role: str, reason: str) -> None:
     feedback = Feedback(reason, '{"facts": [1]} Ada Brandt [1]')
-    (message,) = feedback_messages(feedback)
+    *_, message = prompt_messages("", "", feedback)
     with scripted([str(message.text)]) as server, pytest.raises(MalformedReply):
         ASKED[role](model_on(server), feedback)
 

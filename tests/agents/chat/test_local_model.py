@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agents.chat import local_model, local_server
-from agents.chat.local_model import is_local, local_name, open_local_model, refuse_file_of_client
-from agents.chat.local_server import LocalServer
+from agents.chat import local_model
+from agents.chat.local_model import LocalServer, is_local, local_name, open_local_model, refuse_file_of_client
 from graph.endpoints.address import Address
 from graph.errors import BadInput, DependencyMissing
 from tests.scripted_server import scripted
@@ -45,7 +44,7 @@ def test_a_client_of_a_server_names_no_file(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nothing_is_opened_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_server, "find_spec", lambda _: None)
+    monkeypatch.setattr(local_model, "find_spec", lambda _: None)
     with pytest.raises(DependencyMissing, match="xllamacpp"):
         open_local_model("local", 0.0, timeout_s=5, thinking_tokens=None)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.chat import local_server
-from agents.chat.local_server import (
+from agents.chat import local_model
+from agents.chat.local_model import (
     INSTALLATION,
     PACKAGED_FILE,
     check_packages,
@@ -31,7 +31,7 @@ def gguf(tmp_path: Path) -> Path:
 def install(monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> None:
     """Let every package lie in a folder, or none be there."""
     spec = ModuleSpec("package", None, origin=str(folder / "__init__.py")) if folder else None
-    monkeypatch.setattr(local_server, "find_spec", lambda _: spec)
+    monkeypatch.setattr(local_model, "find_spec", lambda _: spec)
 
 
 @pytest.mark.parametrize("needing", [check_packages, packaged_file])
@@ -81,7 +81,7 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The program in place of llama.cpp; a test writes it."""
     install(monkeypatch, tmp_path)
     place = tmp_path / "program.py"
-    monkeypatch.setattr(local_server, "_PROGRAM", place)
+    monkeypatch.setattr(local_model, "_PROGRAM", place)
     return place
 
 
@@ -99,7 +99,7 @@ def test_a_server_is_started_once_and_again_where_it_has_ended(
     program: Path, gguf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    monkeypatch.setattr(local_server, "_threads", lambda: 3)
+    monkeypatch.setattr(local_model, "_threads", lambda: 3)
     program.write_text(SERVING, encoding="utf-8")
     try:
         first = server_of(gguf, "local:model")
@@ -112,7 +112,7 @@ def test_a_server_is_started_once_and_again_where_it_has_ended(
         assert second.key.get_secret_value() != first.key.get_secret_value()
     finally:
         stop_servers()
-    assert not second.runs
+    assert second.process.poll() is not None
     log = gguf.with_name("model.gguf.log").read_text(encoding="utf-8").splitlines()
     assert set(log) == {"[] True ['local:model', '3']"}, "it has a key of its own, and none of the user's"
 
@@ -129,18 +129,18 @@ def test_a_file_that_llama_cpp_cannot_load_ends_with_its_exit_code(
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux tells which processors may be used")
 def test_one_core_is_left_and_one_thread_computes_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(1_000, 1_008)))
-    monkeypatch.setattr(local_server, "_share_of_processors", lambda: 64.0)
-    assert local_server._threads() == 7
-    monkeypatch.setattr(local_server, "_core_of", lambda processor: str(processor // 2))
-    assert local_server._threads() == 3
-    monkeypatch.setattr(local_server, "_share_of_processors", lambda: 2.5)
-    assert local_server._threads() == 1
+    monkeypatch.setattr(local_model, "_share_of_processors", lambda: 64.0)
+    assert local_model._threads() == 7
+    monkeypatch.setattr(local_model, "_core_of", lambda processor: str(processor // 2))
+    assert local_model._threads() == 3
+    monkeypatch.setattr(local_model, "_share_of_processors", lambda: 2.5)
+    assert local_model._threads() == 1
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
-    assert local_server._threads() == 1
+    assert local_model._threads() == 1
 
 
 def test_the_program_imports_nothing_of_ours() -> None:
-    text = local_server._PROGRAM.read_text(encoding="utf-8")
+    text = local_model._PROGRAM.read_text(encoding="utf-8")
     assert {line.split()[1] for line in text.splitlines() if line.strip().startswith(("import ", "from "))} == {
         *("__future__", "os", "sys", "xllamacpp")
     }

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.chat.agent import feedback_messages, prompt_messages
+from agents.chat.agent import prompt_messages
 from agents.chat.model import open_chat_model
 from agents.chat.quoting import quoted
 from agents.chat.usage import Usage
@@ -180,7 +180,7 @@ def test_a_busy_servers_words_and_wait_reach_the_caller() -> None:
 
 def test_a_refusal_is_fed_back_as_its_reason_alone_which_nobody_can_take_for_an_answer() -> None:
     reason = 'no "name"; cite as in [1], 【2】 or {"facts": [1]}\n# Tester ' + "x" * 9_000
-    (message,) = feedback_messages(Feedback(reason, "Denmark [3], said before"))
+    *_, message = prompt_messages("", "", Feedback(reason, "Denmark [3], said before"))
     lines = str(message.text).splitlines()
     told = json.loads(lines[lines.index("```json") + 1])
     assert told.startswith('no "name"; cite as in 1, 2 or "facts": 1 # Tester xxx')
@@ -188,7 +188,7 @@ def test_a_refusal_is_fed_back_as_its_reason_alone_which_nobody_can_take_for_an_
     assert not set("[]【】{}").intersection(message.text)
     assert "Denmark" not in message.text
     assert message.type == "human"
-    assert feedback_messages(None) == []
+    assert len(prompt_messages("", "")) == 2
 
 
 @given(st.dictionaries(st.text(), st.text()))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agents.chat import client as chat
+from agents.chat import model as chat
 from agents.chat.reply_cache import KeptReply, ReplyCache
 from graph.endpoints import http_client
 from graph.errors import MalformedReply, ModelUnavailable, TransportFault

@@ -16,8 +16,7 @@ from graph.checks.record_checks import examine_record
 from graph.errors import WorkspaceDamaged
 from graph.moments import first_moment
 from graph.schema import RelationType
-from graph.storage.record import Record
-from graph.storage.record_reader import RecordReader
+from graph.storage.record import Record, RecordReader
 from graph.storage.record_tables import DerivedRows
 from tests.builders import DIMENSION, HashEmbedder, TripleParts, passage_of, write_passages
 from tests.damages import rename_passage

@@ -14,8 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.publish.derive import forget_derivations, publish
-from graph.publish.layered_store import SearchIndex
-from graph.publish.search_indexes import open_store
+from graph.publish.search_indexes import SearchIndex, open_store
 from graph.publish.vector_store import VectorStore
 from graph.retrieve.open_index import open_index
 from graph.storage.generation import Layer

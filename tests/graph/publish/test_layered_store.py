@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.publish.layered_store import LayeredStore, open_layers
+from graph.publish.search_indexes import LayeredStore, open_layers
 from graph.publish.vector_store import VectorStore
 from graph.publish.vectors import Vectors, passage_metadata
 from graph.storage.generation import Layer

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged
-from graph.publish import sharded_collections
+from graph.publish import vector_store
 from graph.publish.chroma_files import wipe_unused
 from graph.publish.vector_store import _PAGE, VectorStore
 from graph.publish.vectors import Stamp, Vectors, passage_metadata
@@ -412,7 +412,7 @@ class TestSharded:
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sharded_collections, "MOST_IN_SHARD", 10)
+        monkeypatch.setattr(vector_store, "MOST_IN_SHARD", 10)
 
     @EITHER_CHROMA
     def test_they_are_searched_as_one(self, store: VectorStore) -> None:

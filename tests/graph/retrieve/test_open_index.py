@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from graph.construction.edges import EDGE_KINDS
 from graph.errors import EmbeddingMismatch, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.publish import derive
-from graph.publish.layered_store import SearchIndex
-from graph.publish.search_indexes import open_store
+from graph.publish.search_indexes import SearchIndex, open_store
 from graph.publish.vector_store import VectorStore
 from graph.retrieve import open_index as module
 from graph.retrieve.open_index import Index, open_index

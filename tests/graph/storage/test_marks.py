@@ -167,7 +167,7 @@ class TestFaults:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_marks(tmp_path, [A_GOLD])
-        monkeypatch.setattr(marks, "_BUSY_TIMEOUT_S", 0.01)
+        monkeypatch.setattr(marks, "BUSY_TIMEOUT_S", 0.01)
         with closing(sqlite3.connect(tmp_path / FEEDBACK_FILE, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(WorkspaceLocked, match="another process"):

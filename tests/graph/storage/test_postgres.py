@@ -31,7 +31,7 @@ from graph.storage.new_place import place_to_make
 from graph.storage.place import PLACE_FILE, Place, name_record, place_named, place_of
 from graph.storage.postgres import PostgresDatabase, declared, translated
 from graph.storage.record import Record
-from graph.storage.record_tables import NewVectors
+from graph.storage.record_tables import Additions, NewVectors
 from graph.storage.workspace import Workspace
 from tests.builders import DIMENSION, Child, HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
 from tests.cases import PASSWORD_PARTS, unreadable_addresses
@@ -176,7 +176,7 @@ class TestKeeping:
     def test_every_text_comes_back_as_it_was(self, record: Record, text: str, key: str) -> None:
         vector = np.linspace(-1, 1, DIMENSION, dtype=np.float32)
         entry = Entry(Passage(key, text, text, text, {"said": text}), Extraction((), (), "import"), 1, vector)
-        record.commit([entry], *_nothing(), [], "hash")
+        record.commit([entry], _nothing(), "hash")
         (kept,) = record.entries([key])
         assert (kept.passage, kept.extraction) == (entry.passage, entry.extraction)
         assert kept.vector.tobytes() == vector.tobytes()
@@ -185,7 +185,7 @@ class TestKeeping:
         keys = ["a", "B", "é", "z", "Z-1", "_", "日", "\U0001f600", "ﬀ"]
         vector = np.zeros(DIMENSION, dtype=np.float32)
         nothing = Extraction((), (), "import")
-        record.commit([Entry(passage_of(k, k, k), nothing, 1, vector) for k in keys], *_nothing(), [], "hash")
+        record.commit([Entry(passage_of(k, k, k), nothing, 1, vector) for k in keys], _nothing(), "hash")
         found = [entry.passage.id for entry in record.entries()]
         assert found == sorted(found, key=str.encode)
         assert set(keys) <= set(found)
@@ -254,7 +254,7 @@ with workspace.writing() as lease, workspace.open_record(lease) as record:
                 assert "half" not in record.fingerprints()
                 write_passages(record, [YOKOHAMA], TRIPLES, HashEmbedder())
                 assert set(record.fingerprints()) == {"nissan", "yokohama"}
-                record.commit([], *_nothing(), [], "hash", removed=["yokohama"])
+                record.commit([], _nothing(), "hash", removed=["yokohama"])
         assert _without_notes(dump(workspace.record_path)) == _without_notes(before)
 
     def test_a_folder_that_names_a_record_that_is_not_there_says_so(self, tmp_path: Path) -> None:
@@ -383,9 +383,9 @@ def interrupted(*given: object) -> None:
     raise KeyboardInterrupt
 
 
-def _nothing() -> tuple[NewVectors, NewVectors]:
+def _nothing() -> Additions:
     nothing = NewVectors({}, np.zeros((0, DIMENSION), dtype=np.float32))
-    return nothing, nothing
+    return Additions(nothing, nothing)
 
 
 def _without_notes(lines: list[str]) -> list[str]:

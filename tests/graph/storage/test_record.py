@@ -13,7 +13,7 @@ from graph.errors import BadInput, WorkspaceDamaged
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from graph.storage.entry import MAX_METADATA, Entry, facts_of, fingerprint, names_of
 from graph.storage.record import Record
-from graph.storage.record_tables import NewVectors
+from graph.storage.record_tables import Additions, NewVectors
 from tests.builders import DIMENSION, HashEmbedder, extraction_of, facts_in, passage_of, write_passages
 from tests.damages import rename_passage
 from tests.records import dump
@@ -24,7 +24,8 @@ FOUNDED = ("Nissan", "founded", "1933", RelationType.TEMPORAL, 0.9)
 BASED = ("Nissan", "headquartered in", "Yokohama", RelationType.SPATIAL, 0.8)
 NISSAN = passage_of("nissan", "Nissan (company)", "Nissan was founded in 1933.")
 YOKOHAMA = passage_of("yokohama", "Yokohama", "Nissan has its seat in Yokohama.")
-NOTHING = NewVectors({}, np.zeros((0, DIMENSION), dtype=np.float32))
+NO_VECTORS = NewVectors({}, np.zeros((0, DIMENSION), dtype=np.float32))
+NOTHING = Additions(NO_VECTORS, NO_VECTORS)
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ class TestKeeping:
         extraction = Extraction(("Nissan", "日産"), (Triple(*FOUNDED),), "import", {"malformed triples": 2})
         vector = np.linspace(-1, 1, DIMENSION, dtype=np.float32)
         with Record(path, create=True) as record:
-            record.commit([Entry(passage, extraction, 3, vector)], NOTHING, NOTHING, [], "hash")
+            record.commit([Entry(passage, extraction, 3, vector)], NOTHING, "hash")
         with Record(path) as record:
             (entry,) = record.entries()
         assert (entry.passage, entry.extraction, entry.windows) == (passage, extraction, 3)
@@ -74,7 +75,7 @@ class TestKeeping:
 
     def test_every_commit_counts_the_generation_up(self, record: Record) -> None:
         before = record.generation
-        record.commit([], NOTHING, NOTHING, [], "hash", removed=["yokohama"])
+        record.commit([], NOTHING, "hash", removed=["yokohama"])
         record.advance_generation()
         assert record.generation == before + 2
 
@@ -138,24 +139,24 @@ class TestControlCharacters:
         rename_passage(path, "nissan", old)
         assert [entry.passage.id for entry in record.entries(["yokohama", old])] == [old, "yokohama"]
         assert record.states([old, "nissan"]).keys() == {old}
-        record.commit([], NOTHING, NOTHING, [], "hash", removed=[old])
+        record.commit([], NOTHING, "hash", removed=[old])
         assert record.fingerprints().keys() == {"yokohama"}
         assert names_in(record) == {"nissan", "yokohama"}
 
     def test_many_ids_are_asked_for_at_once(self, record: Record) -> None:
         ids = ["yokohama", *(f"n{i}" for i in range(40_000)), "nissan"]
         assert [entry.passage.id for entry in record.entries(ids)] == ["nissan", "yokohama"]
-        record.commit([], NOTHING, NOTHING, [], "hash", removed=ids)
+        record.commit([], NOTHING, "hash", removed=ids)
         assert record.count_passages() == 0
 
 
 class TestGoing:
     def test_names_and_facts_go_with_their_last_passage(self, record: Record) -> None:
         assert names_in(record) == {"nissan", "1933", "yokohama"}
-        assert record.commit([], NOTHING, NOTHING, [], "hash", removed=["nissan"])
+        assert record.commit([], NOTHING, "hash", removed=["nissan"])
         assert names_in(record) == {"nissan", "yokohama"}
         assert facts_in(record)[1] == ["nissan headquartered in yokohama"]
-        record.commit([], NOTHING, NOTHING, [], "hash", removed=["yokohama"])
+        record.commit([], NOTHING, "hash", removed=["yokohama"])
         assert names_in(record) == set()
         assert facts_in(record)[0] == []
 
@@ -166,7 +167,7 @@ class TestGoing:
         assert record.synonyms() == []
 
     def test_removing_what_is_not_there_changes_no_passage(self, record: Record) -> None:
-        assert not record.commit([], NOTHING, NOTHING, [], "hash", removed=["nobody"])
+        assert not record.commit([], NOTHING, "hash", removed=["nobody"])
         assert record.count_passages() == 2
 
 
@@ -179,9 +180,9 @@ class TestTransaction:
         before = dump(path)
         entry = Entry(replace(NISSAN, text="Changed."), extraction_of([BASED]), 1, np.ones(DIMENSION, dtype=np.float32))
         with pytest.raises(KeyboardInterrupt):
-            record.commit([entry], NOTHING, NOTHING, broken(), "hash", removed=["yokohama"])
+            record.commit([entry], replace(NOTHING, synonyms=broken()), "hash", removed=["yokohama"])
         assert dump(path) == before
-        assert record.commit([], NOTHING, NOTHING, [], "hash", removed=["yokohama"])
+        assert record.commit([], NOTHING, "hash", removed=["yokohama"])
 
     def test_a_reader_sees_the_last_commit_while_the_next_is_under_way(self, record: Record, path: Path) -> None:
         seen: list[tuple[int, int]] = []
@@ -191,7 +192,7 @@ class TestTransaction:
                 seen.append((reader.count_passages(), reader.generation))
             yield from ()
 
-        record.commit([], NOTHING, NOTHING, look(), "hash", removed=["yokohama"])
+        record.commit([], replace(NOTHING, synonyms=look()), "hash", removed=["yokohama"])
         assert seen == [(2, 1)]
         assert (record.count_passages(), record.generation) == (1, 2)
 

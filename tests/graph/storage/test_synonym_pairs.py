@@ -10,8 +10,7 @@ from graph.construction.builder import GraphBuilder
 from graph.construction.edges import IS_SYNONYM_KIND
 from graph.schema import entity_id
 from graph.storage import synonym_pairs as synonyms
-from graph.storage.record import SYNONYMS, Record
-from graph.storage.record_reader import RecordReader
+from graph.storage.record import SYNONYMS, Record, RecordReader
 from graph.storage.synonym_pairs import are_left_to_build, settle_synonyms
 from graph.storage.writer import Writer, reembed
 from tests.builders import HashEmbedder, extraction_of, passage_of

@@ -72,7 +72,7 @@ class TestSettings:
         assert context.is_confined
 
     def test_no_client_can_say_that_its_settings_are_confined(self) -> None:
-        for name in ("_fixed_where", "fixed_where", "is_confined"):
+        for name in ("_beside", "_fixed_where", "fixed_where", "is_confined"):
             client: dict[str, Any] = {name: {}}
             with pytest.raises(BadInput, match="is not known"):
                 LOCAL.context(**client)

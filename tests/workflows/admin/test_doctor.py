@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.chat import local_server
+from agents.chat import local_model
 from tests.builders import HOLD_LOCK, Child, passage_of, publish_workspace
 from tests.damages import read_at_once, refuse_to_embed
 from tests.workflows.command_line import Mara, Outcome
@@ -59,7 +59,7 @@ def test_the_chat_model_is_named_and_what_it_lacks_is_no_fault_of_the_workspace(
 ) -> None:
     assert "✓ chat model: none is configured, the offline agents answer" in doctor(root).out
     monkeypatch.setenv("MARA_CHAT_MODEL", "local")
-    monkeypatch.setattr(local_server, "find_spec", lambda _: None)
+    monkeypatch.setattr(local_model, "find_spec", lambda _: None)
     found = doctor(root)
     assert found.code == 0
     assert "✗ chat model: A local model needs the package xllamacpp, which is not installed" in found.out

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMe
 from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.conversation.reading import ANSWER_LIMIT, next_question
-from workflows.conversation.state import METADATA
+from workflows.conversation.writing import METADATA
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 
 CHOICES = ["Where was Ada born?", "Where was Orlo born?"]

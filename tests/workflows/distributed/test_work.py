@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from graph.errors import BadInput, ClusterUnavailable, EmbeddingMismatch, MaraError, ModelUnavailable, TransportFault
 from graph.own_types import NO_TYPES
 from graph.schema import Passage
-from graph.sources.documents import FileRead, ToRead, read_each
+from graph.sources.documents import ToRead, read_each
+from graph.sources.loaders.document import Loaded
 from tests.builders import extraction_of, passage_of
 from tests.docs.pages import ROOT, plain, read, table
 from workflows.distributed.shards import plan_shards
@@ -68,7 +69,7 @@ def test_files_read_by_tasks_are_those_read_one_after_another(folder: list[ToRea
     assert [len(task.files) for task in tasks] == [2, 2]
     sent = [reading_from_json(reading_to_json(task)) for task in tasks]
     outcomes = [one for task in sent for one in files_from_json(files_to_json(read_task(task)))]
-    at_home = [one if isinstance(one, FileRead) else None for one in read_each(folder, options)]
+    at_home = [one if isinstance(one, Loaded) else None for one in read_each(folder, options)]
     assert outcomes == at_home
     assert [one is None for one in outcomes] == [False, False, True, False]
 

@@ -135,9 +135,10 @@ def test_exchanging_the_systems_turns_every_difference_around(orders: list[list[
 
 
 def test_questions_are_paired_by_id_whatever_their_order_and_the_others_are_told() -> None:
-    pairs = pair_rows([*FIRST, row("q8", "a")], [row("q9", "a"), *SECOND[::-1]])
-    assert [(a["id"], b["id"]) for a, b in pairs.both] == [("q1", "q1"), ("q2", "q2"), ("q3", "q3")]
-    assert (pairs.only_a, pairs.only_b) == (["q8"], ["q9"])
+    first, second = [*FIRST, row("q8", "a")], [row("q9", "a"), *SECOND[::-1]]
+    assert [(a["id"], b["id"]) for a, b in pair_rows(first, second)] == [("q1", "q1"), ("q2", "q2"), ("q3", "q3")]
+    found = compared(first, second)
+    assert (found.only_a, found.only_b) == (("q8",), ("q9",))
 
 
 def test_gold_that_differs_between_runs_is_counted_and_each_row_judged_by_its_own() -> None:

@@ -16,6 +16,7 @@ from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Fact, RelationFact
 from tests.cases import mostly_slow
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.context import Context, Question
+from workflows.evaluation import recall_at_k, reciprocal_rank
 from workflows.evaluation.controls import (
     FixedManager,
     OracleFilter,
@@ -25,7 +26,6 @@ from workflows.evaluation.controls import (
     candidate_factors,
     context_for,
 )
-from workflows.evaluation.metrics import recall_at_k, reciprocal_rank
 from workflows.evaluation.systems import parse_system
 from workflows.retrieval import graph
 

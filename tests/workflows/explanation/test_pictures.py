@@ -13,10 +13,10 @@ import pytest
 
 from graph.construction.edges import EdgeKind, PassageLink
 from graph.errors import BadInput, DependencyMissing, WorkspaceMissing
-from graph.schema import ENTITY_RELATIONS, RelationType
+from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
 from tests.builders import TripleParts, passage_of, publish_workspace, typed_graph
 from tests.cases import mostly_slow, refuse_warnings
-from workflows.explanation.model import Beta, Edge, Explanation, Models, Node, Shown, Stop
+from workflows.explanation.model import Edge, Explanation, Models, Node, Shown, Stop
 from workflows.explanation.palette import looks_of
 from workflows.explanation.pictures import style
 from workflows.explanation.pictures.structure import (
@@ -91,7 +91,7 @@ EXPLANATION = Explanation(
     citations=(),
     facts=(),
     fact_outcome="kept",
-    beta=Beta(
+    beta=RelationFactors(
         {relation.value: 0.2 for relation in ENTITY_RELATIONS}, {"PRIMARY": 0.7, "SECONDARY": 0.2, "PERIPHERAL": 0.1}
     ),
     passage_weight=1.0,

@@ -22,7 +22,7 @@ from graph.errors import BadInput, TransportFault
 from tests.trace_server import TraceServer
 from workflows.context import Context
 from workflows.runtime.node import Node
-from workflows.runtime.node_threads import THREADS, OnOwnThreads
+from workflows.runtime.workflow_graph import THREADS, OnOwnThreads
 
 tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
 

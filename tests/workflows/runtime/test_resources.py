@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents.answerer import ANSWERER, ChatAnswerer, OfflineAnswerer
-from agents.chat import local_model, local_server
+from agents.chat import local_model
 from agents.fact_filter import FACT_FILTER, ChatFactFilter, KeepAllFacts, OfflineFactFilter
 from agents.manager import MANAGER, ChatManager, OfflineManager
 from agents.offline.extractor import OFFLINE_EXTRACTOR
@@ -105,7 +105,7 @@ def test_a_callers_own_agents_win_over_the_configured_ones(monkeypatch: pytest.M
     context = Context(filter_facts=False)
     changed = context.with_agents(fact_filter=own_filter).with_agents(manager=own_manager)
     assert (agent_of(FACT_FILTER, OpenRun(changed)), agent_of(MANAGER, OpenRun(changed))) == (own_filter, own_manager)
-    assert not context.own_agents
+    assert not context.beside.agents
     assert changed.model_dump() == context.model_dump()
 
 
@@ -157,7 +157,7 @@ def test_a_client_of_a_server_may_name_no_model_file_but_its_operator_may(
 def test_a_local_model_that_is_not_installed_says_so_to_a_question_and_to_indexing(
     monkeypatch: pytest.MonkeyPatch, settings: MakeContext
 ) -> None:
-    monkeypatch.setattr(local_server, "find_spec", lambda _: None)
+    monkeypatch.setattr(local_model, "find_spec", lambda _: None)
     with pytest.raises(DependencyMissing, match="pip install --no-deps xllamacpp"):
         run(settings(model="local"))
     with pytest.raises(DependencyMissing, match="pip install --no-deps xllamacpp"):

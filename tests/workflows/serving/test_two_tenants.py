@@ -56,6 +56,7 @@ FORGED: list[dict[str, Any]] = [
     {"where": {}, "langgraph_auth_permissions": ["all"]},
     {"where": {"tenant": "b"}},
     {"_fixed_where": {}, "__context_provided__": True},
+    {"_beside": {"fixed_where": {}}, "beside": {"fixed_where": {}}},
 ]
 """What a client might put into a run to pass for somebody else."""
 

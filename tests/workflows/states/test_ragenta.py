@@ -23,10 +23,8 @@ from tests.workflows.ragenta_world import (
 from tests.workflows.small_world import run
 from tests.workflows.traced import without_timings
 from workflows import ragenta
-from workflows.nodes.follow_ups import merge_passages, plan_follow_ups
-from workflows.nodes.judged_selection import keep_passages
 from workflows.nodes.passage_judge import ONE_PASSAGE, build_passage_judge
-from workflows.nodes.ragenta import line_up_passages, write_answer
+from workflows.nodes.ragenta import keep_passages, line_up_passages, merge_passages, plan_follow_ups, write_answer
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, WorkflowBuilder
 from workflows.settings.mara import Context
 from workflows.states.ragenta import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from graph.schema import PASSAGE_RELATIONS, RelationType
 from workflows.admin.inspection import edges_by_node, published_graph
 from workflows.explanation.palette import looks_of
 from workflows.explanation.pictures.style import picture_format, save_picture
-from workflows.output.plotting import COLOURS
+from workflows.output.plotting import COLOURS, new_figure
 from workflows.output.printable import shortened
 
 if TYPE_CHECKING:
@@ -34,12 +34,7 @@ def plot_relations(root: Path, path: Path) -> dict[str, Any]:
         WorkspaceMissing: there is no workspace, or it is empty.
         WorkspaceDamaged: it cannot be read.
     """
-    picture_format(path)
-    with published_graph(root) as (_, graph):
-        relations = relation_counts(graph)
-        about = {"workspace": str(root), "generation": graph.generation}
-    missing = save_picture(path, lambda: relations_figure(relations))
-    return {"picture": str(path), **about, "relations": relations, "missing_characters": missing}
+    return _plot(root, path, lambda graph: {"relations": relation_counts(graph)}, relations_figure)
 
 
 def plot_degrees(root: Path, path: Path) -> dict[str, Any]:
@@ -47,13 +42,23 @@ def plot_degrees(root: Path, path: Path) -> dict[str, Any]:
 
     Raises as `plot_relations` does.
     """
+
+    def measured(graph: KnowledgeGraph) -> dict[str, Any]:
+        return {"degrees": degree_distributions(graph), "best_connected": best_connected(graph)}
+
+    return _plot(root, path, measured, degrees_figure)
+
+
+def _plot(
+    root: Path, path: Path, measured: Callable[[KnowledgeGraph], dict[str, Any]], figure_of: Callable[..., Figure]
+) -> dict[str, Any]:
+    """Draw what is measured of the published graph; return it with where the picture is."""
     picture_format(path)
     with published_graph(root) as (_, graph):
-        degrees = degree_distributions(graph)
-        best = best_connected(graph)
+        found = measured(graph)
         about = {"workspace": str(root), "generation": graph.generation}
-    missing = save_picture(path, lambda: degrees_figure(degrees, best))
-    return {"picture": str(path), **about, "degrees": degrees, "best_connected": best, "missing_characters": missing}
+    missing = save_picture(path, lambda: figure_of(*found.values()))
+    return {"picture": str(path), **about, **found, "missing_characters": missing}
 
 
 def relation_counts(graph: KnowledgeGraph) -> dict[str, dict[str, float]]:
@@ -88,9 +93,7 @@ def best_connected(graph: KnowledgeGraph, count: int = BEST_CONNECTED) -> list[d
 
 def relations_figure(relations: Mapping[str, Mapping[str, float]]) -> Figure:
     """Return bars of the edges and the weight of each relation type, on logarithmic axes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    figure = new_figure(7.2, 3.4)
     edges, weight = figure.subplots(1, 2, sharey=True)
     _draw_bars(edges, {name: found["edges"] for name, found in relations.items()}, "edges", "{:,.0f}")
     _draw_bars(weight, {name: found["weight"] for name, found in relations.items()}, "sum of their weights", "{:,.4g}")
@@ -101,21 +104,16 @@ def relations_figure(relations: Mapping[str, Mapping[str, float]]) -> Figure:
 
 def degrees_figure(degrees: Mapping[str, Mapping[str, Any]], best: list[dict[str, Any]]) -> Figure:
     """Return the complementary cumulative degree distributions, and the names of the best connected entities."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    figure = new_figure(7.2, 3.4)
     panel, names = figure.subplots(1, 2, width_ratios=[1.75, 1])
     for (name, found), colour, marker in zip(degrees.items(), COLOURS, "os", strict=False):
         isolated = f", {found['isolated']:,} without an edge" if found["isolated"] else ""
         look = {"color": colour, "marker": marker, "markersize": 3, "linewidth": 1.2, "drawstyle": "steps-pre"}
         panel.plot(found["degree"], found["at_least"], label=f"{found['nodes']:,} {name}{isolated}", **look)
-    panel.set_xscale("log")
-    panel.set_yscale("log")
+    panel.set(xscale="log", yscale="log", xlabel="edges at a node (k)", ylabel="share of nodes with k edges or more")
     if not any(found["degree"] for found in degrees.values()):
         panel.set(xlim=(1, 10), ylim=(0.1, 1))
         panel.text(0.5, 0.5, "no edge", transform=panel.transAxes, ha="center")
-    panel.set_xlabel("edges at a node (k)")
-    panel.set_ylabel("share of nodes with k edges or more")
     panel.grid(alpha=0.3)
     figure.legend(fontsize=8, loc="outside upper left", ncols=2, frameon=False)
     _draw_names(names, best)
@@ -138,15 +136,13 @@ def _draw_bars(panel: Axes, values: Mapping[str, float], title: str, number: str
     most = max(values.values(), default=0.0)
     positive = [value for value in values.values() if value > 0]
     left = min([0.5, *(value / 2 for value in positive)])
-    panel.set_xscale("log")
-    panel.set_xlim(left, max(most, 1.0) * (max(most, 1.0) / left) ** 0.28)
+    panel.set(xscale="log", xlim=(left, max(most, 1.0) * (max(most, 1.0) / left) ** 0.28), xlabel=title)
     looks = looks_of(name for name in values if RelationType(name).is_own)
     for place, (name, value) in enumerate(values.items()):
         hatch = "//" if name in PASSAGE_RELATIONS else ""
         panel.barh(place, max(value - left, 0.0), left=left, color=looks[name].colour, hatch=hatch, edgecolor="white")
         panel.text(max(value, left), place, f" {number.format(value)}", va="center", fontsize=8)
     panel.minorticks_off()
-    panel.set_xlabel(title)
     panel.grid(axis="x", alpha=0.3)
     panel.set_axisbelow(True)
 

@@ -40,6 +40,11 @@ def line_style(look: Look, width: float) -> Any:
     return (0, tuple(length * max(1.0, width / DASHED_WIDTH) / width for length in dash)) if dash else "solid"
 
 
+def line_look(look: Look, width: float) -> dict[str, Any]:
+    """Return how matplotlib is to draw a line of that look and width."""
+    return {"color": look.colour, "linestyle": line_style(look, width), "linewidth": width}
+
+
 def picture_format(path: Path) -> str:
     """Return the format that a file's suffix names.
 

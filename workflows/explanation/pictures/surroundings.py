@@ -241,9 +241,5 @@ def _draw_key(panel: Axes, found: Surroundings, height: float) -> None:
         if kind in present
     ]
     if handles:
-        at: dict[str, Any] = {
-            "loc": "center",
-            "bbox_to_anchor": (0.5, 0.25 / height),
-            "bbox_transform": panel.transAxes,
-        }
-        panel.legend(handles=handles, fontsize=7, frameon=False, ncols=len(handles), **at)
+        at: dict[str, Any] = {"bbox_to_anchor": (0.5, 0.25 / height), "bbox_transform": panel.transAxes}
+        panel.legend(handles=handles, loc="center", fontsize=7, frameon=False, ncols=len(handles), **at)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from graph.errors import BadInput
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
+from workflows.explanation.layout import positions
 from workflows.explanation.palette import Look, looks_of
-from workflows.explanation.pictures.style import line_style, picture_format, save_picture
+from workflows.explanation.pictures.style import line_look, picture_format, save_picture
+from workflows.output.plotting import new_figure
 from workflows.output.printable import shortened
 
 if TYPE_CHECKING:
@@ -78,13 +80,9 @@ def draw_walk(path: Path, explanation: Values) -> dict[str, Any]:
 
 def walk_figure(explanation: Values) -> Figure:
     """Return the figure of an explanation with a walk."""
-    from matplotlib.figure import Figure
-
-    from workflows.explanation.layout import positions
-
     count = len(explanation["nodes"])
     height = _AROUND + min(max(_LOWEST, _BASE + _A_NODE * count), _HIGHEST)
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    figure = new_figure(_WIDTH, height)
     below = _KEYS / height
     parts: Any = figure.subfigures(2, 1, height_ratios=[1 - below, below])
     graph, keys = parts
@@ -140,9 +138,7 @@ def _draw_edges(panel: Axes, edges: Sequence[Values], places: Positions, looks: 
                 end,
                 arrowstyle="-",
                 connectionstyle=f"arc3,rad={bend}",
-                color=looks[edge["relation"]].colour,
-                linestyle=line_style(looks[edge["relation"]], width),
-                linewidth=width,
+                **line_look(looks[edge["relation"]], width),
                 alpha=0.8,
                 shrinkA=0,
                 shrinkB=0,
@@ -194,14 +190,7 @@ def _draw_relations(panel: Axes, explanation: Values) -> None:
 
     present = {edge["relation"] for edge in explanation["edges"]}
     handles = [
-        Line2D(
-            [],
-            [],
-            color=look.colour,
-            linestyle=line_style(look, _KEY_WIDTH),
-            linewidth=_KEY_WIDTH,
-            label=relation.capitalize(),
-        )
+        Line2D([], [], label=relation.capitalize(), **line_look(look, _KEY_WIDTH))
         for relation, look in looks_of(explanation["own_relations"]).items()
         if relation in present
     ]
