@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -177,10 +177,11 @@ def unreadable(where: str, kind: str, reason: object) -> BadInput:
     return BadInput(f"{where} cannot be read as {kind} ({told})", "Correct it and save it again, or leave it out")
 
 
-def needed(package: str, name: str, where: str) -> Any:
-    """Return what the loader of a file takes from a package. Raises DependencyMissing where that is not installed."""
+@contextmanager
+def needing(package: str, where: str) -> Iterator[None]:
+    """Import what the loader of a file takes from a package. Raises DependencyMissing where that is not installed."""
     try:
-        return getattr(import_module(package), name)
+        yield
     except ModuleNotFoundError as fault:
         raise DependencyMissing(
             f"{where} cannot be read without {package}", "Install it with: pip install 'mara-rag[documents]'"

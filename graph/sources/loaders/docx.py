@@ -18,7 +18,7 @@ from string import hexdigits
 from typing import Any, BinaryIO
 
 from graph.errors import BadInput
-from graph.sources.loaders.document import Document, TextBuilder, first_heading, needed, sane_title, unreadable
+from graph.sources.loaders.document import Document, TextBuilder, first_heading, needing, sane_title, unreadable
 from graph.sources.loaders.files import MAX_TEXT_BYTES, open_file, readable_path
 from graph.sources.loaders.html import normalised_address
 from graph.sources.loaders.page_text import PageText
@@ -142,7 +142,8 @@ class _Package:
         Raises:
             BadInput: it is too large, or declares a document type, which could multiply its text.
         """
-        etree = needed("lxml", "etree", self._where)
+        with needing("lxml", self._where):
+            from lxml import etree
         if part not in self._sizes:
             return None
         if self._sizes[part] > MAX_TEXT_BYTES:

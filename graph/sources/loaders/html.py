@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from graph.errors import BadInput
-from graph.sources.loaders.document import Document, TextBuilder, first_heading, needed, sane_title, unreadable
+from graph.sources.loaders.document import Document, TextBuilder, first_heading, needing, sane_title, unreadable
 from graph.sources.loaders.files import decode, read_bytes, readable_path
 from graph.sources.loaders.page_text import PageText
 
@@ -123,7 +123,8 @@ def normalised_address(url: str, base: str = "") -> str:
 
 
 def _parse(markup: str, page: _Target) -> _Target:
-    etree = needed("lxml", "etree", page.where)
+    with needing("lxml", page.where):
+        from lxml import etree
     if not markup.strip():
         return page
     parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from graph.errors import BadInput
-from graph.sources.loaders.document import Document, needed, sane_title, unreadable
+from graph.sources.loaders.document import Document, needing, sane_title, unreadable
 from graph.sources.loaders.files import open_file, plain_title, readable_path
 from graph.text import is_unicode
 
@@ -64,11 +64,12 @@ def _check_kind(file: BinaryIO, where: str) -> None:
 
 
 def _read(file: BinaryIO, where: str, source: str) -> Document:
-    open_pdf = needed("pypdf", "PdfReader", where)
+    with needing("pypdf", where):
+        from pypdf import PdfReader
     _quieten()
     # The library meets hostile bytes with errors of every kind, those of Python's own operators included.
     try:
-        reader = open_pdf(file, strict=False)
+        reader = PdfReader(file, strict=False)
         if reader.is_encrypted and not reader.decrypt(""):
             raise BadInput(f"{where} is encrypted and needs a password", "Save it without one")
         if len(reader.pages) > MAX_PAGES:
