@@ -25,7 +25,7 @@ class Run(Protocol):
 
     @property
     def selection(self) -> Selection | None:
-        """What its filters select of the index; None without a filter."""
+        """The passages that its filters select of the index, with all that they support; None without a filter."""
         ...
 
 
@@ -65,5 +65,5 @@ class Agent(Generic[Role, Said]):
 
     @cached_property
     def not_asked(self) -> Mapping[str, Any]:
-        """What the state holds before it is asked."""
+        """The two keys of the state as they stand before it is asked."""
         return {self.attempts: 0, self.refusal: None}

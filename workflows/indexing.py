@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -42,7 +41,7 @@ from workflows.indexing_run.run import Progress as Progress
 from workflows.runtime.access import indexing_context_of
 from workflows.runtime.own_run import interruptibly
 from workflows.runtime.tracing import about_indexing, described
-from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, compiled_as
+from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, compiled_as, settings_around
 from workflows.settings.indexing import SOURCES_LIMIT, IndexingContext, Sources
 from workflows.states.indexing import IndexingState, added_up, first_failures
 from workflows.states.records import Update
@@ -55,9 +54,6 @@ WORKFLOW = "indexing"
 
 Work = Callable[[IndexingState, IndexingRun], Update]
 
-_RUN = "__mara_indexing_run"
-"""Where the config of a stream holds its run; LangGraph hands it to the nodes, and writes nothing that begins so."""
-
 
 def no_progress(stage: str, done: int, total: int) -> None:
     """Ignore progress."""
@@ -67,14 +63,13 @@ def indexing_node(work: Work) -> Callable[..., Update]:
     """Make a node of LangGraph from a function of a state and of the run: named in traces, telling progress as it."""
 
     def run_node(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
-        run: IndexingRun = get_config()["configurable"][_RUN]
-
         def emit(told: dict[str, Any]) -> None:
             runtime.stream_writer({"node": name, **told})
 
         with told_to_clients():
-            context, key = indexing_context_of(runtime), key_in(state)
-            with described(lambda: about_indexing(context)), run.lent(key, context, emit):
+            context = indexing_context_of(runtime)
+            run: IndexingRun = context.run
+            with described(lambda: about_indexing(context)), run.lent(key_in(state), context, emit):
                 return work(state, run)
 
     name = run_node.__name__ = run_node.__qualname__ = work.__name__
@@ -215,33 +210,34 @@ def next_step(state: IndexingState) -> str:
 class IndexingGraph(CompiledStateGraph[IndexingState, IndexingContext, Sources, Any]):
     """The compiled workflow: each stream of it is one run, which it hands to the nodes and closes at its end."""
 
-    def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **kwargs: Any
+    ) -> Iterator[Any]:
         """Run the workflow; every synchronous way does so."""
-        with closing(_run_in(config)) as run:
-            yield from super().stream(input, config_with(run, config), **kwargs)
+        settings = _settings_with_run(context)
+        with closing(settings.run):
+            yield from super().stream(input, config, context=settings, **kwargs)
 
-    async def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
         """Run the workflow; every asynchronous way does so."""
-        run = _run_in(config)
-        chunks: Any = super().astream(input, config_with(run, config), **kwargs)
+        settings = _settings_with_run(context)
+        chunks: Any = super().astream(input, config, context=settings, **kwargs)
         try:
             async with aclosing(chunks):
                 async for chunk in chunks:
                     yield chunk
         finally:
-            await asyncio.to_thread(run.close)
+            await asyncio.to_thread(settings.run.close)
 
 
-def config_with(run: IndexingRun, config: RunnableConfig | None = None) -> RunnableConfig:
-    """Return the config of a stream that hands a run to its nodes."""
-    given = config or RunnableConfig()
-    return RunnableConfig(**{**given, "configurable": {**(given.get("configurable") or {}), _RUN: run}})
-
-
-def _run_in(config: RunnableConfig | None) -> IndexingRun:
-    """Return the run that a config holds; a new one without, or where a client put something else there."""
-    given = ((config or {}).get("configurable") or {}).get(_RUN)
-    return given if isinstance(given, IndexingRun) else IndexingRun()
+def _settings_with_run(given: Any) -> IndexingContext:
+    """Return the settings of a stream, which carry its run to the nodes: a new one, where the caller gives none."""
+    if given is None:
+        given = settings_around()
+    settings = IndexingContext.model_validate(given or {})
+    return settings if settings.run is not None else settings.with_run(IndexingRun())
 
 
 class IndexingBuilder(StateGraph[IndexingState, IndexingContext, Sources, Any]):
@@ -315,12 +311,12 @@ def index_sources(
         WorkspaceDamaged: the workspace cannot be read.
     """
     run = IndexingRun()
-    context = (settings or IndexingContext()).called_by(str(root), extractor)
+    context = (settings or IndexingContext()).called_by(str(root), extractor).with_run(run)
     asked: Any = {"sources": [str(source) for source in sources], "triples": str(triples or ""), "sync": sync}
 
     def work() -> dict[str, Any]:
         report: dict[str, Any] = {}
-        for kind, chunk in graph.stream(asked, config_with(run), context=context, stream_mode=["custom", "values"]):
+        for kind, chunk in graph.stream(asked, context=context, stream_mode=["custom", "values"]):
             if kind == "custom":
                 progress(chunk["stage"], chunk["done"], chunk["total"])
             else:

@@ -198,7 +198,7 @@ def client_class() -> type[ChatOpenAI]:
             return ChatGenerationChunk(message=chunk, generation_info=generation.generation_info)
 
         def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any) -> ChatGenerationChunk | None:
-            # Nobody offers tools, and LangChain's time over an unreadable call grows with the square of its length.
+            # No agent offers tools, and LangChain's time over an unreadable call grows with the square of its length.
             for choice in chunk.get("choices") or ():
                 _UNDER_WAY.get().hear(choice["delta"])
                 if choice["delta"]:
@@ -242,7 +242,7 @@ def usage_of(message: AIMessage) -> Usage:
 
 
 def _told_usage(message: AIMessage) -> UsageMetadata:
-    """What a server tells of usage, in the form that pieces of a reply take."""
+    """The usage that a server tells, in the form that pieces of a reply take."""
     from langchain_core.messages.ai import UsageMetadata
 
     usage = usage_of(message)

@@ -211,7 +211,7 @@ class TokenLogprobs:
 def read_logprobs(metadata: Mapping[str, Any]) -> tuple[TokenLogprobs, ...]:
     """Return the tokens of a reply in order, from its ``response_metadata``; none where the server tells none.
 
-    What is not of the protocol's form counts as told by nobody: the legacy form of completions, for one.
+    Usage in another form than the protocol's counts as untold: the legacy form of completions, for one.
     """
     told = metadata.get("logprobs")
     content = told.get("content") if isinstance(told, dict) else None

@@ -1,4 +1,4 @@
-"""What chat models take: requests, tokens and time, their cost at the user's prices, and the budget of a question."""
+"""The usage of chat models: requests, tokens, time and their cost; and the budget of a question."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import ValidationError
 
 from agents.chat.throttle import Cancelled
 from graph.construction.edge_weights import PassageClasses
@@ -22,7 +23,7 @@ from tests.workflows.small_world import QUICK_RETRIES, write_lines
 from tests.workflows.workspaces import ROWS, VELM, content_of, served_embeddings, texts_in
 from workflows import indexing
 from workflows.admin.inspection import workspace_stats
-from workflows.indexing import build, config_with, graph, index_sources
+from workflows.indexing import build, graph, index_sources
 from workflows.indexing_run.run import IndexingRun
 from workflows.settings.indexing import IndexingContext
 
@@ -271,7 +272,7 @@ class TestRun:
         run = IndexingRun()
 
         def cancel_in_second_batch() -> None:
-            for event in graph.stream(asked_for(corpus), config_with(run), context=settings, stream_mode="custom"):
+            for event in graph.stream(asked_for(corpus), context=settings.with_run(run), stream_mode="custom"):
                 if (event["stage"], event["done"]) == ("embed", 4):
                     run.cancel()
 
@@ -322,11 +323,18 @@ class TestRun:
         assert (report["added"], report["passages"]) == (0, 5)
         assert len(texts_in(root)) == 5
 
-    def test_what_a_client_puts_in_the_place_of_one_is_none(
-        self, corpus: Path, settings: IndexingContext, root: Path
-    ) -> None:
-        config: Any = {"configurable": {indexing._RUN: "mine"}}
-        assert graph.invoke(asked_for(corpus), config, context=settings)["report"]["added"] == 5
+    def test_a_client_cannot_give_one(self, corpus: Path, settings: IndexingContext) -> None:
+        for name in ("run", "_run"):
+            forged: Any = {**settings.model_dump(), name: "mine"}
+            with pytest.raises(ValidationError):
+                graph.invoke(asked_for(corpus), context=forged)
+
+    @pytest.mark.parametrize("mode", ["debug", "checkpoints", "tasks", "updates", "values", "custom"])
+    def test_nothing_of_it_is_streamed(self, corpus: Path, settings: IndexingContext, mode: Any) -> None:
+        """A LangGraph server writes what is streamed as JSON."""
+        compiled, config = on_a_thread()
+        for part in compiled.stream(asked_for(corpus), config, context=settings, stream_mode=mode):
+            assert "IndexingRun" not in repr(part)
 
 
 def is_free(root: Path) -> bool:

@@ -71,15 +71,14 @@ class FreshGenerations:
     def __init__(self, pool: IndexPool, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = pool
         self._clock = clock
-        self.watch: Watch | None = None
-        """Who watches; None where no server does, and questions begin with what the pool has."""
+        self._watch: Watch | None = None
         self._served: dict[_Place, _Served] = {}
         self._failed: dict[_Place, tuple[int, float]] = {}
         self._renewing = threading.Lock()
 
     def get(self, root: Path, embedder: Embedder) -> Index:
         """Return the index that a question begins with. Raises what `IndexPool.get` raises."""
-        if self.watch is None or _IS_WARMING.get():
+        if self._watch is None or _IS_WARMING.get():
             return self._pool.get(root, embedder)
         place = (root.absolute(), embedder.model_id)
         served = self._served.get(place)
@@ -91,11 +90,11 @@ class FreshGenerations:
     @contextmanager
     def watched(self, watch: Watch) -> Iterator[None]:
         """Begin questions with what is warm within the block; `look` finds what is new."""
-        self.watch = watch
+        self._watch = watch
         try:
             yield
         finally:
-            self.watch = None
+            self._watch = None
             self._served.clear()
             self._failed.clear()
 
@@ -111,7 +110,7 @@ class FreshGenerations:
             self._renew(place)
 
     def _renew(self, place: _Place) -> None:
-        root, watch = place[0], self.watch
+        root, watch = place[0], self._watch
         with self._renewing:
             served, current = self._served.get(place), Workspace(root).current()
             if served is None or watch is None:
@@ -143,8 +142,8 @@ class FreshGenerations:
 
     def _begin(self, place: _Place, embedder: Embedder, index: Index) -> None:
         self._served[place] = _Served(embedder, index.graph.generation, weakref.ref(index))
-        if self.watch is not None:
-            self.watch.begun(place[0], index.graph.generation)
+        if self._watch is not None:
+            self._watch.begun(place[0], index.graph.generation)
 
     def _failed_lately(self, place: _Place, generation: int | None) -> bool:
         failed = self._failed.get(place)

@@ -59,7 +59,7 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
                 with described(lambda: about_run(run)) as tell_trace, run.budget.working() as tally:
                     if run.goes_on:
                         check_shape(state, shape)
-                    if run.selection is None or not naming:
+                    if run.selection is None:
                         update = work(state, run)
                     else:
                         update = within_filter(naming, state, run, lambda seen: work(cast(State, seen), run))

@@ -85,7 +85,7 @@ class OpenRun:
 
     @cached_property
     def selection(self) -> Selection | None:
-        """What its filters select of the index; None without a filter."""
+        """The passages that its filters select of the index, with all that they support; None without a filter."""
         return selection_of(self.context, self.index)
 
     def at(self, node: str, task: str, state: Mapping[str, Any]) -> OpenRun:
@@ -173,9 +173,7 @@ def open_workspace_index(context: Context, generation: int | None = None) -> Ind
     root, embedder = resolve_workspace(context.workspace), configured_embedder()
     if context.as_of:
         return _PAST.get(root, embedder, context.as_of, generation)
-    if generation is None and FRESH_GENERATIONS.watch:
-        return FRESH_GENERATIONS.get(root, embedder)
-    return INDEX_POOL.get(root, embedder, generation)
+    return FRESH_GENERATIONS.get(root, embedder) if generation is None else INDEX_POOL.get(root, embedder, generation)
 
 
 def close_indexes() -> None:

@@ -124,7 +124,7 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         A subgraph is part of the run that it is in; a run that is started with settings of its own, within another one,
         shares its budget.
         """
-        around = _settings_around()
+        around = settings_around()
         outer = around.beside.run if isinstance(around, Context) else None
         if given is None and outer is not None:
             yield None
@@ -135,10 +135,10 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         with told_to_clients():
             who = configurable.get("langgraph_auth_user")
             run = run_of_caller(form, around if given is None else given, who, outer)
-            try:
-                yield run.context
-            finally:
-                run.end()
+        try:
+            yield run.context
+        finally:
+            run.end()
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
         """Return the drawing."""
@@ -225,7 +225,7 @@ def compiled_as(kind: Callable[..., Graphs], compiled: CompiledStateGraph[Any, A
     return kind(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
 
 
-def _settings_around() -> Any:
+def settings_around() -> Any:
     """Return the settings of the run that the caller, a node, is part of; None outside of one."""
     try:
         runtime: Runtime[Any] | None = get_runtime()

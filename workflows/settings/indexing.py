@@ -194,6 +194,7 @@ class IndexingContext(BaseModel):
 
     _extractor: Any = PrivateAttr(None)
     _is_of_python: bool = PrivateAttr(False)
+    _run: Any = PrivateAttr(None)
 
     def read_options(self) -> ReadOptions:
         """Return how sources are read. Raises BadInput where the settings do not fit together."""
@@ -225,6 +226,17 @@ class IndexingContext(BaseModel):
         """The caller's own extractor."""
         own: Extractor | None = self._extractor
         return own
+
+    def with_run(self, run: Any) -> IndexingContext:
+        """Return these settings with the run that they carry to its nodes."""
+        changed = self.model_copy()
+        changed._run = run
+        return changed
+
+    @property
+    def run(self) -> Any:
+        """The run under way; None where none is."""
+        return self._run
 
     @property
     def is_of_python(self) -> bool:
