@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from graph.errors import BadInput
 from graph.metadata_filter import askable_metadata
 from graph.schema import MetadataValue
 from graph.sentences import unclosed
 from graph.sources.loaders.document import Document, Heading, first_heading
 from graph.sources.loaders.fields import PLACE_KEYS, scalar, within_limits
-from graph.sources.loaders.files import MAX_TEXT_BYTES, read_text
+from graph.sources.loaders.files import MAX_TEXT_BYTES, parse_json, read_text, readable_path
 from graph.sources.loaders.table import row_lines
 
 FRONT_MATTER_LEFT = "front matter entries that are no metadata"
@@ -35,6 +36,19 @@ _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
 def load_markdown(path: Path, source: str) -> Document:
     """Read a Markdown document. Raises BadInput when it cannot be read as text."""
     return parse_markdown(read_text(path, MAX_TEXT_BYTES), source)
+
+
+def load_notebook(path: Path, source: str) -> Document:
+    """Read a notebook: its cells in their order, code between fences; the results of code are left out."""
+    where = readable_path(path)
+    book = parse_json(read_text(path, MAX_TEXT_BYTES), where, "Save it again")
+    if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
+        raise BadInput(f"{where} is no notebook of version 4", "Save it again with a newer program")
+    told = []
+    for cell in book["cells"]:
+        text = "".join(cell["source"]).strip()
+        told.append(f"```\n{text}\n```" if cell["cell_type"] == "code" and text else text)
+    return parse_markdown("\n\n".join(filter(None, told)), source)
 
 
 def parse_markdown(text: str, source: str) -> Document:
