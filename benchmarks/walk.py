@@ -3,9 +3,9 @@
     python -m benchmarks.walk [--out DIR] [--sizes 1 8] [--questions 50] [--workspace W] [--seed 0]
 
 Size 1 is a synthetic graph with the counts of HippoRAG 2's graph of MuSiQue. Each question is asked of every way, one
-after the other, in an order that is drawn. DIR gets walk.md (tables), walk.json (every single figure) and walk.png. It
-takes about ten minutes at sizes 1 and 8, on a machine that should do nothing else, and needs the extras ``push`` and
-``plots``. docs/walk.md tells how to read it.
+after the other, in an order that is drawn. DIR gets walk.md (tables) and walk.json (every single figure). It takes
+about ten minutes at sizes 1 and 8, on a machine that should do nothing else, and needs the extra ``push``. docs/walk.md
+tells how to read it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from benchmarks.machine import bytes_of_arrays, describe_machine, measure_gather
 from benchmarks.snapshot import measure_snapshot
 from benchmarks.synthetic import MUSIQUE, draw_questions, synthetic_graph
 from benchmarks.walk_costs import find_limits, measure_beta, measure_push_floor
-from benchmarks.walk_plot import check_plots, plot
 from benchmarks.walk_report import headline, report
 from benchmarks.walk_results import GraphResult, Results
 from benchmarks.walk_timing import SETTINGS, UNDIRECTED_SETTING, Table, measure_setting
@@ -43,7 +42,6 @@ def main() -> None:
     """Measure, write and print."""
     options = _options()
     try:
-        check_plots()
         push.compiled()
         options.out.mkdir(parents=True, exist_ok=True)
         results = measure(options)
@@ -51,13 +49,12 @@ def main() -> None:
         sys.exit(str(fault))
     results.write_json(options.out / "walk.json")
     (options.out / "walk.md").write_text(report(results), encoding="utf-8")
-    plot(results, options.out / "walk.png")
     print(headline(results))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("build/walk"), help="folder for the tables and the plot")
+    parser.add_argument("--out", type=Path, default=Path("build/walk"), help="folder for the tables")
     parser.add_argument("--sizes", type=float, nargs="+", default=[1.0, 8.0], help="multiples of MuSiQue's graph")
     parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--workspace", type=Path, help="measure the graph of a workspace too")

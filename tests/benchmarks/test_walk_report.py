@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import walk_plot
 from benchmarks.agreement import Agreement
 from benchmarks.fresh import FirstPush, Memory
 from benchmarks.machine import Machine, MemorySpeed, Touched
@@ -14,7 +13,6 @@ from benchmarks.walk_costs import BetaCost, Limit
 from benchmarks.walk_report import headline, markdown_table, report, short
 from benchmarks.walk_results import GraphResult, Results
 from benchmarks.walk_timing import Series, Table
-from graph.errors import DependencyMissing
 
 
 def series(walker: str, ms: list[float], engine: str = "igraph", overlap: float = 1.0) -> Series:
@@ -127,18 +125,6 @@ def test_the_json_holds_every_single_figure(results: Results, tmp_path: Path) ->
     assert read["graphs"][0]["tables"][0]["series"][1]["ms"] == [100.0, 200.0, 900.0]
     assert read["graphs"][0]["tables"][0]["series"][1]["agreement"][0]["overlap"]["5"] == 1.0
     assert read["machine"]["processor"] == "A processor"
-
-
-def test_the_plot_is_written(results: Results, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    walk_plot.plot(results, tmp_path / "walk.png")
-    assert (tmp_path / "walk.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk_plot, "find_spec", lambda name: None)
-    with pytest.raises(DependencyMissing, match=r"mara-rag\[plots\]"):
-        walk_plot.check_plots()
 
 
 @pytest.mark.parametrize(
