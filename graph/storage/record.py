@@ -21,7 +21,7 @@ from graph.corrections.apply import Corrections, Stated
 from graph.corrections.kinds import Correction
 from graph.errors import WorkspaceDamaged
 from graph.own_types import OWN_TYPES, OwnTypes
-from graph.storage import correction_table, versions
+from graph.storage import versions
 from graph.storage.database import Database, InDatabase, Kind, SqliteDatabase, open_database, statements_of
 from graph.storage.entry import (
     COLUMNS,
@@ -34,12 +34,15 @@ from graph.storage.entry import (
     to_row,
 )
 from graph.storage.record_tables import (
+    CORRECTION_TABLES,
+    CORRECTIONS,
     HELD_BY,
     PAGE,
     RESTORE,
     SCHEMA,
     TEXT_COLUMN,
     Additions,
+    Corrected,
     DerivedRows,
     NewVectors,
     State,
@@ -48,6 +51,9 @@ from graph.storage.record_tables import (
     hold,
     insert_vectors,
     pages,
+    read_corrected,
+    read_corrections,
+    replace_corrected,
     unlink,
 )
 from graph.storage.versions import Versions
@@ -158,12 +164,12 @@ class Record(InDatabase):
     def corrections(self) -> list[Correction]:
         """Return all corrections, by id, those that were undone among them."""
         with self._faults_named():
-            return correction_table.read(self._db)
+            return read_corrections(self._db)
 
-    def corrected(self) -> dict[str, correction_table.Corrected]:
+    def corrected(self) -> dict[str, Corrected]:
         """Return {passage id: what corrections made of it} of the passages that they change."""
         with self._faults_named():
-            return correction_table.read_corrected(self._db)
+            return read_corrected(self._db)
 
     def passages_with(self, table: str, ids: Iterable[str]) -> set[str]:
         """Return the passages that hold one of some ``names`` or ``facts``."""
@@ -362,7 +368,7 @@ class Record(InDatabase):
             self._db.execute("DELETE FROM synonyms")
             synonyms = ((a, b, cosine) for (a, b), cosine in rows.synonyms.items())
             self._db.insert("synonyms", synonyms)
-            correction_table.replace_corrected(self._db, rows.corrected)
+            replace_corrected(self._db, rows.corrected)
             self._count_up()
 
     def advance_generation(self) -> None:
@@ -438,11 +444,11 @@ class Record(InDatabase):
         self._db.put("synonyms", ["a", "b"], ["cosine"], new.synonyms)
 
     def _copy_rows(self, target: Database) -> None:
-        scripts = {"meta": SCHEMA, "corrections": correction_table.SCHEMA, "standing": ";".join(versions.TABLES)}
+        scripts = {"meta": SCHEMA, "corrections": CORRECTIONS, "standing": ";".join(versions.TABLES)}
         for table, script in scripts.items():
             if self._db.has_table(table):
                 target.define(statements_of(script))
-        for table in (*_TABLES, *correction_table.TABLE_NAMES, *reversed(versions.TABLE_NAMES)):
+        for table in (*_TABLES, *CORRECTION_TABLES, *reversed(versions.TABLE_NAMES)):
             if self._db.has_table(table):
                 target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
         target.continue_numbers()

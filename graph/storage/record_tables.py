@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.corrections.apply import Stated
-from graph.storage import correction_table
-from graph.storage.database import Database
+from graph.corrections.kinds import Correction, What, what_from_json, what_to_json
+from graph.errors import BadInput, WorkspaceDamaged
+from graph.storage.database import Database, statements_of
 from graph.storage.entry import Entry, facts_of, names_of
 
 SCHEMA = """
@@ -39,11 +41,37 @@ CREATE TABLE synonyms (
 CREATE INDEX synonyms_of_b ON synonyms (b);
 """
 
+CORRECTIONS = """
+CREATE TABLE IF NOT EXISTS corrections (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT NOT NULL, note TEXT NOT NULL, made_at TEXT NOT NULL,
+    undone_at TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS corrected (
+    passage_id TEXT PRIMARY KEY REFERENCES passages(id) ON DELETE CASCADE, fingerprint TEXT NOT NULL, by TEXT NOT NULL
+) WITHOUT ROWID
+"""
+"""The tables of corrections, and of the passages that they change: made with the first one."""
+
+CORRECTION_TABLES = ("corrections", "corrected")
+
 HELD_BY = {"names": "name_id", "facts": "fact_id"}
 """The tables whose rows passages hold, and the column of ``passage_names`` or ``passage_facts`` that refers to them."""
 
 TEXT_COLUMN = {"names": "name", "facts": "text"}
 RESTORE = "Restore the record from a backup, or index the documents into a new workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """What corrections made of a passage.
+
+    Attributes:
+        fingerprint: of what it states.
+        by: ids of the corrections, ascending.
+    """
+
+    fingerprint: str
+    by: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +122,7 @@ class DerivedRows:
     texts: Mapping[str, Mapping[str, str]]
     links: Mapping[str, set[tuple[str, str]]]
     synonyms: Mapping[tuple[str, str], float]
-    corrected: Mapping[str, correction_table.Corrected] = field(default_factory=dict)
+    corrected: Mapping[str, Corrected] = field(default_factory=dict)
 
 
 PAGE = 5_000
@@ -116,7 +144,7 @@ def unlink(db: Database, ids: Sequence[str]) -> dict[str, set[str]]:
         for table, column in HELD_BY.items():
             gone = f"DELETE FROM passage_{table} WHERE passage_id {among} RETURNING {column}"
             held[table].update(key for (key,) in db.execute(gone, page))
-    correction_table.forget_corrected(db, ids)
+    forget_corrected(db, ids)
     return held
 
 
@@ -128,7 +156,7 @@ def hold(db: Database, stated: Sequence[tuple[Entry, Stated]]) -> None:
     for entry, says in stated:
         if says.by:
             made = says.fingerprint(entry.fingerprint)
-            correction_table.keep_corrected(db, entry.passage.id, made, says.by)
+            keep_corrected(db, entry.passage.id, made, says.by)
 
 
 def drop_unheld(db: Database, table: str, candidates: Iterable[str]) -> set[str]:
@@ -153,3 +181,60 @@ def pages(ids: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
     for start in range(0, len(ids), PAGE):
         page = ids[start : start + PAGE]
         yield f"IN ({','.join('?' * len(page))})", page
+
+
+def read_corrections(db: Database) -> list[Correction]:
+    """Return all corrections, by id.
+
+    Raises:
+        WorkspaceDamaged: one cannot be read.
+    """
+    if not db.has_table("corrections"):
+        return []
+    rows = db.execute("SELECT id, what, note, made_at, undone_at FROM corrections ORDER BY id").fetchall()
+    try:
+        return [Correction(id, what_from_json(json.loads(what)), *told) for id, what, *told in rows]
+    except (BadInput, ValueError, TypeError) as fault:
+        raise WorkspaceDamaged(
+            f"The corrections in the record cannot be read ({fault})", "Restore the record from a backup"
+        ) from fault
+
+
+def add_correction(db: Database, what: What, note: str, made_at: str) -> int:
+    """Write a correction; return its id, which is larger than that of any before it."""
+    db.define(statements_of(CORRECTIONS))
+    text = json.dumps(what_to_json(what), ensure_ascii=False)
+    query = "INSERT INTO corrections (what, note, made_at, undone_at) VALUES (?,?,?,'') RETURNING id"
+    return int(db.execute(query, (text, note, made_at)).fetchone()[0])
+
+
+def undo_corrections(db: Database, ids: Sequence[int], undone_at: str) -> None:
+    """Note of some corrections that they do not stand any more."""
+    db.executemany("UPDATE corrections SET undone_at = ? WHERE id = ?", [(undone_at, id) for id in ids])
+
+
+def read_corrected(db: Database) -> dict[str, Corrected]:
+    """Return {passage id: what corrections made of it} of the passages that they change."""
+    if not db.has_table("corrections"):
+        return {}
+    rows = db.execute("SELECT passage_id, fingerprint, by FROM corrected")
+    return {key: Corrected(fingerprint, tuple(json.loads(by))) for key, fingerprint, by in rows}
+
+
+def keep_corrected(db: Database, passage_id: str, fingerprint: str, by: Sequence[int]) -> None:
+    """Note that corrections change a passage, and how."""
+    db.execute("INSERT INTO corrected VALUES (?,?,?)", (passage_id, fingerprint, json.dumps(by)))
+
+
+def forget_corrected(db: Database, passage_ids: Sequence[str]) -> None:
+    """Note that nothing changes some passages."""
+    if db.has_table("corrections"):
+        db.executemany("DELETE FROM corrected WHERE passage_id = ?", [(key,) for key in passage_ids])
+
+
+def replace_corrected(db: Database, corrected: Mapping[str, Corrected]) -> None:
+    """Put this in place of all that was noted of passages."""
+    if db.has_table("corrections"):
+        db.execute("DELETE FROM corrected")
+        for key, each in corrected.items():
+            keep_corrected(db, key, each.fingerprint, each.by)

@@ -22,7 +22,7 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, PropertyKind
 from graph.schema import stable_id
 from graph.storage.generation import GenerationHold
-from graph.storage.lease import alone
+from graph.storage.lock import alone
 from graph.storage.read_only import may_write
 from graph.storage.record import Record
 from graph.storage.workspace import write_atomically

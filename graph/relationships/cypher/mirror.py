@@ -20,7 +20,7 @@ from graph.relationships.cypher.dialect import VectorIndex
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, NodeType
 from graph.relationships.tables import table_of_edges, table_of_nodes
-from graph.storage.lease import alone
+from graph.storage.lock import alone
 from graph.storage.record import Record
 
 _FORMAT = 1
