@@ -143,7 +143,7 @@ def _examine(workspace: Workspace, scratch: Path) -> tuple[Examination, bool]:
     """Look once; return what was found, and whether the record that was read is of one moment for sure."""
     generation = workspace.current()
     try:
-        record = RecordReader(workspace.record_path, scratch)
+        record = RecordReader(workspace.record_path)
     except MaraError as fault:
         findings = [lost("record file", fault.message, fault.hint or RESTORE)]
         findings += _check_without_record(workspace, generation, scratch)
@@ -332,8 +332,6 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
     if found.rows and broken & MENDED:
         record.replace_derived(found.rows)
         yield "Put the record's tables of names, facts, links and synonyms right"
-        if found.rows.renamed:
-            yield f"Gave {len(found.rows.renamed)} passages ids without control characters"
     if broken == {"manifest"}:
         workspace.publish(record)
         yield "Wrote manifest.json again"

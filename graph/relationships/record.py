@@ -6,9 +6,8 @@ another store can be brought up to date.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,25 +33,12 @@ from graph.relationships.tables import (
     table_of_nodes,
     upsert,
 )
-from graph.storage import database
-from graph.storage.database import (
-    Cursor,
-    SqliteDatabase,
-    Values,
-    check_format,
-    faults_named,
-    file_faults_named,
-    prepare,
-)
-from graph.storage.new_place import place_to_make
+from graph.storage.database import Cursor, Database, InDatabase, Kind, SqliteDatabase, Values, open_database
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
-from graph.storage.place import Place, place_of
-from graph.storage.postgres import Database, InDatabase
-from graph.storage.read_only import may_write, open_read_only, scratch_folder
+from graph.storage.place import place_of
 
 _FORMAT = 1
 _NOTE_FORMAT = "INSERT INTO meta VALUES ('format', ?)"
-_LOG_TIMEOUT_MS = 500
 _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
 
@@ -64,7 +50,8 @@ def has_relationships(root: Path) -> bool:
         return (root / RELATIONSHIPS_FILE).exists()
     from graph.storage.postgres import PostgresDatabase
 
-    return PostgresDatabase.holds(place, place.relationships_schema, "meta")
+    with PostgresDatabase(place, place.relationships_schema, _RESTORE) as opened, opened.faults_named():
+        return opened.has_table("meta")
 
 
 class Rows:
@@ -113,28 +100,13 @@ class RelationshipRecord(InDatabase):
             WorkspaceLocked: other processes write for longer than one waits.
         """
         self._revision = 0
-        self._db = self._opened(path, create=create, read_only=read_only)
-
-    def _opened(self, path: Path, *, create: bool, read_only: bool) -> Database:
-        if (place := (place_to_make if create else place_of)(path)) is not None:
-            return _in_postgres(place, path.parent, create=create)
-        if not create and not path.exists():
-            raise _no_graph(path.parent)
-        with file_faults_named(path, _RESTORE), ExitStack() as undone:
-            if path.exists() and (read_only or not (may_write(path.parent) and may_write(path))):
-                self._scratch = scratch_folder()
-                undone.callback(self._scratch.cleanup)
-                connection = undone.enter_context(closing(open_read_only(path, Path(self._scratch.name))[0]))
-                connection.execute("COMMIT")
-                check_format(connection, _FORMAT)
-            else:
-                opened = sqlite3.connect(path, timeout=database.BUSY_TIMEOUT_S, isolation_level=None)
-                connection = undone.enter_context(closing(opened))
-                connection.execute("PRAGMA foreign_keys = ON")
-                connection.execute("PRAGMA secure_delete = ON")
-                prepare(connection, _FORMAT, create_statements())
-            undone.pop_all()
-        return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS)
+        self._db = open_database(path, _KIND, create=create, read_only=read_only)
+        try:
+            if not isinstance(self._db, SqliteDatabase) and self.note("format") != str(_FORMAT):
+                raise WorkspaceDamaged(f"{self._db.told} is of another format than {_FORMAT}", _RESTORE)
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
     def of(cls, root: Path, *, create: bool = False, read_only: bool = False) -> Self:
@@ -155,7 +127,7 @@ class RelationshipRecord(InDatabase):
         """Keep a text under a key, within a transaction."""
         self.execute(
             "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-            " WHERE meta.value IS NOT excluded.value",
+            " WHERE meta.value <> excluded.value",
             (key, value),
         )
 
@@ -346,36 +318,17 @@ class RelationshipRecord(InDatabase):
             raise self._db.named(fault) from fault
 
 
-def _no_graph(root: Path) -> BadInput:
-    return BadInput(f"There is no relationship graph at {root}", "Index documents into it: `mara index`")
+def _make(db: Database) -> None:
+    db.define(create_statements())
+    if not isinstance(db, SqliteDatabase):
+        db.execute(_NOTE_FORMAT, (str(_FORMAT),))
 
 
-def _in_postgres(place: Place, root: Path, *, create: bool) -> Database:
-    """Open a relationship graph in Postgres; with ``create``, make it where there is none."""
-    from graph.storage.postgres import PostgresDatabase
-
-    opened = PostgresDatabase(place, place.relationships_schema)
-    try:
-        with faults_named(opened):
-            if not opened.has_table("meta"):
-                if not create:
-                    raise _no_graph(root)
-                _create(opened)
-            version = opened.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
-            if version != (str(_FORMAT),):
-                raise WorkspaceDamaged(f"{opened.told} is of another format than {_FORMAT}", _RESTORE)
-    except BaseException:
-        opened.close()
-        raise
-    return opened
+def _missing(told: str) -> BadInput:
+    return BadInput(f"There is no relationship graph: {told} is not there", "Index documents into it: `mara index`")
 
 
-def _create(opened: Database) -> None:
-    opened.begin()
-    if not opened.has_table("meta"):  # else another process was first
-        opened.define(create_statements())
-        opened.execute(_NOTE_FORMAT, (str(_FORMAT),))
-    opened.commit()
+_KIND = Kind("meta", _make, _RESTORE, _missing, _FORMAT, lambda place: place.relationships_schema)
 
 
 def _ends(edge: Edge) -> tuple[tuple[NodeType, str], tuple[NodeType, str]]:

@@ -240,7 +240,7 @@ class Workspace:
         self._check_manifest()
         if not self.record_path.exists():
             raise WorkspaceMissing(f"There is no workspace at {self.root}", _NO_WORKSPACE_HINT)
-        record = Record(self.record_path, to_read=True)
+        record = Record(self.record_path)
         if lease is not None:
             record.fence(lease.check, lease.kept)
         return record
