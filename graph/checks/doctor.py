@@ -43,7 +43,6 @@ _ORPHANS = (
     "SELECT id FROM document_chunk WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE source = key)"
     " UNION SELECT id FROM document WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE target = key)"
 )
-_TOLD = {NodeType.DOCUMENT: "documents", NodeType.CONCEPT: "concepts", NodeType.MESSAGE: "messages"}
 
 _ATTEMPTS = 3
 _UNHARMED = ("indexing run", "reply cache", RELATIONSHIPS)
@@ -390,7 +389,7 @@ def _compare(relationships: RelationshipRecord, record: Record) -> Finding:
     passages = record.fingerprints()
     wrong = {key for key in chunks.keys() | passages.keys() if chunks.get(key) != passages.get(key)}
     wrong |= {key for (key,) in relationships.execute(_ORPHANS)}
-    counts = relationships.counts()
-    told = ", ".join(f"{counts[of]:,} {name}" for of, name in _TOLD.items())
+    documents, messages = map(relationships.count, (NodeType.DOCUMENT, NodeType.MESSAGE))
+    told = f"{documents:,} documents, {record.count_names():,} concepts, {messages:,} messages"
     problem = f"It does not hold the passages and their documents as they are, in {len(wrong)} places"
     return judged(RELATIONSHIPS, wrong, problem, f"In step with the passages: {told}")
