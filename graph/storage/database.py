@@ -10,7 +10,7 @@ import json
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -401,11 +401,6 @@ class SqliteDatabase(Database):
 
     def continue_numbers(self) -> None:
         """Do nothing: SQLite counts on from the largest number that it was given."""
-
-    def copy_to(self, path: Path) -> None:
-        """Copy the file, as it stands at one moment, to one that is not there yet."""
-        with closing(sqlite3.connect(path)) as copy:
-            self._db.backup(copy)
 
     def named(self, fault: Exception) -> MaraError:
         """Return the error that tells a fault of SQLite."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graph.corrections.apply import Stated
 from graph.corrections.kinds import Correction, What, what_from_json, what_to_json
 from graph.errors import BadInput, WorkspaceDamaged
-from graph.storage.database import Database, statements_of
+from graph.storage.database import AMONG, Database, statements_of
 from graph.storage.entry import Entry, facts_of, names_of
 
 SCHEMA = """
@@ -126,24 +126,22 @@ class DerivedRows:
 
 
 PAGE = 5_000
-"""Ids that one statement asks for: SQLite takes 32,766 parameters."""
+"""Passages that are read by one statement."""
 
 
 def delete(db: Database, ids: Sequence[str]) -> dict[str, set[str]]:
     """Delete passages; return the names and facts that they held, by table."""
     held = unlink(db, ids)
-    for among, page in pages(ids):
-        db.execute(f"DELETE FROM passages WHERE id {among}", page)
+    db.execute(f"DELETE FROM passages WHERE id {AMONG}", ([*ids],))
     return held
 
 
 def unlink(db: Database, ids: Sequence[str]) -> dict[str, set[str]]:
     """Let passages hold nothing; return the names and facts that they held, by table."""
     held: dict[str, set[str]] = {table: set() for table in HELD_BY}
-    for among, page in pages(ids):
-        for table, column in HELD_BY.items():
-            gone = f"DELETE FROM passage_{table} WHERE passage_id {among} RETURNING {column}"
-            held[table].update(key for (key,) in db.execute(gone, page))
+    for table, column in HELD_BY.items():
+        gone = f"DELETE FROM passage_{table} WHERE passage_id {AMONG} RETURNING {column}"
+        held[table].update(key for (key,) in db.execute(gone, ([*ids],)))
     forget_corrected(db, ids)
     return held
 
@@ -162,9 +160,9 @@ def hold(db: Database, stated: Sequence[tuple[Entry, Stated]]) -> None:
 def drop_unheld(db: Database, table: str, candidates: Iterable[str]) -> set[str]:
     """Delete those of the names or facts that no passage holds; return them."""
     rows = db.execute(
-        f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+        f"DELETE FROM {table} WHERE id {AMONG}"
         f" AND id NOT IN (SELECT {HELD_BY[table]} FROM passage_{table}"
-        f" WHERE {HELD_BY[table]} IN (SELECT value FROM json_each(?))) RETURNING id",
+        f" WHERE {HELD_BY[table]} {AMONG}) RETURNING id",
         ([*candidates],) * 2,
     )
     return {key for (key,) in rows}
@@ -174,13 +172,6 @@ def insert_vectors(db: Database, table: str, new: NewVectors) -> None:
     """Write names or facts with their vectors, in place of those of the same ids."""
     rows = ((key, text, new.vectors[i].tobytes()) for i, (key, text) in enumerate(new.texts.items()))
     db.put(table, ["id"], [TEXT_COLUMN[table], "vector"], rows)
-
-
-def pages(ids: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield a condition and the ids that it asks for; a list in JSON would end each id at a NUL character."""
-    for start in range(0, len(ids), PAGE):
-        page = ids[start : start + PAGE]
-        yield f"IN ({','.join('?' * len(page))})", page
 
 
 def read_corrections(db: Database) -> list[Correction]:
