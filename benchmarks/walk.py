@@ -18,13 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.fresh import measure_first_push, measure_peak
-from benchmarks.machine import bytes_of_arrays, describe_machine, measure_gather, measure_memory
-from benchmarks.snapshot import measure_snapshot
-from benchmarks.synthetic import MUSIQUE, draw_questions, synthetic_graph
-from benchmarks.walk_costs import find_limits, measure_beta, measure_push_floor
-from benchmarks.walk_report import headline, report
-from benchmarks.walk_results import GraphResult, Results
+from benchmarks.fresh import measure_peak
+from benchmarks.machine import describe_machine
+from benchmarks.synthetic import MUSIQUE, synthetic_graph
+from benchmarks.walk_report import GraphResult, Results, headline, report
 from benchmarks.walk_timing import SETTINGS, UNDIRECTED_SETTING, Table, measure_setting
 from benchmarks.walkers import PUBLISHED, REFERENCE, WALKERS
 from graph.construction.edges import TypedGraph
@@ -35,7 +32,6 @@ from graph.walk.engines import push
 
 _LARGE = 5_000_000
 """From so many edges on, slow ways are asked fewer questions."""
-_COST_QUESTIONS = 20
 
 
 def main() -> None:
@@ -69,15 +65,9 @@ def _options() -> argparse.Namespace:
 def measure(options: argparse.Namespace) -> Results:
     """Measure everything. Raises MaraError where an extra is not installed or the workspace cannot be read."""
     start = time.perf_counter()
-    machine, speed = describe_machine(), measure_memory()
-    _say("first calls of push")
-    compiling, loading = measure_first_push()
+    machine = describe_machine()
     graphs = [measure_graph(name, graph, options) for name, graph in _graphs(options)]
-    _say("snapshot")
-    first = synthetic_graph(MUSIQUE.times(options.sizes[0]), np.random.default_rng(options.seed))
-    snapshot = measure_snapshot(first, np.random.default_rng(options.seed))
-    seconds = time.perf_counter() - start
-    return Results(machine, speed, options.seed, seconds, graphs, compiling, loading, snapshot)
+    return Results(machine, options.seed, time.perf_counter() - start, graphs)
 
 
 def _graphs(options: argparse.Namespace) -> Iterator[tuple[str, TypedGraph]]:
@@ -106,9 +96,7 @@ def measure_graph(name: str, graph: TypedGraph, options: argparse.Namespace) -> 
     graph.undirected  # noqa: B018 (built on first use)
     built = time.perf_counter() - start - derived
     tables = list(_tables(name, graph, options, rng))
-    _say(f"{name}: costs")
-    fewer = 4 if len(graph) > _LARGE else 1
-    questions = draw_questions(graph, max(1, min(options.questions, _COST_QUESTIONS) // fewer), rng)
+    _say(f"{name}: memory")
     return GraphResult(
         name=name,
         entities=graph.n_entities,
@@ -117,13 +105,15 @@ def measure_graph(name: str, graph: TypedGraph, options: argparse.Namespace) -> 
         array_bytes=array_bytes,
         derived_seconds=derived,
         igraph_seconds=built,
-        gather_ns={32: measure_gather(graph, np.float32), 64: measure_gather(graph, np.float64)},
-        push_floor_ms=measure_push_floor(graph, questions),
         tables=tables,
-        beta=measure_beta(graph, questions),
-        limits=[limit for table in tables for limit in find_limits(graph, table)],
         memory={walker: measure_peak(graph, walker) for walker in WALKERS if walker != "auto"},
     )
+
+
+def bytes_of_arrays(graph: TypedGraph) -> int:
+    """Return the bytes of all arrays that the engines ``matrix`` and ``push`` read."""
+    arrays = (graph.source, *graph.forward, *graph.backward, *graph.arriving, graph.n_arcs, graph.kind_degrees)
+    return sum(array.nbytes for array in arrays)
 
 
 def _tables(name: str, graph: TypedGraph, options: argparse.Namespace, rng: np.random.Generator) -> Iterator[Table]:

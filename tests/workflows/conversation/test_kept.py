@@ -71,9 +71,13 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["in the history", "in a file"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Conversations:
+@pytest.fixture(params=["in the history", pytest.param("in Postgres", marks=pytest.mark.slow), "in a file"])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, unconfigured: None
+) -> Conversations:
     file = tmp_path / "kept" / "page.sqlite" if request.param == "in a file" else None
+    if request.param == "in Postgres":
+        monkeypatch.setenv("MARA_RECORD_URL", request.getfixturevalue("postgres_url"))
     return Conversations(tmp_path / "workspace", file, clock)
 
 
@@ -259,8 +263,9 @@ def test_threads_and_processes_that_write_at_once_lose_and_double_nothing(tmp_pa
     assert [turn.number for turn in kept] == list(range(1, len(kept) + 1))
 
 
-def test_only_its_user_may_read_the_file(store: Conversations, tmp_path: Path) -> None:
-    begin(store, "turn-0001")
+@pytest.mark.parametrize("name", ["", "page.sqlite"])
+def test_only_its_user_may_read_the_file(tmp_path: Path, name: str) -> None:
+    begin(Conversations(tmp_path, tmp_path / name if name else None), "turn-0001")
     (file,) = tmp_path.rglob("*.sqlite")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
