@@ -30,6 +30,7 @@ from graph.relationships.schema import (
     check_node,
 )
 from graph.relationships.tables import (
+    PAGE_TABLES,
     columns_of_edges,
     columns_of_nodes,
     create_statements,
@@ -140,6 +141,11 @@ class RelationshipRecord(InDatabase):
     def of(cls, root: Path, *, create: bool = False, read_only: bool = False) -> Self:
         """Open the record of the workspace at ``root``; raises as the constructor does."""
         return cls(root / RELATIONSHIPS_FILE, create=create, read_only=read_only)
+
+    @property
+    def database(self) -> Database:
+        """The database, for tables of other kinds beside those of the relationship graph."""
+        return self._db
 
     @property
     def revision(self) -> int:
@@ -413,9 +419,10 @@ class RelationshipRecord(InDatabase):
     def copy_into(self, target: Database) -> None:
         """Copy it, as it stands at one moment, into an empty schema of Postgres, within a transaction of that."""
         edges = [table_of_edges(of, *pair) for of, schema in EDGES.items() for pair in schema.pairs]
-        target.define(create_statements())
+        page = ("conversations", "turns") if self._db.has_table("turns") else ()
+        target.define((*create_statements(), *(PAGE_TABLES if page else ())))
         with self.as_it_stands():
-            for table in ("meta", "pruned", *map(table_of_nodes, NODES), *edges):
+            for table in ("meta", "pruned", *map(table_of_nodes, NODES), *edges, *page):
                 target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
         target.execute(_NOTE_FORMAT, (str(_FORMAT),))
         target.continue_numbers()
