@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -93,8 +93,7 @@ class Record(InDatabase):
         Raises:
             WorkspaceDamaged: there is none (and ``create`` is false), it is no SQLite file, or of another format.
         """
-        self._check: Callable[[Record], None] | None = None
-        self._keep: Callable[[], AbstractContextManager[None]] = nullcontext
+        self._check: Callable[[], None] | None = None
         self._db = open_database(path, _KIND, create=create, read_only=read_only)
         try:
             self._check_format()
@@ -421,20 +420,16 @@ class Record(InDatabase):
             self._set_meta("workspace_id", uuid.uuid4().hex)
             self._set_meta("complete", str(int(complete)))
 
-    def fence(self, check: Callable[[Record], None], keep: Callable[[], AbstractContextManager[None]]) -> None:
-        """Let every transaction begin with a check, which may refuse it by raising, and `kept` do as is told."""
-        self._check, self._keep = check, keep
-
-    def kept(self) -> AbstractContextManager[None]:
-        """Keep the writer's lease for the length of a block, which may be long and commit nothing."""
-        return self._keep()
+    def fence(self, check: Callable[[], None]) -> None:
+        """Let every transaction begin with a check, which may refuse it by raising."""
+        self._check = check
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do several things or none; no other process writes meanwhile."""
         with self._db.transaction():
             if self._check is not None:
-                self._check(self)
+                self._check()
             yield
 
     def _add(self, new: Additions) -> None:
