@@ -12,7 +12,7 @@ from benchmarks.fresh import measure_load
 from graph.construction.edges import EDGE_KINDS, Edges, TypedGraph
 from graph.construction.knowledge_graph import FactTable, GraphFact, KnowledgeGraph, save
 from graph.schema import ENTITY_RELATIONS, Fact, Passage, entity_id
-from graph.text import IncrementalMatcher
+from graph.text import NameMatcher
 
 TEXT_LENGTH = 500
 DIMENSION = 384
@@ -63,7 +63,7 @@ def made_up(graph: TypedGraph, rng: np.random.Generator) -> KnowledgeGraph:
         passage_vectors=rng.standard_normal((graph.n_passages, DIMENSION), dtype=np.float32),
         facts=FactTable.of(_facts(graph, labels, rng)),
         aliases=(),
-        names=IncrementalMatcher((name, index) for index, name in enumerate(names)),
+        names=NameMatcher.of((name, index) for index, name in enumerate(names)),
         edges=Edges(
             graph.source,
             graph.target,

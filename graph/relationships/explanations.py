@@ -284,4 +284,4 @@ def _types_of(types: Mapping[RelationType, ExplanationType], graph: KnowledgeGra
 def ids_of(graph: KnowledgeGraph) -> Sequence[str]:
     """Return the entities' ids, in their order."""
     # The names are normal forms already, and those of ten thousands take long to make once more.
-    return graph.known_ids or [stable_id("entity", name) for name in graph.entity_names]
+    return [stable_id("entity", name) for name in graph.entity_names]
