@@ -22,7 +22,7 @@ from graph.checks.findings import Finding, judged, leftover, lost, repairable, s
 from graph.checks.index_checks import check_search_index, check_words, compare_snapshot, open_snapshot
 from graph.checks.record_checks import MENDED, examine_record
 from graph.checks.search_files import open_search_files
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.publish.derive import forget_derivations, publish
@@ -30,7 +30,7 @@ from graph.publish.search_indexes import drop_shared, ids_of_generations, is_on_
 from graph.relationships.documents import forget_step, is_in_step, relate
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import NodeType
-from graph.storage.lease import claim_lease, holder_of, is_locked
+from graph.storage.lock import WriterLock, is_being_written, writer_of
 from graph.storage.place import PLACE_FILE, RECORD_FILE, RELATIONSHIPS_FILE
 from graph.storage.read_only import open_read_only
 from graph.storage.record import Record, RecordReader
@@ -43,7 +43,6 @@ _ORPHANS = (
     "SELECT id FROM document_chunk WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE source = key)"
     " UNION SELECT id FROM document WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE target = key)"
 )
-_TOLD = {NodeType.DOCUMENT: "documents", NodeType.CONCEPT: "concepts", NodeType.MESSAGE: "messages"}
 
 _ATTEMPTS = 3
 _UNHARMED = ("indexing run", "reply cache", RELATIONSHIPS)
@@ -120,15 +119,15 @@ def repair_workspace(root: Path) -> tuple[Examination, list[str], Examination]:
     if not any(finding.repairable for finding in before.findings):
         return before, [], before
     workspace = Workspace(root)
-    lease = claim_lease(workspace.record_path, root / "lock")
+    lock = WriterLock(workspace.record_path)
     try:
         with Record(workspace.record_path) as record:
-            record.fence(lease.check, lease.kept)
+            record.fence(lock.check)
             if (record.commit_id, workspace.current()) != (before.commit_id, before.generation):
                 raise WorkspaceLocked(f"{root} was written meanwhile", "Run the same command again")
             done = list(_repair(workspace, record, before))
     finally:
-        lease.release()
+        lock.release()
     return before, done, examine_workspace(root)
 
 
@@ -143,33 +142,33 @@ def _examine(workspace: Workspace, scratch: Path) -> tuple[Examination, bool]:
     """Look once; return what was found, and whether the record that was read is of one moment for sure."""
     generation = workspace.current()
     try:
-        record = RecordReader(workspace.record_path, scratch)
+        record = RecordReader(workspace.record_path)
     except MaraError as fault:
         findings = [lost("record file", fault.message, fault.hint or RESTORE)]
-        findings += _check_without_record(workspace, generation, scratch)
+        findings += _check_without_record(workspace, generation)
         return Examination(tuple(findings), "", generation, None), True
     with record:
         findings, rows = examine_record(record)
         if rows is None or not all(finding.ok or finding.repairable for finding in findings):
-            findings += _check_without_record(workspace, generation, scratch)
+            findings += _check_without_record(workspace, generation)
             return Examination(tuple(findings), "", generation, None), record.pinned
         look = _Look(workspace, record, generation, scratch, _writer_at_work(record, workspace))
         return Examination((*findings, *look.findings()), record.commit_id, generation, rows), record.pinned
 
 
-def _check_without_record(workspace: Workspace, generation: int | None, scratch: Path) -> list[Finding]:
+def _check_without_record(workspace: Workspace, generation: int | None) -> list[Finding]:
     """Tell whether questions can still be answered, where the record is broken."""
     if generation is None:
         return []
     folder = workspace.index_folder(generation)
     finding, graph = open_snapshot(folder)
-    return [finding] if graph is None else [finding, check_words(folder, len(graph.passages), None, scratch)]
+    return [finding] if graph is None else [finding, check_words(folder, len(graph.passages), None)]
 
 
 def _writer_at_work(record: RecordReader, workspace: Workspace) -> str:
     """Return who is writing; empty where nobody is, or somebody was who has been killed."""
-    holder = holder_of(record)
-    return holder if holder and is_locked(workspace.record_path, workspace.root / "lock") else ""
+    writer = writer_of(record)
+    return writer if writer and is_being_written(workspace.record_path) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +200,8 @@ class _Look:
     def _check_writer(self) -> Finding:
         if self.writer:
             return sound("writer", f"A writer is at work ({self.writer}): what it published last is looked at")
-        if holder := holder_of(self.record):
-            ended = f"A writer ({holder}) ended without giving the workspace back; the next one takes over"
+        if killed := writer_of(self.record):
+            ended = f"A writer ({killed}) ended without giving the workspace back; the next one takes over"
             return sound("writer", ended)
         return sound("writer", "Nobody is writing")
 
@@ -287,13 +286,14 @@ class _Look:
         else:
             yield repairable(check, f"Generation {generation} is not of the record as it stands, and nobody is writing")
         yield finding
-        words, same = None, False
+        fresh, same = None, False
         if is_of_record:
-            builder = GraphBuilder()
-            compared = compare_snapshot(graph, builder.build(record))
-            words, same = builder.sparse(), compared.ok
+            fresh = self.scratch / "fresh"
+            fresh.mkdir()
+            compared = compare_snapshot(graph, derive_graph(record, fresh))
+            same = compared.ok
             yield compared
-        yield check_words(folder, len(graph.passages), words, self.scratch)
+        yield check_words(folder, len(graph.passages), fresh)
         yield from self._check_store(graph, record if same else None)
 
     def _check_store(self, graph: KnowledgeGraph, record: RecordReader | None) -> list[Finding]:
@@ -332,8 +332,6 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
     if found.rows and broken & MENDED:
         record.replace_derived(found.rows)
         yield "Put the record's tables of names, facts, links and synonyms right"
-        if found.rows.renamed:
-            yield f"Gave {len(found.rows.renamed)} passages ids without control characters"
     if broken == {"manifest"}:
         workspace.publish(record)
         yield "Wrote manifest.json again"
@@ -392,7 +390,7 @@ def _compare(relationships: RelationshipRecord, record: Record) -> Finding:
     passages = record.fingerprints()
     wrong = {key for key in chunks.keys() | passages.keys() if chunks.get(key) != passages.get(key)}
     wrong |= {key for (key,) in relationships.execute(_ORPHANS)}
-    counts = relationships.counts()
-    told = ", ".join(f"{counts[of]:,} {name}" for of, name in _TOLD.items())
+    documents, messages = map(relationships.count, (NodeType.DOCUMENT, NodeType.MESSAGE))
+    told = f"{documents:,} documents, {record.count_names():,} concepts, {messages:,} messages"
     problem = f"It does not hold the passages and their documents as they are, in {len(wrong)} places"
     return judged(RELATIONSHIPS, wrong, problem, f"In step with the passages: {told}")

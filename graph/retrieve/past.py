@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from graph.construction.builder import PASSAGE_CLASSES
+from graph.construction.edge_weights import PASSAGE_CLASSES
 from graph.embedding.embeddings import Embedder, check_embedder
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
 from graph.metadata_filter import meets, read_conditions
@@ -32,8 +32,8 @@ from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.open_index import Index
 from graph.schema import stable_id
 from graph.storage.entry import Entry
-from graph.storage.generation import GenerationHold, Layer
-from graph.storage.lease import alone
+from graph.storage.generation import Layer
+from graph.storage.lock import GenerationHold, alone
 from graph.storage.read_only import may_write, scratch_folder
 from graph.storage.record import Record
 from graph.storage.versions import Span, Versions

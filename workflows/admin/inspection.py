@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.builder import PASSAGE_CLASSES
-from graph.construction.edge_weights import PassageClasses
+from graph.construction.edge_weights import PASSAGE_CLASSES, PassageClasses
 from graph.construction.edges import Edges, PassageLink
 from graph.construction.knowledge_graph import SNAPSHOT_VERSION, KnowledgeGraph, load
 from graph.embedding.embeddings import configured_embedder
@@ -25,7 +24,7 @@ from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord, h
 from graph.relationships.upkeep import n_pruned
 from graph.schema import PASSAGE_RELATIONS, entity_id
 from graph.sources.skipped import skipped_by_source
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from graph.storage.place import place_name
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import REPLY_CACHE, Workspace

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.synthetic import Counts, draw_questions, synthetic_graph
+from benchmarks.walkers import factor_by_relation, published_graph, published_walk
+from graph.construction.edges import TypedGraph
+from graph.schema import RelationType
+from graph.walk.factors import DIRECTED, edge_factors
+from graph.walk.pagerank import Engine, walk
+
+
+@pytest.fixture
+def graph() -> TypedGraph:
+    return synthetic_graph(Counts(120, 30, 150, 400, 200), np.random.default_rng(0))
+
+
+def test_the_published_way_finds_what_the_igraph_engine_finds(graph: TypedGraph) -> None:
+    network = published_graph(graph)
+    for question in draw_questions(graph, 3, np.random.default_rng(0)):
+        factors = edge_factors(question.beta)
+        published = published_walk(network, question.restart, factor_by_relation(factors), 0.5)
+        reference = walk(graph, question.restart, factors, 0.5, Engine.IGRAPH)
+        assert np.abs(published - reference.scores).sum() < 1e-12
+
+
+def test_a_question_leaves_the_graph_as_it_was(graph: TypedGraph) -> None:
+    network = published_graph(graph)
+    (question,) = draw_questions(graph, 1, np.random.default_rng(0))
+    published_walk(network, question.restart, factor_by_relation(edge_factors(question.beta)), 0.5)
+    assert network.es["weight"] == graph.weight.tolist()
+
+
+def test_each_relation_type_has_its_factor(graph: TypedGraph) -> None:
+    (question,) = draw_questions(graph, 1, np.random.default_rng(0))
+    factors = factor_by_relation(edge_factors(question.beta))
+    assert set(factors) == {relation.value for relation in RelationType}
+    assert factors["TEMPORAL"] == pytest.approx(5 * question.beta.entity_entity["TEMPORAL"])
+    assert factors["PRIMARY"] == pytest.approx(3 * question.beta.entity_passage["PRIMARY"])
+    assert factors["SYNONYMY"] == 1
+
+
+def test_factors_by_direction_are_refused() -> None:
+    with pytest.raises(ValueError, match="more than one factor"):
+        factor_by_relation(edge_factors(None, directions=DIRECTED))
