@@ -31,6 +31,9 @@ SECONDS, SECONDS_A_MEBIBYTE = 60.0, 20.0
 """Time for a file: at least so much, and more for a large one."""
 
 _GRACE_S = 30
+_KEPT_FROM_IT = ("MARA_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")
+"""Variables that begin so hold keys and addresses, which no loader needs."""
+
 _ERRORS = {kind.__name__: kind for kind in (BadInput, DependencyMissing, UnknownColumn)}
 
 
@@ -81,12 +84,13 @@ class Child:
 
 def _start() -> subprocess.Popen[bytes]:
     modules = os.pathsep.join(map(os.path.abspath, sys.path))
+    variables = {name: value for name, value in environment().variables.items() if not name.startswith(_KEPT_FROM_IT)}
     return subprocess.Popen(
         [sys.executable, "-m", "graph.sources.child"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**environment().variables, "PYTHONPATH": modules},
+        env={**variables, "PYTHONPATH": modules},
     )
 
 

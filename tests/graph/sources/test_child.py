@@ -32,6 +32,8 @@ def load(path, source):
         sys.stdout.flush()
     elif text == "fault":
         raise LookupError("nothing there")
+    elif text == "keys":
+        return Document("", f"key: {os.environ.get('OPENAI_API_KEY')}", source)
     elif text == "odd":
         return Document("", "text", source, {"a": object()})
     return Document("", f"{text} {os.getpid()}", source)
@@ -99,6 +101,11 @@ def test_a_file_without_end_is_given_up_after_its_time(kind: Path, monkeypatch: 
 
 def test_what_libraries_print_is_no_answer(kind: Path) -> None:
     assert passage_of_file(write(kind / "a.trial", "loud")).text.startswith("loud ")
+
+
+def test_keys_stay_out_of_the_process(kind: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    assert passage_of_file(write(kind / "a.trial", "keys")).text == "key: None"
 
 
 def test_a_large_file_has_more_time(tmp_path: Path) -> None:
