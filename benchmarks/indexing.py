@@ -18,7 +18,7 @@ from benchmarks.machine import describe_machine
 from graph.construction.builder import GraphBuilder
 from graph.embedding import embeddings
 from graph.embedding.bert import MiniLMEmbedder
-from graph.publish import derive, search_indexes
+from graph.publish import derive
 from graph.storage import synonym_pairs
 from graph.storage.record import Record
 from workflows import indexing
@@ -65,7 +65,7 @@ def main() -> None:
     clock.watch(GraphBuilder, "graph", "build graph")
     clock.watch(GraphBuilder, "sparse", "BM25")
     clock.watch(derive, "save", "save graph")
-    clock.watch(search_indexes.SearchIndexWriter, "_write_embedded", "Chroma")
+    clock.watch(derive, "write_vectors", "Chroma")
     clock.watch(indexing, "related", "relationships")
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
