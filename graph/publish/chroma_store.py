@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import struct
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -45,6 +48,10 @@ _ADDRESS_SPACE = 3 * 2**29
 _OWN_COST = OpenCost(6_000_000, 20, 8)
 """Of an embedded Chroma, however little it holds, beside what follows from the sizes of its files."""
 
+_HNSW_HEADER = struct.Struct("<i4Q")
+"""Version, offset, places, places taken, bytes a place: what the header of an index begins with."""
+
+_LENGTH_BYTES = 4
 _PER_VECTOR_BYTE = 1.1
 _CACHED = 3 * 2_000_000
 """What three connections to Chroma's database keep of it, at most."""
@@ -119,9 +126,20 @@ class ChromaSet:
         name_of: Callable[[str], str],
         fault_of: Callable[[Exception], MaraError],
         close: Callable[[], None],
+        folder: Path | None = None,
     ) -> None:
-        """Take a client, what names the collections, what makes an error of what it raises, and what lets go of it."""
+        """Take what is open.
+
+        Args:
+            client: of Chroma.
+            name_of: returns the name of the collection of the facts or the passages.
+            fault_of: makes an error of what the client raises.
+            close: lets go of the client.
+            folder: of the database; None where a server has it.
+        """
         self._client = client
+        self._folder = folder
+        self._searched: set[str] = set()
         self._name_of = name_of
         self._fault_of = fault_of
         self._close = close
@@ -166,6 +184,10 @@ class ChromaSet:
                 include=["distances"],
                 ids=None if within is None else [*map(str, within.tolist())],
             )
+        if name not in self._searched and self._folder is not None:
+            # The first search makes the files anew that an index of few records never fills.
+            wipe_unused(self._folder)
+            self._searched.add(name)
         hits = [(int(key), 1.0 - float(d)) for key, d in zip(found["ids"][0], found["distances"][0], strict=True)]
         if len(hits) < few:
             hits = self._with_unreached(name, hits, vector, range(size) if within is None else within.tolist())
@@ -238,13 +260,35 @@ def _open_files(place: Place, *, new: bool = False, untouched: bool = False) -> 
         copy = writable_copy(place.files)
         client = _client(copy.name)
 
+    folder = place.files if copy is None else Path(copy.name)
+
     def close() -> None:
         with _OPENING:
             client.close()
+        if new:
+            wipe_unused(folder)
         if copy is not None:
             copy.cleanup()
 
-    return ChromaSet(client, str, damaged, close)
+    return ChromaSet(client, str, damaged, close, folder)
+
+
+def wipe_unused(folder: Path) -> None:
+    """Empty the places that Chroma's index files keep for records to come.
+
+    It writes them as they happen to lie in memory, with whatever this process had there before: keys and removed texts,
+    too.
+    """
+    for header in folder.glob("*/header.bin"):
+        begins = header.read_bytes()[: _HNSW_HEADER.size]
+        if len(begins) < _HNSW_HEADER.size:
+            continue  # being written, in another thread, which wipes as well
+        _, _, places, taken, width = _HNSW_HEADER.unpack(begins)
+        for name, bytes_each in (("data_level0.bin", width), ("length.bin", _LENGTH_BYTES)):
+            with suppress(PermissionError), header.with_name(name).open("r+b") as file:
+                if file.seek(0, os.SEEK_END) == places * bytes_each:
+                    file.seek(taken * bytes_each)
+                    file.write(bytes((places - taken) * bytes_each))
 
 
 def _client(folder: str) -> Any:

@@ -117,10 +117,6 @@ SOURCES_OF = f"""
     SELECT source.id FROM {along("document -sourced_from-> source")} WHERE document.id = ? ORDER BY source.id"""
 """Selects the sources of a document."""
 
-_VECTOR = f"""
-    SELECT vector.id, vector_store.id FROM {along("document_chunk <-embedding_of- vector")}
-    LEFT JOIN stored_in ON stored_in.source = vector.key
-    LEFT JOIN vector_store ON vector_store.key = stored_in.target WHERE document_chunk.id = ? ORDER BY vector.id"""
 _VIEWERS = f"SELECT count(*) FROM {along('document <-viewed-')} WHERE document.id = ?"
 _CITED = f"""
     SELECT conversation.id, conversation.title, message.id, message.created_at, number, (
@@ -191,13 +187,13 @@ def account_of(record: RelationshipRecord, passage_id: str, user_id: str = "", *
         raise unknown_passage()
     keys = record.execute(SOURCES_OF, (document.id,)).fetchall()
     sources = (record.node(NodeType.SOURCE, str(key)) for (key,) in keys)
-    vector, store = record.execute(_VECTOR, (passage_id,)).fetchone() or ("", "")
+    vector = record.node(NodeType.VECTOR, passage_id)
     return Account(
         chunk,
         document,
         tuple(source for source in sources if source),
-        str(vector),
-        record.node(NodeType.VECTOR_STORE, str(store)) if store else None,
+        vector.id if vector else "",
+        next(record.nodes(NodeType.VECTOR_STORE), None),
         int(record.execute(_VIEWERS, (document.id,)).fetchone()[0]),
         _citations(record, passage_id, user_id, own_only=own_only),
     )

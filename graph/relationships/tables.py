@@ -56,7 +56,6 @@ def along(path: str) -> str:
 def create_statements() -> Iterator[str]:
     """Yield the statements that create every table and index of a record."""
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-    yield "CREATE TABLE digests (name TEXT PRIMARY KEY, keys BLOB NOT NULL, digests BLOB NOT NULL)"
     yield (
         "CREATE TABLE pruned (type TEXT NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL, evidence TEXT NOT NULL,"
         " PRIMARY KEY (type, source, target)) WITHOUT ROWID"
@@ -112,8 +111,13 @@ def upsert(table: str, keys: Sequence[str], names: Sequence[str], values: str = 
     if not names:
         return f"{statement} DO NOTHING"
     changes = ", ".join(f'"{name}" = excluded."{name}"' for name in (*names, "revision"))
-    differs = " OR ".join(f'"{table}"."{name}" IS NOT excluded."{name}"' for name in names)
+    differs = " OR ".join(_differs(f'"{table}"."{name}"', f'excluded."{name}"') for name in names)
     return f"{statement} DO UPDATE SET {changes} WHERE {differs}"
+
+
+def _differs(one: str, other: str) -> str:
+    """Return the condition that two values differ, where either may be none."""
+    return f"NOT coalesce({one} = {other}, {one} IS NULL AND {other} IS NULL)"
 
 
 def insert_edge(of: EdgeType, source: NodeType, target: NodeType) -> str:

@@ -29,7 +29,7 @@ from graph.publish.derive import is_published, publish
 from graph.publish.generation_vectors import GenerationVectors, open_vectors
 from graph.publish.vector_store import Hits
 from graph.retrieve.selection import Selection
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from graph.storage.read_only import may_write
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace

@@ -12,8 +12,8 @@ from graph.embedding.embeddings import Embedder
 from graph.errors import BadInput
 from graph.schema import entity_id
 from graph.storage import correction_table
+from graph.storage.database import Database
 from graph.storage.entry import Entry
-from graph.storage.postgres import Database
 from graph.storage.record import Record
 from graph.storage.writer import Writer
 from graph.text import normalise_name

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from graph.corrections.kinds import Correction, What, what_from_json, what_to_json
 from graph.errors import BadInput, WorkspaceDamaged
-from graph.storage.database import statements_of
-from graph.storage.postgres import Database
+from graph.storage.database import Database, statements_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS corrections (

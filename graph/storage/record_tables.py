@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from graph.corrections.apply import Stated
 from graph.storage import correction_table
+from graph.storage.database import Database
 from graph.storage.entry import Entry, facts_of, names_of
-from graph.storage.postgres import Database
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -88,14 +88,12 @@ class DerivedRows:
         texts: by table, {id: text} of the names and facts that passages hold.
         links: by table, (passage id, id of what it holds).
         synonyms: {(smaller id, larger id) of two names: their cosine}.
-        renamed: {id of a passage: the one to keep it under}, where the id holds a control character.
         corrected: {id of a passage: what corrections made of it}, where they change it.
     """
 
     texts: Mapping[str, Mapping[str, str]]
     links: Mapping[str, set[tuple[str, str]]]
     synonyms: Mapping[tuple[str, str], float]
-    renamed: Mapping[str, str]
     corrected: Mapping[str, correction_table.Corrected] = field(default_factory=dict)
 
 

@@ -17,8 +17,8 @@ from typing import Any
 from graph.errors import BadInput
 from graph.moments import ALWAYS, shown
 from graph.schema import MetadataValue
+from graph.storage.database import Database
 from graph.storage.entry import COLUMNS, Entry, from_row, hash_of
-from graph.storage.postgres import Database
 
 TABLES = (
     """CREATE TABLE standing (

@@ -1,4 +1,4 @@
-"""A run of indexing: its documents, what they change, and, once it writes, its workspace's record and lease.
+"""A run of indexing: its documents, what they change, and, once it writes, its workspace's record and lock.
 
 The state of the graph only names it. A fork, a restart or an interrupt makes it anew: it reads the sources and compares
 them with the record again; committed passages then count as unchanged.
@@ -167,14 +167,12 @@ class IndexingRun:
                 self._held.push(held.pop_all())
             self._is_open = True
         self._check_not_stopped()
-        self._lease.renew()
 
     def _open(self, held: ExitStack) -> None:
         with admitted(self.root):
             self.workspace.create()
-        self._lease = self.workspace.claim()
-        held.callback(self._lease.release)
-        self.record = held.enter_context(self.workspace.open_record(self._lease))
+        lock = held.enter_context(self.workspace.writing())
+        self.record = held.enter_context(self.workspace.open_record(lock))
         if self.record.embedding_model:
             check_embedder(self.embedder, self.record.embedding_model)
         if self.context.passage_classes is not None:
@@ -333,7 +331,7 @@ class IndexingRun:
             self._workers.close()
 
     def close(self) -> None:
-        """Stop and release everything, the lease last, once the node at work has ended."""
+        """Stop and release everything, the lock last, once the node at work has ended."""
         self.cancel()
         with self._lent:
             self._held.close()
@@ -369,8 +367,7 @@ class IndexingRun:
         return [one for one in there if one["content"] == content_hash(passages[one["id"]])]
 
     def _count(self, extracted: Extracted | None) -> None:
-        """Tell of a passage that was extracted, or imported, and keep the lease."""
-        self._lease.renew()
+        """Tell of a passage that was extracted, or imported."""
         self._extracted += 1
         if extracted is not None:
             self._failed += extracted.extraction is None
@@ -378,8 +375,7 @@ class IndexingRun:
         self._tell_extracted()
 
     def _count_made(self, made: Totals) -> None:
-        """Tell of the passages in the shards that workers have made, and keep the lease."""
-        self._lease.renew()
+        """Tell of the passages in the shards that workers have made."""
         if self._extracted != made.passages:
             self._extracted, self._failed, self._tokens = made.passages, made.failed, made.tokens
             self._tell_extracted()

@@ -16,7 +16,7 @@ from graph.construction.bm25 import SparseIndex
 from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import WorkspaceDamaged
-from graph.publish.chroma_store import ChromaStore
+from graph.publish.chroma_store import ChromaStore, wipe_unused
 from graph.publish.derive import publish
 from graph.publish.generation_vectors import GenerationVectors, open_vectors, store_address
 from graph.publish.vector_store import Place
@@ -177,3 +177,18 @@ def test_nothing_of_chroma_is_asked_to_phone_home(workspace: Workspace) -> None:
     opened = ChromaStore().open(Place(workspace.index_folder(1), layer.store, layer.key))
     assert opened._client.get_settings().anonymized_telemetry is False
     opened.close()
+
+
+def test_no_memory_of_the_process_goes_into_the_files_of_an_index_that_keeps_places_free(template: Path) -> None:
+    files = [path for name in ("data_level0.bin", "length.bin") for path in template.glob(f"index/*/chroma/*/*/{name}")]
+    assert len(files) == 4
+    for path in files:
+        assert path.stat().st_size > 0
+        assert path.read_bytes().strip(b"\0") == b""
+
+
+def test_an_index_file_that_is_being_written_is_left_to_what_writes_it(tmp_path: Path) -> None:
+    (tmp_path / "segment").mkdir()
+    (tmp_path / "segment" / "header.bin").write_bytes(b"\1\0")
+    wipe_unused(tmp_path)
+    assert (tmp_path / "segment" / "header.bin").read_bytes() == b"\1\0"
