@@ -307,11 +307,9 @@ class ViewOfGeneration(ConceptView):
 class ViewOfRows(ConceptView):
     """The view of what was imported, where there is no generation."""
 
-    def __init__(
-        self, query: Callable[[str], Iterator[Any]], nodes: Sequence[Node], pruned: Mapping[EdgeType, Pruned]
-    ) -> None:
+    def __init__(self, query: Callable[[str], Iterator[Any]], nodes: Sequence[Node]) -> None:
         """``query`` runs a statement on the record; ``nodes`` are its concepts, by id."""
-        super().__init__(pruned)
+        super().__init__({})
         self._nodes = nodes
         self.ids = [node.id for node in nodes]
         self.index = {key: place for place, key in enumerate(self.ids)}

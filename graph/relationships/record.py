@@ -30,6 +30,7 @@ from graph.relationships.schema import (
     check_node,
 )
 from graph.relationships.tables import (
+    PAGE_TABLES,
     columns_of_edges,
     columns_of_nodes,
     create_statements,
@@ -66,7 +67,7 @@ _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
 
 
-_VIEWS: dict[tuple[Path, tuple[str, ...]], ConceptView] = {}
+_VIEWS: dict[tuple[Path, str], ConceptView] = {}
 _KEPT_VIEWS = 4
 
 
@@ -140,6 +141,11 @@ class RelationshipRecord(InDatabase):
     def of(cls, root: Path, *, create: bool = False, read_only: bool = False) -> Self:
         """Open the record of the workspace at ``root``; raises as the constructor does."""
         return cls(root / RELATIONSHIPS_FILE, create=create, read_only=read_only)
+
+    @property
+    def database(self) -> Database:
+        """The database, for tables of other kinds beside those of the relationship graph."""
+        return self._db
 
     @property
     def revision(self) -> int:
@@ -242,7 +248,7 @@ class RelationshipRecord(InDatabase):
 
     def node(self, of: NodeType, key: str) -> Node | None:
         """Return the node of that type and id; None where there is none."""
-        if of in COMPUTED and self.graph is not None:
+        if self.computes(of):
             if of is NodeType.CONCEPT and (known := self.concepts.node(key)):
                 return known
             return next((node for node in self._computed_nodes(of, "AND id = ?", (key,)) if node.id == key), None)
@@ -250,7 +256,7 @@ class RelationshipRecord(InDatabase):
 
     def nodes(self, of: NodeType, where: str = "", values: Values = ()) -> Iterator[Node]:
         """Yield the nodes of a type, by id; of one that is stored, those that a clause of SQL selects."""
-        if of not in COMPUTED or self.graph is None:
+        if not self.computes(of):
             return self._read_nodes(of, where or "ORDER BY id", values)
         return chain(self.concepts.nodes() if of is NodeType.CONCEPT else (), self._computed_nodes(of))
 
@@ -259,11 +265,11 @@ class RelationshipRecord(InDatabase):
             yield Node(of, key, dict(zip(NODES[of], held, strict=True)))
 
     def _computed_nodes(self, of: NodeType, where: str = "", values: Values = ()) -> Iterator[Node]:
-        """Yield vectors, their store, or the concepts that somebody wrote and the generation does not know."""
+        """Yield vectors, their store, or the concepts that are held and the generation does not know."""
         graph = self.graph
         assert graph is not None
         if of is NodeType.CONCEPT:
-            own = self._read_nodes(of, f"WHERE name <> '' {where} ORDER BY id", values)
+            own = self._read_nodes(of, f"WHERE true {where} ORDER BY id", values)
             yield from (node for node in own if node.id not in graph.entity_index)
         elif of is NodeType.VECTOR:
             for (key,) in self.execute(f"SELECT id FROM document_chunk WHERE true {where} ORDER BY id", values):
@@ -278,11 +284,9 @@ class RelationshipRecord(InDatabase):
 
         Of one that is stored, those ``e`` from nodes ``a`` to nodes ``b`` that a clause of SQL selects.
         """
-        if of in PRUNABLE:
-            return self.concepts.edges(of)
-        if of in COMPUTED and self.graph is not None:
-            return self._computed_edges(of)
-        return self._read_edges(of, source, target, where or "ORDER BY a.id, b.id", values)
+        if not self.computes(of):
+            return self._read_edges(of, source, target, where or "ORDER BY a.id, b.id", values)
+        return self.concepts.edges(of) if of in PRUNABLE else self._computed_edges(of)
 
     def _read_edges(
         self, of: EdgeType, source: NodeType, target: NodeType, where: str, values: Values
@@ -303,10 +307,10 @@ class RelationshipRecord(InDatabase):
     def edge(self, of: EdgeType, source: tuple[NodeType, str], target: tuple[NodeType, str]) -> Edge | None:
         """Return the edge of that type between two nodes; None where there is none."""
         (start, start_id), (end, end_id) = _ends(Edge(of, source, target))
+        if not self.computes(of):
+            return next(self.edges(of, start, end, "WHERE a.id = ? AND b.id = ?", (start_id, end_id)), None)
         if of in PRUNABLE:
             return self.concepts.edge(of, start_id, end_id)
-        if of not in COMPUTED or self.graph is None:
-            return next(self.edges(of, start, end, "WHERE a.id = ? AND b.id = ?", (start_id, end_id)), None)
         known = start_id == end_id if of is EdgeType.EMBEDDING_OF else self.node(end, end_id)
         return Edge(of, source, target) if known and self.node(start, start_id) else None
 
@@ -315,29 +319,38 @@ class RelationshipRecord(InDatabase):
         """The published generation of the workspace; None where there is none."""
         return _published(self._path.parent)
 
+    def computes(self, of: NodeType | EdgeType) -> bool:
+        """Tell whether nodes or edges of a type follow from the published generation."""
+        return of in COMPUTED and self.graph is not None
+
     @property
     def concepts(self) -> ConceptView:
         """The concepts, and the edges between them and documents, without those that were pruned."""
-        graph, notes = self.graph, (self.note(IN_STEP_WITH), self.note(_PRUNED_AT))
-        state = (graph.commit_id, *notes) if graph else (str(self.revision), str(self._db.total_changes))
+        state = self.computed_state or f"{self.revision} {self._db.total_changes}"
         if (self._path, state) not in _VIEWS:
             while len(_VIEWS) >= _KEPT_VIEWS:
                 _VIEWS.pop(next(iter(_VIEWS)), None)
-            _VIEWS[self._path, state] = self._view(graph)
+            _VIEWS[self._path, state] = self._view()
         return _VIEWS[self._path, state]
 
-    def _view(self, graph: KnowledgeGraph | None) -> ConceptView:
-        pruned: dict[str, dict[tuple[str, str], str]] = {}
+    @property
+    def computed_state(self) -> str:
+        """Another text whenever what is computed may be another; empty where nothing is."""
+        if self.graph is None:
+            return ""
+        return f"{self.graph.commit_id} {self.note(IN_STEP_WITH)} {self.note(_PRUNED_AT)}"
+
+    def _view(self) -> ConceptView:
+        if self.graph is None:
+            return ViewOfRows(self.execute, [*self._read_nodes(NodeType.CONCEPT, "ORDER BY id")])
+        pruned: dict[EdgeType, dict[tuple[str, str], str]] = {of: {} for of in PRUNABLE}
         for of, source, target, evidence in self.execute("SELECT type, source, target, evidence FROM pruned"):
-            pruned.setdefault(of, {})[source, target] = evidence
-        by_type = {EdgeType(of): edges for of, edges in pruned.items()}
-        if graph is None:
-            return ViewOfRows(self.execute, [*self._read_nodes(NodeType.CONCEPT, "ORDER BY id")], by_type)
+            pruned[EdgeType(of)][source, target] = evidence
         documents = self.execute("SELECT key, id FROM document ORDER BY key").fetchall()
         numbers = {key: number for number, (key, _) in enumerate(documents)}
         chunks = self.execute("SELECT id, target FROM document_chunk JOIN chunk_of ON source = key")
         document_of = {chunk: numbers[key] for chunk, key in chunks}
-        return ViewOfGeneration(graph, [key for _, key in documents], document_of, by_type)
+        return ViewOfGeneration(self.graph, [key for _, key in documents], document_of, pruned)
 
     def note_pruning(self) -> None:
         """Note within a transaction that edges were pruned, or are so no more."""
@@ -387,8 +400,8 @@ class RelationshipRecord(InDatabase):
                 EdgeType.STORED_IN.value: chunks * stores,
                 EdgeType.EMBEDDING_OF.value: chunks,
             }
-        found[EdgeType.EXPLAINS.value] = len(self.concepts.explains.documents)
-        found[EdgeType.RELATED_TO.value] = len(self.concepts.related.documents)
+            found[EdgeType.EXPLAINS.value] = len(self.concepts.explains.documents)
+            found[EdgeType.RELATED_TO.value] = len(self.concepts.related.documents)
         return found
 
     def erase_free_pages(self) -> None:
@@ -413,9 +426,10 @@ class RelationshipRecord(InDatabase):
     def copy_into(self, target: Database) -> None:
         """Copy it, as it stands at one moment, into an empty schema of Postgres, within a transaction of that."""
         edges = [table_of_edges(of, *pair) for of, schema in EDGES.items() for pair in schema.pairs]
-        target.define(create_statements())
+        page = ("conversations", "turns") if self._db.has_table("turns") else ()
+        target.define((*create_statements(), *(PAGE_TABLES if page else ())))
         with self.as_it_stands():
-            for table in ("meta", "pruned", *map(table_of_nodes, NODES), *edges):
+            for table in ("meta", "pruned", *map(table_of_nodes, NODES), *edges, *page):
                 target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
         target.execute(_NOTE_FORMAT, (str(_FORMAT),))
         target.continue_numbers()

@@ -94,6 +94,7 @@ def prune(
         if not dry_run:
             for edge in (edge for _, edges in done for edge in edges):
                 _remember(record, edge)
+                record.unlink(edge)
             record.note_pruning()
     return [pruning for pruning, _ in done]
 
