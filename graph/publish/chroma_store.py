@@ -17,7 +17,7 @@ import numpy as np
 
 from graph.endpoints import chroma_server
 from graph.environment import environment
-from graph.errors import DiskFull, MaraError, WorkspaceDamaged, check_memory
+from graph.errors import DiskFull, MaraError, WorkspaceDamaged, check_files, check_memory
 from graph.publish.vector_store import (
     COLLECTIONS,
     Hits,
@@ -295,6 +295,7 @@ def _client(folder: str) -> Any:
     """Return Chroma's client of the database in a folder."""
     if "chromadb" not in sys.modules:
         check_memory(_ADDRESS_SPACE)
+    check_files()
     import chromadb
 
     try:
