@@ -13,7 +13,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,12 +20,12 @@ from typing import Any
 from graph.checks.findings import Finding, judged, leftover, lost, repairable, sound
 from graph.checks.index_checks import check_search_index, check_words, compare_snapshot, open_snapshot
 from graph.checks.record_checks import MENDED, examine_record
-from graph.checks.search_files import open_search_files
+from graph.checks.search_files import why_unreadable
 from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.publish.derive import forget_derivations, publish
-from graph.publish.search_indexes import drop_shared, ids_of_generations, is_on_server, open_store
+from graph.publish.derive import publish
+from graph.publish.generation_vectors import is_on_server, open_vectors
 from graph.relationships.documents import forget_step, is_in_step, relate
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import NodeType
@@ -297,24 +296,20 @@ class _Look:
         yield from self._check_store(graph, record if same else None)
 
     def _check_store(self, graph: KnowledgeGraph, record: RecordReader | None) -> list[Finding]:
-        """Look at the search index: at its files, at a copy of the embedded one, or at the server's."""
+        """Look at the search index: at a server's, or at files, which another process reads first."""
         on_server = is_on_server(self.workspace, graph.generation)
-        if on_server and self.writer:
-            return [sound(_SEARCH, "The search index on the server is being written, and not looked at")]
-        kept = ids_of_generations(self.workspace) if on_server else {}
-        others = {name: {*chain.from_iterable(kept.get(name, {}).values())} for name in ("facts", "passages")}
+        reason = "" if on_server else why_unreadable(self.workspace.root, graph.generation)
+        if reason:
+            return [repairable(_SEARCH, f"The search index cannot be read ({reason})")]
         try:
-            if on_server:
-                store = open_store(self.workspace, self.record.workspace_id, graph.generation)
-            else:
-                store = open_search_files(self.workspace, graph.generation, self.scratch)
+            vectors = open_vectors(self.workspace, self.record.workspace_id, graph, untouched=True)
         except WorkspaceDamaged as fault:
             return [repairable(_SEARCH, fault.message)]
         except MaraError as fault:
             return [lost(_SEARCH, fault.message, fault.hint)]
         try:
-            with closing(store):
-                return check_search_index(store, graph, record, others)
+            with closing(vectors):
+                return [*check_search_index(vectors, graph, record)]
         except (WorkspaceDamaged, StoreUnavailable) as fault:
             return [repairable(_SEARCH, fault.message)]
 
@@ -328,15 +323,14 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
     """Put right what can be; yield what was done."""
     to_mend = {finding.check for finding in found.findings if finding.repairable}
     broken = {finding.check for finding in found.findings if not finding.ok and finding.repairable} - {RELATIONSHIPS}
-    unknown = {finding.check for finding in found.findings if finding.ok and finding.repairable}
     if found.rows and broken & MENDED:
         record.replace_derived(found.rows)
         yield "Put the record's tables of names, facts, links and synonyms right"
     if broken == {"manifest"}:
         workspace.publish(record)
         yield "Wrote manifest.json again"
-    elif broken or any(check.startswith(_SEARCH) for check in unknown):
-        _derive_again(workspace, record, forget_store=any(check.startswith(_SEARCH) for check in broken))
+    elif broken:
+        _derive_again(workspace, record)
         yield f"Derived snapshot, word index and search index again, as generation {record.generation}"
     lost_ones = {finding.check for finding in found.findings if not finding.ok and not finding.repairable}
     if RELATIONSHIPS in to_mend or (broken and RELATIONSHIPS not in lost_ones and has_relationships(workspace.root)):
@@ -357,11 +351,8 @@ def _relate_again(workspace: Workspace, record: Record) -> str:
     return "Brought the relationship graph in step with the passages"
 
 
-def _derive_again(workspace: Workspace, record: Record, *, forget_store: bool) -> None:
+def _derive_again(workspace: Workspace, record: Record) -> None:
     """Publish what the record gives, and take nothing over from what was published before."""
-    if forget_store:
-        drop_shared(workspace, record.workspace_id)
-    forget_derivations()
     # What exists in part is derived under the next number, and without a copy.
     workspace.index_folder(record.generation).mkdir(parents=True, exist_ok=True)
     publish(workspace, record)

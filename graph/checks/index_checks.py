@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.checks.findings import Finding, judged, leftover, repairable, sound
+from graph.checks.findings import Finding, judged, repairable, sound
 from graph.construction.bm25 import SparseIndex
 from graph.construction.edges import Edges
 from graph.construction.knowledge_graph import KnowledgeGraph, load
-from graph.metadata_filter import FINGERPRINT
-from graph.publish.search_indexes import SearchIndex
-from graph.publish.vectors import passage_metadata
+from graph.publish.generation_vectors import GenerationVectors
 from graph.storage.record import RecordReader
 
 WEIGHT_TOLERANCE = 1e-6
@@ -111,90 +109,40 @@ def _weights_of_words(folder: Path, n_passages: int) -> tuple[list[str], Any]:
 
 
 def check_search_index(
-    store: SearchIndex,
-    graph: KnowledgeGraph,
-    record: RecordReader | None,
-    others: Mapping[str, Collection[str]],
-) -> list[Finding]:
-    """Compare a search index with the generation that it serves.
+    vectors: GenerationVectors, graph: KnowledgeGraph, record: RecordReader | None
+) -> Iterator[Finding]:
+    """Compare the vectors of a generation with its snapshot and its record, and search for some of them.
 
     Args:
-        store: it.
+        vectors: as they can be opened, which tells that all are there.
         graph: the generation's snapshot.
         record: what the snapshot was derived from; None where it has moved on, or gives another snapshot.
-        others: ids of ``facts`` and ``passages`` of other generations that may be read, which a server keeps.
     """
-    findings = []
-    for name, wanted in ("facts", [*graph.facts]), ("passages", [*graph.passage_index]):
-        changed = _changed_passages(store, graph, record) if name == "passages" and record is not None else []
-        findings.append(_check_ids(store, name, graph.commit_id, wanted, changed, others[name]))
-        if not findings[-1].ok:
-            continue
-        if name == "passages":
-            findings.append(_check_vectors(store, name, wanted, lambda _, place: graph.passage_vectors[place]))
-        elif record is None:
-            findings.append(sound("search index: vectors of facts", _MOVED_ON))
-        else:
-            findings.append(_check_vectors(store, name, wanted, lambda ids, _: record.fact_vectors(ids)))
-    return findings
-
-
-def _check_ids(
-    store: SearchIndex, name: str, commit: str, wanted: Sequence[str], changed: Sequence[str], others: Collection[str]
-) -> Finding:
-    check = f"search index: {name}"
-    stamp = store.stamp(name)
-    if stamp is None:
-        return repairable(check, f"The search index has no {name}")
-    if stamp.writing or stamp.commit not in ("", commit):
-        return repairable(check, f"Writing {name} to the search index was interrupted, or it is of another commit")
-    held = store.fingerprints(name).keys()
-    lacking, extra = set(wanted) - held, held - set(wanted)
-    problem = f"Of the {name}, {len(lacking)} are missing, {len(extra)} too many and {len(changed)} of another state"
-    wrong = [*lacking, *changed, *(() if store.shared else extra)]
-    unknown = extra - set(others)
-    if not wrong and unknown:
-        return leftover(check, f"{len(unknown)} {name} were left on the server by older generations", unknown)
-    return judged(check, wrong, problem, f"The search index holds all {len(wanted)} {name}")
-
-
-def _changed_passages(store: SearchIndex, graph: KnowledgeGraph, record: RecordReader) -> list[str]:
-    """Return the ids of passages that the search index has in another state than the record."""
-    held, states = store.fingerprints("passages"), record.stated_fingerprints()
-    return [
-        passage.id
-        for passage in graph.passages
-        if held.get(passage.id) is not None
-        and held[passage.id] != passage_metadata(states[passage.id], passage.source, passage.metadata)[FINGERPRINT]
-    ]
+    facts, passages = graph.facts.ids, graph.passage_vectors
+    yield _check_vectors(vectors, "passages", len(passages), lambda page: passages[page])
+    if record is None:
+        yield sound("search index: vectors of facts", _MOVED_ON)
+    else:
+        yield _check_vectors(vectors, "facts", len(facts), lambda page: record.fact_vectors([*facts[page]]))
 
 
 def _check_vectors(
-    store: SearchIndex, name: str, wanted: Sequence[str], vectors: Callable[[Sequence[str], slice], NDArray[np.float32]]
+    vectors: GenerationVectors, name: str, count: int, read: Callable[[slice], NDArray[np.float32]]
 ) -> Finding:
-    """Compare all vectors, some thousand at a time, and search for some of them.
-
-    ``vectors`` returns those of some ids, which stand in a slice of those that are wanted.
-    """
-    check, odd, lost = f"search index: vectors of {name}", list[str](), list[str]()
-    searched = range(0, len(wanted), max(1, len(wanted) // _SEARCHES))
-    for start in range(0, len(wanted), _PAGE):
-        page = wanted[start : start + _PAGE]
-        right, held = vectors(page, slice(start, start + len(page))), store.vectors(name, page)
-        odd += [key for key, vector in zip(page, right, strict=True) if not _is_same(held.get(key), vector)]
-        asked = [row - start for row in searched if start <= row < start + len(page)] if not odd else []
-        lost += [page[row] for row in asked if not _finds(store.search(name, right[row], 1))]
+    """Compare all vectors, some thousand at a time, and search for some; ``read`` returns what a slice should be."""
+    check, odd, lost = f"search index: vectors of {name}", 0, 0
+    searched = range(0, count, max(1, count // _SEARCHES))
+    for start in range(0, count, _PAGE):
+        page = range(start, min(start + _PAGE, count))
+        right, held = read(slice(page.start, page.stop)), vectors.vectors(name, page)
+        odd += int((np.abs(held - right).max(axis=1) > _VECTOR_TOLERANCE).sum())
+        lost += sum(not _finds(vectors.search(name, right[row - start], 1)) for row in searched if row in page)
     if odd:
-        return repairable(check, f"{len(odd)} vectors of {name} are not those of the record", odd)
-    problem = f"A search among the {name} does not find what is there"
-    return judged(check, lost, problem, f"All {len(wanted)} vectors of {name} are those of the record, and are found")
+        return repairable(check, f"{odd} vectors of {name} are not those of the record")
+    if lost:
+        return repairable(check, f"A search among the {name} does not find what is there")
+    return sound(check, f"All {count} vectors of {name} are those of the record, and are found")
 
 
-def _finds(hits: Sequence[tuple[str, float]]) -> bool:
+def _finds(hits: Sequence[tuple[int, float]]) -> bool:
     return bool(hits) and hits[0][1] >= 1 - _VECTOR_TOLERANCE
-
-
-def _is_same(held: NDArray[np.float32] | None, vector: NDArray[np.float32]) -> bool:
-    if held is None or held.shape != vector.shape:
-        return False
-    return bool(np.abs(held - vector).max() <= _VECTOR_TOLERANCE)

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from graph.errors import BadInput
-from graph.publish.derive import forget_derivations, is_behind, publish
+from graph.publish.derive import is_behind, publish
 from graph.sources.skipped import forget_skipped, skipped_by_source
 from graph.storage.record import Record
 from graph.storage.record_tables import Additions, NewVectors
@@ -61,7 +61,6 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
             record.commit([], Additions(nothing, nothing), record.embedding_model, removal.passages)
         left = record.count_passages()
         if left and is_behind(workspace, record):
-            forget_derivations()  # They know the words of what is gone.
             publish(workspace, record)
         elif not left:
             workspace.withdraw(record)

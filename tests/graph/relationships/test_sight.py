@@ -57,7 +57,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RelationshipRec
 
 @pytest.fixture(scope="module")
 def sight(index: Index) -> Sight:
-    return Sight(Selection.of(index.graph, ["open"]))
+    return Sight(Selection.of(index.graph, index.graph.passages_of(["open"])))
 
 
 def _workspace(root: Path) -> Path:
@@ -75,7 +75,7 @@ def test_it_sees_what_selected_passages_say(sight: Sight) -> None:
 
 
 def test_a_relation_is_seen_with_the_types_of_facts_that_are_seen(sight: Sight, index: Index) -> None:
-    everything = Sight(Selection.of(index.graph, ["open", "hidden", "secret"]))
+    everything = Sight(Selection.of(index.graph, index.graph.passages_of(["open", "hidden", "secret"])))
     assert everything.relations(MARN, LAKE) == {RelationType.SPATIAL, RelationType.CAUSALITY}
     assert sight.relations(MARN, LAKE) == sight.relations(LAKE, MARN) == {RelationType.SPATIAL}
     assert sight.relations(ORLO, LAKE) == sight.relations("none", LAKE) == frozenset()
@@ -133,7 +133,7 @@ class TestSearchingByVector:
     def test_k_and_a_selection_bound_what_is_found(self, record: RelationshipRecord, index: Index) -> None:
         vector = index.graph.passage_vectors[0]
         assert len(search_chunks(record, index, vector, 1)) == 1
-        selection = Selection.of(index.graph, ["open"])
+        selection = Selection.of(index.graph, index.graph.passages_of(["open"]))
         assert [each.chunk.id for each in search_chunks(record, index, vector, selection=selection)] == ["open"]
 
     def test_a_vector_has_a_direction_and_the_length_of_the_others(
