@@ -128,7 +128,7 @@ $(SCALE_STAMP): requirements-scale.lock
 
 # The lock leaves out sentence-transformers, and so torch, and playwright: see [tool.uv] in pyproject.toml.
 lock:
-	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --extra auth --extra serve --extra graph --extra otel --group dev pyproject.toml \
+	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra mcp --extra auth --extra serve --extra graph --extra otel --group dev pyproject.toml \
 	  --output-file requirements.lock --no-annotate --custom-compile-command "make lock"
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*p["local"], *p["multilingual"], sep="\n")' \
 	  | uv pip compile --universal --python-version 3.11 --no-deps - \
@@ -136,7 +136,7 @@ lock:
 	uv pip compile --universal --python-version 3.11 --group pyproject.toml:bolt \
 	  --output-file requirements-bolt.lock --no-annotate --custom-compile-command "make lock"
 	uv pip compile --universal --python-version 3.11 --extra ray --extra postgres --extra qdrant --extra large pyproject.toml \
-	  --constraint requirements.lock --no-emit-package mara-rag --output-file - --quiet --no-annotate --no-header \
+	  --constraint requirements.lock --no-emit-package mara-rag --output-file - --no-annotate --no-header \
 	  | grep -vxFf requirements.lock > requirements-scale.lock
 
 clean:

@@ -29,7 +29,7 @@ from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
 from workflows.indexing import index_sources
 
-_SYLLABLES = [
+_SOUNDS = [
     "ba",
     "ce",
     "di",
@@ -106,7 +106,7 @@ class Corpus:
         return [int(n**share) - 1 for share in self._random.random(size)]
 
     def _word(self, syllables: int) -> str:
-        return "".join(_SYLLABLES[int(i)] for i in self._random.integers(len(_SYLLABLES), size=syllables))
+        return "".join(_SOUNDS[int(i)] for i in self._random.integers(len(_SOUNDS), size=syllables))
 
     def _name(self, number: int) -> str:
         return f"{self._word(3).title()} {self._word(2).title()}{number}"

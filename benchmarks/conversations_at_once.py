@@ -13,9 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
@@ -25,7 +23,8 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+from benchmarks.load import served
 
 MAKERS = ("Nissan", "Toyota", "Honda", "Mazda", "Renault")
 QUESTIONS = ("When was {} founded?", "And who founded it?", "Where is it based?")
@@ -63,24 +62,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--alone", type=int, default=30)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        server, place = _serve(options.workspace, Path(folder) / "conversations.sqlite")
-        try:
-            _talk(place, "Nissan", Told(), rounds=1)
-            alone = Told()
-            _talk(place, "Nissan", alone, rounds=-(-options.alone // len(QUESTIONS)))
-            together = Told()
-            until = time.monotonic() + options.seconds
-            with ThreadPoolExecutor(options.at_once) as pool:
-                talks = [
-                    pool.submit(_talk, place, MAKERS[number % len(MAKERS)], together, until=until)
-                    for number in range(options.at_once)
-                ]
-                for talk in talks:
-                    talk.result()
-        finally:
-            server.terminate()
-            server.wait()
+    with served(options.workspace, workers=1) as (_, port):
+        place = f"127.0.0.1:{port}"
+        _talk(place, "Nissan", Told(), rounds=1)
+        alone = Told()
+        _talk(place, "Nissan", alone, rounds=-(-options.alone // len(QUESTIONS)))
+        together = Told()
+        until = time.monotonic() + options.seconds
+        with ThreadPoolExecutor(options.at_once) as pool:
+            talks = [
+                pool.submit(_talk, place, MAKERS[number % len(MAKERS)], together, until=until)
+                for number in range(options.at_once)
+            ]
+            for talk in talks:
+                talk.result()
     print("| | turns | errors | leaks | first piece p50 / p95, ms | whole answer p50 / p95, ms |")
     print("|---|--:|--:|--:|--:|--:|")
     for name, told in (("alone", alone), (f"{options.at_once} at once, {options.seconds:g} s", together)):
@@ -88,22 +83,6 @@ def main() -> None:
         print(f"| {name} | {told.answered} | {len(told.errors)} | {len(told.leaks)} | {first} | {whole} |")
         print(*(f"\n{line}" for line in (told.errors + told.leaks)[:20]), sep="", end="")
     sys.exit(bool(together.errors or together.leaks))
-
-
-def _serve(workspace: Path, conversations: Path) -> tuple[subprocess.Popen[str], str]:
-    options = ["serve", "-w", str(workspace), "--port", "0", "--conversations", str(conversations)]
-    server = subprocess.Popen(
-        [sys.executable, "-c", "from workflows.cli.app import main; main()", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert server.stdout is not None
-    for line in server.stdout:
-        if " at http://" in line:
-            threading.Thread(target=server.stdout.read, daemon=True).start()
-            return server, urlsplit(line.split(" at ")[1].split()[0]).netloc
-    raise RuntimeError("The server did not start")
 
 
 def _talk(place: str, maker: str, told: Told, rounds: int = 10**9, until: float = float("inf")) -> None:

@@ -1,20 +1,17 @@
-"""What can only be measured in a process of its own: memory, first calls, loading.
+"""The memory that a walk needs, measured in a process of its own.
 
-    python -m benchmarks.fresh TASK ARGUMENTS-AS-JSON
+    python -m benchmarks.fresh ARGUMENTS-AS-JSON
 
-A task prints one line of JSON.
+It prints one line of JSON.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,53 +43,15 @@ class Memory:
     peak: int
 
 
-@dataclass(frozen=True, slots=True)
-class FirstPush:
-    """Seconds of a process's first pushes, on a tiny graph.
-
-    Attributes:
-        numba: to import numba.
-        first: for the first walk, compiling or loading what was compiled; numba's import apart.
-        second: for the walk after it.
-    """
-
-    numba: float
-    first: float
-    second: float
-
-
 def measure_peak(graph: TypedGraph, engine: str) -> Memory:
     """Measure what one walk needs; ``engine`` is one of ``WALKERS``."""
     with tempfile.TemporaryDirectory() as folder:
         for name in _COLUMNS:
             np.save(Path(folder) / f"{name}.npy", getattr(graph, name))
         arguments = {"folder": folder, "engine": engine, "entities": graph.n_entities, "passages": graph.n_passages}
-        return Memory(**_ask("memory", arguments))
-
-
-def measure_first_push(cached_rounds: int = 3) -> tuple[FirstPush, list[FirstPush]]:
-    """Measure the first push of a process without anything compiled before, and of processes that find it."""
-    with tempfile.TemporaryDirectory() as cache:
-        compiling, *loading = [_ask("first_push", {}, NUMBA_CACHE_DIR=cache) for _ in range(1 + cached_rounds)]
-    return FirstPush(**compiling), [FirstPush(**one) for one in loading]
-
-
-def measure_load(folder: Path) -> tuple[float, float]:
-    """Measure the seconds to load a snapshot, and of the first walk on it."""
-    found = _ask("load", {"folder": str(folder)})
-    return found["load"], found["walk"]
-
-
-def _ask(task: str, arguments: Mapping[str, Any], **environment: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.fresh", task, json.dumps(arguments)],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=_ROOT,
-        env={**os.environ, **environment},
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+        command = [sys.executable, "-m", "benchmarks.fresh", json.dumps(arguments)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
+    return Memory(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def _memory(folder: str, engine: str, entities: int, passages: int) -> dict[str, int]:
@@ -113,29 +72,6 @@ def _walk_once(graph: TypedGraph, engine: str, prepared: Any = None) -> None:
     walker = WALKERS[engine]
     prepared = walker.prepare(graph, True) if prepared is None else prepared
     walker.answer(graph, prepared, question.restart, edge_factors(question.beta), 0.5)
-
-
-def _first_push() -> dict[str, float]:
-    graph = synthetic_graph(_TINY, np.random.default_rng(0))
-    times = [time.perf_counter()]
-    import numba  # noqa: F401 (its import is what is measured)
-
-    times.append(time.perf_counter())
-    for _ in range(2):
-        _walk_once(graph, "push")
-        times.append(time.perf_counter())
-    return dict(zip(("numba", "first", "second"), np.diff(times).tolist(), strict=True))
-
-
-def _load(folder: str) -> dict[str, float]:
-    from graph.construction.knowledge_graph import load
-
-    times = [time.perf_counter()]
-    graph = load(Path(folder))
-    times.append(time.perf_counter())
-    _walk_once(graph.typed, "matrix")
-    times.append(time.perf_counter())
-    return dict(zip(("load", "walk"), np.diff(times).tolist(), strict=True))
 
 
 def _resident() -> int:
@@ -165,12 +101,5 @@ def _own_peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-_TASKS: Mapping[str, Callable[..., Mapping[str, float]]] = {
-    "memory": _memory,
-    "first_push": _first_push,
-    "load": _load,
-}
-
-
 if __name__ == "__main__":
-    print(json.dumps(_TASKS[sys.argv[1]](**json.loads(sys.argv[2]))))
+    print(json.dumps(_memory(**json.loads(sys.argv[1]))))

@@ -144,8 +144,10 @@ class Used:
 def main() -> None:
     """Offer the load, and print tables in Markdown."""
     options = _options()
-    with _workspace(options.workspace, copied=options.publish) as workspace, _server(workspace, options) as server:
-        process, port = server
+    with (
+        _workspace(options.workspace, copied=options.publish) as workspace,
+        served(workspace, options.workers, options.at_once) as (process, port),
+    ):
         load = Load(port, f"/api/{options.ask}", _bodies(options.questions))
         used = asyncio.run(_run(load, process.pid, workspace, options))
         if process.poll() is not None:
@@ -237,10 +239,10 @@ def _workspace(given: Path, *, copied: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def _server(workspace: Path, options: argparse.Namespace) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def served(workspace: Path, workers: int, at_once: int | None = None) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Serve a workspace; yields the process and its port once each worker is likely to be warm."""
     command = [_MARA, "serve", "-w", str(workspace), "--port", "0"]
-    command += ["--workers", str(options.workers), *(["--at-once", str(options.at_once)] if options.at_once else [])]
+    command += ["--workers", str(workers), *(["--at-once", str(at_once)] if at_once else [])]
     with tempfile.TemporaryDirectory() as folder:
         command += ["--conversations", str(Path(folder) / "conversations.sqlite")]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -250,7 +252,7 @@ def _server(workspace: Path, options: argparse.Namespace) -> Iterator[tuple[subp
             if "127.0.0.1:" not in told:
                 raise SystemExit(f"The server did not start: {told}{process.stderr.read()}")
             port = int(told.partition("127.0.0.1:")[2].partition("/")[0])
-            asyncio.run(_ready(port, options.workers))
+            asyncio.run(_ready(port, workers))
             yield process, port
         finally:
             process.send_signal(signal.SIGTERM)

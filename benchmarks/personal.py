@@ -1,10 +1,10 @@
 """Personal ranking: made-up reading histories over the sample corpus, each with a question that means several things.
 
-    python -m benchmarks.personal [--mode mara] [--reach 4 ...] [--view-share 0 ...] [--each]
+    python -m benchmarks.personal [--mode mara] [--reach 4 ...] [--each]
 
 Each history of ``personal.jsonl`` is written for a user of its own; the question is asked with and without personal
 ranking, and the passage that this user wants is looked for. Beside it, what the same histories do to the unambiguous
-questions of the sample, which all users ask. Several reaches or shares are compared side by side.
+questions of the sample, which all users ask. Several reaches are compared side by side.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from graph.relationships.concepts import SpelledConcepts
 from graph.relationships.history import HistoryPart, NewTurn, now, record_turn, track_user_viewed_document
 from graph.relationships.profile import (
     REACH,
-    VIEW_SHARE,
     Candidate,
     Profile,
     candidates_of,
@@ -89,7 +88,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mode", action="append", type=Mode, choices=list(Mode), help="else five of them")
     parser.add_argument("--reach", nargs="+", type=float, default=[REACH])
-    parser.add_argument("--view-share", nargs="+", type=float, default=[VIEW_SHARE])
     parser.add_argument("--each", action="store_true", help="also print the rank of every wanted passage")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, as_file(files("workflows.sample")) as sample:
@@ -105,12 +103,11 @@ def main() -> None:
             asked = context.model_copy(update={"mode": mode, "top_k": COMPARED})
             found = {question: _ranked(question, asked) for question in _questions(histories, gold)}
             for reach in options.reach:
-                for view_share in options.view_share:
-                    ranks = list(_ranks(histories, found, profiles, reach, view_share))
-                    harm = _recalls(gold, found, profiles, reach, view_share)
-                    print(_row(mode, reach, view_share, histories, ranks, harm), flush=True)
-                    if options.each:
-                        _print_each(histories, ranks)
+                ranks = list(_ranks(histories, found, profiles, reach))
+                harm = _recalls(gold, found, profiles, reach)
+                print(_row(mode, reach, histories, ranks, harm), flush=True)
+                if options.each:
+                    _print_each(histories, ranks)
         close_indexes()
 
 
@@ -118,7 +115,7 @@ def ranks_of(histories: Sequence[History], context: Context) -> Iterator[tuple[i
     """Yield the rank of what each user wants, without and with personal ranking, in the context's mode."""
     asked = context.model_copy(update={"top_k": COMPARED})
     found = {question: _ranked(question, asked) for question in {each.question for each in histories}}
-    yield from _ranks(histories, found, _profiles(histories, context), REACH, VIEW_SHARE)
+    yield from _ranks(histories, found, _profiles(histories, context), REACH)
 
 
 def _profiles(histories: Sequence[History], context: Context) -> dict[str, Profile]:
@@ -127,8 +124,8 @@ def _profiles(histories: Sequence[History], context: Context) -> dict[str, Profi
 
 
 _HEADER = (
-    "| mode | reach | view share | wanted rises | falls | first: before | after | mean rank: before | after"
-    f" | viewed before: after | others: after | recall@{DEPTH} of the sample: before | after |\n{'|---' * 13}|"
+    "| mode | reach | wanted rises | falls | first: before | after | mean rank: before | after"
+    f" | viewed before: after | others: after | recall@{DEPTH} of the sample: before | after |\n{'|---' * 12}|"
 )
 
 
@@ -149,13 +146,12 @@ def _ranks(
     found: Mapping[str, list[Candidate]],
     profiles: Mapping[str, Profile],
     reach: float,
-    view_share: float,
 ) -> Iterator[tuple[int, int]]:
     """Yield the rank of each wanted passage, before and after."""
     for each in histories:
         ranking = found[each.question]
         ids = [candidate.id for candidate in ranking]
-        placed = personal_ranking(ranking, profiles[each.user], reach, view_share)
+        placed = personal_ranking(ranking, profiles[each.user], reach)
         after = [ids[place.place] for place in placed]
         before_at, after_at = (
             order.index(each.wanted) + 1 if each.wanted in order else NOT_FOUND for order in (ids, after)
@@ -168,7 +164,6 @@ def _recalls(
     found: Mapping[str, list[Candidate]],
     profiles: Mapping[str, Profile],
     reach: float,
-    view_share: float,
 ) -> tuple[float, float]:
     """Return the mean recall of the sample's questions, for everybody, before and after."""
     before, after = [], []
@@ -176,7 +171,7 @@ def _recalls(
         ranking = found[str(each["question"])]
         before.append(recall_at_k([candidate.id for candidate in ranking], each["gold_ids"], DEPTH))
         for profile in profiles.values():
-            placed = personal_ranking(ranking, profile, reach, view_share)
+            placed = personal_ranking(ranking, profile, reach)
             after.append(recall_at_k([ranking[place.place].id for place in placed], each["gold_ids"], DEPTH))
     return fmean(before), fmean(after)
 
@@ -184,7 +179,6 @@ def _recalls(
 def _row(
     mode: Mode,
     reach: float,
-    view_share: float,
     histories: Sequence[History],
     ranks: Sequence[tuple[int, int]],
     harm: tuple[float, float],
@@ -204,7 +198,7 @@ def _row(
         f"{fmean(others):.2f}",
         *(f"{recall:.3f}" for recall in harm),
     )
-    return f"| {mode} | {reach:g} | {view_share:g} | " + " | ".join(map(str, figures)) + " |"
+    return f"| {mode} | {reach:g} | " + " | ".join(map(str, figures)) + " |"
 
 
 def _print_each(histories: Sequence[History], ranks: Sequence[tuple[int, int]]) -> None:

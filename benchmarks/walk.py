@@ -3,9 +3,9 @@
     python -m benchmarks.walk [--out DIR] [--sizes 1 8] [--questions 50] [--workspace W] [--seed 0]
 
 Size 1 is a synthetic graph with the counts of HippoRAG 2's graph of MuSiQue. Each question is asked of every way, one
-after the other, in an order that is drawn. DIR gets walk.md (tables), walk.json (every single figure) and walk.png. It
-takes about ten minutes at sizes 1 and 8, on a machine that should do nothing else, and needs the extras ``push`` and
-``plots``. docs/walk.md tells how to read it.
+after the other, in an order that is drawn. DIR gets walk.md (tables) and walk.json (every single figure). It takes
+about ten minutes at sizes 1 and 8, on a machine that should do nothing else, and needs the extra ``push``. docs/walk.md
+tells how to read it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.fresh import measure_first_push, measure_peak
-from benchmarks.machine import bytes_of_arrays, describe_machine, measure_gather, measure_memory
-from benchmarks.snapshot import measure_snapshot
-from benchmarks.synthetic import MUSIQUE, draw_questions, synthetic_graph
-from benchmarks.walk_costs import find_limits, measure_beta, measure_push_floor
-from benchmarks.walk_plot import check_plots, plot
-from benchmarks.walk_report import headline, report
-from benchmarks.walk_results import GraphResult, Results
+from benchmarks.fresh import measure_peak
+from benchmarks.machine import describe_machine
+from benchmarks.synthetic import MUSIQUE, synthetic_graph
+from benchmarks.walk_report import GraphResult, Results, headline, report
 from benchmarks.walk_timing import SETTINGS, UNDIRECTED_SETTING, Table, measure_setting
 from benchmarks.walkers import PUBLISHED, REFERENCE, WALKERS
 from graph.construction.edges import TypedGraph
@@ -36,14 +32,12 @@ from graph.walk.engines import push
 
 _LARGE = 5_000_000
 """From so many edges on, slow ways are asked fewer questions."""
-_COST_QUESTIONS = 20
 
 
 def main() -> None:
     """Measure, write and print."""
     options = _options()
     try:
-        check_plots()
         push.compiled()
         options.out.mkdir(parents=True, exist_ok=True)
         results = measure(options)
@@ -51,13 +45,12 @@ def main() -> None:
         sys.exit(str(fault))
     results.write_json(options.out / "walk.json")
     (options.out / "walk.md").write_text(report(results), encoding="utf-8")
-    plot(results, options.out / "walk.png")
     print(headline(results))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("build/walk"), help="folder for the tables and the plot")
+    parser.add_argument("--out", type=Path, default=Path("build/walk"), help="folder for the tables")
     parser.add_argument("--sizes", type=float, nargs="+", default=[1.0, 8.0], help="multiples of MuSiQue's graph")
     parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--workspace", type=Path, help="measure the graph of a workspace too")
@@ -72,15 +65,9 @@ def _options() -> argparse.Namespace:
 def measure(options: argparse.Namespace) -> Results:
     """Measure everything. Raises MaraError where an extra is not installed or the workspace cannot be read."""
     start = time.perf_counter()
-    machine, speed = describe_machine(), measure_memory()
-    _say("first calls of push")
-    compiling, loading = measure_first_push()
+    machine = describe_machine()
     graphs = [measure_graph(name, graph, options) for name, graph in _graphs(options)]
-    _say("snapshot")
-    first = synthetic_graph(MUSIQUE.times(options.sizes[0]), np.random.default_rng(options.seed))
-    snapshot = measure_snapshot(first, np.random.default_rng(options.seed))
-    seconds = time.perf_counter() - start
-    return Results(machine, speed, options.seed, seconds, graphs, compiling, loading, snapshot)
+    return Results(machine, options.seed, time.perf_counter() - start, graphs)
 
 
 def _graphs(options: argparse.Namespace) -> Iterator[tuple[str, TypedGraph]]:
@@ -109,9 +96,7 @@ def measure_graph(name: str, graph: TypedGraph, options: argparse.Namespace) -> 
     graph.undirected  # noqa: B018 (built on first use)
     built = time.perf_counter() - start - derived
     tables = list(_tables(name, graph, options, rng))
-    _say(f"{name}: costs")
-    fewer = 4 if len(graph) > _LARGE else 1
-    questions = draw_questions(graph, max(1, min(options.questions, _COST_QUESTIONS) // fewer), rng)
+    _say(f"{name}: memory")
     return GraphResult(
         name=name,
         entities=graph.n_entities,
@@ -120,13 +105,15 @@ def measure_graph(name: str, graph: TypedGraph, options: argparse.Namespace) -> 
         array_bytes=array_bytes,
         derived_seconds=derived,
         igraph_seconds=built,
-        gather_ns={32: measure_gather(graph, np.float32), 64: measure_gather(graph, np.float64)},
-        push_floor_ms=measure_push_floor(graph, questions),
         tables=tables,
-        beta=measure_beta(graph, questions),
-        limits=[limit for table in tables for limit in find_limits(graph, table)],
         memory={walker: measure_peak(graph, walker) for walker in WALKERS if walker != "auto"},
     )
+
+
+def bytes_of_arrays(graph: TypedGraph) -> int:
+    """Return the bytes of all arrays that the engines ``matrix`` and ``push`` read."""
+    arrays = (graph.source, *graph.forward, *graph.backward, *graph.arriving, graph.n_arcs, graph.kind_degrees)
+    return sum(array.nbytes for array in arrays)
 
 
 def _tables(name: str, graph: TypedGraph, options: argparse.Namespace, rng: np.random.Generator) -> Iterator[Table]:

@@ -1,33 +1,75 @@
-"""The figures of the walk's benchmark as Markdown."""
+"""The figures of the walk's benchmark: as Markdown, and every single one as JSON."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.agreement import DEPTHS, summarise
-from benchmarks.machine import Machine, MemorySpeed
-from benchmarks.snapshot import SnapshotCost
-from benchmarks.walk_results import GraphResult, Results
-from benchmarks.walk_timing import Series, Table
+from benchmarks.fresh import Memory
+from benchmarks.machine import Machine
+from benchmarks.walk_timing import DEPTHS, Series, Table, summarise
 from benchmarks.walkers import PUBLISHED, REFERENCE
 
 _MIB = 1024**2
+
+
+@dataclass(frozen=True)
+class GraphResult:
+    """What was measured on one graph.
+
+    Attributes:
+        name: ``size 1``, say.
+        array_bytes: of all arrays that ``matrix`` and ``push`` read.
+        derived_seconds: to derive them from the columns.
+        igraph_seconds: to build igraph's object.
+        memory: by way.
+    """
+
+    name: str
+    entities: int
+    passages: int
+    edges: int
+    array_bytes: int
+    derived_seconds: float
+    igraph_seconds: float
+    tables: list[Table]
+    memory: dict[str, Memory]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What one run measured.
+
+    Attributes:
+        seed: of everything drawn.
+        seconds: the whole run.
+    """
+
+    machine: Machine
+    seed: int
+    seconds: float
+    graphs: list[GraphResult]
+
+    def write_json(self, path: Path) -> None:
+        """Write all figures, those of single questions included."""
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
 
 def report(results: Results) -> str:
     """Return all tables, a graph's after another's."""
     parts = [
         "# The walk, measured",
-        _machine(results.machine, results.memory_speed),
+        _machine(results.machine),
         f"All times of one run of {results.seconds:.0f} s; everything was drawn from seed {results.seed}. Ratios are "
         "medians of each question's own ratio.",
     ]
     for graph in results.graphs:
-        parts.extend(_graph(graph, results.memory_speed))
-    parts.extend(["## First use", _first_push(results), "## Loading a snapshot", _snapshot(results.snapshot)])
+        parts.extend(_graph(graph))
     return "\n\n".join(parts) + "\n"
 
 
@@ -38,17 +80,16 @@ def headline(results: Results) -> str:
     )
 
 
-def _machine(machine: Machine, speed: MemorySpeed) -> str:
+def _machine(machine: Machine) -> str:
     caches = ", ".join(f"{level} {size}" for level, size in machine.caches.items())
     versions = ", ".join(f"{name} {number}" for name, number in machine.packages.items())
     return (
         f"{machine.processor or 'Unknown processor'}, {machine.cores} cores, {machine.memory / 1024**3:.0f} GiB "
-        f"({caches or 'caches unknown'}), {machine.system}; {versions}. Load before the run: {machine.load:.2f}. "
-        f"One thread copies {speed.copied / 1e9:.1f} GB/s (read and written) and sums {speed.read / 1e9:.1f} GB/s."
+        f"({caches or 'caches unknown'}), {machine.system}; {versions}. Load before the run: {machine.load:.2f}."
     )
 
 
-def _graph(graph: GraphResult, speed: MemorySpeed) -> Iterable[str]:
+def _graph(graph: GraphResult) -> Iterable[str]:
     yield f"## {graph.name[0].upper()}{graph.name[1:]}"
     yield (
         f"{graph.entities:,} entities, {graph.passages:,} passages, {graph.edges:,} edges. The arrays take "
@@ -59,9 +100,7 @@ def _graph(graph: GraphResult, speed: MemorySpeed) -> Iterable[str]:
         yield f"### {table.setting[0].upper()}{table.setting[1:]}"
         yield _times(table)
         yield _agreement(table)
-    yield from ("### What limits the engines", _limits(graph, speed))
     yield from ("### Memory", _memory(graph))
-    yield from ("### β", _beta(graph))
 
 
 def _times(table: Table) -> str:
@@ -132,46 +171,6 @@ def _shares(by_depth: dict[int, float]) -> str:
     return " / ".join(f"{100 * by_depth[depth]:.0f}" for depth in DEPTHS)
 
 
-def _limits(graph: GraphResult, speed: MemorySpeed) -> str:
-    rows = []
-    for limit in graph.limits:
-        touched, seconds = limit.touched, limit.ms / 1000
-        ns_a_place = 1e9 * seconds / max(1, touched.places)
-        gather = graph.gather_ns[32 if limit.walker == "matrix" else 64]
-        rows.append(
-            [
-                limit.walker,
-                limit.setting,
-                f"{limit.arcs:,}",
-                short(limit.ns_an_arc),
-                short(touched.streamed / _MIB),
-                short(touched.scattered / _MIB),
-                short((touched.streamed + touched.scattered) / seconds / 1e9),
-                f"{100 * touched.streamed / seconds / speed.best:.0f} %",
-                short(ns_a_place),
-                f"{100 * gather / ns_a_place:.0f} %",
-            ]
-        )
-    head = [
-        "way",
-        "setting",
-        "arcs",
-        "ns an arc",
-        "MiB streamed",
-        "MiB scattered",
-        "GB/s",
-        "streamed, of the bandwidth",
-        "ns a scattered place",
-        "of the speed of scattered reads",
-    ]
-    reads = ", ".join(f"{short(ns)} ns ({bits}-bit numbers)" for bits, ns in graph.gather_ns.items())
-    return (
-        f"One scattered read of many, of a number of each edge's target, takes {reads}. Of the time of `push`, "
-        f"{short(float(np.median(graph.push_floor_ms)))} ms go to its start and its end, however few arcs are"
-        " followed.\n\n" + markdown_table(head, rows)
-    )
-
-
 def _memory(graph: GraphResult) -> str:
     columns = 13 * graph.edges / _MIB
     rows = [
@@ -181,38 +180,6 @@ def _memory(graph: GraphResult) -> str:
     head = ["way", "library, MiB", "arrays or igraph's object, MiB", "peak of the first question, MiB"]
     return f"Growth of a fresh process that holds the graph's columns ({columns:.0f} MiB).\n\n" + markdown_table(
         head, rows
-    )
-
-
-def _beta(graph: GraphResult) -> str:
-    degrees, walks = np.median(graph.beta.degrees), np.median(graph.beta.walk)
-    return (
-        f"Preparing β takes {short(float(degrees))} ms, {100 * degrees / walks:.1f} % of a walk of `matrix` "
-        f"({short(float(walks))} ms; medians of {len(graph.beta.walk)} questions)."
-    )
-
-
-def _first_push(results: Results) -> str:
-    rows = [
-        ["compiling", *map(short, (results.compiling.numba, results.compiling.first, results.compiling.second))],
-        [
-            "compiled before",
-            *(
-                short(float(np.median([getattr(one, part) for one in results.loading])))
-                for part in ("numba", "first", "second")
-            ),
-        ],
-    ]
-    head = ["`push` on a tiny graph, in a fresh process", "import of numba, s", "first walk, s", "second walk, s"]
-    return markdown_table(head, rows)
-
-
-def _snapshot(cost: SnapshotCost) -> str:
-    load, walk = np.median(cost.load), np.median(cost.first_walk)
-    return (
-        f"{cost.disk / _MIB:.0f} MiB in {short(float(load))} s ({short(min(cost.load))} – {short(max(cost.load))}, "
-        f"{len(cost.load)} fresh processes), the first walk after it in {short(float(walk))} s with all that is read "
-        "or derived then."
     )
 
 

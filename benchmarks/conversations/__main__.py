@@ -2,7 +2,6 @@
 
     python -m benchmarks.conversations [--part development] [--model offline] [--each]
     python -m benchmarks.conversations --mtrag DATA_FOLDER -w WORKSPACE [--rewriter local]
-    python -m benchmarks.conversations --shares 0.1 0.3 [--mtrag DATA_FOLDER -w WORKSPACE]
 
 Without a folder, the conversations of ``sample.jsonl`` are asked over the sample corpus, with the system's own answers
 as the thread. The offline agents quote evidence: an answer counts as right where the words of the gold answer stand in
@@ -13,11 +12,10 @@ are the messages before them. Intervals are 95 % bootstrap intervals of paired d
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 from agents.rewriter import ChatRewriter
-from benchmarks.conversations import mtrag, sample, shares
+from benchmarks.conversations import mtrag, sample
 from benchmarks.conversations.data import Part, read_conversations
 from workflows.context import Context
 from workflows.runtime.resources import OFFLINE, chat_model_of
@@ -31,17 +29,10 @@ def main() -> None:
     parser.add_argument("--model", default=OFFLINE, help="chat model; 'local' is the packaged one")
     parser.add_argument("--rewriter", help="with --mtrag: chat model that completes questions, 'local' for one")
     parser.add_argument("--mtrag", type=Path, help="folder with questions.jsonl; needs --workspace")
-    parser.add_argument(
-        "--shares", nargs="+", type=float, help="instead, recall by the share of the thread's concepts, from 0 to 1"
-    )
     parser.add_argument("--workspace", "-w", help="workspace of the folder's corpus")
     options = parser.parse_args()
     if bool(options.mtrag) != bool(options.workspace):
         parser.error("--mtrag and --workspace go together")
-    if options.shares:
-        for table in _share_tables(options):
-            print(f"{table}\n", flush=True)
-        return
     model = chat_model_of(Context(model=options.rewriter), 0.0) if options.rewriter else None
     rewriter = ChatRewriter(model) if model else None
     if options.mtrag:
@@ -50,12 +41,6 @@ def main() -> None:
         tables = sample.report(read_conversations(options.part or list(Part)), options.model, each=options.each)
     for table in tables:
         print(f"{table}\n", flush=True)
-
-
-def _share_tables(options: argparse.Namespace) -> Iterator[str]:
-    if options.mtrag:
-        return shares.mtrag_report(options.mtrag, options.workspace, options.shares)
-    return shares.sample_report(read_conversations(options.part or list(Part)), options.shares)
 
 
 if __name__ == "__main__":

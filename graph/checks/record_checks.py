@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -16,15 +16,13 @@ from graph.errors import MaraError, WorkspaceDamaged
 from graph.moments import ALWAYS, FOREVER
 from graph.own_types import OWN_TYPES
 from graph.schema import RelationType
-from graph.storage.correction_table import Corrected
 from graph.storage.entry import Entry, facts_of, names_of
 from graph.storage.record import RecordReader, declared_types
-from graph.storage.record_tables import HELD_BY, RESTORE, DerivedRows
+from graph.storage.record_tables import HELD_BY, RESTORE, Corrected, DerivedRows
 from graph.storage.synonym_pairs import SYNONYM_COSINE, are_left_to_build
-from graph.text import has_controls, without_controls
 
 MENDED = {
-    *("record file", "passage ids", "synonyms", "corrected passages"),
+    *("record file", "synonyms", "corrected passages"),
     *(f"{kind} of {table}" for kind in ("texts", "links") for table in HELD_BY),
 }
 """Checks whose problems `Record.replace_derived` solves."""
@@ -72,8 +70,7 @@ def examine_record(record: RecordReader) -> tuple[list[Finding], DerivedRows | N
             return findings, None
         vectors = _NameVectors(record)
         corrected = {e.passage.id: Corrected(says.fingerprint(e.fingerprint), says.by) for e, says in stated if says.by}
-        renamed = _printable_ids(record.fingerprints().keys())
-        rows = DerivedRows(texts, links, _synonyms(record, vectors), renamed, corrected)
+        rows = DerivedRows(texts, links, _synonyms(record, vectors), corrected)
         return [*findings, *_check_rows(record, rows), _check_synonyms_lacking(record, vectors)], rows
     except MaraError as fault:
         return [*findings, lost("record file", fault.message, fault.hint)], None
@@ -108,18 +105,6 @@ def _synonyms(record: RecordReader, vectors: _NameVectors) -> dict[Pair, float]:
 
 def _is_near(noted: object, cosine: float) -> bool:
     return isinstance(noted, float) and abs(noted - cosine) <= _COSINE_TOLERANCE
-
-
-def _printable_ids(ids: Collection[str]) -> dict[str, str]:
-    """Return {id: a free id without control characters} of those ids that hold some."""
-    taken, renamed = set(ids), {}
-    for key in sorted(filter(has_controls, ids)):
-        name = without_controls(key)
-        while name in taken:
-            name += "\ufffd"
-        taken.add(name)
-        renamed[key] = name
-    return renamed
 
 
 def _check_file(record: RecordReader) -> Finding:
@@ -227,10 +212,8 @@ def _check_vectors(record: RecordReader) -> Finding:
 
 
 def _check_rows(record: RecordReader, rows: DerivedRows) -> list[Finding]:
-    """Compare ids of passages, and the rows that follow from passages and vectors, with what they should be."""
-    problem = f"{len(rows.renamed)} ids of passages hold control characters: a repair puts U+FFFD in their place"
-    fine = "No id of a passage holds a control character"
-    findings = [judged("passage ids", [*map(repr, rows.renamed)], problem, fine)]
+    """Compare the rows that follow from passages and vectors, with what they should be."""
+    findings = []
     for table in HELD_BY:
         held, texts = record.texts(table), rows.texts[table]
         unheld = held.keys() - texts.keys()

@@ -43,12 +43,6 @@ _QUESTIONS = f"""
 _MENTIONED = """
     SELECT concept.id, mentions.confidence FROM mentions JOIN concept ON concept.key = mentions.target
     WHERE mentions.source = ?"""
-_EXPLAINED = f"""
-    SELECT concept.id, explains.relevance_score FROM {along("document -explains-> concept")}
-    WHERE document.id = ? ORDER BY explains.relevance_score DESC, concept.id"""
-_ABOUT = """
-    SELECT concept.name, (SELECT count(*) FROM explains WHERE explains.target = concept.key)
-    FROM concept WHERE concept.id = ?"""
 _DOCUMENTS = "SELECT count(*) FROM document"
 
 
@@ -154,7 +148,7 @@ def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = N
 
 def _concepts_of(record: RelationshipRecord, document_id: str, sight: Sight | None) -> list[tuple[str, float]]:
     """Return the concepts that a viewed document explains best, with its relevance for them."""
-    found = [(str(concept), float(score)) for concept, score in record.execute(_EXPLAINED, (document_id,))]
+    found = record.concepts.concepts_of(document_id)
     if sight is not None:
         shown = sight.explaining(concept for concept, _ in found)
         found = [(concept, score) for concept, score in found if document_id in shown.get(concept, ())]
@@ -167,11 +161,13 @@ def _interests(
     total = int(record.execute(_DOCUMENTS).fetchone()[0])
     found = {}
     for concept in sorted(evidence):
-        name, explaining = record.execute(_ABOUT, (concept,)).fetchone()
-        rarity = EntityRarity.LOG_IDF.share(int(explaining), max(1, total))
+        name = record.concepts.label(concept)
+        if name is None:
+            continue
+        rarity = EntityRarity.LOG_IDF.share(len(record.concepts.documents_of(concept)), max(1, total))
         told = sum(each.weight for each in evidence[concept])
         best = max(evidence[concept], key=lambda each: each.weight)
-        shown = str(name) if sight is None else sight.label(concept)
+        shown = name if sight is None else sight.label(concept)
         found[concept] = Interest(shown, rarity * told / (HALF_KNOWN + told), best)
     return found
 
@@ -184,13 +180,6 @@ def _freshness(at: str, latest: str) -> float:
 
 REACH = 4.0
 """Places that a passage at the centre of a user's interests is moved up by; half as many at half that interest."""
-
-VIEW_SHARE = 0.0
-"""The share of its views in how near a passage is; the rest is that of its concepts.
-
-Measured (`python -m benchmarks.personal`): what somebody read raises what explains the same concepts, itself among
-them; to raise the very document beyond that helps fewer.
-"""
 
 REASONS = 3
 """Reasons that are told of a passage, at most: those that weigh most."""
@@ -252,36 +241,32 @@ def candidates_of(graph: KnowledgeGraph, passages: Sequence[int]) -> list[Candid
     ]
 
 
-def personal_ranking(
-    ranking: Sequence[Candidate], profile: Profile, reach: float = REACH, view_share: float = VIEW_SHARE
-) -> list[Placed]:
+def personal_ranking(ranking: Sequence[Candidate], profile: Profile, reach: float = REACH) -> list[Placed]:
     """Return a ranking as a user's profile moves it; without a profile, as it is.
 
     Args:
         ranking: passages, best first.
         profile: of the user.
         reach: see `REACH`; 0 or more.
-        view_share: see `VIEW_SHARE`; in [0, 1].
     """
     placed = [
-        Placed(place, reach * nearness(each, profile, view_share), tuple(_reasons(each, profile)[:REASONS]))
+        Placed(place, reach * nearness(each, profile), tuple(_reasons(each, profile)[:REASONS]))
         for place, each in enumerate(ranking)
     ]
     return sorted(placed, key=lambda each: (each.place - each.shift, each.place))
 
 
-def nearness(candidate: Candidate, profile: Profile, view_share: float = VIEW_SHARE) -> float:
+def nearness(candidate: Candidate, profile: Profile) -> float:
     """Return how near a passage is to a user's profile, in [-1, 1].
 
-    It is that of the concept that interests the user most; a mark of the user on the document is added to it.
+    It is that of the concept that interests the user most; a mark of the user on the document is added to it. Views
+    count by the concepts of the document alone: to raise the very document beyond that helps fewer.
     """
     view = profile.documents.get(candidate.document)
     near = max((each.weight for each in _met_interests(candidate, profile).values()), default=0.0)
-    if view is None:
-        return (1 - view_share) * near
-    if view.is_marked:
+    if view is not None and view.is_marked:
         return max(-1.0, min(1.0, near + view.weight))
-    return view_share * view.weight + (1 - view_share) * near
+    return near
 
 
 def _met_interests(candidate: Candidate, profile: Profile) -> Mapping[str, Interest]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.agreement import Agreement, compare, summarise
+from benchmarks.walk_timing import Agreement, compare, summarise
 
 N_ENTITIES = 2
 REFERENCE = np.array([0.3, 0.2, *np.arange(8, 0, -1) / 72])

@@ -17,7 +17,7 @@ from tests.builders import HashEmbedder
 from tests.workflows.evaluation.river_run import QUESTIONS, rows_in
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import ROWS, content_of, use_embedder
-from workflows.evaluation import ask_system, report
+from workflows.evaluation import ask_system
 from workflows.runs.evaluation_files import load_run
 from workflows.runtime.resources import close_indexes
 
@@ -51,7 +51,6 @@ class Place:
     def run(self, *options: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             use_embedder(patch, HashEmbedder())
-            patch.setattr(report, "can_plot", lambda: False)
             patch.setattr(command, "ABLATIONS", SWITCHED)
             patch.setattr(command, "ROOT", self.folder)
             patch.setattr(tables, "FIGURES", self.folder / "figures.jsonl")

@@ -35,8 +35,7 @@ NEED_AN_EXTRA = {
     "workflows/serving/page/requests.py": {"starlette"},
     "workflows/serving/page/api.py": {"starlette"},
     "workflows/serving/service.py": {"prometheus_client"},
-    "workflows/serving/processes/supervisor.py": {"uvicorn"},
-    "workflows/serving/processes/workers.py": {"uvicorn"},
+    "workflows/serving/workers.py": {"uvicorn"},
 }
 """The files that are imported only where their package is wanted."""
 MAY_IMPORT = {

@@ -14,6 +14,7 @@ from graph.explain.matrices import MatrixWeights, write_matrices
 from graph.relationships import exchange
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node
+from graph.relationships.surroundings import CHUNKS, CONCEPTS, RELATED, Surroundings, surroundings_of
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
 
@@ -45,6 +46,65 @@ def _lies_within(folder: Path, root: Path) -> bool:
         return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root))
     except ValueError as fault:
         raise BadInput(f"No disk takes the path {str(folder)!r} ({fault})", "Name another folder") from fault
+
+
+MOST_DRAWN = 40
+"""Passages, concepts or related documents that `export_surroundings` writes, at most."""
+
+
+def export_surroundings(
+    root: Path, name: str, path: Path, *, chunks: int = CHUNKS, concepts: int = CONCEPTS, related: int = RELATED
+) -> dict[str, Any]:
+    """Write the surroundings of a document as GraphML; return what was written.
+
+    Args:
+        root: the workspace.
+        name: id of the document or of a passage of it, or its path.
+        path: a file that ends in .graphml.
+        chunks: passages, at most.
+        concepts: concepts by their relevance, at most; those by which documents are related are always written.
+        related: related documents, at most.
+
+    Raises:
+        BadInput: there is no relationship graph, it knows no such document, or the file cannot be written.
+    """
+    if path.suffix.lower() != ".graphml":
+        raise BadInput(f"{path} is no file that can be drawn", "Name a file that ends in .graphml")
+    with RelationshipRecord.of(root) as record, record.as_it_stands():
+        found = surroundings_of(record, name, chunks=chunks, concepts=concepts, related=related)
+    write_lines(path, exchange.to_graphml(found.parts, {"messages": found.messages}))
+    return {"file": str(path), **_described(found)}
+
+
+def _described(found: Surroundings) -> dict[str, Any]:
+    names = {concept.id: concept.properties["name"] for concept in found.concepts}
+    own = found.explains(found.document.id)
+    return {
+        "document": found.document.id,
+        "title": found.document.properties["title"],
+        "sources": [source.properties["uri"] for source in found.sources],
+        "chunks": [chunk.id for chunk in found.chunks],
+        "of_chunks": found.of_chunks,
+        "concepts": [
+            {
+                "name": name,
+                "explanation_type": own[key].properties["explanation_type"],
+                "relevance_score": own[key].properties["relevance_score"],
+                "documents": found.commonness[key],
+            }
+            for key, name in names.items()
+        ],
+        "of_concepts": found.of_concepts,
+        "related": [
+            {
+                "id": other.id,
+                "title": other.properties["title"],
+                "shared": [names[key] for key in found.explains(other.id)],
+            }
+            for other in found.related
+        ],
+        "messages": found.messages,
+    }
 
 
 class GraphFormat(StrEnum):

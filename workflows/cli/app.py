@@ -31,7 +31,7 @@ from workflows.cli.contents import discover, edges, provenance, versions
 from workflows.cli.correct import correct, review
 from workflows.cli.evaluate import batch, compare, evaluate, export_beta, export_trec
 from workflows.cli.feedback import feedback, tune
-from workflows.cli.graph import graph, plot
+from workflows.cli.graph import graph
 from workflows.cli.history import forget, history
 from workflows.cli.options import (
     Asking,
@@ -346,7 +346,6 @@ def move(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
     return Shown(found, f"{told}. No longer needed: {', '.join(found['set_aside'])}")
 
 
-app.add_typer(plot, name="plot")
 app.add_typer(graph, name="graph")
 app.add_typer(correct, name="correct")
 app.add_typer(record, name="record")

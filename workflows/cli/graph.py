@@ -1,4 +1,4 @@
-"""``mara graph`` and ``mara plot``: the graphs of a workspace asked, drawn, pruned, as a file, and on a server."""
+"""``mara graph``: the relationship graph of a workspace asked, searched, pruned, as a file, and on a server."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ from rich.table import Table
 
 from graph.errors import BadInput
 from graph.relationships.surroundings import CHUNKS, CONCEPTS, RELATED
-from graph.retrieve.modes import Mode
-from workflows.admin.export import GraphFormat, export_graph, form_of, import_graph
+from workflows.admin.export import MOST_DRAWN, GraphFormat, export_graph, export_surroundings, form_of, import_graph
 from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, evaluate_graph, prune_graph, query_graph, restore_graph
 from workflows.cli.command import JsonOption, Shown, command, say, somebody_answers, write
 from workflows.cli.options import (
-    ModelOption,
-    PresetOption,
-    QuestionArgument,
     WhereOption,
     WorkspaceOption,
     asking_settings,
@@ -27,11 +23,8 @@ from workflows.cli.options import (
     path_option,
     text_argument,
     text_option,
-    words_of_question,
 )
 from workflows.cli.render import escape, relationships_problem
-from workflows.explanation.pictures.surroundings import MOST, draw_surroundings
-from workflows.explanation.pictures.walk import MOST_NODES
 from workflows.output.printable import VisibleConsole, visible_json
 from workflows.runtime.graph_server import publish_graph
 
@@ -50,27 +43,23 @@ FormatOption = Annotated[
 ]
 
 
-plot = typer.Typer(help="Draw a question's walk or a workspace as a PNG or SVG picture.", no_args_is_help=True)
-OutOption = Annotated[Path, path_option("FILE", "Picture to write, ending in .png or .svg.", "--out", "-o")]
-
-
 @graph.command("draw")
 @command
 def draw(
     document: Annotated[
         str, typer.Argument(metavar="DOCUMENT", help="ID of a document or of a passage of it, or its path.")
     ],
-    out: Annotated[Path, path_option("FILE", "File to write, ending in .png, .svg or .graphml.", "--out", "-o")],
+    out: Annotated[Path, path_option("FILE", "File to write, ending in .graphml.", "--out", "-o")],
     workspace: WorkspaceOption,
-    chunks: Annotated[int, typer.Option(min=0, max=MOST, help="Passages to draw, at most.")] = CHUNKS,
+    chunks: Annotated[int, typer.Option(min=0, max=MOST_DRAWN, help="Passages to draw, at most.")] = CHUNKS,
     concepts: Annotated[
-        int, typer.Option(min=0, max=MOST, help="Concepts to draw by their relevance, at most.")
+        int, typer.Option(min=0, max=MOST_DRAWN, help="Concepts to draw by their relevance, at most.")
     ] = CONCEPTS,
-    related: Annotated[int, typer.Option(min=0, max=MOST, help="Related documents to draw, at most.")] = RELATED,
+    related: Annotated[int, typer.Option(min=0, max=MOST_DRAWN, help="Related documents to draw, at most.")] = RELATED,
 ) -> Shown:
-    """Draw a document's source, its passages, the concepts it explains, and the documents that share them."""
+    """Write a document's source, its passages, the concepts it explains, and the documents that share them."""
     return Shown(
-        draw_surroundings(workspace, document, out, chunks=chunks, concepts=concepts, related=related),
+        export_surroundings(workspace, document, out, chunks=chunks, concepts=concepts, related=related),
         _show_surroundings,
     )
 
@@ -82,7 +71,7 @@ def _show_surroundings(console: Console, drawn: Mapping[str, Any]) -> None:
     )
     for other in drawn["related"]:
         console.print(f"{escape(other['title'])}  [dim]shares {escape(', '.join(other['shared']))}[/]")
-    show_picture(console, drawn)
+    console.print(f"[dim]written to {escape(drawn['file'])}[/]")
 
 
 @graph.command("search")
@@ -256,79 +245,3 @@ def _show_rows(console: Console, found: Mapping[str, Any]) -> None:
     if found["columns"]:
         console.print(table)
     console.print(f"[dim]{len(found['rows'])} rows{', and there are more: --limit' if found['cut'] else ''}[/]")
-
-
-@plot.command()
-@command
-def walk(
-    question: QuestionArgument,
-    out: OutOption,
-    workspace: WorkspaceOption,
-    mode: Annotated[
-        Mode | None, typer.Option(metavar="MODE", help="Walk to draw: mara (the default), hipporag2 or mara-matrix.")
-    ] = None,
-    preset: PresetOption = None,
-    model: ModelOption = None,
-    top_k: Annotated[int | None, typer.Option(help="Number of passages to return and draw (default 5).")] = None,
-    nodes: Annotated[int, typer.Option(min=2, max=MOST_NODES, help="Entities and passages to draw, at most.")] = 30,
-    where: WhereOption = None,
-) -> Shown:
-    """Ask a question and draw the part of the graph that its walk used."""
-    from workflows.ask import ask
-    from workflows.explain import explain
-    from workflows.explanation.pictures.style import picture_format
-    from workflows.explanation.pictures.walk import draw_walk
-
-    picture_format(out)
-    found = 5 if top_k is None else top_k
-    context = asking_settings(workspace, where, mode=mode, preset=preset, model=model, top_k=found)
-    explanation = explain(ask(words_of_question(question), context), context, max_nodes=nodes)
-    return Shown(draw_walk(out, explanation.to_json()), _show_walk)
-
-
-@plot.command()
-@command
-def relations(out: OutOption, workspace: WorkspaceOption) -> Shown:
-    """Draw the number and the total weight of edges by relation type."""
-    from workflows.explanation.pictures.structure import plot_relations
-
-    return Shown(plot_relations(workspace, out), _show_relations)
-
-
-@plot.command()
-@command
-def degrees(out: OutOption, workspace: WorkspaceOption) -> Shown:
-    """Draw how many edges entities and passages have, and list the best connected entities."""
-    from workflows.explanation.pictures.structure import plot_degrees
-
-    return Shown(plot_degrees(workspace, out), _show_degrees)
-
-
-def _show_walk(console: Console, drawn: Mapping[str, Any]) -> None:
-    counts = ", ".join(f"{name} {count}" for name, count in drawn["nodes"].items())
-    console.print(f"{counts}; {drawn['shown']['edges']} edges")
-    show_picture(console, drawn)
-
-
-def _show_relations(console: Console, drawn: Mapping[str, Any]) -> None:
-    for name, found in drawn["relations"].items():
-        console.print(f"{name.lower():<12} {found['edges']:>9,} edges, weight {found['weight']:,.4g}")
-    show_picture(console, drawn)
-
-
-def _show_degrees(console: Console, drawn: Mapping[str, Any]) -> None:
-    for name, found in drawn["degrees"].items():
-        most = max(found["degree"], default=0)
-        console.print(f"{found['nodes']:,} {name}, {found['isolated']:,} without an edge; at most {most:,} edges")
-    named = "; ".join(f"{each['entity']} {each['edges']:,}" for each in drawn["best_connected"])
-    if named:
-        console.print(f"best connected: {escape(named)}")
-    show_picture(console, drawn)
-
-
-def show_picture(console: Console, drawn: Mapping[str, Any]) -> None:
-    """Tell where a picture is, and which characters it lacks."""
-    console.print(f"[dim]drawn in {escape(drawn['picture'])}[/]")
-    if drawn["missing_characters"] and drawn["picture"].lower().endswith(".png"):
-        told = f"{drawn['missing_characters']} characters are boxes: no installed font has them"
-        console.print(f"[yellow]{told}; install one, or draw an SVG file[/]")

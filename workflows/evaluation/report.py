@@ -1,4 +1,4 @@
-"""The report of a run: ``report.md`` and its plots."""
+"""The report of a run: ``report.md``."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import Any
 
 from graph.storage.workspace import write_atomically
 from graph.text import counted
-from workflows.evaluation import DEPTHS, plots, tables
+from workflows.evaluation import tables
 from workflows.evaluation.compare import METRICS, Difference, grouped_differences, pair_rows, paired_differences
 from workflows.evaluation.comparison_page import group_table, verdict
 from workflows.evaluation.statistics import DRAWS
 from workflows.evaluation.systems import Control, is_control
 from workflows.output.markdown import NOTHING, code, figure, interval, plain, signed, table
-from workflows.output.plotting import can_plot
-from workflows.runs.evaluation_files import PLOTS, REPORT, Run
+from workflows.runs.evaluation_files import REPORT, Run
 from workflows.runtime.resources import OFFLINE
 
 _OF_RETRIEVAL = ("recall@2", "recall@5", "recall@10", "all-gold@5", "mrr")
 _BESIDE = {"recall@5": "R@5", "all-gold@5": "all@5"}
 _OF_ANSWERS = ("em", "f1")
-_RECALL_PLOT, _DIFFERENCES_PLOT, _LATENCY_PLOT = PLOTS
 
 
 class _Findings:
@@ -56,41 +54,11 @@ class _Findings:
 
 
 def write_report(run: Run) -> Path:
-    """Write ``report.md`` into a run's folder, with plots where matplotlib is installed; return its path."""
+    """Write ``report.md`` into a run's folder, and return its path."""
     findings = _Findings(run)
-    drawn = _draw(findings)
     path = run.folder / REPORT
-    write_atomically(path, "\n\n".join(_blocks(findings, drawn)) + "\n")
+    write_atomically(path, "\n\n".join(_blocks(findings)) + "\n")
     return path
-
-
-def _draw(findings: _Findings) -> tuple[str, ...]:
-    """Draw what there is to draw, and take away plots of an earlier report; return the names of the files."""
-    folder, figures = findings.run.folder, findings.figures()
-    for name in PLOTS:
-        (folder / name).unlink(missing_ok=True)
-    if not can_plot():
-        return ()
-    drawn = []
-    first_results = [*findings.results, *findings.controls]
-    recall = {system: _curve(figures[system]) for system in first_results if _curve(figures[system])}
-    if recall:
-        plots.draw_recall(folder / _RECALL_PLOT, recall, findings.controls)
-        drawn.append(_RECALL_PLOT)
-        if findings.differences:
-            shown = (*_OF_RETRIEVAL, *(("f1",) if _has(findings, "f1") else ()))
-            chosen = {system: _chosen(found, shown) for system, found in findings.differences.items()}
-            plots.draw_differences(folder / _DIFFERENCES_PLOT, chosen, findings.reference, findings.controls)
-            drawn.append(_DIFFERENCES_PLOT)
-    latency = {system: found["latency_ms"] for system, found in figures.items() if found["latency_ms"]["total"]}
-    if latency:
-        plots.draw_latency(folder / _LATENCY_PLOT, latency)
-        drawn.append(_LATENCY_PLOT)
-    return tuple(drawn)
-
-
-def _curve(figures: Mapping[str, Any]) -> dict[int, float]:
-    return {depth: figures["recall"][str(depth)] for depth in DEPTHS if figures["recall"][str(depth)] is not None}
 
 
 def _chosen(found: Sequence[Difference], metrics: Sequence[str]) -> list[Difference]:
@@ -102,11 +70,11 @@ def _has(findings: _Findings, metric: str) -> bool:
     return any(METRICS[metric](row) is not None for rows in findings.run.results.values() for row in rows)
 
 
-def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
+def _blocks(findings: _Findings) -> Iterator[str]:
     yield from _opening(findings)
     yield from _side_by_side(findings)
-    yield from _retrieval(findings, drawn)
-    yield from _differences(findings, drawn)
+    yield from _retrieval(findings)
+    yield from _differences(findings)
     yield from _beta(findings)
     if findings.answered:
         yield from _answers(findings)
@@ -114,8 +82,6 @@ def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield tables.systems_table(findings.figures(), tables.LATENCY)
     yield tables.text("nodes")
     yield tables.node_table(findings.figures())
-    if _LATENCY_PLOT in drawn:
-        yield f"![Latency by node]({_LATENCY_PLOT})"
     yield "## Fallbacks and failures"
     yield tables.systems_table(findings.figures(), tables.TROUBLE)
     yield tables.text("trouble")
@@ -124,8 +90,6 @@ def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield _command(findings)
     yield "## What these figures do not say"
     yield "\n".join(_caveats(findings))
-    if not can_plot():
-        yield tables.text("no_plots")
 
 
 def _opening(findings: _Findings) -> Iterator[str]:
@@ -175,7 +139,7 @@ def _side_by_side(findings: _Findings) -> Iterator[str]:
         yield "\n".join(f"- {remark}" for remark in tables.remarks(model))
 
 
-def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
+def _retrieval(findings: _Findings) -> Iterator[str]:
     about, beside = findings.run.settings["questions"], _beside(findings)
     yield tables.text("retrieval", with_gold=f"{about['asked'] - about['without_gold']:,}")
     if beside:
@@ -185,11 +149,6 @@ def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     if findings.controls:
         yield tables.text("controls")
         yield tables.figures_table(findings.figures(findings.controls), tables.RETRIEVAL, beside=beside)
-    if _RECALL_PLOT in drawn:
-        yield f"![Recall by number of passages]({_RECALL_PLOT})"
-        left_out = len(findings.run.results) - plots.MOST_CURVES
-        if left_out > 0:
-            yield tables.text("curves", shown=plots.MOST_CURVES, left_out=left_out)
     if findings.results:
         yield tables.text("precision")
         yield tables.figures_table(findings.figures(findings.results), tables.PRECISION, bold=True)
@@ -213,7 +172,7 @@ def _beside(findings: _Findings) -> dict[str, dict[str, str]]:
     }
 
 
-def _differences(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
+def _differences(findings: _Findings) -> Iterator[str]:
     yield f"## Differences to {code(findings.reference)}"
     if not findings.differences:
         yield "There is one system alone: nothing to compare with."
@@ -228,8 +187,6 @@ def _differences(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     if controls:
         yield "Controls, which are not results:"
         yield tables.difference_table(controls, metrics)
-    if _DIFFERENCES_PLOT in drawn:
-        yield f"![Differences with intervals]({_DIFFERENCES_PLOT})"
     names = (str(findings.run.folder), findings.reference, next(iter(findings.differences)))
     folder, reference, other = map(shlex.quote, names)
     yield tables.text("compare", folder=folder, reference=reference, other=other)

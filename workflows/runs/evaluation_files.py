@@ -11,7 +11,6 @@ from workflows.runs.run_folder import TIMINGS, Row, RunKind, read_object, read_r
 RESULTS = "results.jsonl"
 METRICS = "metrics.json"
 REPORT = "report.md"
-PLOTS = ("recall.png", "differences.png", "latency.png")
 
 _KEY = ("system", "id")
 
@@ -21,7 +20,7 @@ EVALUATION = RunKind(
     parts=("systems", "questions"),
     row="result",
     key=_KEY,
-    files=(RESULTS, METRICS, REPORT, *PLOTS),
+    files=(RESULTS, METRICS, REPORT),
     finished=lambda folder: read_rows(folder / RESULTS, *_KEY),
 )
 

@@ -58,7 +58,6 @@ FAULTY = {
     "content a number": body({"content": 7}),
     "content an object": body({"content": {"a": 1}}),
     "content a list of numbers": body({"content": [1, 2]}),
-    "tool calls a text": body({"tool_calls": "x"}),
     "usage a list": body(usage=[1]),
     "usage a number": body(usage=7),
     "an error": body(error={"code": 7}),
@@ -69,6 +68,7 @@ FAULTY = {
     "redirected nowhere": Reply(status=302, headers={"Location": "http://[::1"}),
 }
 BEARABLE = {
+    "tool calls a text": body({"tool_calls": "x"}),
     "usage of words": body(usage={"prompt_tokens": "1", "completion_tokens": "2", "total_tokens": "3"}),
     "usage of words without a total": body(usage={"prompt_tokens": "1", "completion_tokens": "2"}),
     "usage of fractions": body(usage={"prompt_tokens": 0.5, "completion_tokens": float("nan")}),

@@ -15,7 +15,6 @@ from graph.checks.findings import Finding
 from graph.checks.index_checks import compare_snapshot
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import WorkspaceLocked, WorkspaceMissing
-from graph.publish.derive import publish
 from graph.storage.workspace import Workspace
 from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
 from tests.damages import (
@@ -28,7 +27,6 @@ from tests.damages import (
     gone,
     problems,
     published,
-    rename_passage,
     said,
     tidyings,
     truncated,
@@ -121,18 +119,6 @@ class TestLooking:
         assert found.ok, problems(found)
         assert looked == [1, 2]
         assert found.generation == 2
-
-
-def test_ids_that_an_older_version_took_are_told_and_mended(workspace: Workspace) -> None:
-    rename_passage(workspace.record_path, "ab", "a\x00b")
-    with workspace.writing(), workspace.open_record() as record:
-        record.advance_generation()
-        publish(workspace, record)
-    before, done, after = repair_workspace(workspace.root)
-    assert problems(before) == {"passage ids": True}
-    assert "Gave 1 passages ids without control characters" in done
-    assert after.ok, problems(after)
-    assert [passage.id for passage in load(published(workspace)).passages] == ["a\ufffdb", "cd", "ef", "gh"]
 
 
 class TestWriters:

@@ -19,7 +19,6 @@ from graph.schema import RelationType
 from graph.storage.record import Record, RecordReader
 from graph.storage.record_tables import DerivedRows
 from tests.builders import DIMENSION, HashEmbedder, TripleParts, passage_of, write_passages
-from tests.damages import rename_passage
 
 PASSAGES = [passage_of(key, f"Title {key}", f"Text of {key}", year=1900) for key in ("ab", "cd", "ef")]
 TRIPLES: dict[str, list[TripleParts]] = {
@@ -42,9 +41,7 @@ def path(template: Path, tmp_path: Path) -> Path:
 
 
 def examine(path: Path) -> tuple[list[Finding], DerivedRows | None]:
-    scratch = path.parent / "scratch"
-    scratch.mkdir(exist_ok=True)
-    with RecordReader(path, scratch) as record:
+    with RecordReader(path) as record:
         return examine_record(record)
 
 
@@ -71,7 +68,6 @@ def test_a_whole_record_is_in_order(path: Path) -> None:
     findings, rows = examine(path)
     assert not problems(findings)
     assert rows is not None
-    assert not rows.renamed
     assert all(finding.message and not finding.repairable for finding in findings)
     assert len({finding.check for finding in findings}) == len(findings)
 
@@ -116,25 +112,6 @@ def test_what_follows_from_the_passages_is_found_and_mended(path: Path, sql: str
         assert (record.generation, record.commit_id != commit) == (generation + 1, True)
     assert dump(path) == whole
     assert not problems(examine(path)[0])
-
-
-def test_ids_with_control_characters_are_found_and_mended_to_ids_that_are_free(path: Path) -> None:
-    rename_passage(path, "ab", "cd\ufffd")
-    expected = dump(path)
-    rename_passage(path, "cd\ufffd", "a\nb")
-    rename_passage(path, "ef", "a\x00b")
-    findings, rows = examine(path)
-    assert problems(findings) == {"passage ids": True}
-    (finding,) = (finding for finding in findings if not finding.ok)
-    assert finding.examples == (r"'a\nb'", r"'a\x00b'")
-    assert rows
-    assert rows.renamed == {"a\x00b": "a\ufffdb", "a\nb": "a\ufffdb\ufffd"}
-    with Record(path) as record:
-        record.replace_derived(rows)
-    assert not problems(examine(path)[0])
-    rename_passage(path, "a\ufffdb", "ef")
-    rename_passage(path, "a\ufffdb\ufffd", "cd\ufffd")
-    assert dump(path) == expected
 
 
 def test_rows_that_refer_to_nothing_are_found_and_mended(path: Path) -> None:

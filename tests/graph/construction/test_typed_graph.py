@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.machine import bytes_of_arrays
+from benchmarks.walk import bytes_of_arrays
 from graph.construction.edges import EDGE_KINDS, Arcs, EdgeKind, PassageLink, TypedGraph
 from graph.schema import RelationType
 from tests.builders import typed_graph

@@ -104,7 +104,6 @@ def test_views_of_a_document_count_by_its_concepts_and_marks_on_itself() -> None
     assert nearness(Candidate("p", "d"), seen) == 0
     assert nearness(Candidate("p", "d"), liked) == 0.75
     assert nearness(Candidate("p", "d", {"silk"}), loathed) == -0.75
-    assert nearness(Candidate("p", "d"), seen, view_share=0.5) == 0.375
 
 
 @pytest.mark.parametrize(

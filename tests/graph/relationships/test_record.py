@@ -321,7 +321,7 @@ class TestFile:
     @pytest.mark.sqlite_file
     def test_a_page_that_broke_is_named_when_it_is_read(self, tmp_path: Path) -> None:
         with RelationshipRecord.of(tmp_path, create=True) as record:
-            record.put_nodes(sample_node(NodeType.CONCEPT, f"c{n}" * 50) for n in range(500))
+            record.put_nodes(sample_node(NodeType.CONCEPT, f"c{n}" * 50) for n in range(2_000))
         path = tmp_path / RELATIONSHIPS_FILE
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 2] + b"\xff" * (len(whole) - len(whole) // 2))

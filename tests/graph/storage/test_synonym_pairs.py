@@ -129,7 +129,7 @@ def test_embedding_anew_leaves_them_to_the_same(record: Record, names: int) -> N
 
 def test_the_doctor_misses_no_pairs_where_there_are_none_to_be_held(record: Record, tmp_path: Path) -> None:
     write(Writer(record, HashEmbedder()), *range(FEW + 1))
-    with RecordReader(tmp_path / "record.sqlite", tmp_path) as reader:
+    with RecordReader(tmp_path / "record.sqlite") as reader:
         findings, _ = examine_record(reader)
     assert all(finding.ok for finding in findings)
     assert "7 names" in next(each.message for each in findings if each.check == "missing synonyms")

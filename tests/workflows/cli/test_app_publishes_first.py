@@ -76,7 +76,7 @@ def test_a_server_publishes_before_it_starts(
     mara: Mara, root: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     seen: list[int | None] = []
-    for start in ("workflows.serving.processes.workers.serve_alone", "anyio.run"):
+    for start in ("workflows.serving.workers.serve", "anyio.run"):
         monkeypatch.setattr(start, lambda *_: seen.append(Workspace(root).current()))
     assert mara(*arguments, "-w", root).err.count(SAID) == 1
     assert seen == [2]

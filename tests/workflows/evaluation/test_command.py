@@ -16,7 +16,7 @@ from tests.workflows.evaluation.river_run import IDS, QUESTIONS
 from tests.workflows.small_world import well_behaved, write_lines
 from tests.workflows.workspaces import use_embedder
 from workflows.cli.evaluate import told_of
-from workflows.evaluation import ask_system, plots, runner
+from workflows.evaluation import ask_system, runner
 from workflows.evaluation.systems import ABLATIONS, ANSWER_SYSTEMS, NEED_A_MODEL
 from workflows.runs.evaluation_files import load_run
 from workflows.runs.run_folder import Answered
@@ -39,7 +39,6 @@ class Eval:
 @pytest.fixture
 def run_eval(mara: Mara, rivers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Eval:
     use_embedder(monkeypatch, HashEmbedder())
-    monkeypatch.setattr(plots, "DPI", 20)
     return Eval(mara, rivers, tmp_path)
 
 

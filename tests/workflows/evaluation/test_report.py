@@ -10,8 +10,6 @@ import pytest
 
 from tests.cases import refuse_warnings
 from tests.workflows.evaluation.compared_rows import TEMPORAL, beta, row, write_run
-from workflows.evaluation import plots
-from workflows.evaluation import report as report_module
 from workflows.evaluation.report import write_report
 
 GOOD = [row(f"q{n}", "a b x", type="bridge" if n < 6 else "comparison") for n in range(12)]
@@ -21,14 +19,6 @@ POOR = [{**each, "retrieved_ids": ["x", "a", "y"], "relation_factors": None} for
 @pytest.fixture(autouse=True)
 def no_warning_is_raised() -> None:
     refuse_warnings()
-
-
-@pytest.fixture(autouse=True)
-def fast_plots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write an empty file in place of each plot; what they draw is told in their own tests."""
-    for name in ("draw_recall", "draw_differences", "draw_latency"):
-        monkeypatch.setattr(plots, name, lambda path, *_: path.touch())
-    monkeypatch.setattr(report_module, "can_plot", lambda: True)
 
 
 def report(folder: Path, systems: dict[str, list[dict[str, Any]]], **given: Any) -> str:
@@ -113,8 +103,6 @@ def test_one_system_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
     text = report(tmp_path, {"mara": GOOD})
     assert "MRR@5 |\n" in section(text, "## Retrieval")
     assert "one system alone" in section(text, "## Differences")
-    assert not (tmp_path / "differences.png").exists()
-    assert "differences.png" not in text
 
 
 def test_what_beta_brings_is_told_where_the_same_system_ran_with_uniform_beta(tmp_path: Path) -> None:
@@ -216,25 +204,7 @@ def test_a_run_without_gold_or_answers_is_reported_without_figures(tmp_path: Pat
     assert "Means over the 0 questions" in text
     assert "| `mara` | – | – | – | – | – | – | – |" in text
     assert "| `dense` | – | – | – | – |" in section(text, "## Differences")
-    assert not (tmp_path / "recall.png").exists()
     assert " nan" not in text
-
-
-def test_without_matplotlib_the_report_says_so_and_old_plots_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "](recall.png)" in report(tmp_path, {"mara": GOOD, "dense": POOR})
-    assert (tmp_path / "recall.png").exists()
-    monkeypatch.setattr(report_module, "can_plot", lambda: False)
-    text = report(tmp_path, {"mara": GOOD, "dense": POOR})
-    assert "matplotlib is not installed" in text
-    assert ".png" not in text
-    assert not list(tmp_path.glob("*.png"))
-
-
-def test_plots_show_as_many_systems_as_can_be_told_apart_and_say_so(tmp_path: Path) -> None:
-    text = report(tmp_path, {f"mara+damping=0.{n}": GOOD for n in range(1, 10)})
-    assert "The plot shows the first 8 systems; 1 more are in the table." in text
 
 
 def test_the_same_run_gives_the_same_report(tmp_path: Path) -> None:

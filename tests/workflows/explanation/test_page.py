@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from tests.workflows.explanation.made_up import explanation, without_walk
 from tests.workflows.explanation.page_colours import page_colours
-from workflows.explanation.page import render_page
-from workflows.explanation.palette import dashes
+from workflows.explanation.page import dashes, render_page
 
 HOSTILE = (
     "</script><script>alert(1)</script>",

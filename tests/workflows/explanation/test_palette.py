@@ -1,4 +1,4 @@
-"""The lines of relation types: the same on pages and in pictures, and told apart by everybody."""
+"""The lines of relation types: told apart by everybody."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from graph.relations import ENTITY_RELATIONS, PASSAGE_RELATIONS, RELATIONS, RelationType
 from tests.workflows.explanation.page_colours import declarations, page_colours
-from workflows.explanation.palette import OWN_LOOKS, dashes, looks_of, palette_css
-from workflows.explanation.pictures.style import line_style
+from workflows.explanation.page import OWN_LOOKS, looks_of, palette_css
 
 BETWEEN_ENTITIES = (*ENTITY_RELATIONS, RelationType.SYNONYMY)
 SIGHTS = {
@@ -62,20 +61,6 @@ def test_every_relation_type_has_its_own_look() -> None:
     assert list(RELATIONS) == list(RelationType)
     assert len({look.colour for look in RELATIONS.values()}) == len(RELATIONS)
     assert len({look.on_dark for look in RELATIONS.values()}) == len(RELATIONS)
-
-
-def test_pictures_draw_what_pages_draw() -> None:
-    css = palette_css()
-    for relation, look in looks_of().items():
-        assert f"--{relation}: {look.colour};" in css
-        style = line_style(look, 3.5)
-        assert dashes()[relation] == ([] if style == "solid" else pytest.approx([part * 3.5 for part in style[1]]))
-
-
-@pytest.mark.parametrize(("width", "longer"), [(0.5, 1.0), (3.5, 1.0), (7.0, 2.0)])
-def test_dashes_grow_with_wide_lines_alone(width: float, longer: float) -> None:
-    _, dash = line_style(looks_of()["TEMPORAL"], width)
-    assert [part * width for part in dash] == pytest.approx([10 * longer, 4 * longer])
 
 
 OWN = [f"OWN_{number:02}" for number in range(20)]

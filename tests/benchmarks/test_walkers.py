@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.published import factor_by_relation, published_graph, published_walk
 from benchmarks.synthetic import Counts, draw_questions, synthetic_graph
+from benchmarks.walkers import factor_by_relation, published_graph, published_walk
 from graph.construction.edges import TypedGraph
 from graph.schema import RelationType
 from graph.walk.factors import DIRECTED, edge_factors
