@@ -17,6 +17,7 @@ from types import FrameType
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.checks.index_checks import differing_files
 from tests.builders import DIMENSION, HashEmbedder
 
 KILLED = -signal.SIGKILL
@@ -85,6 +86,11 @@ STEPS = {
     "remove": (*_REMOVING, Step("workflows/admin/removal.py", "keep", 2)),
 }
 """Where commands are between reading, extracting, embedding, committing, deriving and publishing."""
+
+
+def arrays_that_differ(mine: Path, other: Path) -> list[str]:
+    """The numbers and texts of a generation that another one has not alike: all of it but its name and its vectors."""
+    return [name for name in differing_files(mine, other) if name.endswith(".npy")]
 
 
 @dataclass(slots=True)

@@ -57,10 +57,15 @@ def compare_with_record(folder: Path, record: RecordReader) -> Finding:
         builder = GraphBuilder()
         save(builder.build(record), fresh)
         builder.sparse().save(fresh / "bm25")
-        names = [path.relative_to(fresh) for path in sorted(fresh.rglob("*")) if path.is_file()]
-        differing = [str(name) for name in names if not _alike(folder / name, fresh / name)]
+        differing = differing_files(folder, fresh)
     problem = f"{len(differing)} files of the generation are not what the record gives"
     return judged("snapshot and record", differing, problem, "The snapshot is what the record gives, edge for edge")
+
+
+def differing_files(folder: Path, fresh: Path) -> list[str]:
+    """Return the names of the files of a fresh folder that another one does not have alike."""
+    names = [path.relative_to(fresh) for path in sorted(fresh.rglob("*")) if path.is_file()]
+    return [str(name) for name in names if not _alike(folder / name, fresh / name)]
 
 
 def _alike(held: Path, fresh: Path) -> bool:
