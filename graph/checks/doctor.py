@@ -18,7 +18,7 @@ from graph.checks.findings import Finding, judged, leftover, lost, repairable, s
 from graph.checks.index_checks import check_vectors, compare_with_record, open_snapshot
 from graph.checks.record_checks import MENDED, examine_record
 from graph.errors import MaraError, WorkspaceLocked, WorkspaceMissing
-from graph.publish.derive import forget_derivations, publish
+from graph.publish.derive import publish
 from graph.relationships.documents import forget_step, is_in_step, relate
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import NodeType
@@ -286,7 +286,6 @@ def _relate_again(workspace: Workspace, record: Record) -> str:
 
 def _derive_again(workspace: Workspace, record: Record) -> None:
     """Publish what the record gives, and take nothing over from what was published before."""
-    forget_derivations()
     # What exists in part is derived under the next number, and without a copy.
     workspace.index_folder(record.generation).mkdir(parents=True, exist_ok=True)
     publish(workspace, record)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from graph.checks.findings import Finding, judged, lost, repairable, sound
 from graph.checks.search_files import why_unreadable
 from graph.construction.bm25 import SparseIndex
-from graph.construction.builder import GraphBuilder
-from graph.construction.knowledge_graph import KnowledgeGraph, load, save
+from graph.construction.build import derive_graph
+from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import MaraError, WorkspaceDamaged
 from graph.publish.generation_vectors import GenerationVectors, is_on_server, open_vectors
 from graph.storage.record import RecordReader
@@ -54,9 +54,7 @@ def compare_with_record(folder: Path, record: RecordReader) -> Finding:
     """Compare the files of a generation with those that the record gives now."""
     with TemporaryDirectory(prefix="mara-doctor-") as scratch:
         fresh = Path(scratch)
-        builder = GraphBuilder()
-        save(builder.build(record), fresh)
-        builder.sparse().save(fresh / "bm25")
+        derive_graph(record, fresh)
         differing = differing_files(folder, fresh)
     problem = f"{len(differing)} files of the generation are not what the record gives"
     return judged("snapshot and record", differing, problem, "The snapshot is what the record gives, edge for edge")

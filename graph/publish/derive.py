@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from graph.construction.builder import GraphBuilder
-from graph.construction.external.build import build_on_disk, build_processes, is_built_on_disk
-from graph.construction.knowledge_graph import load_header, save
+from graph.construction.build import SCRATCH, build_generation
+from graph.construction.knowledge_graph import load_header
 from graph.errors import WorkspaceDamaged, shortage_behind
 from graph.publish.generation_vectors import forget_unused, is_to_move, write_vectors
 from graph.storage.record import Record
@@ -18,12 +17,12 @@ from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace, keeps_replaced
 
 
-def publish(workspace: Workspace, record: Record) -> int:
+def publish(workspace: Workspace, record: Record, *, whole: bool = False) -> int:
     """Derive the record's generation, make it current and return its number; the caller holds the writer's lock.
 
     Where little changed, the vectors lie over those of an older generation. A generation that was derived before, whole
     or in part, is derived again under the next number and from nothing but the record: a reader may have its folder
-    open.
+    open. With ``whole``, nothing lies over an older generation either, which holds texts that are gone since.
     """
     keeps_replaced()  # is refused, where it is none, before anything is done
     again = workspace.current() == record.generation or workspace.index_folder(record.generation).exists()
@@ -31,10 +30,9 @@ def publish(workspace: Workspace, record: Record) -> int:
     workspace.prune(replaced=True)
     if again:
         record.advance_generation()
-        forget_derivations()
     settle_synonyms(record)
     try:
-        _derive(workspace, record, from_scratch=again)
+        _derive(workspace, record, from_scratch=again or whole)
     except WorkspaceDamaged:
         # The copy may be damaged; what is derived can always be made from nothing.
         record.advance_generation()
@@ -95,47 +93,22 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-_KEPT: dict[tuple[str, Path], GraphBuilder] = {}
-"""What a writer keeps between two publications, so that a small change costs little: of the workspace that this process
-published last, by its id and its folder."""
-
-
-def forget_derivations() -> None:
-    """Let go of what is kept in memory of workspaces that this process wrote."""
-    _KEPT.clear()
-
-
 def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None:
     """Write the files of the record's generation into its folder, and its vectors.
 
-    With ``from_scratch``, nothing is taken over from an older generation. Nothing is kept of a derivation that failed,
-    or of the past.
+    With ``from_scratch``, nothing is taken over from an older generation.
     """
-    key, folder = (record.workspace_id, workspace.root.absolute()), workspace.index_folder(record.generation)
-    builder = (None if workspace.is_past else _KEPT.pop(key, None)) or GraphBuilder()
+    folder = workspace.index_folder(record.generation)
     try:
         folder.mkdir(parents=True)
-        if is_built_on_disk(record):
-            builder = GraphBuilder()
-            build_on_disk(workspace, record, folder, processes=build_processes())
-        else:
-            _build_in_memory(builder, workspace, record, folder)
+        with _without_garbage_collection():
+            # What is derived of the past is derived once.
+            cache = folder / SCRATCH / "read" if workspace.is_past else workspace.build_cache
+            build_generation(record, folder, cache, root=workspace.root)
         write_vectors(workspace, record, folder, from_scratch=from_scratch)
     except BaseException:
         _empty(folder)
         raise
-    if not workspace.is_past:
-        _KEPT.clear()
-        _KEPT[key] = builder
-
-
-def _build_in_memory(builder: GraphBuilder, workspace: Workspace, record: Record, folder: Path) -> None:
-    with _without_garbage_collection():
-        builder.update(record)
-        builder.sparse().save(folder / "bm25")
-        save(builder.graph(record), folder)
-    # What a build on disk keeps of passages is not to outlive them.
-    shutil.rmtree(workspace.build_cache, ignore_errors=True)
 
 
 def _empty(folder: Path) -> None:

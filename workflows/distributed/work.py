@@ -35,7 +35,7 @@ _OF_STORES = (
     "MARA_QDRANT_",
     "MARA_VECTORS",
     "MARA_GRAPH_",
-    "MARA_BUILD",
+    "MARA_BUILD_",
     "MARA_KEEP_REPLACED",
     "MARA_OPEN_BYTES",
 )
