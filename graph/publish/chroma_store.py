@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import struct
 import sys
 import threading
@@ -12,12 +13,23 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 
-from graph.endpoints import chroma_server
+from graph.endpoints.address import Address, censored
+from graph.endpoints.openai_protocol import timeout_s
 from graph.environment import environment
-from graph.errors import DiskFull, MaraError, WorkspaceDamaged, check_files, check_memory
+from graph.errors import (
+    DiskFull,
+    MaraError,
+    StoreUnavailable,
+    WorkspaceDamaged,
+    check_files,
+    check_memory,
+    faults_behind,
+)
 from graph.publish.vector_store import (
     COLLECTIONS,
     Hits,
@@ -38,6 +50,9 @@ _PAGE = 5_000
 EF_SEARCH = 1_000
 """How many records a search looks at. Measured on 17,000 facts, in any order of building, the best ten come out exact
 in 2.8 ms; 400 miss one of them for 1 question in 400 in 1.6 ms, 100 for 1 in 12 in 1.0 ms."""
+
+_CONNECTING = threading.Lock()
+_REPAIR = "If it stays so, `mara doctor --repair` writes the vectors again from the record"
 
 _OPENING = threading.Lock()
 """Chroma counts the clients of a folder without a lock of its own."""
@@ -67,7 +82,7 @@ class ChromaStore:
 
     def address(self, place: Place) -> str:
         """Return ``embedded``, or the server's address. Raises BadInput where that is none."""
-        return chroma_server.server_address(_url(place)).url if _url(place) else "embedded"
+        return server_address(_url(place)).url if _url(place) else "embedded"
 
     def write(self, place: Place, vectors: Mapping[str, Vectors]) -> None:
         """Write a set."""
@@ -107,14 +122,14 @@ class ChromaStore:
         """Delete a workspace's collections on the server, if there is one, that belong to no set that is kept."""
         if not self.remote:
             return
-        address = chroma_server.server_address(environment().mara_chroma_url)
+        address = server_address(environment().mara_chroma_url)
         try:
-            client = chroma_server.connect(address)
+            client = connect(address)
             names = [each.name for each in client.list_collections()]
             for name in unused_collections(names, prefix, kept):
                 client.delete_collection(name)
         except Exception as fault:
-            raise chroma_server.unavailable(address.url, fault) from fault
+            raise unavailable(address.url, fault) from fault
 
 
 class ChromaSet:
@@ -236,11 +251,9 @@ def _url(place: Place) -> str:
 
 
 def _connect(place: Place) -> ChromaSet:
-    address = chroma_server.server_address(_url(place))
-    client = chroma_server.connect(address)
-    return ChromaSet(
-        client, place.collection, lambda fault: chroma_server.unavailable(address.url, fault), lambda: None
-    )
+    address = server_address(_url(place))
+    client = connect(address)
+    return ChromaSet(client, place.collection, lambda fault: unavailable(address.url, fault), lambda: None)
 
 
 def _open_files(place: Place, *, new: bool = False, untouched: bool = False) -> ChromaSet:
@@ -311,3 +324,96 @@ def _settings() -> Any:
     from chromadb.config import Settings
 
     return Settings(anonymized_telemetry=False)
+
+
+def server_address(text: str) -> Address:
+    """Return the address in a text such as ``https://name:password@host:8000/path/``.
+
+    Raises:
+        BadInput: it is none; the message shows nothing secret of it.
+    """
+    return Address.parse(text, "MARA_CHROMA_URL", "http://localhost:8000")
+
+
+def connect(address: Address) -> Any:
+    """Return Chroma's client of a server, whose requests take ``MARA_TIMEOUT_S`` at most.
+
+    It is the process's only one for that server, as closing one leaves sockets open. A token is taken from Chroma's
+    own variables: ``CHROMA_CLIENT_AUTH_PROVIDER``, ``CHROMA_CLIENT_AUTH_CREDENTIALS``.
+
+    Raises:
+        StoreUnavailable: the server does not answer, or refuses.
+    """
+    token = environment().chroma_client_auth_provider, environment().chroma_client_auth_credentials
+    try:
+        with _CONNECTING:
+            return _server_client(address, timeout_s(), token)
+    except Exception as fault:
+        raise unavailable(address.url, fault) from fault
+
+
+@cache
+def _server_client(address: Address, seconds: float, token: tuple[str, str]) -> Any:
+    """Make a client; Chroma itself reads the token, which is here so that another one makes another client."""
+    import chromadb
+    from chromadb.config import Settings
+
+    _check_heartbeat(address.url, seconds)
+    client = chromadb.HttpClient(
+        host=address.url,
+        port=address.port,
+        ssl=address.url.startswith("https:"),
+        headers={"Authorization": address.authorization} if address.credentials else {},
+        settings=Settings(
+            anonymized_telemetry=False, chroma_server_host=address.url, chroma_server_http_port=address.port
+        ),
+    )
+    # Chroma's client waits for ever, and has no setting for it.
+    client._server._session.timeout = seconds  # type: ignore[attr-defined]
+    return client
+
+
+def unavailable(url: str, fault: Exception) -> MaraError:
+    """Translate what Chroma's client raised into an error that says what the server did and what to do."""
+    from chromadb.errors import ChromaError, NotFoundError
+
+    if isinstance(fault, MaraError):
+        return fault
+    if _refuses(fault):
+        return StoreUnavailable(
+            f"The Chroma server at {url} refuses the credentials",
+            "Put name and password into MARA_CHROMA_URL, or a token into CHROMA_CLIENT_AUTH_CREDENTIALS",
+        )
+    if isinstance(fault, NotFoundError):
+        return StoreUnavailable(f"The Chroma server at {url} no longer holds what this index was opened with", _REPAIR)
+    if isinstance(fault, ChromaError):
+        return StoreUnavailable(f"The Chroma server at {url} answers with an error ({censored(str(fault))})", _REPAIR)
+    return StoreUnavailable(
+        f"The Chroma server at {url} does not answer as it should ({type(fault).__name__})",
+        "Start it with `chroma run`, or unset MARA_CHROMA_URL to use the embedded one",
+    )
+
+
+def _check_heartbeat(url: str, seconds: float) -> None:
+    """Ask for a sign of life, whatever it is: the client that is made next would wait for it without end.
+
+    Nothing secret is sent, so no certificate is looked at; the client does.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        urlopen(f"{url}/api/v2/heartbeat", timeout=seconds, context=context).close()
+    except HTTPError as answer:
+        answer.close()
+
+
+def _refuses(fault: BaseException) -> bool:
+    """Tell whether any of the faults behind this one is that of credentials that are missing or wrong."""
+    from chromadb.errors import AuthorizationError, ChromaAuthError
+
+    return any(
+        isinstance(each, AuthorizationError | ChromaAuthError)
+        or getattr(getattr(each, "response", None), "status_code", 0) in (401, 403)
+        for each in faults_behind(fault)
+    )

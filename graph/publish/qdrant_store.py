@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from graph.endpoints import qdrant_server
-from graph.errors import WorkspaceDamaged
+from graph.endpoints.address import Address, censored
+from graph.endpoints.openai_protocol import timeout_s
+from graph.environment import environment
+from graph.errors import BadInput, DependencyMissing, MaraError, StoreUnavailable, WorkspaceDamaged, faults_behind
 from graph.publish.vector_store import (
     COLLECTIONS,
     Hits,
@@ -20,6 +24,10 @@ from graph.publish.vector_store import (
     Vectors,
     unused_collections,
 )
+
+URL_VARIABLE = "MARA_QDRANT_URL"
+KEY_VARIABLE = "MARA_QDRANT_KEY"
+_REPAIR = "If it stays so, `mara doctor --repair` writes the vectors again from the record"
 
 _OVERSAMPLING = 2.0
 _LOOKED_AT = 256
@@ -39,7 +47,7 @@ class QdrantStore:
 
     def address(self, place: Place) -> str:
         """Return the server's address. Raises BadInput where that is none, or is not set."""
-        return qdrant_server.qdrant_address().url
+        return qdrant_address().url
 
     def write(self, place: Place, vectors: Mapping[str, Vectors]) -> None:
         """Write a set."""
@@ -133,7 +141,7 @@ class QdrantSet:
 
 
 def _client() -> Any:
-    return qdrant_server.connect(qdrant_server.qdrant_address())
+    return connect(qdrant_address())
 
 
 @contextmanager
@@ -141,4 +149,68 @@ def _faults() -> Iterator[None]:
     try:
         yield
     except Exception as fault:
-        raise qdrant_server.unavailable(qdrant_server.qdrant_address().url, fault) from fault
+        raise unavailable(qdrant_address().url, fault) from fault
+
+
+def qdrant_address() -> Address:
+    """Return the address of the server that ``MARA_QDRANT_URL`` names.
+
+    Raises:
+        BadInput: it names none; the message shows nothing secret of it.
+    """
+    text = environment().mara_qdrant_url or ""
+    if not text:
+        raise BadInput(
+            f"The vectors of this workspace are on a Qdrant server, and {URL_VARIABLE} is not set",
+            "Set it to the server's address, such as http://localhost:6333, or MARA_VECTORS to another store",
+        )
+    return Address.parse(text, URL_VARIABLE, "http://localhost:6333")
+
+
+def connect(address: Address) -> Any:
+    """Return the client of a Qdrant server, the process's only one, whose requests take ``MARA_TIMEOUT_S`` at most.
+
+    Without a port in the address, it is Qdrant's own, 6333. The key of ``MARA_QDRANT_KEY`` is sent along, and so are
+    name and password of the address.
+
+    Raises:
+        DependencyMissing: qdrant-client is not installed.
+    """
+    return _client_of(address, timeout_s(), environment().mara_qdrant_key or "")
+
+
+@cache
+def _client_of(address: Address, seconds: float, key: str) -> Any:
+    try:
+        from qdrant_client import QdrantClient
+    except ImportError as fault:
+        raise DependencyMissing(
+            f"A Qdrant server needs qdrant-client, which cannot be loaded ({fault})",
+            "Install it: pip install 'mara-rag[qdrant]'",
+        ) from fault
+    headers = {"Authorization": address.authorization} if address.credentials else {}
+    return QdrantClient(
+        url=address.url,
+        api_key=key or None,
+        timeout=math.ceil(seconds),
+        metadata=headers,
+        check_compatibility=False,
+    )
+
+
+def unavailable(url: str, fault: Exception) -> MaraError:
+    """Translate what Qdrant's client raised into an error that says what the server did and what to do."""
+    if isinstance(fault, MaraError):
+        return fault
+    status = next((each.status_code for each in faults_behind(fault) if hasattr(each, "status_code")), None)
+    if status in (401, 403):
+        return StoreUnavailable(
+            f"The Qdrant server at {url} refuses the credentials", f"Put its key into {KEY_VARIABLE}"
+        )
+    if status is not None:
+        said = censored(str(fault)).splitlines()[0]
+        return StoreUnavailable(f"The Qdrant server at {url} answers with an error ({said})", _REPAIR)
+    return StoreUnavailable(
+        f"The Qdrant server at {url} does not answer as it should ({type(fault).__name__})",
+        f"Start it, or check {URL_VARIABLE}",
+    )

@@ -14,8 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.construction.knowledge_graph import load
-from graph.endpoints import chroma_server
-from graph.publish.chroma_store import ChromaSet
+from graph.publish.chroma_store import ChromaSet, connect, server_address
 from graph.publish.derive import forget_derivations, publish
 from graph.publish.generation_vectors import GenerationVectors, open_vectors
 from graph.publish.vector_store import COLLECTIONS
@@ -364,9 +363,7 @@ def test_a_server_takes_layers_and_forgets_what_nothing_lies_on(
 ) -> None:
     def sets(workspace: Workspace) -> set[str]:
         prefix = collections_prefix(tmp_path, record_id(workspace))
-        names = {
-            each.name for each in chroma_server.connect(chroma_server.server_address(chroma_url)).list_collections()
-        }
+        names = {each.name for each in connect(server_address(chroma_url)).list_collections()}
         return {name.removeprefix(prefix).partition("-")[0] for name in names if name.startswith(prefix)}
 
     monkeypatch.setenv("MARA_CHROMA_URL", chroma_url)

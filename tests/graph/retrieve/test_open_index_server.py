@@ -12,8 +12,8 @@ import chromadb
 import numpy as np
 import pytest
 
-from graph.endpoints.chroma_server import connect, server_address
 from graph.errors import MaraError, StoreUnavailable, WorkspaceLocked
+from graph.publish.chroma_store import connect, server_address
 from graph.publish.derive import publish
 from graph.retrieve.open_index import Index, open_index
 from graph.storage.workspace import Workspace

@@ -10,9 +10,8 @@ import chromadb
 import numpy as np
 import pytest
 
-from graph.endpoints.chroma_server import connect, server_address
 from graph.errors import BadInput, StoreUnavailable
-from graph.publish.chroma_store import ChromaStore
+from graph.publish.chroma_store import ChromaStore, connect, server_address
 from graph.publish.vector_store import Place, Vectors
 from graph.retrieve.open_index import open_index
 from tests.builders import HashEmbedder, chroma_of, publish_workspace
