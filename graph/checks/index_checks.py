@@ -1,132 +1,115 @@
-"""Checks of the derived files against the record: snapshot, word index, search index."""
+"""Checks of the derived files against the record: the snapshot with its word index, and the vectors."""
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.checks.findings import Finding, judged, repairable, sound
+from graph.checks.findings import Finding, judged, lost, repairable, sound
+from graph.checks.search_files import why_unreadable
 from graph.construction.bm25 import SparseIndex
-from graph.construction.edges import Edges
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph, load
-from graph.publish.generation_vectors import GenerationVectors
+from graph.errors import MaraError, WorkspaceDamaged
+from graph.publish.generation_vectors import GenerationVectors, is_on_server, open_vectors
 from graph.storage.record import RecordReader
+from graph.storage.workspace import Workspace
 
-WEIGHT_TOLERANCE = 1e-6
+SEARCH = "search index"
+
+_WEIGHT_TOLERANCE = 1e-6
 _VECTOR_TOLERANCE = 2.5e-4
 """Half precision, which many facts are mapped in, is half of that from what it stands for."""
 
 _PAGE = 5_000
 _SEARCHES = 20
-_MOVED_ON = "The vectors of facts are not looked at: the record has moved on"
-_WEIGHTS = ("weight", "count")
 
 
 def open_snapshot(folder: Path) -> tuple[Finding, KnowledgeGraph | None]:
-    """Read a snapshot, all of its numbers and texts."""
+    """Read a snapshot and its word index, all of their numbers and texts."""
     try:
         graph = load(folder, thorough=True)
         named = chain(graph.entity_names, graph.entity_labels, graph.aliases)
         deque(chain(named, graph.passages, graph.facts, graph.facts.rows), maxlen=0)
-    except (OSError, ValueError) as fault:
+        words = SparseIndex.load(folder / "bm25", len(graph.passages), thorough=True)
+    except Exception as fault:
+        # Whatever a damaged file makes its reader raise.
         return repairable("snapshot", f"The snapshot cannot be read ({fault})", [folder.name]), None
-    message = f"{len(graph.passages)} passages, {graph.n_entities} entities, {len(graph.edges)} edges can be read"
+    message = (
+        f"{len(graph.passages)} passages, {graph.n_entities} entities, {len(graph.edges)} edges and"
+        f" {len(words.numbers)} words can be read"
+    )
     return sound("snapshot", message), graph
 
 
-def compare_snapshot(graph: KnowledgeGraph, fresh: KnowledgeGraph) -> Finding:
-    """Compare a snapshot with what the record gives now, edge for edge."""
-    fine = "The snapshot is what the record gives, edge for edge"
-    differing = [*_differences(graph, fresh)]
-    return judged("snapshot and record", differing, "The snapshot is not what the record gives", fine)
+def compare_with_record(folder: Path, record: RecordReader) -> Finding:
+    """Compare the files of a generation with those that the record gives now."""
+    with TemporaryDirectory(prefix="mara-doctor-") as scratch:
+        fresh = Path(scratch)
+        derive_graph(record, fresh)
+        differing = differing_files(folder, fresh)
+    problem = f"{len(differing)} files of the generation are not what the record gives"
+    return judged("snapshot and record", differing, problem, "The snapshot is what the record gives, edge for edge")
 
 
-def _differences(graph: KnowledgeGraph, fresh: KnowledgeGraph) -> Iterator[str]:
-    """Yield the names of what differs."""
-    for name in ("generation", "embedding_model", "entity_names", "entity_labels", "passages", "aliases"):
-        if getattr(graph, name) != getattr(fresh, name):
-            yield name.replace("_", " ")
-    for name in ("triple_passages", "name_passages", "name_shares", "passage_vectors"):
-        if not np.array_equal(getattr(graph, name), getattr(fresh, name)):
-            yield name.replace("_", " ")
-    if ([*graph.facts], graph.facts.rows) != ([*fresh.facts], fresh.facts.rows):
-        yield "facts"
-    if _spellings(graph) != _spellings(fresh):
-        yield "spellings"
-    for column in fields(Edges):
-        held, right = getattr(graph.edges, column.name), getattr(fresh.edges, column.name)
-        tolerance = WEIGHT_TOLERANCE if column.name in _WEIGHTS else 0
-        if held.shape != right.shape or not np.allclose(held, right, rtol=tolerance, atol=tolerance):
-            yield f"edges: {column.name}"
-    if not all(map(np.array_equal, _arcs(graph), _arcs(fresh))):
-        yield "arcs"
+def differing_files(folder: Path, fresh: Path) -> list[str]:
+    """Return the names of the files of a fresh folder that another one does not have alike."""
+    names = [path.relative_to(fresh) for path in sorted(fresh.rglob("*")) if path.is_file()]
+    return [str(name) for name in names if not _alike(folder / name, fresh / name)]
 
 
-def _arcs(graph: KnowledgeGraph) -> list[NDArray[Any]]:
-    """Return all that a walk reads of a snapshot's edges beside them, but for weights, which rounding may change."""
-    arcs = graph.typed.arcs
-    return [arcs.forward.starts, *arcs.backward[:3], arcs.counts]
+def _alike(held: Path, fresh: Path) -> bool:
+    """Tell whether two files say the same, but for what rounding changes."""
+    if not held.exists():
+        return False
+    if fresh.suffix == ".json":
+        return bool(json.loads(held.read_bytes()) == json.loads(fresh.read_bytes()))
+    if fresh.suffix != ".npy":
+        return held.read_bytes() == fresh.read_bytes()
+    one, other = np.load(held), np.load(fresh)
+    if (one.shape, one.dtype) != (other.shape, other.dtype):
+        return False
+    if one.dtype.kind != "f":
+        return np.array_equal(one, other)
+    return np.allclose(one, other, rtol=_WEIGHT_TOLERANCE, atol=_WEIGHT_TOLERANCE)
 
 
-def _spellings(graph: KnowledgeGraph) -> list[dict[str, list[int]]]:
-    """Return what the matcher of names knows; the order of names that are spelled alike says nothing."""
-    return [{key: sorted(found) for key, found in part.items()} for part in (graph.names.indices, graph.names.lengths)]
-
-
-def check_words(folder: Path, n_passages: int, fresh: Path | None) -> Finding:
-    """Read a generation's word index, and compare it with that of a fresh one in another folder, if there is one."""
-    check = "word index"
-    try:
-        terms, weights = _weights_of_words(folder / "bm25", n_passages)
-    except Exception as fault:
-        # Whatever a damaged file makes its reader raise.
-        return repairable(check, f"The word index cannot be read ({type(fault).__name__}: {fault})")
-    if fresh is None:
-        return sound(check, f"The word index can be read: {len(terms)} terms")
-    right_terms, right = _weights_of_words(fresh / "bm25", n_passages)
-    if terms != right_terms or (weights != right).nnz:
-        return repairable(check, "The word index is not what the record gives")
-    return sound(check, f"The word index is what the record gives: {len(terms)} terms")
-
-
-def _weights_of_words(folder: Path, n_passages: int) -> tuple[list[str], Any]:
-    """Return the terms of a word index that stand in any passage, sorted, and its matrix of (passage, term)."""
-    from scipy.sparse import csc_array
-
-    index = SparseIndex.load(folder, n_passages, thorough=True)
-    shape = (n_passages, len(index.starts) - 1)
-    matrix = csc_array((index.weights, index.passages, index.starts), shape=shape)
-    weighed = set(np.flatnonzero(np.diff(index.starts)).tolist())
-    numbers = {term: number for term, number in index.numbers.items() if number in weighed}
-    return [*numbers], matrix[:, [*numbers.values()]]
-
-
-def check_search_index(
-    vectors: GenerationVectors, graph: KnowledgeGraph, record: RecordReader | None
+def check_vectors(
+    workspace: Workspace, graph: KnowledgeGraph, record: RecordReader, *, same: bool
 ) -> Iterator[Finding]:
-    """Compare the vectors of a generation with its snapshot and its record, and search for some of them.
+    """Look at the vectors of a generation: at a server's, or at files, which another process reads first.
 
     Args:
-        vectors: as they can be opened, which tells that all are there.
+        workspace: whose generation it is.
         graph: the generation's snapshot.
-        record: what the snapshot was derived from; None where it has moved on, or gives another snapshot.
+        record: the workspace's.
+        same: whether the snapshot is what the record gives, and its facts' vectors can be compared.
     """
-    facts, passages = graph.facts.ids, graph.passage_vectors
-    yield _check_vectors(vectors, "passages", len(passages), lambda page: passages[page])
-    if record is None:
-        yield sound("search index: vectors of facts", _MOVED_ON)
-    else:
-        yield _check_vectors(vectors, "facts", len(facts), lambda page: record.fact_vectors([*facts[page]]))
+    on_server = is_on_server(workspace, graph.generation)
+    if reason := "" if on_server else why_unreadable(workspace.root, graph.generation):
+        yield repairable(SEARCH, f"The search index cannot be read ({reason})")
+        return
+    try:
+        with closing(open_vectors(workspace, record.workspace_id, graph, untouched=True)) as vectors:
+            facts, passages = graph.facts.ids, graph.passage_vectors
+            yield _compare_vectors(vectors, "passages", len(passages), lambda page: passages[page])
+            if same:
+                yield _compare_vectors(vectors, "facts", len(facts), lambda page: record.fact_vectors([*facts[page]]))
+    except WorkspaceDamaged as fault:
+        yield repairable(SEARCH, fault.message)
+    except MaraError as fault:
+        yield lost(SEARCH, fault.message, fault.hint)
 
 
-def _check_vectors(
+def _compare_vectors(
     vectors: GenerationVectors, name: str, count: int, read: Callable[[slice], NDArray[np.float32]]
 ) -> Finding:
     """Compare all vectors, some thousand at a time, and search for some; ``read`` returns what a slice should be."""

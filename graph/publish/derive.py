@@ -17,12 +17,12 @@ from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace, keeps_replaced
 
 
-def publish(workspace: Workspace, record: Record) -> int:
+def publish(workspace: Workspace, record: Record, *, whole: bool = False) -> int:
     """Derive the record's generation, make it current and return its number; the caller holds the writer's lock.
 
     Where little changed, the vectors lie over those of an older generation. A generation that was derived before, whole
     or in part, is derived again under the next number and from nothing but the record: a reader may have its folder
-    open.
+    open. With ``whole``, nothing lies over an older generation either, which holds texts that are gone since.
     """
     keeps_replaced()  # is refused, where it is none, before anything is done
     again = workspace.current() == record.generation or workspace.index_folder(record.generation).exists()
@@ -32,7 +32,7 @@ def publish(workspace: Workspace, record: Record) -> int:
         record.advance_generation()
     settle_synonyms(record)
     try:
-        _derive(workspace, record, from_scratch=again)
+        _derive(workspace, record, from_scratch=again or whole)
     except WorkspaceDamaged:
         # The copy may be damaged; what is derived can always be made from nothing.
         record.advance_generation()
@@ -96,8 +96,7 @@ def _without_garbage_collection() -> Iterator[None]:
 def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None:
     """Write the files of the record's generation into its folder, and its vectors.
 
-    With ``from_scratch``, nothing is taken over from an older generation. Nothing is kept of a derivation that failed,
-    or of the past.
+    With ``from_scratch``, nothing is taken over from an older generation.
     """
     folder = workspace.index_folder(record.generation)
     try:

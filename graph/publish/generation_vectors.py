@@ -245,6 +245,12 @@ def is_to_move(workspace: Workspace) -> bool:
     return layer is None or store_to_write(workspace) != layer.store
 
 
+def lies_on_older(workspace: Workspace) -> bool:
+    """Tell whether the current generation lies on an older one."""
+    layer = _layer_of(workspace, workspace.current())
+    return layer is not None and layer.base != workspace.current()
+
+
 def is_on_server(workspace: Workspace, generation: int) -> bool:
     """Tell whether the vectors of a generation are on a server."""
     layer = _layer_of(workspace, generation)

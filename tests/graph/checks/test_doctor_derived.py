@@ -103,11 +103,11 @@ DERIVED: dict[str, tuple[Damage, str]] = {
     "a fact's relation": (rewritten("index/1/fact_relations.npy", add(1)), "snapshot and record"),
     "a vector of the snapshot": (rewritten("index/1/passage_vectors.npy", add(0.01)), "snapshot and record"),
     "an alias's spelling": (rewritten("index/1/spellings.numbers.values.npy", add(1, -2)), "snapshot and record"),
-    "no words": (gone("index/1/bm25"), "word index"),
-    "half the words": (truncated("index/1/bm25/weights.npy"), "word index"),
-    "a word's weight": (rewritten("index/1/bm25/weights.npy", add(0.5)), "word index"),
-    "garbled words": (garbage("index/1/bm25/terms.bounds.npy"), "word index"),
-    "others' words": (words_of_others, "word index"),
+    "no words": (gone("index/1/bm25"), "snapshot"),
+    "half the words": (truncated("index/1/bm25/weights.npy"), "snapshot"),
+    "a word's weight": (rewritten("index/1/bm25/weights.npy", add(0.5)), "snapshot and record"),
+    "garbled words": (garbage("index/1/bm25/terms.bounds.npy"), "snapshot"),
+    "others' words": (words_of_others, "snapshot and record"),
     "no search index": (gone("index/1/chroma"), "search index"),
     "a garbled search index": (garbage("index/1/chroma/*/chroma.sqlite3"), "search index"),
 }
@@ -202,7 +202,7 @@ def test_nothing_is_taken_over_from_a_damaged_index_when_the_record_is_mended_to
     damage_record(workspace, "INSERT INTO names SELECT 'entity-0', 'nobody', vector FROM names LIMIT 1")
     with_store(workspace, other_vector_of_a_fact)
     before, done, after = repair_workspace(workspace.root)
-    assert problems(before) == {"texts of names": True, "search index: vectors of facts": True}
+    assert problems(before) == {"derived rows": True, "search index: vectors of facts": True}
     assert len(done) == 2
     assert after.ok, problems(after)
 
