@@ -23,6 +23,9 @@ from graph.storage.entry import content_hash
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
+METRIC = "cosine"
+"""How the vectors of a store are compared."""
+
 _AMONG = "IN (SELECT value FROM json_each(?))"
 _CHUNKS = f"""
     SELECT document_chunk.id, document.id, content_hash, document_chunk.created_at
@@ -114,6 +117,7 @@ class DocumentStep:
         self._to.remove_nodes(NodeType.CHUNK, self._gone)
         n_gone, shrunk = self._remove_childless(), self._count_up_shrunk(set(first))
         self._write_sources([*written, *shrunk])
+        self._write_store()
         n_new = sum(key not in there for key in written)
         return InStep(n_new, len(written) - n_new + len(shrunk), n_gone, len(self._changes))
 
@@ -276,6 +280,15 @@ class DocumentStep:
                 self._to.unlink(_source_edge(of, document, uri))
         self._to.link_all(_source_edge(of, key, uri) for key, uris in wanted.items() for uri in sorted(uris))
 
+    def _write_store(self) -> None:
+        """Write the store that all vectors are in: that of the embedding model."""
+        model, dimension = self._graph.embedding_model, self._graph.passage_vectors.shape[1]
+        stores = (node.id for node in self._to.nodes(NodeType.VECTOR_STORE))
+        self._to.remove_nodes(NodeType.VECTOR_STORE, [key for key in stores if key != model])
+        if model:
+            about = {"model": model, "dimension": dimension, "metric": METRIC}
+            self._to.put_node(Node(NodeType.VECTOR_STORE, model, about))
+
 
 def _alone(places: Iterable[tuple[tuple[str, ...], str]]) -> dict[tuple[str, ...], str]:
     """Return {place: document} of the places that one document alone has."""
@@ -360,7 +373,8 @@ def bring_in_step(
 
 def _drop_computed(relationships: RelationshipRecord, graph: KnowledgeGraph) -> None:
     """Drop what the generation tells: all of it but the ids of concepts that it holds and messages mention."""
-    for table in ("explains", "related_to", "embedding_of", "stored_in", "vector", "vector_store"):
+    relationships.take_over()
+    for table in ("explains", "related_to"):
         relationships.execute(f"DELETE FROM {table}")
     held = relationships.execute("SELECT id, EXISTS (SELECT 1 FROM mentions WHERE target = key) FROM concept")
     unheld = [key for key, is_mentioned in held if not is_mentioned or key not in graph.entity_index]

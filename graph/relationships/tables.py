@@ -53,21 +53,40 @@ def along(path: str) -> str:
     return " ".join(joined)
 
 
+VIEWS = {
+    NodeType.VECTOR: "SELECT key, id, id AS chunk_id, revision FROM document_chunk",
+    EdgeType.EMBEDDING_OF: "SELECT key AS source, key AS target, revision FROM document_chunk",
+    EdgeType.STORED_IN: """
+        SELECT c.key AS source, s.key AS target,
+            CASE WHEN c.revision > s.revision THEN c.revision ELSE s.revision END AS revision
+        FROM document_chunk c CROSS JOIN vector_store s""",
+}
+"""Selects the nodes and edges that others tell: each chunk has a vector of its id, in the one store."""
+
+
+def create_views() -> Iterator[str]:
+    """Yield the statements that create the views of a record."""
+    for of, selected in VIEWS.items():
+        yield f"CREATE VIEW {of.lower()} AS {selected}"
+
+
 def create_statements() -> Iterator[str]:
-    """Yield the statements that create every table and index of a record."""
+    """Yield the statements that create every table, index and view of a record."""
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
     yield (
         "CREATE TABLE pruned (type TEXT NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL, evidence TEXT NOT NULL,"
         " PRIMARY KEY (type, source, target)) WITHOUT ROWID"
     )
     for of, declared in NODES.items():
+        if of in VIEWS:
+            continue
         columns = "".join(f", {_column(name, each)}" for name, each in declared.items())
         yield (
             f'CREATE TABLE "{table_of_nodes(of)}" (key INTEGER PRIMARY KEY AUTOINCREMENT,'
             f" id TEXT NOT NULL UNIQUE{columns}, revision INTEGER NOT NULL)"
         )
     for edge_type, schema in EDGES.items():
-        for source, target in schema.pairs:
+        for source, target in schema.pairs if edge_type not in VIEWS else ():
             table = table_of_edges(edge_type, source, target)
             columns = "".join(f", {_column(name, each)}" for name, each in schema.properties.items())
             loops = source is target and not schema.may_loop
@@ -80,6 +99,7 @@ def create_statements() -> Iterator[str]:
             )
             yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
             yield from _ranking_indexes(table, schema)
+    yield from create_views()
 
 
 def _ranking_indexes(table: str, schema: EdgeSchema) -> Iterator[str]:
