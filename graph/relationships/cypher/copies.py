@@ -7,11 +7,10 @@ and is never written again.
 from __future__ import annotations
 
 import glob
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,14 +21,12 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, PropertyKind
 from graph.schema import stable_id
 from graph.storage.generation import GenerationHold
-from graph.storage.lease import alone
+from graph.storage.lock import alone
 from graph.storage.read_only import may_write
-from graph.storage.workspace import write_atomically
 
 COPIES = "cypher"
-"""The folder of a workspace that holds its copies for Cypher."""
+"""The folder of a workspace that holds its copies for Cypher, each in a folder that its content names."""
 
-_CURRENT = "CURRENT"
 _UNFINISHED = "new-"
 _LOCK = "lock"
 _LOCK_S = 600.0
@@ -53,79 +50,65 @@ def open_copy(root: Path, *, with_vectors: bool = False, say: Say | None = None)
     """
     embedded.package()
     for _ in range(3):
-        folder = _current(root)
-        if folder is None or not _is_good(root, folder, with_vectors=with_vectors):
-            folder = _renew(root, with_vectors=with_vectors, say=say)
+        with RelationshipRecord.of(root) as record:
+            folder = _present(root, record, with_vectors) or _made(root, record, with_vectors, say)
         try:
             return embedded.EmbeddedCopy(folder)
         except FileNotFoundError:
             continue  # a newer one took its place meanwhile
         except WorkspaceDamaged:
-            (folder / embedded.STAMP_FILE).unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
     raise WorkspaceDamaged(f"No copy below {root / COPIES} can be read", f"Delete {root / COPIES}: it is made anew")
 
 
 def remove_copies(root: Path) -> None:
     """Remove all copies of a workspace, also those that somebody reads; raises as `open_copy` does."""
-    if not (root / COPIES).exists():
-        return
-    with _making(root):
-        (root / COPIES / _CURRENT).unlink(missing_ok=True)
-        for folder in _folders(root):
-            shutil.rmtree(folder)
+    if (root / COPIES).exists():
+        with _making(root):
+            for folder in _folders(root):
+                shutil.rmtree(folder)
 
 
-def _renew(root: Path, *, with_vectors: bool, say: Say | None) -> Path:
+def _present(root: Path, record: RelationshipRecord, with_vectors: bool) -> Path | None:
+    """Return the copy of a record as it stands; None where there is none. One with vectors serves without them."""
+    names = [_name(record, wanted) for wanted in dict.fromkeys((True, with_vectors))]
+    return next((root / COPIES / name for name in names if (root / COPIES / name).exists()), None)
+
+
+def _made(root: Path, record: RelationshipRecord, with_vectors: bool, say: Say | None) -> Path:
     """Make a copy and put it in place, unless another process did so meanwhile; return its folder."""
     if not may_write(root):
         raise BadInput(
             f"{root} may not be written, and holds no copy for Cypher that is up to date", "Make it writable"
         )
-    with RelationshipRecord.of(root) as record, _making(root):
-        folder = _current(root)
-        if folder is not None and _is_good(root, folder, with_vectors=with_vectors):
-            return folder
+    with _making(root), record.as_it_stands():
+        if present := _present(root, record, with_vectors):
+            return present
         started = time.monotonic()
         unfinished = root / COPIES / f"{_UNFINISHED}{uuid4().hex}"
         unfinished.mkdir()
         try:
             fill(record, unfinished, with_vectors=with_vectors)
-            finished = unfinished.rename(unfinished.with_name(unfinished.name.removeprefix(_UNFINISHED)))
+            finished = unfinished.rename(root / COPIES / _name(record, with_vectors))
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
-        write_atomically(root / COPIES / _CURRENT, f"{finished.name}\n")
-        _prune(root)
+        for folder in _folders(root):
+            if folder != finished and not GenerationHold.is_held(folder):
+                shutil.rmtree(folder, ignore_errors=True)
         if say is not None:
             say(f"The copy for Cypher was behind and is made anew ({time.monotonic() - started:.1f} s)")
         return finished
 
 
-def _is_good(root: Path, folder: Path, *, with_vectors: bool) -> bool:
-    """Tell whether a copy holds what the records hold now, and vectors if they are wanted."""
-    found = embedded.read_stamp(folder)
-    if found is None:
-        return False
-    with RelationshipRecord.of(root) as record:
-        wanted = stamp_of(record, with_vectors=with_vectors)
-    if not with_vectors:
-        found["dimension"] = 0
-    return found == wanted
+def _name(record: RelationshipRecord, with_vectors: bool) -> str:
+    """Return the name of the folder for a copy of a record as it stands: a hash, and the dimension of its vectors."""
+    told = stable_id("copy", str(record.revision), record.computed_state, *_tables(0))
+    return f"{told}-{_dimension(record) if with_vectors else 0}"
 
 
-def _current(root: Path) -> Path | None:
-    with suppress(OSError, UnicodeDecodeError):
-        name = (root / COPIES / _CURRENT).read_text(encoding="ascii").strip()
-        return root / COPIES / name if name.isalnum() else None
-    return None
-
-
-def _prune(root: Path) -> None:
-    """Remove the copies that are not current and that nobody reads."""
-    current = _current(root)
-    for folder in _folders(root):
-        if folder != current and not GenerationHold.is_held(folder):
-            shutil.rmtree(folder, ignore_errors=True)
+def _dimension(record: RelationshipRecord) -> int:
+    return int(record.graph.passage_vectors.shape[1]) if record.graph else 0
 
 
 def _folders(root: Path) -> list[Path]:
@@ -145,40 +128,19 @@ _OPTIONS = "HEADER=false, PARALLEL=false, AUTO_DETECT=false, DELIM=',', QUOTE='\
 
 
 def fill(record: RelationshipRecord, folder: Path, *, with_vectors: bool) -> None:
-    """Make a copy of a record as it stands now in an empty folder.
-
-    Args:
-        record: of relationships.
-        folder: for the copy.
-        with_vectors: whether the passages' vectors are copied.
-
-    Raises:
-        BadInput: the disk refuses.
-    """
+    """Make a copy of a record, which stands still, in an empty folder. Raises BadInput where the disk refuses."""
+    dimension = _dimension(record) if with_vectors else 0
     with (
         _package_faults(),
         embedded.open_database(folder / embedded.GRAPH_FILE, read_only=False) as database,
         embedded.package().Connection(database) as connection,
-        record.as_it_stands(),
     ):
-        stamp = stamp_of(record, with_vectors=with_vectors)
-        for statement in _tables(stamp["dimension"]):
+        for statement in _tables(dimension):
             connection.execute(statement).close()
-        connection.execute(f"CREATE (:`{tables.STAMP_LABEL}` {{id: 'stamp', revision: {stamp['revision']}}})").close()
-        for table, rows, of_pair in _contents(record, with_vectors=bool(stamp["dimension"])):
+        connection.execute(f"CREATE (:`{tables.STAMP_LABEL}` {{id: 'stamp', revision: {record.revision}}})").close()
+        for table, rows, of_pair in _contents(record, with_vectors=dimension > 0):
             _copy(connection, table, rows, of_pair, folder / "rows.csv")
         connection.execute("CHECKPOINT").close()
-    write_atomically(folder / embedded.STAMP_FILE, json.dumps(stamp))
-
-
-def stamp_of(record: RelationshipRecord, *, with_vectors: bool) -> dict[str, Any]:
-    """Return what tells a copy of this state from others."""
-    return {
-        "revision": record.revision,
-        "computed": record.computed_state,
-        "tables": stable_id("tables", *_tables(0)),
-        "dimension": record.graph.passage_vectors.shape[1] if record.graph and with_vectors else 0,
-    }
 
 
 def _copy(connection: Any, table: str, rows: Iterator[tables.Row], of_pair: str, path: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 GRAPH_FILE = "graph.lbug"
 """The file of a copy's folder that `ladybug` opens."""
 
-STAMP_FILE = "copy.json"
-"""The file of a copy's folder that tells what the copy was made of."""
-
 _POOL_BYTES = 2**30
 _MAPPED_BYTES = 2**38
 """Of address space for one copy: the package's own choice, 8 TB, leaves room for 15 in a process."""
@@ -36,7 +31,7 @@ class EmbeddedCopy(Queryable):
     """An open copy. Any number may be open at once, in any number of processes; one belongs to one thread."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the copy in a folder.
+        """Open the copy in a folder, whose name ends in the dimension of its vectors, 0 for none.
 
         Raises:
             DependencyMissing: `ladybug` is not installed.
@@ -44,7 +39,7 @@ class EmbeddedCopy(Queryable):
             WorkspaceDamaged: it cannot be read.
         """
         self._hold = GenerationHold(folder)
-        self._dimension = int((read_stamp(folder) or {}).get("dimension", 0))
+        self._dimension = int(folder.name.rpartition("-")[2])
         try:
             self._database = open_database(folder / GRAPH_FILE, read_only=True)
             self._connection = package().Connection(self._database)
@@ -82,14 +77,6 @@ class EmbeddedCopy(Queryable):
             raise BadInput("This copy holds no vectors", "Open one with vectors")
         check_dimension(np.asarray(vector), self._dimension)
         return nearest_chunks(f"array_cosine_similarity(v.embedding, CAST($vector, 'FLOAT[{self._dimension}]'))"), {}
-
-
-def read_stamp(folder: Path) -> dict[str, Any] | None:
-    """Return the stamp of a copy; None where it has none that can be read."""
-    with suppress(OSError, ValueError):
-        stamp = json.loads((folder / STAMP_FILE).read_text(encoding="utf-8"))
-        return stamp if isinstance(stamp, dict) else None
-    return None
 
 
 def open_database(path: Path, *, read_only: bool) -> ladybug.Database:
