@@ -17,23 +17,9 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node, NodeType, time_text
 from graph.relationships.tables import along
 from graph.schema import MAX_ID, Passage, stable_id
+from graph.sources.loaders import content_type_of
 from graph.storage.versions import Stood
 from graph.text import has_controls, is_unicode
-
-CONTENT_TYPES = {
-    ".txt": "text/plain",
-    ".md": "text/markdown",
-    ".markdown": "text/markdown",
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".pdf": "application/pdf",
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ".csv": "text/csv",
-    ".tsv": "text/tab-separated-values",
-    ".jsonl": "application/jsonl",
-    ".json": "application/json",
-}
-"""The MIME type of each kind of file that is read, by suffix."""
 
 WEBSITE, FILE = "website", "file"
 """The types of sources."""
@@ -75,7 +61,7 @@ def origin_of(passage: Passage) -> Origin:
         number=number if isinstance(number, int) and number >= 0 else 0,
         path=path,
         title=passage.title or path.rstrip("/").rpartition("/")[2] or path,
-        content_type=CONTENT_TYPES.get(suffix, "text/html" if is_address(path) else None),
+        content_type=content_type_of(suffix) or ("text/html" if is_address(path) else None),
         references=tuple(filter(is_address, str(passage.metadata.get("references", "")).split())),
     )
 

@@ -30,6 +30,7 @@ from graph.relationships.schema import (
     check_node,
 )
 from graph.relationships.tables import (
+    PAGE_TABLES,
     VIEWS,
     columns_of_edges,
     columns_of_nodes,
@@ -134,6 +135,11 @@ class RelationshipRecord(InDatabase):
     def of(cls, root: Path, *, create: bool = False, read_only: bool = False) -> Self:
         """Open the record of the workspace at ``root``; raises as the constructor does."""
         return cls(root / RELATIONSHIPS_FILE, create=create, read_only=read_only)
+
+    @property
+    def database(self) -> Database:
+        """The database, for tables of other kinds beside those of the relationship graph."""
+        return self._db
 
     @property
     def revision(self) -> int:
@@ -393,9 +399,10 @@ class RelationshipRecord(InDatabase):
         """Copy it, as it stands at one moment, into an empty schema of Postgres, within a transaction of that."""
         nodes = [table_of_nodes(of) for of in NODES if of not in VIEWS]
         edges = [table_of_edges(of, *pair) for of, each in EDGES.items() for pair in each.pairs if of not in VIEWS]
-        target.define(create_statements())
+        page = ("conversations", "turns") if self._db.has_table("turns") else ()
+        target.define((*create_statements(), *(PAGE_TABLES if page else ())))
         with self.as_it_stands():
-            for table in ("meta", "pruned", *nodes, *edges):
+            for table in ("meta", "pruned", *nodes, *edges, *page):
                 target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
         target.execute(_NOTE_FORMAT, (str(_FORMAT),))
         target.continue_numbers()

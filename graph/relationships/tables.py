@@ -10,6 +10,19 @@ from graph.relationships.schema import EDGES, NODES, EdgeSchema, EdgeType, NodeT
 _SQL_TYPES = {PropertyKind.TEXT: "TEXT", PropertyKind.TIME: "TEXT", PropertyKind.INTEGER: "INTEGER"}
 
 
+PAGE_TABLES = (
+    "CREATE TABLE conversations (id TEXT PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL,"
+    " version INTEGER NOT NULL, changed REAL NOT NULL)",
+    "CREATE INDEX conversations_of_owner ON conversations (owner, changed)",
+    "CREATE TABLE turns (place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL,"
+    " conversation TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE, number INTEGER NOT NULL,"
+    " question TEXT NOT NULL, alone INTEGER NOT NULL, settings TEXT NOT NULL, state TEXT NOT NULL,"
+    " answer TEXT NOT NULL DEFAULT '', result TEXT, error TEXT NOT NULL DEFAULT '', touched REAL NOT NULL)",
+    "CREATE INDEX turns_of_conversation ON turns (conversation, number, place)",
+)
+"""What makes the tables of conversations on the page, made with the first one."""
+
+
 def table_of_nodes(of: NodeType) -> str:
     """Return the name of the table that holds the nodes of a type."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in of).lstrip("_")

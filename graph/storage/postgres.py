@@ -76,7 +76,7 @@ class PostgresDatabase(Database):
             BadInput: the address is none, or the database holds texts in another encoding than UTF-8.
             DependencyMissing: psycopg is not installed.
         """
-        self._db = connected(place.url)
+        self._db: Connection[Any] = connected(place.url)
         from psycopg import Error, IntegrityError
 
         self.faults, self.conflicts = (Error,), (IntegrityError,)
@@ -121,17 +121,6 @@ class PostgresDatabase(Database):
                 cursor.executemany(marked(statement, ()), page)
                 self._changes += max(0, cursor.rowcount)
 
-    def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Append whole rows to a table by COPY."""
-        with self._db.cursor() as cursor:
-            columns = cursor.execute(f'SELECT * FROM "{table}" LIMIT 0').description or ()
-            for page in _pages(rows):
-                with cursor.copy(f'COPY "{table}" FROM STDIN (FORMAT BINARY)') as copy:
-                    copy.set_types([column.type_code for column in columns])
-                    for row in page:
-                        copy.write_row(row)
-                self._changes += max(0, cursor.rowcount)
-
     def scan(self, statement: str, values: Values = ()) -> Iterator[Any]:
         """Yield rows through a cursor of the server's: outside a transaction, it keeps the whole result meanwhile."""
         name = f"scan_{next(_NUMBERS)}"
@@ -152,11 +141,6 @@ class PostgresDatabase(Database):
         """Let statements mean another schema from now on."""
         self._schema = schema
         self._db.execute(f'SET search_path TO "{schema}"')
-
-    def is_any_there(self, *schemas: str) -> bool:
-        """Tell whether one of some schemas is there, whatever it holds."""
-        row = self._db.execute("SELECT 1 FROM pg_namespace WHERE nspname::text = ANY (%s)", ([*schemas],)).fetchone()
-        return row is not None
 
     def has_table(self, name: str) -> bool:
         """Tell whether there is a table of that name."""
@@ -207,10 +191,6 @@ class PostgresDatabase(Database):
             return False
         return True
 
-    def faults_found(self) -> tuple[list[str], set[str]]:
-        """Return nothing: Postgres refuses what refers to nothing, and its operators check its files."""
-        return [], set()
-
     def named(self, fault: Exception) -> MaraError:
         """Return the error that tells a fault of psycopg; what a row holds is not in it."""
         if shortage := shortage_behind(fault):
@@ -229,10 +209,6 @@ class PostgresDatabase(Database):
         if not state or state[:2] in _UNAVAILABLE:
             return _unavailable(self.told, said)
         return WorkspaceDamaged(f"{self.told} cannot be read ({said})", self._restore)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._db.close()
 
     def _tables(self) -> str:
         rows = self._db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY 1", (self._schema,))
@@ -291,7 +267,8 @@ def new_schema(place: Place) -> Iterator[PostgresDatabase | None]:
     Raises as `PostgresDatabase` does.
     """
     with PostgresDatabase(place, place.schema, "") as opened, opened.transaction():
-        if opened.is_any_there(place.schema, place.relationships_schema):
+        schemas = [place.schema, place.relationships_schema]
+        if opened.execute(f"SELECT 1 FROM pg_namespace WHERE nspname::text {AMONG}", (schemas,)).fetchone():
             yield None
         else:
             opened.define(())
@@ -321,8 +298,7 @@ def connected(url: str) -> Connection[Any]:
     if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
         db.close()
         raise BadInput(f"The Postgres database holds texts as {encoding}", "Create one with ENCODING 'UTF8'")
-    for name, loader in _loaders().items():
-        db.adapters.register_loader(name, loader)
+    db.adapters.register_loader("text", _text_loader())
     return db
 
 
@@ -360,13 +336,10 @@ def _kept(value: Any) -> Any:
 
 
 @cache
-def _loaders() -> dict[str, type[Any]]:
-    """Return the classes that read a text, and a sum or a mean of numbers as SQLite gives it."""
-    from decimal import Decimal
-
+def _text_loader() -> type[Any]:
+    """Return the class that reads a text."""
     from psycopg.adapt import Loader
     from psycopg.pq import Format
-    from psycopg.types.numeric import NumericBinaryLoader
 
     class TextLoader(Loader):
         format = Format.BINARY
@@ -375,9 +348,4 @@ def _loaders() -> dict[str, type[Any]]:
             text = str(data, "utf-8")
             return _ESCAPE.join(each.replace(_ESCAPED_NUL, _NUL) for each in text.split(_ESCAPE * 2))
 
-    class NumberLoader(NumericBinaryLoader):
-        def load(self, data: Any) -> Any:
-            number: Decimal = super().load(data)
-            return int(number) if number.as_tuple().exponent == 0 else float(number)
-
-    return {"text": TextLoader, "numeric": NumberLoader}
+    return TextLoader

@@ -6,17 +6,22 @@ Nothing that is received is ever executed, as a pickle might be. Ray itself pick
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from graph import errors
 from graph.errors import MaraError, ModelUnavailable
 from graph.own_types import OwnTypes
-from graph.sources.documents import ToRead, passage_from_json, passage_to_json
-from graph.sources.loaders.document import Loaded, Refused
+from graph.sources.documents import ToRead
+from graph.sources.loaders.document import (
+    Loaded,
+    loaded_from_json,
+    loaded_to_json,
+    passage_from_json,
+    passage_to_json,
+)
 from workflows.distributed.shards import ShardTask
 from workflows.distributed.work import ReadTask, Work
 from workflows.settings.indexing import IndexingContext
@@ -88,32 +93,12 @@ def reading_from_json(text: str) -> ReadTask:
 
 def files_to_json(files: Sequence[Loaded | None]) -> str:
     """Return what files hold as JSON; None stays."""
-    return json.dumps([None if file is None else _file_to_json(file) for file in files])
+    return json.dumps([None if file is None else loaded_to_json(file) for file in files])
 
 
 def files_from_json(text: str) -> list[Loaded | None]:
     """Return what `files_to_json` gave. The pages of a list of links are not among it: such a list is read at home."""
-    return [None if told is None else _file_from_json(told) for told in json.loads(text)]
-
-
-def _file_to_json(file: Loaded) -> dict[str, Any]:
-    return {
-        "passages": [passage_to_json(passage) for passage in file.passages],
-        "refused": [[one.source, one.reason] for one in file.refused],
-        "identical": file.identical,
-        "columns": {source: list(columns) for source, columns in file.columns.items()},
-        "notes": dict(file.notes),
-    }
-
-
-def _file_from_json(told: dict[str, Any]) -> Loaded:
-    return Loaded(
-        passages=[passage_from_json(one) for one in told["passages"]],
-        refused=[Refused(source, reason) for source, reason in told["refused"]],
-        identical=told["identical"],
-        columns={source: dict.fromkeys(columns) for source, columns in told["columns"].items()},
-        notes=Counter(told["notes"]),
-    )
+    return [None if told is None else loaded_from_json(told) for told in json.loads(text)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,10 @@ from graph.own_types import NO_TYPES, OwnTypes
 from graph.publish.derive import is_published, publish
 from graph.schema import Extraction, Passage
 from graph.server_clients import serves_clients
-from graph.sources.documents import READABLE_HINT, read_documents
-from graph.sources.own_types_file import read_own_types
+from graph.sources.documents import read_documents
+from graph.sources.loaders import readable_hint
 from graph.sources.skipped import keep_skipped
-from graph.sources.triples import read_triples
+from graph.sources.triples import read_own_types, read_triples
 from graph.storage.entry import content_hash
 from graph.storage.record import Record, declare_types, declared_types
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
@@ -144,7 +144,7 @@ class IndexingRun:
         self.own = self._own_types()
         self.imported = read_triples(resolve_source(key.triples), self.own) if key.triples else None
         if not self.documents.passages:
-            raise BadInput(nothing_found(self._sources, self.documents), READABLE_HINT)
+            raise BadInput(nothing_found(self._sources, self.documents), readable_hint())
         self.embedder = configured_embedder() if workers is None else workers.embedder
         self.extractor: Extractor = extractor_for(context, self.own)
         self._is_read = True

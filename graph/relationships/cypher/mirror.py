@@ -20,7 +20,7 @@ from graph.relationships.cypher.dialect import VectorIndex
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, EdgeType, NodeType
 from graph.relationships.tables import table_of_edges, table_of_nodes
-from graph.storage.lease import alone
+from graph.storage.lock import alone
 
 _FORMAT = 1
 _PAGE = 1_000
