@@ -12,9 +12,8 @@ import pytest
 
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable
 from graph.relationships.cypher import tables
-from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
+from graph.relationships.cypher.bolt import BoltServer, ServerSettings, VectorIndex, server_url
 from graph.relationships.cypher.copies import open_copy
-from graph.relationships.cypher.dialect import VectorIndex
 from graph.relationships.cypher.mirror import mirror
 from graph.relationships.cypher.tables import STAMP_LABEL, edge_rows, links, node_rows
 from graph.relationships.record import RelationshipRecord
