@@ -7,7 +7,7 @@ one that was killed is made good by the next.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -212,12 +212,7 @@ class DocumentStep:
 
     def _link_chunks(self) -> None:
         """Give each new or changed chunk its one document."""
-        moved = [
-            key
-            for key, change in self._changes.items()
-            if (was := self._before.get(key)) is not None and was.document != change.origin.document
-        ]
-        self._to.execute(_UNLINK, (moved,))
+        self._to.execute(_UNLINK, (list(self._changes),))
         self._to.link_all(
             Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, key), (NodeType.DOCUMENT, change.origin.document))
             for key, change in self._changes.items()
@@ -247,7 +242,7 @@ class DocumentStep:
     def _write_sources(self, documents: Sequence[str]) -> None:
         """Write where documents come from and which pages they link to; sources that nothing names any more go."""
         origins = self._origins_of(documents)
-        wanted: dict[EdgeType, dict[str, set[str]]] = {
+        wanted = {
             EdgeType.SOURCED_FROM: {key: {at.path for at in each if at.path != key} for key, each in origins.items()},
             EdgeType.REFERENCES: {
                 key: {url for at in each for url in at.references} - {at.path for at in each}
@@ -256,8 +251,15 @@ class DocumentStep:
         }
         uris = {uri for of in wanted.values() for each in of.values() for uri in each}
         self._to.put_nodes(source_node(uri) for uri in sorted(uris))
-        for of, by_document in wanted.items():
-            self._link_sources(of, by_document)
+        for table in ("sourced_from", "references_document_source"):
+            named = f"SELECT key FROM document WHERE id {_AMONG}"
+            self._to.execute(f"DELETE FROM {table} WHERE source IN ({named})", (list(documents),))
+        self._to.link_all(
+            Edge(of, (NodeType.DOCUMENT, key), (NodeType.SOURCE, source_id(uri)))
+            for of, by_document in wanted.items()
+            for key, uris in by_document.items()
+            for uri in sorted(uris)
+        )
         self._to.execute(
             "DELETE FROM source WHERE NOT EXISTS (SELECT 1 FROM sourced_from WHERE target = key)"
             " AND NOT EXISTS (SELECT 1 FROM references_document_source WHERE target = key)"
@@ -271,14 +273,6 @@ class DocumentStep:
             passages = self._graph.passages
             found[document].append(change.origin if change else origin_of(passages[self._graph.passage_index[chunk]]))
         return found
-
-    def _link_sources(self, of: EdgeType, wanted: Mapping[str, set[str]]) -> None:
-        table = "sourced_from" if of is EdgeType.SOURCED_FROM else "references_document_source"
-        query = f"SELECT document.id, uri FROM {along(f'document -{table}-> source')} WHERE document.id {_AMONG}"
-        for document, uri in self._to.execute(query, (list(wanted),)).fetchall():
-            if uri not in wanted[document]:
-                self._to.unlink(_source_edge(of, document, uri))
-        self._to.link_all(_source_edge(of, key, uri) for key, uris in wanted.items() for uri in sorted(uris))
 
     def _write_store(self) -> None:
         """Write the store that all vectors are in: that of the embedding model."""
@@ -307,10 +301,6 @@ def _next(node: Node) -> int:
     version = node.properties["version"]
     assert isinstance(version, int)
     return version + 1
-
-
-def _source_edge(of: EdgeType, document: str, uri: str) -> Edge:
-    return Edge(of, (NodeType.DOCUMENT, document), (NodeType.SOURCE, source_id(uri)))
 
 
 _RULES = "2"
