@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from graph.relationships.schema import EDGES, NODES, EdgeSchema, EdgeType, NodeType, Property, PropertyKind
+from graph.relationships.schema import EDGES, NODES, EdgeType, NodeType, Property, PropertyKind
 
 _SQL_TYPES = {PropertyKind.TEXT: "TEXT", PropertyKind.TIME: "TEXT", PropertyKind.INTEGER: "INTEGER"}
 
@@ -111,15 +111,8 @@ def create_statements() -> Iterator[str]:
                 f"{', CHECK (source <> target)' if loops else ''}) WITHOUT ROWID"
             )
             yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
-            yield from _ranking_indexes(table, schema)
+    yield "CREATE INDEX part_of_ranked_at_target ON part_of (target, position DESC, source)"
     yield from create_views()
-
-
-def _ranking_indexes(table: str, schema: EdgeSchema) -> Iterator[str]:
-    """Yield what lets the first edges at a node be read without the others: at both ends of a symmetric one."""
-    ranks = ", ".join(f'"{name}" DESC' for name in schema.ranked_by)
-    for here, there in (("target", "source"), ("source", "target"))[: 1 + schema.symmetric if ranks else 0]:
-        yield f'CREATE INDEX "{table}_ranked_at_{here}" ON "{table}" ({here}, {ranks}, {there})'
 
 
 def _column(name: str, declared: Property) -> str:
