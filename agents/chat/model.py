@@ -487,18 +487,18 @@ class ChatModel:
             how["stream"] = False
         elif "stream_options" not in extras:
             how["stream_usage"] = False
+        tags = list(_UNHEARD) if wanted.addresses is None else []
+        fault: Exception | None = None
         token = _UNDER_WAY.set(under_way)
         try:
-            message = client.invoke(
-                list(wanted.messages), {"tags": [] if wanted.addresses is not None else list(_UNHEARD)}, **how
-            )
-        except Exception:
+            message = client.invoke(list(wanted.messages), {"tags": tags}, **how)
+        except Exception as caught:
             # The client tells some faults of the reading as a lost connection.
-            if under_way.fault is not None:
-                raise under_way.fault from None
-            raise
+            fault = under_way.fault or caught
         finally:
             _UNDER_WAY.reset(token)
+        if fault is not None:
+            raise fault
         reply = _read_message(message, with_logprobs="logprobs" in extras)
         if under_way.came_whole:
             self._refused.add("stream")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -9,12 +10,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from tempfile import gettempdir, mkdtemp
+from typing import Any
 
 from agents.chat.throttle import Cancelled
 from graph.endpoints.address import censored
@@ -22,17 +25,15 @@ from graph.environment import environment
 from graph.errors import BadInput, ClusterUnavailable
 from graph.sources.documents import ReadOptions, ToRead, read_each
 from graph.sources.loaders.document import Loaded
-from workflows.distributed import wire
-from workflows.distributed.shards import ShardTask, check_arrow
-from workflows.distributed.work import ReadTask, Work, read_tasks
+from workflows.distributed.shards import ShardTask, Totals, check_arrow
+from workflows.distributed.work import ReadTask, Work, error_from_json, from_json, to_json
 from workflows.settings.indexing import IndexingContext
 
-READ_FILES = 32
-READ_BYTES = 8 * 2**20
-"""Files, and bytes of files, that one task reads."""
+READ_FILES = 8
+"""Files that one task reads."""
 
-READS_A_WAVE = 128
-"""Such tasks that are given to Ray at once: what they read is in memory until all of them are done."""
+FILES_A_WAVE = 128 * READ_FILES
+"""Files that are given to Ray at once: what is read is in memory until all of them are done."""
 
 WAVE_SHARDS = 256
 """Shards that are given to Ray at once, at least."""
@@ -43,22 +44,21 @@ _END_S = 15.0
 _LOST_IN_VAIN = 3
 """Times in a row that Ray may end without a shard made, before the run does."""
 
+_COORDINATOR = (sys.executable, "-m", "workflows.distributed.coordinator")
 _LOG = "coordinator.log"
 _LONGEST_FOLDER = 48
 """Characters: Ray puts sockets into it, whose paths are limited to 107."""
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
-    """What all shards made so far hold together."""
+class Done:
+    """A task that is done, and what is told of it: the totals of a shard, or what files hold, as JSON."""
 
-    passages: int = 0
-    failed: int = 0
-    tokens: int = 0
+    key: str
+    told: str
 
-    def plus(self, more: Totals | wire.ShardMade) -> Totals:
-        """Return the sums."""
-        return Totals(self.passages + more.passages, self.failed + more.failed, self.tokens + more.tokens)
+
+_NO_MORE = Done("", "")
 
 
 class Coordinator:
@@ -71,32 +71,51 @@ class Coordinator:
         self.folder = Path(mkdtemp(prefix="mara-", dir=place if len(place) <= _LONGEST_FOLDER else "/tmp"))
         self.workers = workers
         self.is_ready = False
+        self._told: SimpleQueue[bytes] = SimpleQueue()
         self._lock = threading.Lock()
         with (self.folder / _LOG).open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "workflows.distributed.coordinator"],
+                [*_COORDINATOR, address, str(workers), str(self.folder / "r")],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=_environment(address),
                 start_new_session=True,
             )
-        self._send(wire.Cluster(address, workers, str(self.folder / "r")))
+        threading.Thread(target=self._listen, name="ray-events", daemon=True).start()
 
-    def ask(self, job: wire.Job) -> Iterator[wire.FilesRead | wire.ShardMade]:
-        """Have a job done; yield what is told of it. Raises MaraError as told, EOFError where the process ended."""
-        self._send(job)
+    def _listen(self) -> None:
         assert self._process.stdout is not None
+        with suppress(OSError, ValueError):
+            for line in self._process.stdout:
+                self._told.put(line)
+        self._told.put(b"")
+
+    def ask(self, job: Mapping[str, Any]) -> Iterator[Done | None]:
+        """Have a job done; yield what is done, and None after each second without it.
+
+        Raises MaraError as told, EOFError where the process ended.
+        """
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):  # a process that is gone is noticed when it is listened to
+            self._process.stdin.write(json.dumps(job).encode() + b"\n")
+            self._process.stdin.flush()
         while True:
-            event = wire.receive(self._process.stdout)
-            if isinstance(event, wire.Failed):
-                raise event.remade()
-            if isinstance(event, wire.Ready):
-                self.workers, self.is_ready = event.workers, True
-            elif isinstance(event, wire.JobDone):
+            try:
+                event = json.loads(self._told.get(timeout=_GLANCE_S))
+            except Empty:
+                yield None
+                continue
+            except ValueError as fault:  # the other end is gone, perhaps in the middle of a line
+                raise EOFError from fault
+            if "error" in event:
+                raise error_from_json(event["error"])
+            if "over" in event:
                 return
-            elif isinstance(event, wire.FilesRead | wire.ShardMade):
-                yield event
+            if "workers" in event:
+                self.workers, self.is_ready = event["workers"], True
+            else:
+                yield Done(**event)
 
     def last_words(self) -> str:
         """Return the last line of its log."""
@@ -116,15 +135,7 @@ class Coordinator:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-            if self._process.stdout is not None:
-                self._process.stdout.close()
             shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _send(self, message: wire.Message) -> None:
-        """Send a message; a process that is gone is noticed when it is listened to."""
-        assert self._process.stdin is not None
-        with suppress(OSError, ValueError):
-            wire.send(self._process.stdin, message)
 
 
 def _environment(address: str) -> dict[str, str]:
@@ -156,25 +167,14 @@ class RayEngine:
         """Take the cluster and the workers of a run's settings. Raises DependencyMissing without the packages."""
         check_arrow()
         self._context = context
-        self._address = context.address
         self._workers = context.workers if context.address else context.workers or os.cpu_count() or 1
         self._coordinator: Coordinator | None = None
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._making: Iterator[Done | None] = iter(())
         self._made: set[str] = set()
         self._totals = Totals()
-        self._fault: BaseException | None = None
-        self._closed = False
-        self._thread: threading.Thread | None = None
         self.restarts = 0
-
-    @property
-    def workers(self) -> int:
-        """How many workers there are, as far as it is known."""
-        return self._coordinator.workers if self._coordinator else self._workers
-
-    @property
-    def _shards_a_wave(self) -> int:
-        return max(WAVE_SHARDS, SHARDS_A_WORKER * self.workers)
 
     def read(self, files: Sequence[ToRead], options: ReadOptions) -> Iterator[Loaded | BadInput]:
         """Yield what each file holds, in order; what workers cannot read is read here.
@@ -183,59 +183,23 @@ class RayEngine:
             files: to read.
             options: how, as the settings of the run say.
         """
-        tasks = [*read_tasks(files, self._context, READ_FILES, READ_BYTES)]
-        waves = (tasks[start : start + READS_A_WAVE] for start in range(0, len(tasks), READS_A_WAVE))
-        outcomes = chain.from_iterable(map(self._read_wave, waves))
-        for file, outcome in zip(files, outcomes, strict=True):
-            yield outcome if outcome is not None else next(read_each([file], options))
-
-    def _read_wave(self, tasks: Sequence[ReadTask]) -> Iterator[Loaded | None]:
-        """Yield what the files of some tasks hold, in order; None for those that workers cannot read."""
-        found: dict[int, list[Loaded | None]] = {}
-
-        def next_job() -> wire.Job | None:
-            if len(found) == len(tasks):
-                return None
-            found.clear()
-            return wire.ReadJob([*map(wire.reading_to_json, tasks)])
-
-        def take(event: wire.FilesRead | wire.ShardMade) -> None:
-            if isinstance(event, wire.FilesRead):
-                found[event.number] = wire.files_from_json(event.files)
-
-        self._persist(next_job, take)
-        for number in range(len(tasks)):
-            yield from found.pop(number)
+        for wave in _slices(files, FILES_A_WAVE):
+            batches = {str(number): batch for number, batch in enumerate(_slices(wave, READ_FILES))}
+            tasks = ((key, to_json(ReadTask, ReadTask.of(batch, self._context))) for key, batch in batches.items())
+            found = [*filter(None, self._done({"work": ""}, tasks))]
+            for done in sorted(found, key=lambda each: int(each.key)):
+                for file, loaded in zip(batches[done.key], from_json(list[Loaded | None], done.told), strict=True):
+                    yield loaded if loaded is not None else next(read_each([file], options))
 
     def make(self, work: Work, tasks: Iterable[ShardTask], root: Path, replies: Path | None) -> None:
-        """Begin to make shards, wave by wave, whose tasks are then asked for; `wait` tells when one is there."""
-        told = wire.work_to_json(work)
-        left = iter(tasks)
-        wave: dict[str, ShardTask] = {}
-
-        def next_job() -> wire.Job | None:
-            wave.update((task.key, task) for task in islice(left, max(0, self._shards_a_wave - len(wave))))
-            tasks_told = {key: wire.task_to_json(task) for key, task in wave.items()}
-            return wire.MakeJob(told, work.extractors, tasks_told, str(root), str(replies or "")) if wave else None
-
-        def take(event: wire.FilesRead | wire.ShardMade) -> None:
-            if isinstance(event, wire.ShardMade):
-                wave.pop(event.key, None)
-                with self._changed:
-                    self._made.add(event.key)
-                    self._totals = self._totals.plus(event)
-                    self._changed.notify_all()
-
-        def drive() -> None:
-            try:
-                self._persist(next_job, take)
-            except BaseException as fault:
-                with self._changed:
-                    self._fault = fault
-                    self._changed.notify_all()
-
-        self._thread = threading.Thread(target=drive, name="ray-engine", daemon=True)
-        self._thread.start()
+        """Let shards be made, wave by wave; they are begun, and asked for, by `wait`."""
+        job = {
+            "work": to_json(Work, work),
+            "extractors": work.extractors,
+            "root": str(root),
+            "replies": str(replies or ""),
+        }
+        self._making = self._done(job, ((task.key, to_json(ShardTask, task)) for task in tasks))
 
     def wait(self, key: str, glance: Callable[[Totals], None]) -> None:
         """Return when a shard is there; ``glance`` is called with what is made so far, each second at least.
@@ -244,66 +208,70 @@ class RayEngine:
             MaraError: what a worker raised; ClusterUnavailable where Ray ends again and again.
             Cancelled: the run was stopped.
         """
-        while True:
-            with self._changed:
-                if key not in self._made and self._fault is None and not self._closed:
-                    self._changed.wait(_GLANCE_S)
-                totals, is_made = self._totals, key in self._made
-            glance(totals)
-            if is_made:
-                return
-            if self._closed:
+        glance(self._totals)
+        while key not in self._made:
+            done = next(self._making, _NO_MORE)
+            if done is _NO_MORE:
                 raise Cancelled("The run was stopped", "Run it again: finished shards are kept")
-            if self._fault is not None:
-                raise self._fault
+            if done is not None:
+                self._made.add(done.key)
+                self._totals = self._totals.plus(from_json(Totals, done.told))
+            glance(self._totals)
 
     def close(self) -> None:
         """End all workers, from any thread."""
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify_all()
             coordinator, self._coordinator = self._coordinator, None
         if coordinator is not None:
             coordinator.close()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_END_S)
 
-    def _persist(
-        self, next_job: Callable[[], wire.Job | None], take: Callable[[wire.FilesRead | wire.ShardMade], None]
-    ) -> None:
-        """Have jobs done until there is none; start Ray again where it ended, unless it does so in vain."""
+    def _done(self, job: Mapping[str, Any], tasks: Iterator[tuple[str, str]]) -> Iterator[Done | None]:
+        """Yield tasks as they are done, a wave of them at once; start Ray again where it ended, unless in vain."""
+        left: dict[str, str] = {}
         in_vain = 0
-        while not self._closed and (job := next_job()) is not None:
-            if in_vain == _LOST_IN_VAIN:
-                raise ClusterUnavailable("Ray says that all is done, and nothing is", "Run it again")
+        while True:
+            workers = self._coordinator.workers if self._coordinator else self._workers
+            left.update(islice(tasks, max(0, max(WAVE_SHARDS, SHARDS_A_WORKER * workers) - len(left))))
+            if not left:
+                return
             coordinator = self._running()
             in_vain += 1
             try:
-                for event in coordinator.ask(job):
-                    take(event)
-                    in_vain = 0
+                for done in coordinator.ask({**job, "tasks": dict(left)}):
+                    if done is not None:
+                        del left[done.key]
+                        in_vain = 0
+                    yield done
+                if in_vain:
+                    raise EOFError("nothing is done")
             except (EOFError, ClusterUnavailable) as fault:
-                refused = isinstance(fault, ClusterUnavailable) and not coordinator.is_ready
-                self._lose(coordinator, fault, last=refused or in_vain == _LOST_IN_VAIN)
+                words = coordinator.last_words()
+                self._lose(coordinator)
+                is_told = isinstance(fault, ClusterUnavailable)
+                if self._closed or (in_vain < _LOST_IN_VAIN and (coordinator.is_ready or not is_told)):
+                    continue
+                if is_told:
+                    raise
+                raise ClusterUnavailable(
+                    f"Ray ended {_LOST_IN_VAIN} times in a row: {words}", "Check its memory and disk"
+                ) from None
 
-    def _lose(self, coordinator: Coordinator, fault: Exception, *, last: bool) -> None:
-        """Let go of a coordinator whose Ray ended. Raises ClusterUnavailable the last time."""
-        if self._closed:
-            return
-        words = coordinator.last_words()
+    def _lose(self, coordinator: Coordinator) -> None:
+        """Let go of a coordinator whose Ray ended."""
         coordinator.close()
-        with self._changed:
+        with self._lock:
             self._coordinator = None
             self.restarts += 1
-        if last and isinstance(fault, ClusterUnavailable):
-            raise fault
-        if last:
-            raise ClusterUnavailable(f"Ray ended {_LOST_IN_VAIN} times in a row: {words}", "Check its memory and disk")
 
     def _running(self) -> Coordinator:
-        with self._changed:
+        with self._lock:
             if self._closed:
                 raise Cancelled("The run was stopped", "Run it again: finished shards are kept")
             if self._coordinator is None:
-                self._coordinator = Coordinator(self._address, self._workers)
+                self._coordinator = Coordinator(self._context.address, self._workers)
             return self._coordinator
+
+
+def _slices(files: Sequence[ToRead], size: int) -> Iterator[Sequence[ToRead]]:
+    return (files[start : start + size] for start in range(0, len(files), size))

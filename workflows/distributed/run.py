@@ -17,8 +17,8 @@ from graph.errors import BadInput, ClusterUnavailable
 from graph.own_types import OwnTypes
 from graph.schema import Extraction, Passage
 from graph.storage.workspace import REPLY_CACHE
-from workflows.distributed.engine import RayEngine, Totals
-from workflows.distributed.shards import Shard, ShardFolder, ShardTask, plan_shards, shard_task
+from workflows.distributed.engine import RayEngine
+from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, plan_shards, shard_task
 from workflows.distributed.work import Work, environment_of_workers
 from workflows.runtime.resources import extraction_urls
 from workflows.settings.indexing import IndexingContext
@@ -32,19 +32,18 @@ class ShardVectors:
     way. What no shard holds (a name that a correction made) is computed here.
 
     Attributes:
+        model_id: the model's own, as are the vectors of questions and what is understood.
         computed: how many texts were computed here.
     """
 
     def __init__(self, model: Embedder) -> None:
+        self.model_id = model.model_id
+        self.embed_question = model.embed_question
+        self.understands = model.understands
         self._model = model
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._windows: dict[str, int] = {}
         self.computed = 0
-
-    @property
-    def model_id(self) -> str:
-        """The model's own."""
-        return self._model.model_id
 
     def learn(self, shard: Shard, passages: Iterable[Passage]) -> None:
         """Take in the vectors of a shard and its passages."""
@@ -61,27 +60,15 @@ class ShardVectors:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector a text, shape (len(texts), dimension)."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if not texts and self._vectors:
-            return np.zeros((0, len(next(iter(self._vectors.values())))), dtype=np.float32)
-        if not texts:
-            return self._model.embed(texts)
         self.computed += len(missing)
         found = dict(zip(missing, self._model.embed(missing), strict=True)) if missing else {}
+        if not texts:
+            return np.stack([*self._vectors.values()])[:0] if self._vectors else self._model.embed(texts)
         return np.stack([found[text] if text in found else self._vectors[text] for text in texts])
-
-    def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
-        """Return the question's unit vector under an instruction, shape (dimension,)."""
-        return self._model.embed_question(question, instruction)
 
     def count_windows(self, texts: Sequence[str]) -> list[int]:
         """Return in how many pieces each text is read."""
-        missing = [text for text in dict.fromkeys(texts) if text not in self._windows]
-        found = dict(zip(missing, self._model.count_windows(missing) if missing else (), strict=True))
-        return [found[text] if text in found else self._windows[text] for text in texts]
-
-    def understands(self, text: str) -> bool:
-        """Tell whether the similarity of the text's vector to others means anything."""
-        return self._model.understands(text)
+        return [self._windows.get(text) or self._model.count_windows([text])[0] for text in texts]
 
 
 _EXTRACTORS_AN_ENDPOINT = 2
@@ -110,7 +97,7 @@ class DistributedRun:
         self.embedder = ShardVectors(configured_embedder())
         self.reused = 0
         self._folder: ShardFolder
-        self._task: Callable[[str], ShardTask]
+        self._passages: Mapping[str, Passage]
         self._key_of: dict[str, str] = {}
         self._there: set[str] = set()
         self._open: dict[str, Shard] = {}
@@ -143,13 +130,14 @@ class DistributedRun:
         ids_of: dict[str, Sequence[str]] = {}
         for task in plan_shards((passages[key] for key in ids), given, name, self.embedder.model_id):
             ids_of[task.key] = [passage.id for passage in task.passages]
-            if self._is_finished(task):
+            shard = self._folder.get(task.key)
+            if shard is not None and not shard.totals.failed:  # failed passages are tried again
                 self._there.add(task.key)
 
         def task_of(key: str) -> ShardTask:
             return shard_task([passages[each] for each in ids_of[key]], given, name, self.embedder.model_id)
 
-        self._task = task_of
+        self._passages = passages
         self._key_of = {each: key for key, held in ids_of.items() for each in held}
         self._left = {key: len(held) for key, held in ids_of.items()}
         self.reused = len(self._there)
@@ -208,25 +196,14 @@ class DistributedRun:
             glance(self._before)
         else:
             self.engine.wait(key, lambda made: glance(self._before.plus(made)))
-        task = self._task(key)
-        shard = self._read(task)
+        shard = self._folder.get(key)
         if shard is None:
             raise ClusterUnavailable(f"The shard {key} is torn", "Run it again: it is made again, all others are kept")
         if key in self._there:
             shard = replace(shard, found=tuple(map(_as_kept, shard.found)))
         self._open[key] = shard
-        self.embedder.learn(shard, task.passages)
+        self.embedder.learn(shard, [self._passages[one["id"]] for one in shard.found])
         return shard
-
-    def _is_finished(self, task: ShardTask) -> bool:
-        """Tell whether a whole shard is there; one with failed passages is made again, as these are tried again."""
-        shard = self._read(task)
-        return shard is not None and not shard.failed
-
-    def _read(self, task: ShardTask) -> Shard | None:
-        """Return the shard of a task; None where its file is missing, torn or another's."""
-        shard = self._folder.get(task.key)
-        return shard if shard is not None and shard.answers(task) else None
 
     def _extractors(self) -> int:
         """Return how many workers ask the model: at most one a request, and one for a model of this machine."""

@@ -118,16 +118,6 @@ def test_texts_that_no_shard_holds_are_computed_by_the_model() -> None:
     assert vectors.computed == 2
 
 
-def test_a_shard_answers_the_task_that_it_was_made_for_and_no_other() -> None:
-    wanted = passages(3)
-    (task,) = plan(wanted)
-    shard = made(task)
-    assert shard.answers(task)
-    assert not shard.answers(replace(task, passages=(*wanted[:2], replace(wanted[2], text="Another lake."))))
-    assert not shard.answers(replace(task, passages=tuple(wanted[:2])))
-    assert not shard.answers(replace(task, key="shard-another"))
-
-
 def test_the_digest_of_a_shard_tells_any_change() -> None:
     (task,) = plan(passages(3))
     shard = made(task)
