@@ -66,10 +66,10 @@ _PUBLISHING = (
     Step("graph/storage/workspace.py", "write_atomically"),
     Step("graph/storage/workspace.py", "write_atomically", 2),
     Step("graph/storage/workspace.py", "prune", 2),
-    Step("graph/storage/lease.py", "release"),
+    Step("graph/storage/lock.py", "release"),
 )
 _INDEXING = (
-    Step("graph/storage/record.py", "_create"),
+    Step("graph/storage/record.py", "_make"),
     Step("graph/storage/record.py", "_set_meta", 3),
     Step("workflows/indexing_run/run.py", "extract"),
     Step("workflows/indexing_run/run.py", "extract", 2),

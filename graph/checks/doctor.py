@@ -30,7 +30,7 @@ from graph.publish.search_indexes import drop_shared, ids_of_generations, is_on_
 from graph.relationships.documents import forget_step, is_in_step, relate
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import NodeType
-from graph.storage.lease import claim_lease, holder_of, is_locked
+from graph.storage.lock import WriterLock, is_being_written, writer_of
 from graph.storage.place import PLACE_FILE, RECORD_FILE, RELATIONSHIPS_FILE
 from graph.storage.read_only import open_read_only
 from graph.storage.record import Record, RecordReader
@@ -43,7 +43,6 @@ _ORPHANS = (
     "SELECT id FROM document_chunk WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE source = key)"
     " UNION SELECT id FROM document WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE target = key)"
 )
-_TOLD = {NodeType.DOCUMENT: "documents", NodeType.CONCEPT: "concepts", NodeType.MESSAGE: "messages"}
 
 _ATTEMPTS = 3
 _UNHARMED = ("indexing run", "reply cache", RELATIONSHIPS)
@@ -120,15 +119,15 @@ def repair_workspace(root: Path) -> tuple[Examination, list[str], Examination]:
     if not any(finding.repairable for finding in before.findings):
         return before, [], before
     workspace = Workspace(root)
-    lease = claim_lease(workspace.record_path, root / "lock")
+    lock = WriterLock(workspace.record_path)
     try:
         with Record(workspace.record_path) as record:
-            record.fence(lease.check, lease.kept)
+            record.fence(lock.check)
             if (record.commit_id, workspace.current()) != (before.commit_id, before.generation):
                 raise WorkspaceLocked(f"{root} was written meanwhile", "Run the same command again")
             done = list(_repair(workspace, record, before))
     finally:
-        lease.release()
+        lock.release()
     return before, done, examine_workspace(root)
 
 
@@ -168,8 +167,8 @@ def _check_without_record(workspace: Workspace, generation: int | None, scratch:
 
 def _writer_at_work(record: RecordReader, workspace: Workspace) -> str:
     """Return who is writing; empty where nobody is, or somebody was who has been killed."""
-    holder = holder_of(record)
-    return holder if holder and is_locked(workspace.record_path, workspace.root / "lock") else ""
+    writer = writer_of(record)
+    return writer if writer and is_being_written(workspace.record_path) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +200,8 @@ class _Look:
     def _check_writer(self) -> Finding:
         if self.writer:
             return sound("writer", f"A writer is at work ({self.writer}): what it published last is looked at")
-        if holder := holder_of(self.record):
-            ended = f"A writer ({holder}) ended without giving the workspace back; the next one takes over"
+        if killed := writer_of(self.record):
+            ended = f"A writer ({killed}) ended without giving the workspace back; the next one takes over"
             return sound("writer", ended)
         return sound("writer", "Nobody is writing")
 
@@ -390,7 +389,7 @@ def _compare(relationships: RelationshipRecord, record: Record) -> Finding:
     passages = record.fingerprints()
     wrong = {key for key in chunks.keys() | passages.keys() if chunks.get(key) != passages.get(key)}
     wrong |= {key for (key,) in relationships.execute(_ORPHANS)}
-    counts = relationships.counts()
-    told = ", ".join(f"{counts[of]:,} {name}" for of, name in _TOLD.items())
+    documents, messages = map(relationships.count, (NodeType.DOCUMENT, NodeType.MESSAGE))
+    told = f"{documents:,} documents, {record.count_names():,} concepts, {messages:,} messages"
     problem = f"It does not hold the passages and their documents as they are, in {len(wrong)} places"
     return judged(RELATIONSHIPS, wrong, problem, f"In step with the passages: {told}")

@@ -17,10 +17,9 @@ from graph.errors import MaraError, WorkspaceDamaged
 from graph.moments import ALWAYS, FOREVER
 from graph.own_types import OWN_TYPES
 from graph.schema import RelationType
-from graph.storage.correction_table import Corrected
 from graph.storage.entry import Entry, facts_of, names_of
 from graph.storage.record import RecordReader, declared_types
-from graph.storage.record_tables import HELD_BY, RESTORE, DerivedRows
+from graph.storage.record_tables import HELD_BY, RESTORE, Corrected, DerivedRows
 from graph.storage.synonym_pairs import SYNONYM_COSINE, are_left_to_build
 
 MENDED = {

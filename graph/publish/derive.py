@@ -27,23 +27,21 @@ def publish(workspace: Workspace, record: Record) -> int:
     before, whole or in part, is derived again under the next number and from nothing but the record: a reader may have
     its folder open, and Chroma keeps what it opened at a path for the length of the process.
     """
-    keep = keeps_replaced()
+    keeps_replaced()  # is refused, where it is none, before anything is done
     again = workspace.current() == record.generation or workspace.index_folder(record.generation).exists()
     # First of all, for what was left half made may have taken the room that anything further needs.
-    workspace.drop_replaced()
-    workspace.prune()
+    workspace.prune(replaced=True)
     if again:
         record.advance_generation()
         forget_derivations()
-    with record.kept():
-        settle_synonyms(record)
-        try:
-            _derive(workspace, record, from_scratch=again)
-        except WorkspaceDamaged:
-            # The copy may be damaged; what is derived can always be made from nothing.
-            record.advance_generation()
-            _derive(workspace, record, from_scratch=True)
-    workspace.publish(record, keep_replaced=keep)
+    settle_synonyms(record)
+    try:
+        _derive(workspace, record, from_scratch=again)
+    except WorkspaceDamaged:
+        # The copy may be damaged; what is derived can always be made from nothing.
+        record.advance_generation()
+        _derive(workspace, record, from_scratch=True)
+    workspace.publish(record)
     _give_memory_back()
     return record.generation
 

@@ -1,4 +1,4 @@
-"""Bringing the relationship graph in step with the record of passages: sources, documents, chunks, vectors, concepts.
+"""Bringing sources, documents and chunks of the relationship graph in step with the record of passages.
 
 What is there already and unchanged is not written again, so a call after which nothing changed costs one look-up, and
 one that was killed is made good by the next.
@@ -8,24 +8,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import BadInput
 from graph.moments import ALWAYS
-from graph.relationships.concept_edges import bring_concepts_in_step
 from graph.relationships.provenance import Origin, origin_of, source_id, source_node
-from graph.relationships.record import RelationshipRecord
+from graph.relationships.record import IN_STEP_WITH, RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.relationships.tables import along
 from graph.storage.entry import content_hash
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
-
-METRIC = "cosine"
-"""How the vectors of a store are compared."""
 
 _AMONG = "IN (SELECT value FROM json_each(?))"
 _CHUNKS = f"""
@@ -49,16 +45,12 @@ class InStep:
         changed: documents whose content is another.
         gone: documents that went.
         chunks: chunks that were written, new and changed ones.
-        concepts: concepts that are new or changed.
-        edges: edges between documents and concepts, or two concepts, of which something was written.
     """
 
     new: int = 0
     changed: int = 0
     gone: int = 0
     chunks: int = 0
-    concepts: int = 0
-    edges: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +79,6 @@ class DocumentStep:
         self._to = relationships
         self._graph = graph
         self._now = now
-        self._store = record.embedding_model
-        self._dimension = record.dimension
         fingerprints = record.fingerprints()
         known = dict(relationships.execute("SELECT id, fingerprint FROM document_chunk"))
         self._gone = [key for key in known if key not in fingerprints]
@@ -124,7 +114,6 @@ class DocumentStep:
         self._to.remove_nodes(NodeType.CHUNK, self._gone)
         n_gone, shrunk = self._remove_childless(), self._count_up_shrunk(set(first))
         self._write_sources([*written, *shrunk])
-        self._write_vectors()
         n_new = sum(key not in there for key in written)
         return InStep(n_new, len(written) - n_new + len(shrunk), n_gone, len(self._changes))
 
@@ -287,24 +276,6 @@ class DocumentStep:
                 self._to.unlink(_source_edge(of, document, uri))
         self._to.link_all(_source_edge(of, key, uri) for key, uris in wanted.items() for uri in sorted(uris))
 
-    def _write_vectors(self) -> None:
-        """Write the vectors of new passages, and the store that all are in: one for each embedding model."""
-        self._to.remove_nodes(NodeType.VECTOR, self._gone)
-        new = [key for key in self._changes if key not in self._before]
-        self._to.put_nodes(Node(NodeType.VECTOR, key, {"chunk_id": key}) for key in new)
-        self._to.link_all(Edge(EdgeType.EMBEDDING_OF, (NodeType.VECTOR, key), (NodeType.CHUNK, key)) for key in new)
-        stores = [node.id for node in self._to.nodes(NodeType.VECTOR_STORE)]
-        self._to.remove_nodes(NodeType.VECTOR_STORE, [key for key in stores if key != self._store])
-        if not self._store:
-            return
-        properties: dict[str, PropertyValue] = {"model": self._store, "dimension": self._dimension, "metric": METRIC}
-        self._to.put_node(Node(NodeType.VECTOR_STORE, self._store, properties))
-        if self._store not in stores:
-            new = [node.id for node in self._to.nodes(NodeType.VECTOR)]
-        self._to.link_all(
-            Edge(EdgeType.STORED_IN, (NodeType.VECTOR, key), (NodeType.VECTOR_STORE, self._store)) for key in new
-        )
-
 
 def _alone(places: Iterable[tuple[tuple[str, ...], str]]) -> dict[tuple[str, ...], str]:
     """Return {place: document} of the places that one document alone has."""
@@ -329,10 +300,8 @@ def _source_edge(of: EdgeType, document: str, uri: str) -> Edge:
     return Edge(of, (NodeType.DOCUMENT, document), (NodeType.SOURCE, source_id(uri)))
 
 
-_RULES = "1"
+_RULES = "2"
 """The version of what is derived: a record that an older one derived is brought in step anew."""
-
-_IN_STEP_WITH = "documents"
 
 
 def relate(workspace: Workspace, record: Record) -> InStep:
@@ -356,16 +325,15 @@ def relate(workspace: Workspace, record: Record) -> InStep:
 
 def is_in_step(relationships: RelationshipRecord, record: Record) -> bool:
     """Tell whether the relationship graph was brought in step with the record as it stands."""
-    return relationships.note(_IN_STEP_WITH) == _stamp(record)
+    return relationships.note(IN_STEP_WITH) == _stamp(record)
 
 
 def bring_in_step(
     relationships: RelationshipRecord, record: Record, graph: KnowledgeGraph, now: datetime | None = None
 ) -> InStep:
-    """Write what the record's documents are, where they come from and which concepts they explain; drop what is gone.
+    """Write what the record's documents are and where they come from; drop what is gone. All or nothing.
 
-    Documents come first, in one transaction; concepts and their edges follow in transactions of a few thousand. A
-    document that takes the place of another of the same path keeps its node, and so what was viewed and cited of it:
+    A document that takes the place of another of the same path keeps its node, and so what was viewed and cited of it:
     its version counts up. Documents have the times of their versions; where the record keeps none, that of the change.
 
     Args:
@@ -379,21 +347,40 @@ def bring_in_step(
     """
     if graph.commit_id != record.commit_id:
         raise BadInput("The knowledge graph is of another commit than the record", "Publish the record first")
+    relationships.see(graph)
     if is_in_step(relationships, record):
         return InStep()
     with relationships.transaction():
         changes = DocumentStep(relationships, record, graph, time_text(now or datetime.now(UTC))).take()
-    concepts, edges = bring_concepts_in_step(relationships, graph)
-    with relationships.transaction():
-        relationships.set_note(_IN_STEP_WITH, _stamp(record))
-    return replace(changes, concepts=concepts, edges=edges)
+        _drop_computed(relationships, graph)
+        relationships.set_note(IN_STEP_WITH, _stamp(record))
+        _forget_pruned(relationships)
+    return changes
+
+
+def _drop_computed(relationships: RelationshipRecord, graph: KnowledgeGraph) -> None:
+    """Drop what the generation tells: all of it but the ids of concepts that it holds and messages mention."""
+    for table in ("explains", "related_to", "embedding_of", "stored_in", "vector", "vector_store"):
+        relationships.execute(f"DELETE FROM {table}")
+    held = relationships.execute("SELECT id, EXISTS (SELECT 1 FROM mentions WHERE target = key) FROM concept")
+    unheld = [key for key, is_mentioned in held if not is_mentioned or key not in graph.entity_index]
+    relationships.remove_nodes(NodeType.CONCEPT, unheld)
+    relationships.execute("UPDATE concept SET name = '', description = NULL, type = NULL WHERE name <> ''")
+
+
+def _forget_pruned(relationships: RelationshipRecord) -> None:
+    """Forget the pruned edges that rest on other evidence now, or whose ends are gone."""
+    if relationships.execute("SELECT 1 FROM pruned LIMIT 1").fetchone():
+        for of in (EdgeType.EXPLAINS, EdgeType.RELATED_TO):
+            for ends in relationships.concepts.no_longer_pruned(of):
+                forget = "DELETE FROM pruned WHERE type = ? AND source = ? AND target = ?"
+                relationships.execute(forget, (of.value, *ends))
 
 
 def forget_step(relationships: RelationshipRecord) -> None:
     """Let the next step compare everything, rather than what changed since the last one."""
     with relationships.transaction():
-        relationships.set_note(_IN_STEP_WITH, "")
-        relationships.execute("DELETE FROM digests")
+        relationships.set_note(IN_STEP_WITH, "")
         relationships.execute("UPDATE document_chunk SET fingerprint = ''")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
@@ -13,8 +13,6 @@ from graph.construction.edges import IS_FACT_KIND, IS_OWN_TITLE, IS_PASSAGE_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relations import RelationType
 from graph.relationships.concepts import NAME_ALONE
-from graph.relationships.digests import Hashes, chained, hashes_of_ids, summed
-from graph.schema import stable_id
 from graph.taxonomy import tells_kind
 
 RELATED_PER_CONCEPT = 100
@@ -120,10 +118,11 @@ def explanations(graph: KnowledgeGraph, document_of: Ints) -> Explanations:
 
     Args:
         graph: the generation.
-        document_of: the number of each passage's document.
+        document_of: the number of each passage's document; -1 for a passage that belongs to none.
     """
     edges, n = graph.edges, graph.n_entities
     kept = IS_PASSAGE_KIND[edges.kind]
+    kept[kept] = document_of[edges.target[kept] - n] >= 0
     entities, passages = edges.source[kept].astype(np.int64), edges.target[kept].astype(np.int64) - n
     titled = IS_OWN_TITLE[edges.kind[kept]]
     stated = _statements(graph, document_of)
@@ -154,7 +153,7 @@ def relatedness(graph: KnowledgeGraph, document_of: Ints) -> Relatedness:
 
     Args:
         graph: the generation.
-        document_of: the number of each passage's document.
+        document_of: the number of each passage's document; -1 for a passage that belongs to none.
     """
     edges, n = graph.edges, max(1, graph.n_entities)
     is_fact = IS_FACT_KIND[edges.kind]
@@ -193,15 +192,6 @@ def descriptions(graph: KnowledgeGraph, wanted: Marks) -> dict[int, str]:
     return {entity: text for entity, (_, text) in found.items()}
 
 
-def description_digests(graph: KnowledgeGraph) -> Hashes:
-    """Return one number an entity, which is the same as long as its description is: of the facts that could give it."""
-    places = np.flatnonzero(_is_hierarchical(graph))
-    passages = np.diff(graph.facts.passages.starts)[places]
-    ids = tuple(graph.facts)
-    each = chained(hashes_of_ids([ids[place] for place in places.tolist()]), passages)
-    return summed(each, graph.facts.ends[places, 0], graph.n_entities)
-
-
 def _is_hierarchical(graph: KnowledgeGraph) -> Marks:
     return np.asarray(graph.facts.relations == graph.facts.types.index(RelationType.HIERARCHICAL))
 
@@ -211,7 +201,7 @@ def _statements(graph: KnowledgeGraph, document_of: Ints) -> _Statements:
     owners = np.repeat(np.arange(len(facts)), np.diff(facts.passages.starts))
     ends = facts.ends.astype(np.int64)
     confidences = _mean_confidences(graph, ends)
-    kept = (ends[:, 0] != ends[:, 1])[owners]
+    kept = (ends[:, 0] != ends[:, 1])[owners] & (document_of[facts.passages.values] >= 0)
     owners = owners[kept]
     return _Statements(
         subjects=ends[owners, 0],
@@ -279,9 +269,3 @@ def _types_of(types: Mapping[RelationType, ExplanationType], graph: KnowledgeGra
     """Return of each relation type of a graph's facts what it makes of a document; an own type tells an application."""
     made = (types.get(relation, ExplanationType.APPLICATION) for relation in graph.facts.types)
     return np.asarray([EXPLANATION_TYPES.index(each) for each in made], dtype=np.int64)
-
-
-def ids_of(graph: KnowledgeGraph) -> Sequence[str]:
-    """Return the entities' ids, in their order."""
-    # The names are normal forms already, and those of ten thousands take long to make once more.
-    return graph.known_ids or [stable_id("entity", name) for name in graph.entity_names]

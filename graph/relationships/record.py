@@ -1,17 +1,23 @@
 """The record of the relationship graph: a database beside the record of passages, a typed table for each type.
 
 Nodes have integer keys inside and ids outside. Every row holds the revision that wrote it last, so that a copy in
-another store can be brought up to date.
+another store can be brought up to date. Vectors, concepts and the edges at them follow from the published generation
+of the knowledge graph: they are computed when asked for. Their tables hold what was imported where there is no
+generation, and the ids of concepts that messages mention.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
+from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import BadInput, MissingEndpoint, NotInSchema, WorkspaceDamaged, WorkspaceLocked
+from graph.relationships.concept_view import PRUNABLE, ConceptView, ViewOfGeneration, ViewOfRows
 from graph.relationships.schema import (
     EDGES,
     NODES,
@@ -24,6 +30,7 @@ from graph.relationships.schema import (
     check_node,
 )
 from graph.relationships.tables import (
+    PAGE_TABLES,
     columns_of_edges,
     columns_of_nodes,
     create_statements,
@@ -36,11 +43,32 @@ from graph.relationships.tables import (
 from graph.storage.database import Cursor, Database, InDatabase, Kind, SqliteDatabase, Values, open_database
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
 from graph.storage.place import place_of
+from graph.storage.workspace import Workspace
 
+METRIC = "cosine"
+"""How the vectors of a store are compared."""
+
+COMPUTED = frozenset(
+    (
+        *(NodeType.VECTOR, NodeType.VECTOR_STORE, NodeType.CONCEPT),
+        *(EdgeType.STORED_IN, EdgeType.EMBEDDING_OF, EdgeType.EXPLAINS, EdgeType.RELATED_TO),
+    )
+)
+"""The types of nodes and edges that follow from the published generation."""
+
+IN_STEP_WITH = "documents"
+"""The note of what the documents were last brought in step with."""
+
+_PRUNED_AT = "pruned"
 _FORMAT = 1
 _NOTE_FORMAT = "INSERT INTO meta VALUES ('format', ?)"
+_MENTIONS = (EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT)
 _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
+
+
+_VIEWS: dict[tuple[Path, str], ConceptView] = {}
+_KEPT_VIEWS = 4
 
 
 def has_relationships(root: Path) -> bool:
@@ -100,6 +128,7 @@ class RelationshipRecord(InDatabase):
             WorkspaceLocked: other processes write for longer than one waits.
         """
         self._revision = 0
+        self._path = path
         self._db = open_database(path, _KIND, create=create, read_only=read_only)
         try:
             if not isinstance(self._db, SqliteDatabase) and self.note("format") != str(_FORMAT):
@@ -112,6 +141,11 @@ class RelationshipRecord(InDatabase):
     def of(cls, root: Path, *, create: bool = False, read_only: bool = False) -> Self:
         """Open the record of the workspace at ``root``; raises as the constructor does."""
         return cls(root / RELATIONSHIPS_FILE, create=create, read_only=read_only)
+
+    @property
+    def database(self) -> Database:
+        """The database, for tables of other kinds beside those of the relationship graph."""
+        return self._db
 
     @property
     def revision(self) -> int:
@@ -197,6 +231,7 @@ class RelationshipRecord(InDatabase):
             values = [edge.properties.get(name) for name in EDGES[edge.type].properties]
             rows.setdefault((edge.type, start, end), []).append([source, target, *values])
         with self.transaction() as revision:
+            self._hold_concepts(rows.get(_MENTIONS, ()), revision)
             for (of, start, end), values_of in rows.items():
                 statement = insert_edge(of, start, end)
                 try:
@@ -205,35 +240,125 @@ class RelationshipRecord(InDatabase):
                 except self._db.conflicts as fault:
                     raise self._missing_endpoint(of, start, end, values_of) from fault
 
+    def _hold_concepts(self, mentions: Iterable[Sequence[PropertyValue]], revision: int) -> None:
+        """Hold the ids of concepts of the generation that messages mention: their names are in that."""
+        known = self.graph.entity_index if mentions and self.graph is not None else {}
+        held = "INSERT INTO concept (id, name, revision) VALUES (?, '', ?) ON CONFLICT (id) DO NOTHING"
+        self._db.executemany(held, [(key, revision) for _, key, *_ in mentions if key in known])
+
     def node(self, of: NodeType, key: str) -> Node | None:
         """Return the node of that type and id; None where there is none."""
-        return next(self.nodes(of, "WHERE id = ?", (key,)), None)
+        if self.computes(of):
+            if of is NodeType.CONCEPT and (known := self.concepts.node(key)):
+                return known
+            return next((node for node in self._computed_nodes(of, "AND id = ?", (key,)) if node.id == key), None)
+        return next(self._read_nodes(of, "WHERE id = ?", (key,)), None)
 
-    def nodes(self, of: NodeType, where: str = "ORDER BY id", values: Values = ()) -> Iterator[Node]:
-        """Yield the nodes of a type that a clause of SQL selects: all, by id, without one."""
+    def nodes(self, of: NodeType, where: str = "", values: Values = ()) -> Iterator[Node]:
+        """Yield the nodes of a type, by id; of one that is stored, those that a clause of SQL selects."""
+        if not self.computes(of):
+            return self._read_nodes(of, where or "ORDER BY id", values)
+        return chain(self.concepts.nodes() if of is NodeType.CONCEPT else (), self._computed_nodes(of))
+
+    def _read_nodes(self, of: NodeType, where: str, values: Values = ()) -> Iterator[Node]:
         for key, *held in self.execute(f'SELECT {columns_of_nodes(of)} FROM "{table_of_nodes(of)}" {where}', values):
             yield Node(of, key, dict(zip(NODES[of], held, strict=True)))
 
-    def edges(
-        self,
-        of: EdgeType,
-        source: NodeType,
-        target: NodeType,
-        where: str = "ORDER BY a.id, b.id",
-        values: Values = (),
-    ) -> Iterator[Edge]:
-        """Yield the edges ``e`` of a type from nodes ``a`` to nodes ``b`` that a clause of SQL selects.
+    def _computed_nodes(self, of: NodeType, where: str = "", values: Values = ()) -> Iterator[Node]:
+        """Yield vectors, their store, or the concepts that are held and the generation does not know."""
+        graph = self.graph
+        assert graph is not None
+        if of is NodeType.CONCEPT:
+            own = self._read_nodes(of, f"WHERE true {where} ORDER BY id", values)
+            yield from (node for node in own if node.id not in graph.entity_index)
+        elif of is NodeType.VECTOR:
+            for (key,) in self.execute(f"SELECT id FROM document_chunk WHERE true {where} ORDER BY id", values):
+                yield Node(of, key, {"chunk_id": key})
+        elif model := graph.embedding_model:
+            yield Node(of, model, {"model": model, "dimension": graph.passage_vectors.shape[1], "metric": METRIC})
 
-        Without one, all of them, by the ids of their ends.
+    def edges(
+        self, of: EdgeType, source: NodeType, target: NodeType, where: str = "", values: Values = ()
+    ) -> Iterator[Edge]:
+        """Yield the edges of a type, by the ids of their ends.
+
+        Of one that is stored, those ``e`` from nodes ``a`` to nodes ``b`` that a clause of SQL selects.
         """
+        if not self.computes(of):
+            return self._read_edges(of, source, target, where or "ORDER BY a.id, b.id", values)
+        return self.concepts.edges(of) if of in PRUNABLE else self._computed_edges(of)
+
+    def _read_edges(
+        self, of: EdgeType, source: NodeType, target: NodeType, where: str, values: Values
+    ) -> Iterator[Edge]:
         query = f"SELECT a.id, b.id{columns_of_edges(of)} FROM {joined_tables(of, source, target)} {where}"
         for start, end, *held in self.execute(query, values):
             yield Edge(of, (source, start), (target, end), dict(zip(EDGES[of].properties, held, strict=True)))
 
+    def _computed_edges(self, of: EdgeType) -> Iterator[Edge]:
+        """Yield what links vectors with their chunks, or with their store."""
+        store = next(self._computed_nodes(NodeType.VECTOR_STORE), None)
+        for vector in self._computed_nodes(NodeType.VECTOR):
+            if of is EdgeType.EMBEDDING_OF:
+                yield Edge(of, (NodeType.VECTOR, vector.id), (NodeType.CHUNK, vector.id))
+            elif store is not None:
+                yield Edge(of, (NodeType.VECTOR, vector.id), (NodeType.VECTOR_STORE, store.id))
+
     def edge(self, of: EdgeType, source: tuple[NodeType, str], target: tuple[NodeType, str]) -> Edge | None:
         """Return the edge of that type between two nodes; None where there is none."""
         (start, start_id), (end, end_id) = _ends(Edge(of, source, target))
-        return next(self.edges(of, start, end, "WHERE a.id = ? AND b.id = ?", (start_id, end_id)), None)
+        if not self.computes(of):
+            return next(self.edges(of, start, end, "WHERE a.id = ? AND b.id = ?", (start_id, end_id)), None)
+        if of in PRUNABLE:
+            return self.concepts.edge(of, start_id, end_id)
+        known = start_id == end_id if of is EdgeType.EMBEDDING_OF else self.node(end, end_id)
+        return Edge(of, source, target) if known and self.node(start, start_id) else None
+
+    @cached_property
+    def graph(self) -> KnowledgeGraph | None:
+        """The published generation of the workspace; None where there is none."""
+        return _published(self._path.parent)
+
+    def computes(self, of: NodeType | EdgeType) -> bool:
+        """Tell whether nodes or edges of a type follow from the published generation."""
+        return of in COMPUTED and self.graph is not None
+
+    @property
+    def concepts(self) -> ConceptView:
+        """The concepts, and the edges between them and documents, without those that were pruned."""
+        state = self.computed_state or f"{self.revision} {self._db.total_changes}"
+        if (self._path, state) not in _VIEWS:
+            while len(_VIEWS) >= _KEPT_VIEWS:
+                _VIEWS.pop(next(iter(_VIEWS)), None)
+            _VIEWS[self._path, state] = self._view()
+        return _VIEWS[self._path, state]
+
+    @property
+    def computed_state(self) -> str:
+        """Another text whenever what is computed may be another; empty where nothing is."""
+        if self.graph is None:
+            return ""
+        return f"{self.graph.commit_id} {self.note(IN_STEP_WITH)} {self.note(_PRUNED_AT)}"
+
+    def _view(self) -> ConceptView:
+        if self.graph is None:
+            return ViewOfRows(self.execute, [*self._read_nodes(NodeType.CONCEPT, "ORDER BY id")])
+        pruned: dict[EdgeType, dict[tuple[str, str], str]] = {of: {} for of in PRUNABLE}
+        for of, source, target, evidence in self.execute("SELECT type, source, target, evidence FROM pruned"):
+            pruned[EdgeType(of)][source, target] = evidence
+        documents = self.execute("SELECT key, id FROM document ORDER BY key").fetchall()
+        numbers = {key: number for number, (key, _) in enumerate(documents)}
+        chunks = self.execute("SELECT id, target FROM document_chunk JOIN chunk_of ON source = key")
+        document_of = {chunk: numbers[key] for chunk, key in chunks}
+        return ViewOfGeneration(self.graph, [key for _, key in documents], document_of, pruned)
+
+    def note_pruning(self) -> None:
+        """Note within a transaction that edges were pruned, or are so no more."""
+        self.set_note(_PRUNED_AT, str(self._revision))
+
+    def see(self, graph: KnowledgeGraph) -> None:
+        """Let this be the published generation."""
+        self.__dict__["graph"] = graph
 
     def remove_nodes(self, of: NodeType, keys: Sequence[str]) -> int:
         """Remove nodes with all edges at them, in one transaction; return how many there were."""
@@ -256,11 +381,27 @@ class RelationshipRecord(InDatabase):
         with self.transaction():
             return self.execute(query, (source, target)).rowcount > 0
 
+    def count(self, of: NodeType) -> int:
+        """Return the number of stored nodes of a type."""
+        return self._count(table_of_nodes(of))
+
     def counts(self) -> dict[str, int]:
         """Return the number of nodes and edges of each type."""
-        found = {of.value: self._count(table_of_nodes(of)) for of in NODES}
+        found = {of.value: self.count(of) for of in NODES}
         for of, schema in EDGES.items():
             found[of.value] = sum(self._count(table_of_edges(of, *pair)) for pair in schema.pairs)
+        if self.graph is not None:
+            chunks, stores = found[NodeType.CHUNK], sum(1 for _ in self._computed_nodes(NodeType.VECTOR_STORE))
+            own = sum(1 for _ in self._computed_nodes(NodeType.CONCEPT))
+            found |= {
+                NodeType.VECTOR.value: chunks,
+                NodeType.VECTOR_STORE.value: stores,
+                NodeType.CONCEPT.value: self.graph.n_entities + own,
+                EdgeType.STORED_IN.value: chunks * stores,
+                EdgeType.EMBEDDING_OF.value: chunks,
+            }
+            found[EdgeType.EXPLAINS.value] = len(self.concepts.explains.documents)
+            found[EdgeType.RELATED_TO.value] = len(self.concepts.related.documents)
         return found
 
     def erase_free_pages(self) -> None:
@@ -285,9 +426,10 @@ class RelationshipRecord(InDatabase):
     def copy_into(self, target: Database) -> None:
         """Copy it, as it stands at one moment, into an empty schema of Postgres, within a transaction of that."""
         edges = [table_of_edges(of, *pair) for of, schema in EDGES.items() for pair in schema.pairs]
-        target.define(create_statements())
+        page = ("conversations", "turns") if self._db.has_table("turns") else ()
+        target.define((*create_statements(), *(PAGE_TABLES if page else ())))
         with self.as_it_stands():
-            for table in ("meta", "digests", "pruned", *map(table_of_nodes, NODES), *edges):
+            for table in ("meta", "pruned", *map(table_of_nodes, NODES), *edges, *page):
                 target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
         target.execute(_NOTE_FORMAT, (str(_FORMAT),))
         target.continue_numbers()
@@ -316,6 +458,24 @@ class RelationshipRecord(InDatabase):
             ) from fault
         except self._db.faults as fault:
             raise self._db.named(fault) from fault
+
+
+def _published(root: Path) -> KnowledgeGraph | None:
+    """Open the generation that readers of a workspace should, as often as it takes while others publish."""
+    for _ in range(3):
+        generation = Workspace(root).current()
+        if generation is None:
+            return None
+        try:
+            return _opened_graph(Workspace(root).index_folder(generation), (root / "CURRENT").stat().st_mtime_ns)
+        except (OSError, ValueError) as error:
+            fault = error
+    raise WorkspaceDamaged(f"The snapshot of {root} cannot be read ({fault})", "Run `mara doctor --repair`")
+
+
+@lru_cache(maxsize=2)
+def _opened_graph(folder: Path, _written: int) -> KnowledgeGraph:
+    return load(folder)
 
 
 def _make(db: Database) -> None:

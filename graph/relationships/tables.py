@@ -10,6 +10,19 @@ from graph.relationships.schema import EDGES, NODES, EdgeSchema, EdgeType, NodeT
 _SQL_TYPES = {PropertyKind.TEXT: "TEXT", PropertyKind.TIME: "TEXT", PropertyKind.INTEGER: "INTEGER"}
 
 
+PAGE_TABLES = (
+    "CREATE TABLE conversations (id TEXT PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL,"
+    " version INTEGER NOT NULL, changed REAL NOT NULL)",
+    "CREATE INDEX conversations_of_owner ON conversations (owner, changed)",
+    "CREATE TABLE turns (place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL,"
+    " conversation TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE, number INTEGER NOT NULL,"
+    " question TEXT NOT NULL, alone INTEGER NOT NULL, settings TEXT NOT NULL, state TEXT NOT NULL,"
+    " answer TEXT NOT NULL DEFAULT '', result TEXT, error TEXT NOT NULL DEFAULT '', touched REAL NOT NULL)",
+    "CREATE INDEX turns_of_conversation ON turns (conversation, number, place)",
+)
+"""What makes the tables of conversations on the page, made with the first one."""
+
+
 def table_of_nodes(of: NodeType) -> str:
     """Return the name of the table that holds the nodes of a type."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in of).lstrip("_")
@@ -56,7 +69,6 @@ def along(path: str) -> str:
 def create_statements() -> Iterator[str]:
     """Yield the statements that create every table and index of a record."""
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-    yield "CREATE TABLE digests (name TEXT PRIMARY KEY, keys BLOB NOT NULL, digests BLOB NOT NULL)"
     yield (
         "CREATE TABLE pruned (type TEXT NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL, evidence TEXT NOT NULL,"
         " PRIMARY KEY (type, source, target)) WITHOUT ROWID"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from graph.retrieve.seeds import EntityPooling, EntityRarity
-from graph.walk.factors import DIRECTED, UNDIRECTED, Directions, FactorPolicy, SynonymyPolicy
+from graph.retrieve.seeds import EntityRarity
+from graph.walk.factors import DIRECTED, UNDIRECTED, Directions, FactorPolicy
 
 
 class Mode(StrEnum):
@@ -56,13 +56,11 @@ class WalkSettings:
         fact_bar: the least score of a fact that holds no name of the question, as a share of the best passage's cosine.
         entity_seeds: how many entities of the kept facts are seeds.
         entity_rarity: how an entity of a kept fact weighs less the more passages it is in.
-        entity_pooling: how the scores of an entity's kept facts come together.
         name_weight: weight of a name in the question as a seed; 0 for none.
         name_shares: weigh an entity seed by how often the corpus writes it as a name rather than in small letters.
         beta: whether the manager's factors steer the walk.
         policy: how β becomes a factor.
-        relation_strength: λ, how far the neutral policy follows β.
-        synonymy: the factor of SYNONYMY edges.
+        synonym_edges: whether the walk follows synonyms.
         directed: whether the weight of an edge depends on the side it is left from.
         title_edges: a passage's title is a name of it, though no fact says so, and its edge weighs more than others.
         mention_edges: a known name in a passage's text links the two, though no fact of the passage holds it.
@@ -81,13 +79,11 @@ class WalkSettings:
     fact_bar: float
     entity_seeds: int
     entity_rarity: EntityRarity
-    entity_pooling: EntityPooling
     name_weight: float
     name_shares: bool
     beta: bool
     policy: FactorPolicy
-    relation_strength: float
-    synonymy: SynonymyPolicy
+    synonym_edges: bool
     directed: bool
     title_edges: bool
     mention_edges: bool
@@ -98,7 +94,8 @@ class WalkSettings:
     def directions(self) -> Directions:
         """The multipliers by the side an edge is left from."""
         directions = DIRECTED if self.directed else UNDIRECTED
-        return directions if self.title_edges else directions.without_titles()
+        directions = directions if self.title_edges else directions.without_titles()
+        return directions if self.synonym_edges else replace(directions, synonym=0.0)
 
 
 DEFAULT_ALPHA = 0.65
@@ -119,13 +116,11 @@ MARA = WalkSettings(
     fact_bar=1.0,
     entity_seeds=5,
     entity_rarity=EntityRarity.LOG_IDF,
-    entity_pooling=EntityPooling.MEAN,
     name_weight=3.0,
     name_shares=True,
     beta=True,
     policy=FactorPolicy.NEUTRAL,
-    relation_strength=1.0,
-    synonymy=SynonymyPolicy.NEUTRAL,
+    synonym_edges=True,
     directed=True,
     title_edges=True,
     mention_edges=True,
@@ -146,13 +141,11 @@ HIPPORAG2 = WalkSettings(
     fact_bar=0.0,
     entity_seeds=5,
     entity_rarity=EntityRarity.INVERSE,
-    entity_pooling=EntityPooling.MEAN,
     name_weight=0.0,
     name_shares=False,
     beta=False,
     policy=FactorPolicy.NEUTRAL,
-    relation_strength=0.0,
-    synonymy=SynonymyPolicy.NEUTRAL,
+    synonym_edges=True,
     directed=False,
     title_edges=False,
     mention_edges=False,
@@ -166,17 +159,13 @@ SEED = replace(
     fact_candidates=10,
     beta=True,
     policy=FactorPolicy.CATEGORY,
-    relation_strength=1.0,
-    synonymy=SynonymyPolicy.ATTRIBUTION,
     title_edges=True,
     mention_edges=True,
     counts=False,
 )
 """MARA-RAG as its documents have it: the baseline's walk with β on every edge, on weighted edges."""
 
-MARA_MATRIX = replace(
-    HIPPORAG2, beta=True, policy=FactorPolicy.FACTS, relation_strength=1.0, adaptive_passage_weight=True
-)
+MARA_MATRIX = replace(HIPPORAG2, beta=True, policy=FactorPolicy.FACTS, adaptive_passage_weight=True)
 """The baseline with β itself on its fact edges and with the manager's passage weight: MARA-RAG on relation matrices.
 
 It walks on A = Σ w_r M_r + M_syn + M_passage, w_r = β of the five types between entities, each column scaled to sum 1.

@@ -29,7 +29,7 @@ from graph.publish.derive import is_published, publish
 from graph.publish.search_indexes import SearchIndex, open_store
 from graph.publish.vectors import Stamp, passage_metadata
 from graph.retrieve.selection import Selection
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from graph.storage.read_only import may_write
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace

@@ -157,7 +157,7 @@ def weigh_entity_seeds(
         return rarity * name_shares.item(entity) if settings.name_shares else rarity
 
     ends = [(fact.subject, fact.object, score) for fact, score in kept]
-    seeds = entity_seeds(ends, rarity_of, settings.entity_pooling, settings.entity_seeds)
+    seeds = entity_seeds(ends, rarity_of, settings.entity_seeds)
     for entity, weight in names.items():
         seeds[entity] = seeds.get(entity, 0.0) + weight
     return seeds
@@ -270,8 +270,6 @@ def factors_for(beta: RelationFactors | None, settings: WalkSettings, own: Seque
     return edge_factors(
         beta if settings.beta else None,
         policy=settings.policy,
-        strength=settings.relation_strength,
-        synonymy=settings.synonymy,
         directions=settings.directions,
         own=own,
     )

@@ -33,35 +33,20 @@ class EntityRarity(StrEnum):
         return math.log((1 + total) / n_passages) / math.log(1 + total)
 
 
-class EntityPooling(StrEnum):
-    """The rule that combines the scores of an entity's kept facts."""
-
-    MEAN = "mean"
-    SUM = "sum"
-    NOISY_OR = "noisy-or"
-    """1 - Π (1 - score): further facts add, and never beyond 1."""
-
-    def pool(self, scores: Sequence[float]) -> float:
-        """Return one score for several, of which there is at least one."""
-        if self is EntityPooling.NOISY_OR:
-            return 1 - math.prod(1 - score for score in scores)
-        return sum(scores) / (len(scores) if self is EntityPooling.MEAN else 1)
-
-
 def entity_seeds(
-    facts: Iterable[tuple[int, int, float]], rarity_of: Callable[[int], float], pooling: EntityPooling, limit: int
+    facts: Iterable[tuple[int, int, float]], rarity_of: Callable[[int], float], limit: int
 ) -> dict[int, float]:
     """Weigh the entities of the kept facts (MARA-RAG phase 3.1).
 
-    Each fact (subject, object, score) gives its two entities score x rarity; what an entity is given is pooled. The
-    best ``limit`` are returned, best first, ties by index.
+    Each fact (subject, object, score) gives its two entities score x rarity; an entity has the mean of what it is
+    given. The best ``limit`` are returned, best first, ties by index.
     """
     given: dict[int, list[float]] = defaultdict(list)
     for subject, object_, score in facts:
         for entity in dict.fromkeys((subject, object_)):
             given[entity].append(score * rarity_of(entity))
-    pooled = {entity: pooling.pool(scores) for entity, scores in given.items()}
-    return dict(sorted(sorted(pooled.items()), key=itemgetter(1), reverse=True)[:limit])
+    means = {entity: sum(scores) / len(scores) for entity, scores in given.items()}
+    return dict(sorted(sorted(means.items()), key=itemgetter(1), reverse=True)[:limit])
 
 
 def name_seeds(

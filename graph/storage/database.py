@@ -10,7 +10,7 @@ import json
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +18,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from graph.errors import BadInput, DiskFull, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
-from graph.storage.new_place import place_to_make
-from graph.storage.place import Place, place_of
+from graph.storage.place import Place, place_of, place_to_make
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 BUSY_TIMEOUT_S = 30.0
@@ -43,6 +42,10 @@ class Cursor(Protocol):
     def rowcount(self) -> int:
         """The number of rows that it changed."""
 
+    @property
+    def description(self) -> Any:
+        """The columns, one after the other."""
+
     def fetchone(self) -> Any:
         """Return the next row; None after the last one."""
 
@@ -62,6 +65,7 @@ class Database(ABC):
     """
 
     told: str
+    _db: Any
     faults: tuple[type[Exception], ...]
     conflicts: tuple[type[Exception], ...]
 
@@ -87,16 +91,19 @@ class Database(ABC):
         """Yield the rows of a large result as they are read; other statements may run meanwhile."""
         yield from self.execute(statement, values)
 
-    @abstractmethod
     def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Append whole rows to a table, which holds none of their keys."""
+        self.executemany(f'INSERT INTO "{table}" VALUES ({self._marks(table)})', rows)
 
     def put(self, table: str, keys: Sequence[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Write rows of keys and columns, in place of those of the same keys."""
-        marks = ",".join("?" * (len(keys) + len(columns)))
         changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
         in_place = f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
-        self.executemany(f'INSERT INTO "{table}" VALUES ({marks}) {in_place}', rows)
+        self.executemany(f'INSERT INTO "{table}" VALUES ({self._marks(table)}) {in_place}', rows)
+
+    def _marks(self, table: str) -> str:
+        columns = self.execute(f'SELECT * FROM "{table}" LIMIT 0').description
+        return ",".join("?" * len(columns))
 
     @abstractmethod
     def define(self, statements: Iterable[str]) -> None:
@@ -163,9 +170,12 @@ class Database(ABC):
     def erase_free_pages(self) -> bool:
         """Leave no bytes of removed rows; False where a reader keeps them for longer than one waits."""
 
-    @abstractmethod
     def faults_found(self) -> tuple[list[str], set[str]]:
-        """Return what the database says against its files, and which tables refer to rows that are not there."""
+        """Return what is known against the files, and which tables refer to rows that are not there.
+
+        Of Postgres that is nothing: it refuses such rows, and its operators check its files.
+        """
+        return [], set()
 
     @abstractmethod
     def continue_numbers(self) -> None:
@@ -183,15 +193,19 @@ class Database(ABC):
         except self.faults as fault:
             raise self.named(fault) from fault
 
-    @abstractmethod
     def close(self) -> None:
         """Close it."""
+        self._db.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _not_there(told: str) -> MaraError:
+    return WorkspaceDamaged(f"{told} is not there", "Restore it from a backup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +224,7 @@ class Kind:
     table: str
     make: Callable[[Database], None]
     restore: str
-    missing: Callable[[str], MaraError]
+    missing: Callable[[str], MaraError] = _not_there
     number: int = 1
     schema: Callable[[Place], str] | None = None
 
@@ -289,7 +303,7 @@ class SqliteDatabase(Database):
         self._scratch: TemporaryDirectory[str] | None = None
         self._full: DiskFull | None = None
         with self.faults_named():
-            self._db = self._connected(path, read_only)
+            self._db: sqlite3.Connection = self._connected(path, read_only)
             try:
                 ((found,),) = self._db.execute("PRAGMA user_version")
                 if found not in (0, number):
@@ -336,11 +350,6 @@ class SqliteDatabase(Database):
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each row of values."""
         self._db.executemany(statement, rows)
-
-    def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Append whole rows to a table, which holds none of their keys."""
-        columns = len(self._db.execute(f'SELECT * FROM "{table}" LIMIT 0').description)
-        self._db.executemany(f'INSERT INTO "{table}" VALUES ({",".join("?" * columns)})', rows)
 
     def define(self, statements: Iterable[str]) -> None:
         """Create tables and indexes, within a transaction."""
@@ -393,11 +402,6 @@ class SqliteDatabase(Database):
     def continue_numbers(self) -> None:
         """Do nothing: SQLite counts on from the largest number that it was given."""
 
-    def copy_to(self, path: Path) -> None:
-        """Copy the file, as it stands at one moment, to one that is not there yet."""
-        with closing(sqlite3.connect(path)) as copy:
-            self._db.backup(copy)
-
     def named(self, fault: Exception) -> MaraError:
         """Return the error that tells a fault of SQLite."""
         if shortage := shortage_behind(fault):
@@ -413,8 +417,8 @@ class SqliteDatabase(Database):
         return WorkspaceDamaged(f"{self.told} cannot be read ({said})", self._restore)
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close the file, and remove a copy of it."""
+        super().close()
         if self._scratch is not None:
             self._scratch.cleanup()
 

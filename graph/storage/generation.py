@@ -1,15 +1,14 @@
-"""A generation's folder: what its search index is laid over, and which readers hold it."""
+"""What the search index of a generation is laid over."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from graph.storage.read_only import may_write
+from graph.storage.lock import GenerationHold as GenerationHold
 
 _FILE = "search.json"
 
@@ -50,46 +49,3 @@ class Layer:
             return TypeAdapter(Layer).validate_json((folder / _FILE).read_bytes(), strict=True)
         except (OSError, ValueError):
             return None
-
-
-class GenerationHold:
-    """A reader's claim on a generation; it ends with ``release`` or with the process.
-
-    Where the folder may not be written there is none: nobody removes anything there.
-    """
-
-    _FILE = "held.db"
-
-    def __init__(self, folder: Path) -> None:
-        from filelock import ReadWriteLock
-
-        if not folder.is_dir():
-            raise FileNotFoundError(folder)
-        self._lock: ReadWriteLock | None = None
-        if not may_write(folder):
-            return
-        self._lock = ReadWriteLock(folder / self._FILE, is_singleton=False)
-        self._lock.acquire_read()
-
-    def release(self) -> None:
-        """Give the generation back."""
-        if self._lock is not None:
-            self._lock.close()
-
-    @classmethod
-    def is_held(cls, folder: Path) -> bool:
-        """Tell whether any process holds the generation in that folder."""
-        from filelock import ReadWriteLock, Timeout
-
-        if not (folder / cls._FILE).exists():
-            return False
-        lock = ReadWriteLock(folder / cls._FILE, is_singleton=False)
-        try:
-            lock.acquire_write(blocking=False)
-        except Timeout:
-            return True
-        except sqlite3.DatabaseError:
-            return False  # a damaged file, which nobody can have locked
-        finally:
-            lock.close()
-        return False

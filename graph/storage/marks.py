@@ -27,9 +27,7 @@ CREATE TABLE marks (
 ) WITHOUT ROWID"""
 _KEY = ("question", "passage_id", "kind")
 _RESTORE = "Restore it from a backup, or delete it: the marks in it are then lost"
-_KIND = Kind(
-    "marks", lambda db: db.define([_SCHEMA]), _RESTORE, lambda told: WorkspaceDamaged(f"{told} is not there", _RESTORE)
-)
+_KIND = Kind("marks", lambda db: db.define([_SCHEMA]), _RESTORE)
 
 
 class MarkKind(StrEnum):

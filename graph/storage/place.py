@@ -75,7 +75,21 @@ def place_of(path: Path) -> Place | None:
         WorkspaceDamaged: what names the record cannot be read.
     """
     file = path.parent / PLACE_FILE
-    return _read(file) if file.exists() else None
+    if not file.exists():
+        return None
+    name, _ = _noted(file)
+    if not environment().mara_record_url:
+        raise BadInput(
+            f"The record of {file.parent} is in Postgres, and {RECORD_URL_VARIABLE} is not set",
+            f"Set {RECORD_URL_VARIABLE}=postgresql://USER@HOST/DATABASE to the database that holds it",
+        )
+    url, wanted = _configured()
+    if wanted and wanted != name:
+        raise BadInput(
+            f"The record of {file.parent} is {name!r}, and {RECORD_URL_VARIABLE} names {wanted!r}",
+            "Name another folder, or leave `workspace` out of the address",
+        )
+    return Place(name, url)
 
 
 def name_record(root: Path, name: str, *, moved: bool = False, joins: bool = False) -> None:
@@ -191,22 +205,6 @@ def _noted(file: Path) -> tuple[str, str]:
     return name, own
 
 
-def _read(file: Path) -> Place:
-    name, _ = _noted(file)
-    if not environment().mara_record_url:
-        raise BadInput(
-            f"The record of {file.parent} is in Postgres, and {RECORD_URL_VARIABLE} is not set",
-            f"Set {RECORD_URL_VARIABLE}=postgresql://USER@HOST/DATABASE to the database that holds it",
-        )
-    url, wanted = _configured()
-    if wanted and wanted != name:
-        raise BadInput(
-            f"The record of {file.parent} is {name!r}, and {RECORD_URL_VARIABLE} names {wanted!r}",
-            "Name another folder, or leave `workspace` out of the address",
-        )
-    return Place(name, url)
-
-
 def _configured() -> tuple[str, str]:
     """Return the address of the database, as Postgres reads it, and the name of the record that it gives."""
     text = environment().mara_record_url
@@ -226,3 +224,38 @@ def _configured() -> tuple[str, str]:
 def unreadable_url() -> BadInput:
     """Return the error of a ``MARA_RECORD_URL`` that cannot be read; it shows nothing of it."""
     return unreadable(RECORD_URL_VARIABLE, _EXAMPLE)
+
+
+def place_to_make(path: Path) -> Place | None:
+    """Return the place of a record or a relationship graph, as `place_of` does; where a folder has none yet, choose it.
+
+    It is in Postgres where ``MARA_RECORD_URL`` is set.
+
+    Raises:
+        BadInput: as `place_of`; or the folder is new, and another one made the record that the setting names.
+        WorkspaceDamaged: what names the record cannot be read.
+        RecordUnavailable: the setting names the record of a new folder, and the server does not answer.
+    """
+    root = path.parent
+    if not (root / PLACE_FILE).exists() and environment().mara_record_url and not in_sqlite(root):
+        place = place_named()
+        if given_name():
+            _take(root, place)
+        else:
+            name_record(root, place.name)
+    return place_of(path)
+
+
+def _take(root: Path, place: Place) -> None:
+    """Let a new folder have the record that the setting names. Raises BadInput where another folder made that."""
+    from graph.storage.postgres import new_schema
+
+    with new_schema(place) as made:
+        if made is not None:
+            name_record(root, place.name)
+    if not (root / PLACE_FILE).exists():
+        raise BadInput(
+            f"The record {place.name!r} is there already, and {root} is a new folder",
+            f"Let it have that record: `mara record join {place.name}`;"
+            f" or leave `workspace` out of {RECORD_URL_VARIABLE}, and it gets a record of its own",
+        )

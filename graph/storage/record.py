@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from graph.corrections.apply import Corrections, Stated
 from graph.corrections.kinds import Correction
 from graph.errors import WorkspaceDamaged
 from graph.own_types import OWN_TYPES, OwnTypes
-from graph.storage import correction_table, versions
-from graph.storage.database import Database, InDatabase, Kind, SqliteDatabase, open_database, statements_of
+from graph.storage import versions
+from graph.storage.database import AMONG, Database, InDatabase, Kind, SqliteDatabase, open_database, statements_of
 from graph.storage.entry import (
     COLUMNS,
     Entry,
@@ -34,12 +34,15 @@ from graph.storage.entry import (
     to_row,
 )
 from graph.storage.record_tables import (
+    CORRECTION_TABLES,
+    CORRECTIONS,
     HELD_BY,
     PAGE,
     RESTORE,
     SCHEMA,
     TEXT_COLUMN,
     Additions,
+    Corrected,
     DerivedRows,
     NewVectors,
     State,
@@ -47,7 +50,9 @@ from graph.storage.record_tables import (
     drop_unheld,
     hold,
     insert_vectors,
-    pages,
+    read_corrected,
+    read_corrections,
+    replace_corrected,
     unlink,
 )
 from graph.storage.versions import Versions
@@ -93,8 +98,7 @@ class Record(InDatabase):
         Raises:
             WorkspaceDamaged: there is none (and ``create`` is false), it is no SQLite file, or of another format.
         """
-        self._check: Callable[[Record], None] | None = None
-        self._keep: Callable[[], AbstractContextManager[None]] = nullcontext
+        self._check: Callable[[], None] | None = None
         self._db = open_database(path, _KIND, create=create, read_only=read_only)
         try:
             self._check_format()
@@ -159,16 +163,16 @@ class Record(InDatabase):
     def corrections(self) -> list[Correction]:
         """Return all corrections, by id, those that were undone among them."""
         with self._faults_named():
-            return correction_table.read(self._db)
+            return read_corrections(self._db)
 
-    def corrected(self) -> dict[str, correction_table.Corrected]:
+    def corrected(self) -> dict[str, Corrected]:
         """Return {passage id: what corrections made of it} of the passages that they change."""
         with self._faults_named():
-            return correction_table.read_corrected(self._db)
+            return read_corrected(self._db)
 
     def passages_with(self, table: str, ids: Iterable[str]) -> set[str]:
         """Return the passages that hold one of some ``names`` or ``facts``."""
-        held = f"SELECT passage_id FROM passage_{table} WHERE {HELD_BY[table]} IN (SELECT value FROM json_each(?))"
+        held = f"SELECT passage_id FROM passage_{table} WHERE {HELD_BY[table]} {AMONG}"
         return {key for (key,) in self._rows(held, [*ids])}
 
     def sources(self) -> dict[str, str]:
@@ -198,7 +202,7 @@ class Record(InDatabase):
     def missing(self, table: str, ids: Iterable[str]) -> set[str]:
         """Return those ids of ``names`` or ``facts`` that the record has no vector for."""
         wanted = [*ids]
-        held = self._rows(f"SELECT id FROM {table} WHERE id IN (SELECT value FROM json_each(?))", wanted)
+        held = self._rows(f"SELECT id FROM {table} WHERE id {AMONG}", wanted)
         return set(wanted).difference(key for (key,) in held)
 
     def entries(self, ids: Collection[str] | None = None) -> Iterator[Entry]:
@@ -363,7 +367,7 @@ class Record(InDatabase):
             self._db.execute("DELETE FROM synonyms")
             synonyms = ((a, b, cosine) for (a, b), cosine in rows.synonyms.items())
             self._db.insert("synonyms", synonyms)
-            correction_table.replace_corrected(self._db, rows.corrected)
+            replace_corrected(self._db, rows.corrected)
             self._count_up()
 
     def advance_generation(self) -> None:
@@ -400,18 +404,20 @@ class Record(InDatabase):
 
     def copy_to(self, path: Path) -> None:
         """Copy it, as it stands at one moment, to a SQLite file that is not there yet."""
-        with self._faults_named():
-            if isinstance(self._db, SqliteDatabase):
-                self._db.copy_to(path)
-                return
-            moment = nullcontext() if self._db.in_transaction else self.as_it_stands()
-            with SqliteDatabase(path, FORMAT_VERSION, _RESTORE) as copy, moment, copy.transaction():
-                self._copy_rows(copy)
+        with SqliteDatabase(path, FORMAT_VERSION, _RESTORE) as copy, copy.transaction():
+            self.copy_into(copy)
 
     def copy_into(self, target: Database) -> None:
         """Copy it, as it stands at one moment, into an empty database, within a transaction of that."""
-        with self.as_it_stands():
-            self._copy_rows(target)
+        scripts = {"meta": SCHEMA, "corrections": CORRECTIONS, "standing": ";".join(versions.TABLES)}
+        with nullcontext() if self._db.in_transaction else self.as_it_stands():
+            for table, script in scripts.items():
+                if self._db.has_table(table):
+                    target.define(statements_of(script))
+            for table in (*_TABLES, *CORRECTION_TABLES, *reversed(versions.TABLE_NAMES)):
+                if self._db.has_table(table):
+                    target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
+        target.continue_numbers()
 
     def part_from(self, *, complete: bool) -> None:
         """Make a copy a record of its own: under another id, complete or not, without a writer and without versions."""
@@ -421,36 +427,22 @@ class Record(InDatabase):
             self._set_meta("workspace_id", uuid.uuid4().hex)
             self._set_meta("complete", str(int(complete)))
 
-    def fence(self, check: Callable[[Record], None], keep: Callable[[], AbstractContextManager[None]]) -> None:
-        """Let every transaction begin with a check, which may refuse it by raising, and `kept` do as is told."""
-        self._check, self._keep = check, keep
-
-    def kept(self) -> AbstractContextManager[None]:
-        """Keep the writer's lease for the length of a block, which may be long and commit nothing."""
-        return self._keep()
+    def fence(self, check: Callable[[], None]) -> None:
+        """Let every transaction begin with a check, which may refuse it by raising."""
+        self._check = check
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do several things or none; no other process writes meanwhile."""
         with self._db.transaction():
             if self._check is not None:
-                self._check(self)
+                self._check()
             yield
 
     def _add(self, new: Additions) -> None:
         insert_vectors(self._db, "names", new.names)
         insert_vectors(self._db, "facts", new.facts)
         self._db.put("synonyms", ["a", "b"], ["cosine"], new.synonyms)
-
-    def _copy_rows(self, target: Database) -> None:
-        scripts = {"meta": SCHEMA, "corrections": correction_table.SCHEMA, "standing": ";".join(versions.TABLES)}
-        for table, script in scripts.items():
-            if self._db.has_table(table):
-                target.define(statements_of(script))
-        for table in (*_TABLES, *correction_table.TABLE_NAMES, *reversed(versions.TABLE_NAMES)):
-            if self._db.has_table(table):
-                target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
-        target.continue_numbers()
 
     def _count_up(self) -> None:
         self._set_meta("generation", str(self.generation + 1))
@@ -478,7 +470,7 @@ class Record(InDatabase):
         for place, key in enumerate(ids):
             places.setdefault(key, []).append(place)
         vectors = np.zeros((len(ids), self.dimension), dtype=np.float32)
-        asked = f"SELECT id, vector FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+        asked = f"SELECT id, vector FROM {table} WHERE id {AMONG}"
         for key, blob in self._rows(asked, [*places]):
             vectors[places.pop(key)] = np.frombuffer(blob, dtype=np.float32)
         if places:
@@ -500,8 +492,10 @@ class Record(InDatabase):
 
     def _rows_of(self, columns: str, ids: Iterable[str]) -> Iterator[Any]:
         """Yield some columns of some passages, by passage id."""
-        for among, page in pages(sorted(ids)):
-            yield from self._rows(f"SELECT {columns} FROM passages WHERE id {among} ORDER BY id", *page)
+        wanted = sorted(ids)
+        for start in range(0, len(wanted), PAGE):
+            query = f"SELECT {columns} FROM passages WHERE id {AMONG} ORDER BY id"
+            yield from self._rows(query, wanted[start : start + PAGE])
 
     def _rows(self, query: str, *parameters: object) -> Iterator[Any]:
         with self._faults_named():

@@ -19,21 +19,12 @@ class FactorPolicy(StrEnum):
     """How β becomes a factor."""
 
     NEUTRAL = "neutral"
-    """1 - λ + λ n β with n types in the category, own ones that β does not name left out: uniform β is exactly the walk
-    without β."""
+    """n β with n types in the category, own ones that β does not name left out: uniform β is exactly the walk without
+    β."""
     CATEGORY = "category"
-    """β itself, as in the source documents."""
+    """β itself, as in the source documents; a synonym edge takes that of ATTRIBUTION."""
     FACTS = "facts"
     """β itself on fact edges, 1 on passage edges: the w_r of A = Σ w_r M_r + M_syn + M_passage."""
-
-
-class SynonymyPolicy(StrEnum):
-    """The factor of SYNONYMY edges."""
-
-    NEUTRAL = "neutral"
-    ATTRIBUTION = "attribution"
-    NONE = "none"
-    """0: no walk follows a synonym."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +75,14 @@ class EdgeFactors:
     from_passage: NDArray[np.float64]
     unknown: tuple[str, ...] = ()
 
+    def mixed(self, other: EdgeFactors, share: float) -> EdgeFactors:
+        """Return the factors between these and others of the same kinds of edges, at a share of the way in [0, 1]."""
+        return EdgeFactors(
+            (1 - share) * self.from_entity + share * other.from_entity,
+            (1 - share) * self.from_passage + share * other.from_passage,
+            other.unknown,
+        )
+
     @property
     def from_source(self) -> NDArray[np.float64]:
         """Each kind's factor where an edge is left from its source, which is always an entity."""
@@ -107,8 +106,6 @@ def edge_factors(
     beta: RelationFactors | None,
     *,
     policy: FactorPolicy = FactorPolicy.NEUTRAL,
-    strength: float = 1.0,
-    synonymy: SynonymyPolicy = SynonymyPolicy.NEUTRAL,
     directions: Directions = UNDIRECTED,
     own: Sequence[RelationType] = (),
 ) -> EdgeFactors:
@@ -117,18 +114,13 @@ def edge_factors(
     Args:
         beta: the manager's factors.
         policy: how β becomes a factor.
-        strength: λ in [0, 1], how far the neutral policy follows β.
-        synonymy: which factor SYNONYMY takes; neutral means 1 under every policy, none means 0.
         directions: multipliers by side, before β.
         own: the user's own relation types that the graph's facts have.
     """
     kinds = kinds_with(own)
-    by_type, unknown = _factor_by_type(beta, policy, strength, fact_relations(own))
-    by_type[RelationType.SYNONYMY] = {
-        SynonymyPolicy.NEUTRAL: 1.0,
-        SynonymyPolicy.ATTRIBUTION: by_type[RelationType.ATTRIBUTION],
-        SynonymyPolicy.NONE: 0.0,
-    }[synonymy]
+    by_type, unknown = _factor_by_type(beta, policy, fact_relations(own))
+    tied = policy is FactorPolicy.CATEGORY
+    by_type[RelationType.SYNONYMY] = by_type[RelationType.ATTRIBUTION] if tied else 1.0
     from_entity = np.empty(len(kinds))
     from_passage = np.empty(len(kinds))
     for index, kind in enumerate(kinds):
@@ -143,7 +135,7 @@ def edge_factors(
 
 
 def _factor_by_type(
-    beta: RelationFactors | None, policy: FactorPolicy, strength: float, between_entities: tuple[RelationType, ...]
+    beta: RelationFactors | None, policy: FactorPolicy, between_entities: tuple[RelationType, ...]
 ) -> tuple[dict[RelationType, float], tuple[str, ...]]:
     """Return the factor of every weighed type, and the types that β does not name."""
     factors: dict[RelationType, float] = {}
@@ -164,6 +156,5 @@ def _factor_by_type(
                 mean = sum(given.values()) / len(given) if given else 1 / len(relations)
                 factors[relation] = 1.0 if policy is FactorPolicy.NEUTRAL else mean
                 continue
-            neutral = 1 - strength + strength * weighed * share
-            factors[relation] = neutral if policy is FactorPolicy.NEUTRAL else share
+            factors[relation] = weighed * share if policy is FactorPolicy.NEUTRAL else share
     return factors, tuple(unknown)

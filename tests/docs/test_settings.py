@@ -78,7 +78,7 @@ def test_rows_say_default_limits_and_option() -> None:
     asking, indexing = setting_tables("asking"), setting_tables("indexing")
     assert "| `top_k`<br>`--top-k` | 10 | 1 to 200 |" in asking
     assert "| `damping` | the mode's | 0 to 0.99, or empty |" in asking
-    assert "| `policy` | the mode's | `neutral`, `category`, `facts`, or empty |" in asking
+    assert "| `entity_rarity` | the mode's | `inverse`, `log-idf`, or empty |" in asking
     assert (
         "| `requests_per_minute`<br>`--requests-per-minute` | empty | more than 0 to 1,000,000, or empty |" in indexing
     )

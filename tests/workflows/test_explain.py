@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
-from graph.schema import ENTITY_RELATIONS, RelationType
+from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
 from graph.walk.pagerank import Engine
 from graph.walk.strengths import TUNED_RELATIONS, UNTUNED, adopt
 from tests.builders import HashEmbedder
@@ -23,6 +23,7 @@ from tests.workflows.small_world import QUESTION, run
 from tests.workflows.workspaces import VELM, Indexer
 from workflows import retrieval
 from workflows.context import Context
+from workflows.evaluation.controls import FixedManager
 from workflows.explain import LEAST_NODES, MOST_NODES, explain, write_explanation
 from workflows.explanation.model import Explanation
 from workflows.explanation.model import Path as ToldPath
@@ -36,9 +37,7 @@ WALKS: dict[str, dict[str, Any]] = {
     "power iteration": {"engine": "matrix"},
     "forward push": {"engine": "push"},
     "PRPACK": {"engine": "igraph"},
-    "half of β": {"relation_strength": 0.5},
-    "β as it is": {"policy": "category", "synonymy": "attribution"},
-    "β on facts alone": {"policy": "facts", "synonymy": "none"},
+    "without synonyms": {"synonym_edges": False},
     "without β": {"weigh_relations": False},
     "every passage a seed": {"passage_seeds": 0},
     "a far walk": {"damping": 0.95, "passage_weight": 0.1},
@@ -118,8 +117,18 @@ class TestStops:
         self, settings: Callable[..., Context]
     ) -> None:
         told = explained(settings())[1]
-        for stop, strength in ((0, 0.0), (1, 0.25)):
-            other = explained(settings(relation_strength=strength) if strength else settings(weigh_relations=False))[1]
+        assert told.beta is not None
+        uniform = RelationFactors.uniform()
+
+        def quarter_of(beta: Mapping[str, float], even: Mapping[str, float]) -> dict[str, float]:
+            return {name: 0.75 * share + 0.25 * beta[name] for name, share in even.items()}
+
+        quarter = RelationFactors(
+            quarter_of(told.beta.entity_entity, uniform.entity_entity),
+            quarter_of(told.beta.entity_passage, uniform.entity_passage),
+        )
+        for stop, beta in ((0, uniform), (1, quarter)):
+            other = explained(settings().with_agents(manager=FixedManager(beta)))[1]
             masses = {node.ref: node.mass[-1] for node in other.nodes}
             for node in told.nodes:
                 assert masses.get(node.ref, node.mass[stop]) == pytest.approx(node.mass[stop], abs=PRPACK)
@@ -130,7 +139,7 @@ class TestStops:
     ) -> None:
         assert self.strengths(explained(settings(**changes))[1]) == [(0.0, "without β"), (1.0, "with β")]
 
-    @pytest.mark.parametrize("changes", [{"mode": "hipporag2"}, {"weigh_relations": False}, {"relation_strength": 0.0}])
+    @pytest.mark.parametrize("changes", [{"mode": "hipporag2"}, {"weigh_relations": False}])
     def test_a_walk_that_beta_does_not_steer_is_compared_with_nothing(
         self, settings: Callable[..., Context], changes: dict[str, Any]
     ) -> None:
@@ -265,7 +274,7 @@ class TestRefused:
         with pytest.raises(BadInput, match="of mode mara, the context of hipporag2"):
             explain(run(settings()).result, settings(mode="hipporag2"))
 
-    @pytest.mark.parametrize("changes", [{"title_edges": False}, {"relation_strength": 0.2}, {"preset": "seed"}])
+    @pytest.mark.parametrize("changes", [{"title_edges": False}, {"directed": False}, {"preset": "seed"}])
     def test_a_context_with_which_the_walk_gives_other_scores(
         self, settings: Callable[..., Context], changes: dict[str, Any]
     ) -> None:

@@ -25,7 +25,7 @@ from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord, h
 from graph.relationships.upkeep import n_pruned
 from graph.schema import PASSAGE_RELATIONS, entity_id
 from graph.sources.skipped import skipped_by_source
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from graph.storage.place import place_name
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import REPLY_CACHE, Workspace

@@ -46,7 +46,7 @@ def serve(
     ] = None,
     conversations: Annotated[
         Path | None,
-        path_option("FILE", "File that keeps the conversations (default: conversations.sqlite in the workspace)."),
+        path_option("FILE", "File that keeps the conversations in place of the history's database (default: none)."),
     ] = None,
     history: Annotated[
         bool,

@@ -12,7 +12,6 @@ from typing import Any
 
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
-from graph.walk.factors import FactorPolicy, SynonymyPolicy
 from workflows.context import Context, make_context
 from workflows.runs.runner import described
 from workflows.runtime.resources import OFFLINE, chat_model_name
@@ -61,7 +60,7 @@ class Given(StrEnum):
 SWITCHES: Mapping[str, Mapping[str, Any]] = {
     "no-filter": {"filter_facts": False},
     "no-beta": {"weigh_relations": False},
-    "no-synonyms": {"synonymy": SynonymyPolicy.NONE},
+    "no-synonyms": {"synonym_edges": False},
     "no-passage-seeds": {"passage_weight": 0.0},
     "no-fact-seeds": {"entity_seeds": 0},
     "no-names": {"name_weight": 0.0},
@@ -76,7 +75,6 @@ SWITCHES: Mapping[str, Mapping[str, Any]] = {
     "no-claims": {"check_claims": False},
     "no-follow-ups": {"follow_up_rounds": 0},
     "walk": {"mode": Mode.MARA},
-    **{policy.value: {"policy": policy} for policy in FactorPolicy},
 }
 """Named switches, with the settings that each stands for."""
 
@@ -93,14 +91,8 @@ ABLATIONS = (
     "mara+no-titles",
     "mara+no-mentions",
     "mara+undirected",
-    "mara+category",
-    "mara+facts",
-    "mara+relation_strength=0.5",
-    "mara+synonymy=attribution",
     "mara+entity_rarity=inverse",
     "mara+seed_sharpness=1",
-    "mara+entity_pooling=sum",
-    "mara+entity_pooling=noisy-or",
     "mara+adaptive_passage_weight=true",
     "mara+preset=seed",
     "mara+uniform-beta",
@@ -134,14 +126,6 @@ NEED_A_MODEL: Mapping[str, str] = {
 """Those that cannot be asked without a chat model, and why."""
 
 _OF_THE_RUN = frozenset({"workspace", "mode", "where", "top_k", "as_of"})
-_OF_THE_ANSWER = frozenset(
-    {"model", "temperature", "answer_passages", "max_json_retries", "check_claims", "unsupported_claims"}
-)
-_OF_THE_REQUEST = frozenset({"model", "temperature", "max_json_retries"})
-_OF_RAGENTA = frozenset(RagentaContext.model_fields) - frozenset(Context.model_fields)
-_OF_THE_JUDGE = frozenset({"n", "judge_floor", "min_kept"})
-_OF_FOLLOW_UPS = frozenset(name for name in _OF_RAGENTA if "follow_up" in name)
-_OF_MARA = frozenset({"preset", "title_edges", "mention_edges"})
 _SETTINGS = frozenset(RagentaContext.model_fields) - _OF_THE_RUN
 
 
@@ -198,8 +182,8 @@ def parse_system(spec: str, base: Context) -> System:
         base: the settings that all systems share.
 
     Raises:
-        BadInput: the name or a switch is unknown, a value is out of range, two switches are about the same, one
-            would change nothing in this system, or it needs a chat model and there is none.
+        BadInput: the name or a switch is unknown, a value is out of range, two switches are about the same, a control
+            has nothing to control, or the system needs a chat model and there is none.
     """
     first, *switches = (part.strip() for part in spec.split("+"))
     if first not in _NAMED:
@@ -208,8 +192,6 @@ def parse_system(spec: str, base: Context) -> System:
     controls: list[Control] = []
     for switch in switches:
         given, control = _read_switch(switch, spec)
-        if workflow is Workflow.MARA and given.keys() & _OF_RAGENTA:
-            raise _useless(switch, spec, f"workflow {workflow.value}")
         claimed = given or (control.settings if control else {})
         twice = settings.keys() & claimed.keys()
         if twice:
@@ -221,11 +203,8 @@ def parse_system(spec: str, base: Context) -> System:
     name = "+".join((first, *switches))
     context = make_context(workflow, **{**base.model_dump(exclude_unset=True, exclude={"mode"}), **settings})
     instead = Given(first) if first in list(Given) else None
-    where, useful, controlled = _useful_in(context, instead)
-    for switch in switches:
-        given, control = _read_switch(switch, spec)
-        if (control is not None and not controlled) or not given.keys() <= useful:
-            raise _useless(switch, spec, where)
+    if controls and (instead or not context.mode.walks):
+        raise BadInput(f"{spec!r} has controls, and nothing that they could control", "Leave them out")
     _check_model(context, instead, controls, spec)
     if any(control.weighs_relations for control in controls) and not context.walk_settings().beta:
         raise BadInput(f"{spec!r} asks for a β that mode {context.mode.value} does not use", "Leave the switch out")
@@ -252,42 +231,6 @@ def _check_model(context: Context, instead: Given | None, controls: Sequence[Con
     needs_model = instead is Given.CLOSED_BOOK or Control.OFFLINE_AGENTS in controls
     if needs_model and chat_model_name(context) == OFFLINE:
         raise BadInput(f"{spec!r} needs a chat model, and none is configured", "Name one with --model, or leave it out")
-
-
-def _useful_in(context: Context, instead: Given | None) -> tuple[str, frozenset[str], bool]:
-    """Return the words for a system, the settings that change something in it, and whether controls do."""
-    if instead:
-        return instead.value, _OF_THE_REQUEST if instead is Given.CLOSED_BOOK else _of_answering(context), False
-    mode, workflow = context.mode, context.workflow
-    where = f"mode {mode.value}"
-    if workflow is not Workflow.MARA:
-        where = f"workflow {workflow.value} with {where}"
-    return where, _of_retrieval(mode) | _of_answering(context), mode.walks
-
-
-def _useless(switch: str, spec: str, where: str) -> BadInput:
-    return BadInput(f"{switch!r} in {spec!r} changes nothing in {where}", "Leave it out")
-
-
-def _of_retrieval(mode: Mode) -> frozenset[str]:
-    """Return the settings that passages are found by."""
-    if not mode.walks:
-        return frozenset({"mode", "alpha"} if mode is Mode.HYBRID else {"mode"})
-    walking = frozenset(Context.model_fields) - _OF_THE_RUN - _OF_THE_ANSWER | {"mode"}
-    return walking if mode is Mode.MARA else walking - _OF_MARA
-
-
-def _of_answering(context: Context) -> frozenset[str]:
-    """Return the settings that passages are judged, answers written and claims checked by."""
-    useful = _OF_THE_ANSWER if context.check_claims else _OF_THE_ANSWER - {"unsupported_claims"}
-    if not isinstance(context, RagentaContext):
-        return useful
-    useful |= _OF_RAGENTA
-    if not context.judge_passages:
-        useful -= _OF_THE_JUDGE
-    if not context.check_claims:
-        return useful - _OF_FOLLOW_UPS
-    return useful if context.follow_up_rounds else useful - _OF_FOLLOW_UPS | {"follow_up_rounds"}
 
 
 def _listed(names: Iterable[str]) -> str:

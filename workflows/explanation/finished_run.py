@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -154,7 +154,7 @@ class ComparedWalks:
 def compare_walks(answered: Answered) -> ComparedWalks:
     """Walk from the run's seeds, with all of its β and with less, each walk solved by PRPACK.
 
-    Under the policy neutral, λ is scaled; under the others, which know no λ, β is in or out.
+    Under the policy neutral, five walks lead from no β to all of it; under the others, β is in or out.
 
     Raises:
         BadInput: the walk does not give the run's scores: it had other settings.
@@ -169,9 +169,10 @@ def compare_walks(answered: Answered) -> ComparedWalks:
     version = answered.result.get("tuning")
     tuning = workspace_tuning(resolve_workspace(answered.context.workspace), version) if version else UNTUNED
 
+    without, steered = (factors_for(given, settings, own) for given in (None, beta))
+
     def flows(stop: Stop) -> Flows:
-        scaled = replace(settings, relation_strength=settings.relation_strength * stop.strength)
-        factors = tuned(factors_for(beta if stop.strength else None, scaled, own), tuning, own)
+        factors = tuned(without.mixed(steered, stop.strength), tuning, own)
         found = walk(typed, restart, factors, damping, Engine.IGRAPH)
         return flows_of(typed, found.scores, restart.dense(), factors, damping)
 
@@ -181,11 +182,9 @@ def compare_walks(answered: Answered) -> ComparedWalks:
 
 
 def _stops(answered: Answered, beta: RelationFactors | None) -> tuple[Stop, ...]:
-    settings = answered.settings
-    neutral = settings.policy is FactorPolicy.NEUTRAL
-    if beta is None or (neutral and not settings.relation_strength):
+    if beta is None:
         return (Stop(1.0, AS_WALKED),)
-    strengths = _QUARTERS if neutral else (0.0, 1.0)
+    strengths = _QUARTERS if answered.settings.policy is FactorPolicy.NEUTRAL else (0.0, 1.0)
     labels = {0.0: WITHOUT, 1.0: WITH}
     return tuple(
         Stop(strength, labels.get(strength, f"{strength:.0%} of β".replace("%", " %"))) for strength in strengths

@@ -19,10 +19,9 @@ from graph.relationships.conversation_search import THREAD_SHARE
 from graph.relationships.history import EVERY_PART, HistoryPart
 from graph.relationships.provenance import ProvenanceFilter
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
-from graph.retrieve.seeds import EntityPooling, EntityRarity
+from graph.retrieve.seeds import EntityRarity
 from graph.schema import MAX_ID
 from graph.text import has_controls
-from graph.walk.factors import FactorPolicy, SynonymyPolicy
 from graph.walk.pagerank import Engine
 from workflows.settings.enums import UnsupportedClaims, Workflow
 from workflows.settings.forms import (
@@ -295,19 +294,9 @@ class Context(BaseModel):
         " (mara 0.3).",
         json_schema_extra=offered("Walk · damping without anchors", "walk_graph"),
     )
-    policy: FactorPolicy | None = Field(
+    synonym_edges: bool | None = Field(
         default=None,
-        description="How β becomes a factor: centred on 1 (neutral), unchanged (category), on fact edges only (facts).",
-        json_schema_extra=offered("Walk · policy of β", "walk_graph"),
-    )
-    relation_strength: Share | None = Field(
-        default=None,
-        description="λ: how far the neutral policy follows β; 0 is the walk without β (mara 1).",
-        json_schema_extra=offered("Walk · strength of β (λ)", "walk_graph"),
-    )
-    synonymy: SynonymyPolicy | None = Field(
-        default=None,
-        description="Factor of synonym edges: their own (neutral), that of ATTRIBUTION, or 0 (none).",
+        description="Let the walk follow synonyms (yes).",
         json_schema_extra=offered("Walk · synonym edges", "walk_graph"),
     )
     directed: bool | None = Field(
@@ -347,11 +336,6 @@ class Context(BaseModel):
         default=None,
         description="How an entity's weight falls with the n passages that hold it: 1/n (inverse), log-idf (mara).",
         json_schema_extra=offered("Seeds · rarity of entities", "seed_graph"),
-    )
-    entity_pooling: EntityPooling | None = Field(
-        default=None,
-        description="How the scores of an entity's facts are combined: mean (mara), sum or noisy-or.",
-        json_schema_extra=offered("Seeds · pooling of facts", "seed_graph"),
     )
     name_weight: SeedWeight | None = Field(
         default=None,

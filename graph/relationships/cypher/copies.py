@@ -22,9 +22,8 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, PropertyKind
 from graph.schema import stable_id
 from graph.storage.generation import GenerationHold
-from graph.storage.lease import alone
+from graph.storage.lock import alone
 from graph.storage.read_only import may_write
-from graph.storage.record import Record
 from graph.storage.workspace import write_atomically
 
 COPIES = "cypher"
@@ -90,7 +89,7 @@ def _renew(root: Path, *, with_vectors: bool, say: Say | None) -> Path:
         unfinished = root / COPIES / f"{_UNFINISHED}{uuid4().hex}"
         unfinished.mkdir()
         try:
-            fill(record, root, unfinished, with_vectors=with_vectors)
+            fill(record, unfinished, with_vectors=with_vectors)
             finished = unfinished.rename(unfinished.with_name(unfinished.name.removeprefix(_UNFINISHED)))
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -107,8 +106,8 @@ def _is_good(root: Path, folder: Path, *, with_vectors: bool) -> bool:
     found = embedded.read_stamp(folder)
     if found is None:
         return False
-    with RelationshipRecord.of(root) as record, tables.passages_of(root) as passages:
-        wanted = stamp_of(record, passages, with_vectors=with_vectors)
+    with RelationshipRecord.of(root) as record:
+        wanted = stamp_of(record, with_vectors=with_vectors)
     if not with_vectors:
         found["dimension"] = 0
     return found == wanted
@@ -145,12 +144,11 @@ _TYPES = {PropertyKind.INTEGER: "INT64", PropertyKind.REAL: "DOUBLE"}
 _OPTIONS = "HEADER=false, PARALLEL=false, AUTO_DETECT=false, DELIM=',', QUOTE='\"', ESCAPE='\"', NULL_STRINGS=['']"
 
 
-def fill(record: RelationshipRecord, root: Path, folder: Path, *, with_vectors: bool) -> None:
+def fill(record: RelationshipRecord, folder: Path, *, with_vectors: bool) -> None:
     """Make a copy of a record as it stands now in an empty folder.
 
     Args:
         record: of relationships.
-        root: the workspace, whose passages give chunks their texts.
         folder: for the copy.
         with_vectors: whether the passages' vectors are copied.
 
@@ -158,29 +156,28 @@ def fill(record: RelationshipRecord, root: Path, folder: Path, *, with_vectors: 
         BadInput: the disk refuses.
     """
     with (
-        tables.passages_of(root) as passages,
         _package_faults(),
         embedded.open_database(folder / embedded.GRAPH_FILE, read_only=False) as database,
         embedded.package().Connection(database) as connection,
         record.as_it_stands(),
     ):
-        stamp = stamp_of(record, passages, with_vectors=with_vectors)
+        stamp = stamp_of(record, with_vectors=with_vectors)
         for statement in _tables(stamp["dimension"]):
             connection.execute(statement).close()
         connection.execute(f"CREATE (:`{tables.STAMP_LABEL}` {{id: 'stamp', revision: {stamp['revision']}}})").close()
-        for table, rows, of_pair in _contents(record, passages, with_vectors=bool(stamp["dimension"])):
+        for table, rows, of_pair in _contents(record, with_vectors=bool(stamp["dimension"])):
             _copy(connection, table, rows, of_pair, folder / "rows.csv")
         connection.execute("CHECKPOINT").close()
     write_atomically(folder / embedded.STAMP_FILE, json.dumps(stamp))
 
 
-def stamp_of(record: RelationshipRecord, passages: Record | None, *, with_vectors: bool) -> dict[str, Any]:
+def stamp_of(record: RelationshipRecord, *, with_vectors: bool) -> dict[str, Any]:
     """Return what tells a copy of this state from others."""
     return {
         "revision": record.revision,
-        "commit": passages.commit_id if passages else "",
+        "computed": record.computed_state,
         "tables": stable_id("tables", *_tables(0)),
-        "dimension": passages.dimension if passages and with_vectors else 0,
+        "dimension": record.graph.passage_vectors.shape[1] if record.graph and with_vectors else 0,
     }
 
 
@@ -197,12 +194,10 @@ def _copy(connection: Any, table: str, rows: Iterator[tables.Row], of_pair: str,
     path.unlink()
 
 
-def _contents(
-    record: RelationshipRecord, passages: Record | None, *, with_vectors: bool
-) -> Iterator[tuple[str, Iterator[tables.Row], str]]:
+def _contents(record: RelationshipRecord, *, with_vectors: bool) -> Iterator[tuple[str, Iterator[tables.Row], str]]:
     """Yield each table's name, its rows, and the option that names the pair of an edge."""
     for of in NODES:
-        yield of, tables.copied_rows(record, of, passages, with_vectors=with_vectors), ""
+        yield of, tables.copied_rows(record, of, with_vectors=with_vectors), ""
     for link in tables.links():
         yield link.name, tables.edge_rows(record, link), f"from='{link.source}', to='{link.target}', "
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
 from graph.explain.flows import Flows
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors
-from graph.walk.factors import DIRECTED, UNDIRECTED, EdgeFactors, FactorPolicy, SynonymyPolicy, edge_factors
+from graph.walk.factors import DIRECTED, UNDIRECTED, EdgeFactors, FactorPolicy, edge_factors
 from graph.walk.strengths import STRONGEST, TUNED_RELATIONS, WEAKEST, strengthened
 from tests.builders import typed_graph
 from tests.random_walks import Given, graphs, walked, walks
@@ -41,8 +41,6 @@ def steered(draw: st.DrawFn) -> EdgeFactors:
     factors = edge_factors(
         draw(st.none() | betas()),
         policy=draw(st.sampled_from(FactorPolicy)),
-        strength=draw(st.floats(0, 1)),
-        synonymy=draw(st.sampled_from(SynonymyPolicy)),
         directions=draw(st.sampled_from([DIRECTED, UNDIRECTED])),
     )
     strengths = {relation: draw(st.sampled_from([WEAKEST, 1.0, STRONGEST])) for relation in TUNED_RELATIONS}

@@ -16,10 +16,8 @@ from graph.relationships.concepts import NAME_ALONE
 from graph.relationships.explanations import (
     EXPLANATION_TYPES,
     ExplanationType,
-    description_digests,
     descriptions,
     explanations,
-    ids_of,
     relatedness,
 )
 from graph.schema import Passage, entity_id
@@ -188,26 +186,8 @@ class TestDescriptions:
             graph.entity_index[entity_id("Marn")]: "town"
         }
 
-    def test_the_digest_tells_whether_a_description_may_be_another(self, tmp_path: Path) -> None:
-        digests = []
-        for number, told in enumerate(("town", "port", "town")):
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            facts: Facts = {"a": [("Marn", "is", told, HIERARCHICAL), ("Velm", "is", "river", HIERARCHICAL)]}
-            graph = graph_of(folder, [passage_of("a", "", "Marn and Velm.")], facts)
-            found = description_digests(graph)
-            digests.append({name: found[graph.entity_index[entity_id(name)]] for name in ("Marn", "Velm")})
-        assert digests[0] == digests[2]
-        assert digests[0]["Marn"] != digests[1]["Marn"]
-        assert digests[0]["Velm"] == digests[1]["Velm"]
-
 
 def test_every_type_of_fact_gives_a_type_of_explanation() -> None:
     assert set(module._AS_SUBJECT) == set(module._AS_OBJECT) == set(ENTITY_RELATIONS)
     assert RelationType.SYNONYMY not in module._AS_SUBJECT
     assert ExplanationType.MENTION not in {*module._AS_SUBJECT.values(), *module._AS_OBJECT.values()}
-
-
-def test_ids_are_those_of_the_names(tmp_path: Path) -> None:
-    graph = graph_of(tmp_path, [MARN, ORLO], FACTS)
-    assert list(ids_of(graph)) == [entity_id(name) for name in graph.entity_names]

@@ -9,10 +9,11 @@ import pytest
 
 from graph.construction.builder import GraphBuilder
 from graph.errors import BadInput
+from graph.relationships.concept_view import PRUNABLE
 from graph.relationships.documents import bring_in_step
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, NodeType
-from graph.relationships.upkeep import PRUNABLE, evaluate, n_pruned, prune, restore
+from graph.relationships.schema import EDGES, Edge, EdgeType, NodeType
+from graph.relationships.upkeep import evaluate, n_pruned, prune, restore
 from graph.schema import Passage, RelationType, entity_id
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, TripleParts, write_passages
@@ -48,7 +49,7 @@ class Workspace:
 
     def names(self, of: EdgeType) -> set[tuple[str, str]]:
         """Return the ends of all edges of a type: a document's id or a concept's name, and a concept's name."""
-        _, start, end = PRUNABLE[of]
+        ((start, end),) = EDGES[of].pairs
         names = {node.id: str(node.properties["name"]) for node in self.to.nodes(NodeType.CONCEPT)}
         return {
             (names.get(edge.source[1], edge.source[1]), names[edge.target[1]]) for edge in self.to.edges(of, start, end)

@@ -17,7 +17,7 @@ from graph.publish.derive import _give_memory_back
 from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.open_cost import OpenCost, parts_of
 from graph.retrieve.open_index import Index
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from tests.builders import Child, HashEmbedder, passage_of, publish_workspace
 
 PASSAGES = [

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from graph.retrieve.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.search import effective_passage_weight
-from graph.walk.factors import DIRECTED, FactorPolicy, SynonymyPolicy
+from graph.walk.factors import DIRECTED, FactorPolicy
 
 
 def test_modes_that_rank_by_similarity_do_not_walk() -> None:
@@ -34,7 +34,7 @@ def test_the_preset_matters_to_mara_alone(mode: Mode, preset: Preset, settings: 
 
 def test_the_preset_of_the_source_documents() -> None:
     assert (SEED.damping, SEED.passage_weight, SEED.fact_candidates, SEED.entity_seeds) == (0.5, 0.05, 10, 5)
-    assert (SEED.policy, SEED.synonymy, SEED.directed) == (FactorPolicy.CATEGORY, SynonymyPolicy.ATTRIBUTION, False)
+    assert (SEED.policy, SEED.directed) == (FactorPolicy.CATEGORY, False)
     assert SEED.title_edges
     assert SEED.mention_edges
     assert SEED.beta
@@ -56,7 +56,6 @@ def test_the_matrix_variant_differs_from_the_baseline_in_beta_and_the_passage_we
     assert {name: value for name, value in variant.items() if value != baseline[name]} == {
         "beta": True,
         "policy": FactorPolicy.FACTS,
-        "relation_strength": 1.0,
         "adaptive_passage_weight": True,
     }
 
@@ -72,11 +71,15 @@ def test_the_default_walks_directed_from_names_and_sharpened_hybrid_seeds() -> N
     assert MARA.hybrid_seeds
     assert MARA.seed_sharpness > 1
     assert MARA.name_weight > 0
-    assert (MARA.policy, MARA.synonymy) == (FactorPolicy.NEUTRAL, SynonymyPolicy.NEUTRAL)
+    assert MARA.policy is FactorPolicy.NEUTRAL
+
+
+def test_without_synonym_edges_no_walk_follows_one() -> None:
+    without = replace(MARA, synonym_edges=False)
+    assert (MARA.directions.synonym, without.directions.synonym) == (DIRECTED.synonym, 0)
 
 
 @pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2, MARA_MATRIX])
 def test_every_preset_is_within_its_limits(settings: WalkSettings) -> None:
     assert 0 <= settings.damping < 1
-    assert 0 <= settings.relation_strength <= 1
     assert 0 <= settings.alpha <= 1

@@ -19,7 +19,7 @@ from graph.publish.vector_store import VectorStore
 from graph.retrieve import open_index as module
 from graph.retrieve.open_index import Index, open_index
 from graph.schema import Passage, RelationType
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from graph.storage.workspace import Workspace
 from tests.builders import (
     HOLD_LOCK,

@@ -372,9 +372,9 @@ class TestFactors:
     def test_they_are_those_of_the_settings(self) -> None:
         beta = TEMPORAL_ALONE
         by_settings = factors_for(beta, SEED)
-        expected = edge_factors(beta, policy=FactorPolicy.CATEGORY, synonymy=SEED.synonymy)
+        expected = edge_factors(beta, policy=FactorPolicy.CATEGORY)
         assert np.array_equal(by_settings.from_entity, expected.from_entity)
-        directed = edge_factors(beta, strength=MARA.relation_strength, directions=DIRECTED)
+        directed = edge_factors(beta, directions=DIRECTED)
         assert np.array_equal(factors_for(beta, MARA).from_passage, directed.from_passage)
 
     def test_beta_counts_for_nothing_where_the_settings_do_not_let_it(self) -> None:
@@ -405,7 +405,7 @@ class TestWalking:
         assert scores == sorted(scores, reverse=True)
 
     def test_uniform_beta_ranks_as_none_does(self, index: Index) -> None:
-        for settings in (MARA, replace(SEED, policy=FactorPolicy.NEUTRAL, synonymy=MARA.synonymy)):
+        for settings in (MARA, replace(SEED, policy=FactorPolicy.NEUTRAL)):
             without = self.walked(index, {"1933": 1.0, "Marn": 0.5}, settings)
             with_beta = self.walked(index, {"1933": 1.0, "Marn": 0.5}, settings, beta=RelationFactors.uniform())
             assert list(with_beta) == list(without)

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.retrieve.seeds import (
-    EntityPooling,
     EntityRarity,
     entity_seeds,
     min_max,
@@ -14,8 +13,6 @@ from graph.retrieve.seeds import (
     passage_seeds,
 )
 from graph.text import IncrementalMatcher
-
-MEAN, NOISY_OR = EntityPooling.MEAN, EntityPooling.NOISY_OR
 
 NISSAN, YEAR, JAPAN = 0, 1, 2
 
@@ -31,37 +28,31 @@ def rare(entity: int) -> float:
 class TestEntitySeeds:
     def test_the_walkthrough_of_the_source_documents(self) -> None:
         facts = [(NISSAN, YEAR, 0.9), (NISSAN, JAPAN, 0.8)]
-        assert entity_seeds(facts, rare, MEAN, 5) == pytest.approx({YEAR: 0.9, NISSAN: 0.85, JAPAN: 0.8})
+        assert entity_seeds(facts, rare, 5) == pytest.approx({YEAR: 0.9, NISSAN: 0.85, JAPAN: 0.8})
 
     def test_a_score_is_worth_as_much_as_its_entity_is_rare(self) -> None:
         rarity = {NISSAN: 0.25, YEAR: 1.0}
-        assert entity_seeds([(NISSAN, YEAR, 0.8)], rarity.__getitem__, MEAN, 5) == {YEAR: 0.8, NISSAN: 0.2}
+        assert entity_seeds([(NISSAN, YEAR, 0.8)], rarity.__getitem__, 5) == {YEAR: 0.8, NISSAN: 0.2}
 
-    @pytest.mark.parametrize(("pooling", "nissan"), [(MEAN, 0.7), (EntityPooling.SUM, 1.4), (NOISY_OR, 0.92)])
-    def test_the_facts_of_an_entity_are_pooled(self, pooling: EntityPooling, nissan: float) -> None:
-        seeds = entity_seeds([(NISSAN, YEAR, 0.6), (JAPAN, NISSAN, 0.8)], rare, pooling, 5)
-        assert seeds == pytest.approx({NISSAN: nissan, YEAR: 0.6, JAPAN: 0.8})
+    def test_an_entity_has_the_mean_of_its_facts(self) -> None:
+        seeds = entity_seeds([(NISSAN, YEAR, 0.6), (JAPAN, NISSAN, 0.8)], rare, 5)
+        assert seeds == pytest.approx({NISSAN: 0.7, YEAR: 0.6, JAPAN: 0.8})
 
     def test_a_fact_about_itself_counts_once(self) -> None:
-        assert entity_seeds([(NISSAN, NISSAN, 0.6), (NISSAN, YEAR, 0.2)], rare, MEAN, 5) == pytest.approx(
+        assert entity_seeds([(NISSAN, NISSAN, 0.6), (NISSAN, YEAR, 0.2)], rare, 5) == pytest.approx(
             {NISSAN: 0.4, YEAR: 0.2}
         )
 
     def test_the_best_come_first_ties_by_index_and_the_rest_is_cut(self) -> None:
         facts = [(5, 4, 0.5), (3, 2, 0.9)]
-        assert list(entity_seeds(facts, rare, MEAN, 3)) == [2, 3, 4]
+        assert list(entity_seeds(facts, rare, 3)) == [2, 3, 4]
 
     def test_no_fact_gives_no_seed(self) -> None:
-        assert entity_seeds([], rare, MEAN, 5) == {}
+        assert entity_seeds([], rare, 5) == {}
 
-    @given(
-        st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 1)), max_size=8),
-        st.sampled_from(EntityPooling),
-    )
-    def test_the_order_of_the_facts_does_not_matter(
-        self, facts: list[tuple[int, int, float]], pooling: EntityPooling
-    ) -> None:
-        forward, backward = entity_seeds(facts, rare, pooling, 9), entity_seeds(facts[::-1], rare, pooling, 9)
+    @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 1)), max_size=8))
+    def test_the_order_of_the_facts_does_not_matter(self, facts: list[tuple[int, int, float]]) -> None:
+        forward, backward = entity_seeds(facts, rare, 9), entity_seeds(facts[::-1], rare, 9)
         assert forward == pytest.approx(backward)
 
 

@@ -15,9 +15,9 @@ from graph.construction.builder import GraphBuilder
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Pin, Split, Statement, What
 from graph.errors import BadInput
 from graph.schema import Extraction, Passage, RelationType, Triple
-from graph.storage import correction_table
 from graph.storage.correcting import plan_corrections, plan_undoing
 from graph.storage.record import Record
+from graph.storage.record_tables import add_correction, undo_corrections
 from graph.storage.writer import Writer
 from graph.text import normalise_name
 from tests.builders import HashEmbedder
@@ -130,9 +130,9 @@ class World:
         fresh = Record(path, create=True)
         with fresh.transaction():
             for each in self.record.corrections():
-                correction_table.add(fresh._db, each.what, each.note, each.made_at)
+                add_correction(fresh._db, each.what, each.note, each.made_at)
                 if not each.stands:
-                    correction_table.undo(fresh._db, [each.id], each.undone_at)
+                    undo_corrections(fresh._db, [each.id], each.undone_at)
         Writer(fresh, HashEmbedder()).write([self.corpus[key] for key in sorted(self.corpus, reverse=True)])
         return fresh
 

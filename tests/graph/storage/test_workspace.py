@@ -12,7 +12,7 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.storage.database import SqliteDatabase
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import (
     Workspace,

@@ -12,7 +12,6 @@ from graph.walk.factors import (
     UNDIRECTED,
     EdgeFactors,
     FactorPolicy,
-    SynonymyPolicy,
     edge_factors,
 )
 
@@ -50,15 +49,11 @@ class TestCategoryPolicy:
 
     def test_the_factor_of_a_type_is_its_beta_whatever_the_link(self) -> None:
         for kind in EDGE_KINDS:
-            beta = {**TEMPORAL_FIRST.entity_entity, **TEMPORAL_FIRST.entity_passage}.get(kind.relation, 1.0)
+            beta = {**TEMPORAL_FIRST.entity_entity, **TEMPORAL_FIRST.entity_passage}.get(kind.relation, 0.05)
             assert factor_of(self.factors, kind.relation, kind.link) == beta
 
-    def test_synonymy_is_one_or_the_factor_of_attribution_or_nothing(self) -> None:
-        tied = edge_factors(TEMPORAL_FIRST, policy=FactorPolicy.CATEGORY, synonymy=SynonymyPolicy.ATTRIBUTION)
-        none = edge_factors(TEMPORAL_FIRST, synonymy=SynonymyPolicy.NONE)
-        assert factor_of(self.factors, RelationType.SYNONYMY) == 1.0
-        assert factor_of(none, RelationType.SYNONYMY) == 0.0
-        assert factor_of(tied, RelationType.SYNONYMY) == 0.05
+    def test_a_synonym_takes_the_factor_of_attribution(self) -> None:
+        assert factor_of(self.factors, RelationType.SYNONYMY) == 0.05
 
 
 class TestFactsPolicy:
@@ -69,42 +64,38 @@ class TestFactsPolicy:
             expected = TEMPORAL_FIRST.entity_entity.get(kind.relation, 1.0)
             assert factor_of(self.factors, kind.relation, kind.link) == expected
 
-    def test_neither_the_passage_side_of_beta_nor_the_strength_matters(self) -> None:
+    def test_the_passage_side_of_beta_does_not_matter(self) -> None:
         other = RelationFactors(TEMPORAL_FIRST.entity_entity, {"PRIMARY": 1.0, "SECONDARY": 0.0, "PERIPHERAL": 0.0})
-        same = edge_factors(other, policy=FactorPolicy.FACTS, strength=0.3)
+        same = edge_factors(other, policy=FactorPolicy.FACTS)
         assert np.array_equal(same.from_entity, self.factors.from_entity)
         assert np.array_equal(same.from_passage, self.factors.from_passage)
 
     def test_without_beta_every_edge_weighs_as_it_is(self) -> None:
         assert set(edge_factors(None, policy=FactorPolicy.FACTS).from_entity) == {1.0}
 
-    def test_synonymy_can_still_be_tied_to_attribution(self) -> None:
-        tied = edge_factors(TEMPORAL_FIRST, policy=FactorPolicy.FACTS, synonymy=SynonymyPolicy.ATTRIBUTION)
-        assert factor_of(tied, RelationType.SYNONYMY) == 0.05
-
 
 class TestNeutralPolicy:
-    @given(st.floats(0, 1))
-    def test_uniform_beta_is_exactly_the_walk_without_beta(self, strength: float) -> None:
-        uniform = edge_factors(RelationFactors.uniform(), strength=strength)
+    def test_uniform_beta_is_exactly_the_walk_without_beta(self) -> None:
+        uniform = edge_factors(RelationFactors.uniform())
         assert uniform.from_entity == pytest.approx(edge_factors(None).from_entity, abs=1e-12)
         assert uniform.from_passage == pytest.approx(np.ones(len(EDGE_KINDS)), abs=1e-12)
 
-    @given(every_beta(), st.floats(0, 1))
-    def test_the_factors_of_a_category_average_one(self, beta: RelationFactors, strength: float) -> None:
-        factors = edge_factors(beta, strength=strength)
+    @given(every_beta())
+    def test_the_factors_of_a_category_average_one(self, beta: RelationFactors) -> None:
+        factors = edge_factors(beta)
         assert np.mean([factor_of(factors, relation) for relation in ENTITY_RELATIONS]) == pytest.approx(1)
         mentions = [factor_of(factors, relation, PassageLink.MENTION) for relation in PASSAGE_RELATIONS]
         assert np.mean(mentions) == pytest.approx(1)
 
-    def test_strength_says_how_far_beta_is_followed(self) -> None:
-        factors = [edge_factors(TEMPORAL_FIRST, strength=strength) for strength in (0.0, 0.5, 1.0)]
+    def test_mixed_with_those_of_the_walk_without_beta_they_lie_between(self) -> None:
+        plain, steered = edge_factors(None), edge_factors(TEMPORAL_FIRST)
+        factors = [plain.mixed(steered, share) for share in (0.0, 0.5, 1.0)]
         assert [factor_of(f, RelationType.TEMPORAL) for f in factors] == pytest.approx([1.0, 2.25, 3.5])
+        assert np.array_equal(factors[0].from_passage, plain.from_passage)
+        assert np.array_equal(factors[2].from_passage, steered.from_passage)
 
-    def test_synonymy_is_one_or_the_factor_of_attribution_or_nothing(self) -> None:
-        tied = edge_factors(TEMPORAL_FIRST, synonymy=SynonymyPolicy.ATTRIBUTION)
+    def test_a_synonym_weighs_as_it_is(self) -> None:
         assert factor_of(edge_factors(TEMPORAL_FIRST), RelationType.SYNONYMY) == 1.0
-        assert factor_of(tied, RelationType.SYNONYMY) == pytest.approx(0.25)
 
 
 class TestUnknownTypes:
