@@ -122,19 +122,11 @@ def plan_shards(
     """
     left = iter(passages)
     while batch := list(islice(left, SHARD_PASSAGES)):
-        yield shard_task(batch, given, extractor, embedding_model)
-
-
-def shard_task(
-    passages: Sequence[Passage], given: Mapping[str, Extraction], extractor: str, embedding_model: str
-) -> ShardTask:
-    """Return the task of some passages, which are one shard; the arguments are those of `plan_shards`."""
-    held = [(passage, given[passage.id]) for passage in passages if passage.id in given]
-    mine = {passage.id: found_in_file(passage, extraction) for passage, extraction in held}
-    told = {passage.id: fingerprint(passage, extraction) for passage, extraction in held}
-    parts = (part for each in passages for part in (each.id, content_hash(each), told.get(each.id, "")))
-    key = stable_id("shard", str(SHARD_FORMAT), extractor, embedding_model, *parts)
-    return ShardTask(key, tuple(passages), mine)
+        held = [(passage, given[passage.id]) for passage in batch if passage.id in given]
+        told = {passage.id: fingerprint(passage, extraction) for passage, extraction in held}
+        parts = (part for each in batch for part in (each.id, content_hash(each), told.get(each.id, "")))
+        key = stable_id("shard", str(SHARD_FORMAT), extractor, embedding_model, *parts)
+        yield ShardTask(key, tuple(batch), {passage.id: found_in_file(passage, found) for passage, found in held})
 
 
 def texts_to_embed(extractions: Iterable[tuple[Passage, Extraction]]) -> list[str]:

@@ -36,19 +36,11 @@ _CACHED_TEXTS = 50_000
 """Names and facts whose vectors a worker keeps: names come again in other shards. 77 MB with 384 dimensions."""
 
 _LONGEST_FAULT = 300
-_PASSED_ON = ("MARA_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")
-# What begins so no worker needs: it reads, extracts and embeds, and holds no store and no client.
-_OF_STORES = (
-    "MARA_RECORD_",
-    "MARA_CHROMA_",
-    "MARA_QDRANT_",
-    "MARA_VECTORS",
-    "MARA_GRAPH_",
-    "MARA_BUILD",
-    "MARA_KEEP_REPLACED",
-    "MARA_OPEN_BYTES",
+_PASSED_ON = (
+    *("OPENAI_", "LANGSMITH_", "LANGCHAIN_", "MARA_CHAT_", "MARA_CONTEXT_", "MARA_EMBEDDING_", "MARA_EXTRACTION_"),
+    *("MARA_PRICE_", "MARA_QUESTION_", "MARA_THINKING_", "MARA_TIMEOUT_"),
 )
-_OF_SERVERS = ("MARA_WORKSPACE", "MARA_NEW_WORKSPACES", "MARA_SOURCES", "MARA_AUTH", "MARA_HISTORY", "MARA_ORIGINS")
+"""The beginnings of variables that choose models and bound their requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +66,8 @@ class Work:
 
 def environment_of_workers() -> dict[str, str]:
     """Return the variables that workers on other machines need to use the same models: none of a store or a server."""
-    kept_at_home = (*_OF_STORES, *_OF_SERVERS, THREADS_VARIABLE)
-    return {
-        name: value
-        for name, value in environment().variables.items()
-        if name.startswith(_PASSED_ON) and not name.startswith(kept_at_home)
-    }
+    variables = environment().variables.items()
+    return {name: value for name, value in variables if name.startswith(_PASSED_ON) and name != THREADS_VARIABLE}
 
 
 class Worker:
@@ -95,6 +83,7 @@ class Worker:
         set_variables({**work.environment, THREADS_VARIABLE: "1"})
         self._work = work
         self._cache = cache
+        self._fault: MaraError | None = None
 
     def extract(self, task: ShardTask) -> list[FoundInPassage]:
         """Return what is found in the passages of a task, in their order; failed ones have their reason.
@@ -104,7 +93,11 @@ class Worker:
             BadInput: this machine's extractor is another one than the run's.
         """
         asked = [passage for passage in task.passages if passage.id not in task.given]
-        results = {one.passage_id: one for one in self._run.extract_all(asked)} if asked else {}
+        try:
+            results = {one.passage_id: one for one in self._run.extract_all(asked)} if asked else {}
+        except MaraError as fault:
+            self._fault = self._fault or fault  # which stops the run: all that follows is told as stopped
+            raise self._fault from None
         return [
             task.given[each.id] if each.id in task.given else found_in(each, results[each.id], self._work.extractor)
             for each in task.passages

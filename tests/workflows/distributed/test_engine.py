@@ -13,9 +13,9 @@ from graph.own_types import NO_TYPES
 from graph.sources.documents import ToRead, read_documents
 from graph.sources.loaders.document import Loaded
 from tests.builders import passage_of
-from workflows.distributed import engine, shards
-from workflows.distributed.engine import Done, RayEngine
-from workflows.distributed.run import DistributedRun
+from workflows.distributed import run as engine
+from workflows.distributed import shards
+from workflows.distributed.run import DistributedRun, Done, RayEngine
 from workflows.distributed.shards import SHARD_PASSAGES, ShardTask, Totals, plan_shards
 from workflows.distributed.work import ReadTask, Work, from_json, read_task, to_json
 from workflows.indexing_run import run

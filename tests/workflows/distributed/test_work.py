@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph.environment import refresh_environment
 from graph.errors import BadInput, ClusterUnavailable, EmbeddingMismatch, MaraError, ModelUnavailable
 from graph.own_types import NO_TYPES, own_types_of
 from graph.schema import Passage
@@ -16,6 +17,7 @@ from graph.sources.documents import ToRead, read_each
 from graph.sources.loaders.document import Loaded
 from tests.builders import extraction_of, passage_of
 from tests.docs.pages import ROOT, plain, read, table
+from tests.scripted_server import Reply, scripted
 from workflows.distributed.shards import ShardTask, plan_shards
 from workflows.distributed.work import (
     ReadTask,
@@ -28,6 +30,7 @@ from workflows.distributed.work import (
     read_task,
     to_json,
 )
+from workflows.runtime.resources import extractor_for
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import found_in_file
@@ -129,6 +132,19 @@ def test_a_worker_with_another_extractor_or_model_than_the_run_refuses(monkeypat
     assert found[0]["id"] == "p"
     with pytest.raises(EmbeddingMismatch):
         Worker(work(model="another")).embed(task, found)
+
+
+def test_a_worker_whose_model_refuses_says_why_also_of_the_next_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARA_EMBEDDING_THREADS", "1")
+    (task,) = plan_shards([passage_of("p", "Lake Orla", "It lies in Karv.")], {}, "rules", "hash")
+    with scripted([Reply("no", status=401)]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        refresh_environment()
+        context = CONTEXT.model_copy(update={"model": "scripted"})
+        worker = Worker(replace(work(extractor_for(context, NO_TYPES).name), context=context, extractors=1))
+        for _ in range(2):
+            with pytest.raises(ModelUnavailable, match="refused the key"):
+                worker.extract(task)
 
 
 def test_workers_are_told_the_variables_of_models_and_none_of_a_store_or_a_server(
