@@ -142,24 +142,17 @@ def texts_to_embed(extractions: Iterable[tuple[Passage, Extraction]]) -> list[st
     return list(texts)
 
 
-def embedded(task: ShardTask, found: Sequence[FoundInPassage], passages: Embedder, texts: Embedder) -> Shard:
-    """Return the shard of a task from what was found in its passages.
-
-    Args:
-        task: the passages.
-        found: in their order.
-        passages: embeds the passages.
-        texts: the same model, for names and facts; it may keep vectors of texts that come again.
-    """
+def embedded(task: ShardTask, found: Sequence[FoundInPassage], model: Embedder) -> Shard:
+    """Return the shard of a task from what was found in its passages, in their order."""
     contents = [passage.content for passage in task.passages]
     wanted = texts_to_embed(zip(task.passages, map(extraction_of, found), strict=True))
     return Shard(
         key=task.key,
         found=tuple(found),
-        windows=tuple(passages.count_windows(contents)),
-        vectors=passages.embed(contents),
+        windows=tuple(model.count_windows(contents)),
+        vectors=model.embed(contents),
         texts=tuple(wanted),
-        text_vectors=texts.embed(wanted),
+        text_vectors=model.embed(wanted),
     )
 
 

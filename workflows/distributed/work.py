@@ -20,7 +20,7 @@ from agents.chat.reply_cache import Replies
 from agents.extraction.run import ExtractionRun
 from graph import errors
 from graph.embedding.bert import THREADS_VARIABLE
-from graph.embedding.embeddings import Embedder, TextCache, check_embedder, configured_embedder
+from graph.embedding.embeddings import Embedder, check_embedder, configured_embedder
 from graph.endpoints.address import censored
 from graph.environment import environment, set_variables
 from graph.errors import BadInput, ClusterUnavailable, MaraError, ModelUnavailable
@@ -31,9 +31,6 @@ from workflows.distributed.shards import Shard, ShardTask, embedded
 from workflows.runtime.resources import extraction_run, extractor_for
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, found_in
-
-_CACHED_TEXTS = 50_000
-"""Names and facts whose vectors a worker keeps: names come again in other shards. 77 MB with 384 dimensions."""
 
 _LONGEST_FAULT = 300
 _PASSED_ON = (
@@ -110,7 +107,7 @@ class Worker:
             EmbeddingMismatch: this machine's embedding model is another one than the run's.
             ModelUnavailable: the model cannot be used.
         """
-        return embedded(task, found, self._embedder, self._texts)
+        return embedded(task, found, self._embedder)
 
     @cached_property
     def _run(self) -> ExtractionRun:
@@ -127,21 +124,6 @@ class Worker:
         embedder = configured_embedder()
         check_embedder(embedder, self._work.embedding_model)
         return embedder
-
-    @cached_property
-    def _texts(self) -> Embedder:
-        return _Remembering(self._embedder)
-
-
-class _Remembering:
-    """An embedding model that keeps the vectors of texts."""
-
-    def __init__(self, model: Embedder) -> None:
-        self.model_id = model.model_id
-        self.embed_question = model.embed_question
-        self.count_windows = model.count_windows
-        self.understands = model.understands
-        self.embed = TextCache(model.embed, _CACHED_TEXTS).embed
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def plan(wanted: Sequence[Passage], extractor: str = "rules", model: str = "hash
 
 def made(task: ShardTask) -> Shard:
     found = [found_in_file(passage, extraction(passage)) for passage in task.passages]
-    return embedded(task, found, MODEL, MODEL)
+    return embedded(task, found, MODEL)
 
 
 def test_shards_hold_all_passages_in_their_order_as_many_as_a_commit() -> None:
