@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe_machine
-from graph.construction.builder import GraphBuilder
 from graph.embedding import embeddings
 from graph.embedding.bert import MiniLMEmbedder
 from graph.publish import derive, search_indexes
@@ -61,10 +60,7 @@ def main() -> None:
     clock.watch(run, "read_documents", "read")
     clock.watch(Record, "commit", "commit")
     clock.watch(synonym_pairs.NameVectors, "add", "synonyms")
-    clock.watch(GraphBuilder, "update", "read evidence")
-    clock.watch(GraphBuilder, "graph", "build graph")
-    clock.watch(GraphBuilder, "sparse", "BM25")
-    clock.watch(derive, "save", "save graph")
+    clock.watch(derive, "build_generation", "build graph")
     clock.watch(search_indexes.SearchIndexWriter, "_write_embedded", "Chroma")
     clock.watch(indexing, "related", "relationships")
     with tempfile.TemporaryDirectory() as folder:

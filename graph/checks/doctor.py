@@ -22,7 +22,7 @@ from graph.checks.findings import Finding, judged, leftover, lost, repairable, s
 from graph.checks.index_checks import check_search_index, check_words, compare_snapshot, open_snapshot
 from graph.checks.record_checks import MENDED, examine_record
 from graph.checks.search_files import open_search_files
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.publish.derive import forget_derivations, publish
@@ -145,24 +145,24 @@ def _examine(workspace: Workspace, scratch: Path) -> tuple[Examination, bool]:
         record = RecordReader(workspace.record_path)
     except MaraError as fault:
         findings = [lost("record file", fault.message, fault.hint or RESTORE)]
-        findings += _check_without_record(workspace, generation, scratch)
+        findings += _check_without_record(workspace, generation)
         return Examination(tuple(findings), "", generation, None), True
     with record:
         findings, rows = examine_record(record)
         if rows is None or not all(finding.ok or finding.repairable for finding in findings):
-            findings += _check_without_record(workspace, generation, scratch)
+            findings += _check_without_record(workspace, generation)
             return Examination(tuple(findings), "", generation, None), record.pinned
         look = _Look(workspace, record, generation, scratch, _writer_at_work(record, workspace))
         return Examination((*findings, *look.findings()), record.commit_id, generation, rows), record.pinned
 
 
-def _check_without_record(workspace: Workspace, generation: int | None, scratch: Path) -> list[Finding]:
+def _check_without_record(workspace: Workspace, generation: int | None) -> list[Finding]:
     """Tell whether questions can still be answered, where the record is broken."""
     if generation is None:
         return []
     folder = workspace.index_folder(generation)
     finding, graph = open_snapshot(folder)
-    return [finding] if graph is None else [finding, check_words(folder, len(graph.passages), None, scratch)]
+    return [finding] if graph is None else [finding, check_words(folder, len(graph.passages), None)]
 
 
 def _writer_at_work(record: RecordReader, workspace: Workspace) -> str:
@@ -286,13 +286,14 @@ class _Look:
         else:
             yield repairable(check, f"Generation {generation} is not of the record as it stands, and nobody is writing")
         yield finding
-        words, same = None, False
+        fresh, same = None, False
         if is_of_record:
-            builder = GraphBuilder()
-            compared = compare_snapshot(graph, builder.build(record))
-            words, same = builder.sparse(), compared.ok
+            fresh = self.scratch / "fresh"
+            fresh.mkdir()
+            compared = compare_snapshot(graph, derive_graph(record, fresh))
+            same = compared.ok
             yield compared
-        yield check_words(folder, len(graph.passages), words, self.scratch)
+        yield check_words(folder, len(graph.passages), fresh)
         yield from self._check_store(graph, record if same else None)
 
     def _check_store(self, graph: KnowledgeGraph, record: RecordReader | None) -> list[Finding]:

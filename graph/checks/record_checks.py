@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, Json, ValidationError
 
 from graph.checks.findings import Finding, judged, lost, sound
-from graph.construction.builder import PASSAGE_CLASSES
-from graph.construction.edge_weights import PassageClasses
+from graph.construction.edge_weights import PASSAGE_CLASSES, PassageClasses
 from graph.corrections.apply import Corrections, Stated
 from graph.errors import MaraError, WorkspaceDamaged
 from graph.moments import ALWAYS, FOREVER

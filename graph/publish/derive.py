@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from graph.construction.builder import GraphBuilder
-from graph.construction.external.build import build_on_disk, build_processes, is_built_on_disk
-from graph.construction.knowledge_graph import load, load_header, save
+from graph.construction.build import SCRATCH, build_generation
+from graph.construction.knowledge_graph import load, load_header
 from graph.errors import WorkspaceDamaged, shortage_behind
 from graph.publish.search_indexes import SearchIndexWriter, Wanted, is_to_move
 from graph.storage.record import Record
@@ -105,9 +104,10 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-_KEPT: dict[tuple[str, Path], tuple[GraphBuilder, SearchIndexWriter]] = {}
-"""What a writer keeps between two publications, so that a small change costs little: of the workspace that this process
-published last, by its id and its folder."""
+_KEPT: dict[tuple[str, Path], SearchIndexWriter] = {}
+"""What a writer keeps of the search index between two publications, so that a small change costs little.
+
+It is of the workspace that this process published last, by its id and its folder."""
 
 
 def forget_derivations() -> None:
@@ -123,33 +123,20 @@ def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None
     """
     key, folder = (record.workspace_id, workspace.root.absolute()), workspace.index_folder(record.generation)
     kept = None if workspace.is_past else _KEPT.pop(key, None)
-    builder, search = kept or (GraphBuilder(), SearchIndexWriter())
+    search = kept or SearchIndexWriter()
     try:
         folder.mkdir(parents=True)
-        if is_built_on_disk(record):
-            builder = GraphBuilder()
-            build_on_disk(workspace, record, folder, processes=build_processes())
-            wanted = Wanted(record, load(folder))
-        else:
-            wanted = _build_in_memory(builder, workspace, record, folder)
-        search.write(workspace, wanted, folder, from_scratch=from_scratch)
+        with _without_garbage_collection():
+            # What is derived of the past is derived once.
+            cache = folder / SCRATCH / "read" if workspace.is_past else workspace.build_cache
+            build_generation(record, folder, cache, root=workspace.root)
+        search.write(workspace, Wanted(record, load(folder)), folder, from_scratch=from_scratch)
     except BaseException:
         _empty(folder)
         raise
     if not workspace.is_past:
         _KEPT.clear()
-        _KEPT[key] = builder, search
-
-
-def _build_in_memory(builder: GraphBuilder, workspace: Workspace, record: Record, folder: Path) -> Wanted:
-    with _without_garbage_collection():
-        builder.update(record)
-        builder.sparse().save(folder / "bm25")
-        graph = builder.graph(record)
-        save(graph, folder)
-    # What a build on disk keeps of passages is not to outlive them.
-    shutil.rmtree(workspace.build_cache, ignore_errors=True)
-    return Wanted(record, graph, builder.fingerprints())
+        _KEPT[key] = search
 
 
 def _empty(folder: Path) -> None:

@@ -369,11 +369,9 @@ def _fill(folder: Path, record: Record, wanted: Mapping[str, Vectors]) -> None:
 class Wanted:
     """What the search index of a generation is to hold; read from its graph and record when it is asked for."""
 
-    def __init__(self, record: Record, graph: KnowledgeGraph, fingerprints: Mapping[str, str] | None = None) -> None:
-        """``fingerprints`` are those of what the record's passages state, where they are known already."""
+    def __init__(self, record: Record, graph: KnowledgeGraph) -> None:
         self.record = record
         self._graph = graph
-        self._given = fingerprints
 
     @cached_property
     def contents(self) -> Contents:
@@ -400,7 +398,7 @@ class Wanted:
 
     @cached_property
     def _fingerprints(self) -> Mapping[str, str]:
-        return dict(self.record.stated_in_order()) if self._given is None else self._given
+        return dict(self.record.stated_in_order())
 
 
 class _Rows:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import BadInput
 from graph.moments import ALWAYS
@@ -391,5 +391,5 @@ def _stamp(record: Record) -> str:
 def _graph_of(workspace: Workspace, record: Record) -> KnowledgeGraph:
     """Return the published generation; of an empty record, which has none, the empty graph."""
     if not record.count_passages():
-        return GraphBuilder().build(record)
+        return derive_graph(record)
     return load(workspace.index_folder(record.generation))

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.builder import PASSAGE_CLASSES
-from graph.construction.edge_weights import PassageClasses
+from graph.construction.edge_weights import PASSAGE_CLASSES, PassageClasses
 from graph.construction.edges import Edges, PassageLink
 from graph.construction.knowledge_graph import SNAPSHOT_VERSION, KnowledgeGraph, load
 from graph.embedding.embeddings import configured_embedder

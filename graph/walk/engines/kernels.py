@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graph.construction.arcs import Arcs
+from graph.construction.edges import Arcs
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from graph.checks.doctor import examine_workspace, repair_workspace
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import load
 from graph.publish.vector_store import VectorStore
 from graph.publish.vectors import passage_metadata
 from graph.storage.workspace import Workspace
-from tests.builders import HashEmbedder, bm25_of, passage_of, publish_workspace
+from tests.builders import HashEmbedder, passage_of, publish_workspace, write_bm25
 from tests.cases import mostly_slow
 from tests.damages import (
     PASSAGES,
@@ -79,7 +79,7 @@ def of_another_workspace(workspace: Workspace) -> None:
 
 def words_of_others(workspace: Workspace) -> None:
     shutil.rmtree(workspace.index_folder(1) / "bm25")
-    bm25_of(["other", "words", "than", "these"]).save(workspace.index_folder(1) / "bm25")
+    write_bm25(["other", "words", "than", "these"], workspace.index_folder(1) / "bm25")
 
 
 DERIVED: dict[str, tuple[Damage, str]] = {
@@ -145,7 +145,7 @@ def test_what_is_derived_is_derived_again(workspace: Workspace, name: str) -> No
     assert after.ok, problems(after)
     assert not tidyings(after)
     with workspace.open_record() as record:
-        assert load(published(workspace)).facts == GraphBuilder().build(record).facts
+        assert load(published(workspace)).facts == derive_graph(record).facts
 
 
 def no_collection(store: VectorStore) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from graph.construction.bm25 import SparseIndex
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import WorkspaceDamaged
 from graph.publish.derive import publish
@@ -83,7 +83,7 @@ class TestPublishing:
 
     def test_it_is_what_the_record_says(self, workspace: Workspace) -> None:
         with workspace.open_record() as record:
-            assert published(workspace).facts == GraphBuilder().build(record).facts
+            assert published(workspace).facts == derive_graph(record).facts
 
     def test_a_small_change_writes_little(self, workspace: Workspace, written: list[str]) -> None:
         changed = [passage_of("b", "Title b", "other text"), passage_of("e", "Title e", "more")]
@@ -134,10 +134,10 @@ class TestDerivingAgain:
     def test_a_damaged_record_is_no_reason_to_try_for_ever(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def damaged(builder: object, record: object) -> None:
+        def damaged(*_: object, **__: object) -> None:
             raise WorkspaceDamaged("The record cannot be read")
 
-        monkeypatch.setattr("graph.publish.derive.GraphBuilder.update", damaged)
+        monkeypatch.setattr("graph.publish.derive.build_generation", damaged)
         with workspace.writing(), workspace.open_record() as record, pytest.raises(WorkspaceDamaged):
             publish(workspace, record)
         assert workspace.current() == 1

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.errors import BadInput
 from graph.moments import first_moment
 from graph.relationships import documents
@@ -55,7 +55,7 @@ class Step:
         write_passages(self.record, passages, facts or {}, HashEmbedder(), removed)
 
     def take(self, now: datetime = FIRST) -> InStep:
-        return bring_in_step(self.to, self.record, GraphBuilder().build(self.record), now)
+        return bring_in_step(self.to, self.record, derive_graph(self.record), now)
 
     def content(self) -> dict[str, Any]:
         return content_of(self.to)
@@ -185,7 +185,7 @@ class TestAgain:
 
     def test_a_graph_of_another_commit_is_refused(self, step: Step) -> None:
         step.write([NISSAN])
-        graph = GraphBuilder().build(step.record)
+        graph = derive_graph(step.record)
         step.write([DATSUN])
         with pytest.raises(BadInput, match="another commit"):
             bring_in_step(step.to, step.record, graph)

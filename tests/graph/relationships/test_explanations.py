@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relations import ENTITY_RELATIONS, RelationType
 from graph.relationships import explanations as module
@@ -36,7 +36,7 @@ def graph_of(
 ) -> KnowledgeGraph:
     with Record(tmp_path / "record.sqlite", create=True) as record:
         write_passages(record, passages, triples, HashEmbedder())
-        return GraphBuilder().build(record)
+        return derive_graph(record)
 
 
 def explained(graph: KnowledgeGraph, document_of: Sequence[int]) -> Explained:

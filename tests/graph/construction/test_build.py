@@ -1,4 +1,4 @@
-"""A generation that is built on disk is the one that is built in memory, byte for byte."""
+"""A generation is the same, byte for byte, however much is worked on at once, and by how many processes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction.builder import PASSAGE_CLASSES, GraphBuilder
-from graph.construction.edge_weights import PassageClasses
+from graph.construction.build import Sizes, build_generation, derive_graph
+from graph.construction.edge_weights import PASSAGE_CLASSES, PassageClasses
 from graph.construction.edges import EDGE_KINDS
-from graph.construction.external.build import Sizes, build_on_disk
-from graph.construction.knowledge_graph import load, save
+from graph.construction.knowledge_graph import load
 from graph.corrections.kinds import Apart, Merge, Pin, Split, Statement, What
 from graph.errors import WorkspaceDamaged
 from graph.schema import Extraction, Passage, RelationType
@@ -63,24 +62,23 @@ def built(
     workspace: Workspace, record: Record, folder: Path, *, processes: int = 0, sizes: Sizes = SMALL
 ) -> dict[str, bytes]:
     folder.mkdir()
-    build_on_disk(workspace, record, folder, processes=processes, sizes=sizes)
+    build_generation(record, folder, workspace.build_cache, root=workspace.root, processes=processes, sizes=sizes)
     return files_of(folder)
 
 
-def built_in_memory(record: Record, folder: Path) -> dict[str, bytes]:
+def built_at_once(record: Record, folder: Path) -> dict[str, bytes]:
+    """Return the files that a build writes that holds all in one shard and one range, and takes nothing over."""
     folder.mkdir()
-    builder = GraphBuilder()
-    save(builder.build(record), folder)
-    builder.sparse().save(folder / "bm25")
+    derive_graph(record, folder)
     return files_of(folder)
 
 
 def assert_same_files(workspace: Workspace, record: Record, *, processes: int = 0, sizes: Sizes = SMALL) -> None:
     with TemporaryDirectory() as folder:
-        on_disk = built(workspace, record, Path(folder) / "disk", processes=processes, sizes=sizes)
-        in_memory = built_in_memory(record, Path(folder) / "memory")
-        assert {name for name in on_disk if on_disk[name] != in_memory.get(name)} == set()
-        assert on_disk.keys() == in_memory.keys()
+        in_parts = built(workspace, record, Path(folder) / "parts", processes=processes, sizes=sizes)
+        at_once = built_at_once(record, Path(folder) / "once")
+        assert {name for name in in_parts if in_parts[name] != at_once.get(name)} == set()
+        assert in_parts.keys() == at_once.keys()
 
 
 @settings(max_examples=8, deadline=None)
@@ -101,7 +99,7 @@ def test_any_corrections_give_the_same_files(corpus: list[tuple[Passage, Extract
         workspace = Workspace(Path(folder) / "workspace")
         workspace.create()
         with workspace.open_record() as record:
-            world = correcting.World(record)
+            world = correcting.World(record, Path(folder))
             world.take((corpus, set()))
             for correction in corrections:
                 world.take(correction)
@@ -143,7 +141,7 @@ def test_more_than_a_hundred_near_names_lose_the_same_pairs(tmp_path: Path) -> N
     corpus = [passage_of(f"p{n}", f"Near {'one' if n % 2 else 'other'} {n}", "") for n in range(130)]
     with workspace.open_record() as record:
         write_passages(record, corpus, {}, HashEmbedder())
-        assert len(GraphBuilder().build(record).edges) - len(corpus) < len(record.synonyms())
+        assert len(derive_graph(record).edges) - len(corpus) < len(record.synonyms())
         assert_same_files(workspace, record, sizes=Sizes(shard=32, names=50, edges=4_000))
 
 
@@ -156,7 +154,7 @@ def test_pairs_that_the_record_leaves_to_the_build_are_the_same(
     with workspace.open_record() as record:
         plan_corrections(record, [(Apart(("Nissan 1", "Nissan 3")), "")]).commit(record, HashEmbedder())
         assert are_left_to_build(record)
-        assert any(EDGE_KINDS[kind].relation == "SYNONYMY" for kind in GraphBuilder().build(record).edges.kind)
+        assert any(EDGE_KINDS[kind].relation == "SYNONYMY" for kind in derive_graph(record).edges.kind)
         assert_same_files(workspace, record, sizes=Sizes(shard=8, names=20, edges=100))
 
 

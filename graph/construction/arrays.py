@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import mmap
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from io import BytesIO
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -18,6 +14,10 @@ from numpy.typing import DTypeLike, NDArray
 from graph.construction.columns import TextTable
 
 Array = NDArray[Any]
+T = TypeVar("T")
+
+BLOCK = 4_096
+"""Rows that are written or computed together."""
 
 
 class ArrayWriter:
@@ -69,20 +69,15 @@ class TextWriter:
         self._text.__exit__(kind, error, at)
         self._bounds.__exit__(kind, error, at)
 
-    def append(self, strings: Sequence[str]) -> None:
+    def append(self, strings: Iterable[str]) -> None:
         """Write some more strings. Raises ValueError where one is no Unicode text."""
-        encoded = [string.encode() for string in strings]
-        ends = np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
-        self._append(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends)
+        self.append_table(TextTable.of_strings(strings))
 
     def append_table(self, table: TextTable) -> None:
         """Write the strings of a table."""
-        self._append(np.asarray(table.text), np.asarray(table.bounds[1:]))
-
-    def _append(self, text: Array, ends: Array) -> None:
         before = len(self._text)
-        self._text.append(text)
-        self._bounds.append(ends + before)
+        self._text.append(np.asarray(table.text))
+        self._bounds.append(np.asarray(table.bounds[1:]) + before)
 
 
 class Columns:
@@ -98,61 +93,30 @@ class Columns:
 
     def save_texts(self, name: str, strings: Iterable[str]) -> None:
         """Write strings. Raises ValueError where one is no Unicode text."""
-        TextTable.of(((string,) for string in strings), 1).save(self.folder, name)
+        TextTable.of_strings(strings).save(self.folder, name)
 
     def array(self, name: str) -> Array:
-        """Return an array, see `read_array`."""
-        return read_array(f"{self.folder}/{name}.npy")
+        """Return an array, read-only and memory-mapped."""
+        return np.asarray(np.lib.format.open_memmap(self.folder / f"{name}.npy", mode="r"))
 
     def texts(self, name: str, width: int = 1) -> TextTable:
-        """Return a table of text; a large one is memory-mapped."""
-        bounds, text = (read_array(f"{self.folder}/{name}.{part}.npy") for part in ("bounds", "text"))
-        return TextTable(text, bounds, width)
+        """Return a table of text, memory-mapped."""
+        return TextTable(self.array(f"{name}.text"), self.array(f"{name}.bounds"), width)
 
-    def strings(self, name: str) -> list[str]:
-        """Return all strings of a table."""
-        return strings_of(self.texts(name))
-
-
-_MAPPED_FROM = 1 << 18
-_HEADER = 128
-"""Bytes before the elements: numpy's header of an array with few dimensions."""
+    def strings(self, name: str, start: int = 0, end: int | None = None) -> list[str]:
+        """Return the strings of a table from one place to another."""
+        bounds = self.array(f"{name}.bounds")[start : None if end is None else end + 1]
+        if len(bounds) < 2:
+            return []
+        block = bytes(self.array(f"{name}.text")[bounds[0] : bounds[-1]])
+        return [str(block[begin:stop], "utf-8") for begin, stop in pairwise((bounds - bounds[0]).tolist())]
 
 
-def read_array(path: str | Path) -> Array:
-    """Read an array that a stage wrote, read-only; a large one is memory-mapped.
-
-    Stages open some hundred thousand files: `numpy.load` would parse each header as a program.
-    """
-    with open(path, "rb") as file:
-        dtype, shape = _layout(file.read(_HEADER))
-        count = math.prod(shape)
-        if count * dtype.itemsize < _MAPPED_FROM:
-            array = np.frombuffer(file.read(), dtype=dtype, count=count).reshape(shape)
-        else:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            array = np.frombuffer(mapped, dtype=dtype, count=count, offset=_HEADER).reshape(shape)
-    return array
-
-
-@lru_cache(maxsize=65_536)
-def _layout(header: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Return what a file of ``numpy.save`` says of its elements. Raises ValueError where it is none of a stage."""
-    file = BytesIO(header)
-    version = np.lib.format.read_magic(file)
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if version != (1, 0) or file.tell() != _HEADER or fortran:
-        raise ValueError(f"no array that a stage wrote: {header!r}")
-    return dtype, shape
-
-
-def strings_of(table: TextTable, start: int = 0, end: int | None = None) -> list[str]:
-    """Return the strings of a table from one place to another, whatever its rows."""
-    bounds = np.asarray(table.bounds[start : None if end is None else end + 1])
-    if len(bounds) < 2:
-        return []
-    block = bytes(table.text[bounds[0] : bounds[-1]])
-    return [str(block[begin:stop], "utf-8") for begin, stop in pairwise((bounds - bounds[0]).tolist())]
+def in_blocks(rows: Iterable[T]) -> Iterator[list[T]]:
+    """Yield some rows, some thousand at a time."""
+    rest = iter(rows)
+    while block := list(islice(rest, BLOCK)):
+        yield block
 
 
 def joined(parts: Sequence[Array], dtype: DTypeLike) -> Array:
@@ -160,17 +124,11 @@ def joined(parts: Sequence[Array], dtype: DTypeLike) -> Array:
     return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype=dtype)
 
 
-def join_arrays(parts: Iterable[Path], path: Path, dtype: DTypeLike, row: tuple[int, ...] = ()) -> int:
-    """Write the arrays of some files as one; return how long it is."""
-    with ArrayWriter(path, dtype, row) as whole:
-        for part in parts:
-            whole.append(read_array(part))
-    return len(whole)
-
-
-def places(keys: Mapping[str, int], strings: Iterable[str]) -> Array:
-    """Return the number of each string; -1 of those that have none."""
-    return np.array([keys.get(string, -1) for string in strings], dtype=np.int32)
+def rows_of(keys: Array, start: int, end: int) -> slice:
+    """Return which rows of a column of ascending numbers hold those from ``start`` to ``end``."""
+    # Of the column's own type: another would have numpy convert the whole of it.
+    low, high = np.searchsorted(keys, np.array([start, end], dtype=keys.dtype))
+    return slice(int(low), int(high))
 
 
 ID_TYPE = np.dtype("S12")
@@ -178,7 +136,7 @@ Ids = NDArray[np.bytes_]
 """Ids of one kind as the bytes of their hashes, which are in the order of the ids."""
 
 
-def packed(ids: Sequence[str]) -> Ids:
+def packed(ids: Iterable[str]) -> Ids:
     """Return the bytes of ids as `graph.schema.stable_id` makes them."""
     return np.array([bytes.fromhex(key[-2 * ID_TYPE.itemsize :]) for key in ids], dtype=ID_TYPE)
 
@@ -193,10 +151,3 @@ def find(ids: Ids, sought: Ids) -> NDArray[np.int64]:
     """Return where each of the sought ids stands among some that ascend; -1 where it does not."""
     at = np.searchsorted(ids, sought)
     return np.where(np.append(ids, ids[:1])[at] == sought, at, -1) if len(ids) else np.full(len(sought), -1)
-
-
-def cuts(ids: Ids, parts: int) -> list[int]:
-    """Return where ascending ids are cut into so many ranges of equal width, ends included."""
-    size = ID_TYPE.itemsize
-    bounds = [(part * 2 ** (8 * size) // parts).to_bytes(size, "big") for part in range(1, parts)]
-    return [0, *np.searchsorted(ids, np.array(bounds, dtype=ID_TYPE)).tolist(), len(ids)]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.external.arrays import cuts, find, packed, unpacked
+from graph.construction.arrays import find, packed, unpacked
 from graph.schema import stable_id
 
 hashes = st.sampled_from([f"{high:016x}{low:08x}" for high in (0, 1, 2**63, 2**64 - 1) for low in (0, 1, 2**32 - 1)])
@@ -29,12 +29,3 @@ def test_an_id_is_found_where_it_stands(known: list[str], sought: list[str]) -> 
     ordered = sorted(set(known))
     wanted = [ordered.index(key) if key in ordered else -1 for key in sought]
     assert find(packed(ordered), packed(sought)).tolist() == wanted
-
-
-@given(ids, st.integers(1, 5))
-def test_ranges_of_ids_hold_each_once_and_in_order(keys: list[str], parts: int) -> None:
-    ordered = packed(sorted(keys))
-    bounds = cuts(ordered, parts)
-    assert len(bounds) == parts + 1
-    assert (bounds[0], bounds[-1]) == (0, len(keys))
-    assert (np.diff(bounds) >= 0).all()

@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction.external.arrays import Columns
-from graph.construction.external.spellings import SpellingTree, write_spellings
-from graph.text import IncrementalMatcher
+from graph.construction.arrays import Columns
+from graph.construction.spellings import SpellingTree, write_spellings
+from graph.text import NameMatcher
 
 WORDS = ["ada", "bob", "cyd", "日", "x1"]
 
@@ -25,7 +25,7 @@ texts = st.lists(st.lists(st.sampled_from([*WORDS, "other"]), max_size=8), max_s
 @given(spellings, texts)
 def test_any_texts(known: set[str], corpus: Sequence[Sequence[str]]) -> None:
     names = [spelled for spelled in sorted(known) if len(spelled.replace(" ", "")) > 2]
-    matcher = IncrementalMatcher((name, number) for number, name in enumerate(names))
+    matcher = NameMatcher.of((name, number) for number, name in enumerate(names))
     with TemporaryDirectory() as folder:
         write_spellings([(name, number) for number, name in enumerate(names)], Path(folder), Columns(Path(folder)))
         tree = SpellingTree(Columns(Path(folder)))

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.construction.external import kept_pairs
-from graph.construction.external.arrays import ID_TYPE, Ids
-from graph.construction.external.kept_pairs import near_pairs
+from graph.construction import near_names
+from graph.construction.arrays import ID_TYPE, Ids
+from graph.construction.near_names import near_pairs
 from tests.graph.construction.test_near_names import Floats, exact_pairs, families
 
 ALL = families(20, 6, 0.35, dimension=16)
@@ -60,8 +60,8 @@ def not_again(*_: object) -> NoReturn:
 @pytest.fixture
 def lenient(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Let any number of names change; called: from now on, comparing all with all is an error."""
-    monkeypatch.setattr(kept_pairs, "_SHARE", 1)
-    return lambda: monkeypatch.setattr(kept_pairs, "find_near_names", not_again)
+    monkeypatch.setattr(near_names, "_SHARE", 1)
+    return lambda: monkeypatch.setattr(near_names, "find_near_names", not_again)
 
 
 def test_names_that_come_go_and_change_are_followed(tmp_path: Path, lenient: Callable[[], None]) -> None:
@@ -81,17 +81,17 @@ def test_names_that_come_go_and_change_are_followed(tmp_path: Path, lenient: Cal
 @settings(deadline=None, max_examples=30)
 def test_after_any_changes_all_pairs_are_there(steps: list[set[int]]) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(kept_pairs, "_SHARE", 1)
-        patched.setattr(kept_pairs, "_NEW_ROWS", 3)
-        patched.setattr(kept_pairs, "_ROWS", 7)
-        patched.setattr(kept_pairs, "_PAIRS", 5)
+        patched.setattr(near_names, "_SHARE", 1)
+        patched.setattr(near_names, "_NEW_ROWS", 3)
+        patched.setattr(near_names, "_ROWS", 7)
+        patched.setattr(near_names, "_PAIRS", 5)
         for names in steps:
             assert found_by([*names], Path(folder) / "near") == wanted([*names])
 
 
 def test_where_many_changed_all_are_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "near"
-    monkeypatch.setattr(kept_pairs, "_SHARE", 20)
+    monkeypatch.setattr(near_names, "_SHARE", 20)
     found_by([*range(100)], kept)
     for last, changed in (102, 2), (104, 4), (105, 5), (106, 0), (108, 2):
         found_by([*range(last)], kept)
