@@ -275,7 +275,7 @@ class ViewOfGeneration(ConceptView):
     def ids(self) -> Sequence[str]:  # type: ignore[override]
         """The concepts' ids."""
         names = self._graph.entity_names
-        return self._graph.known_ids or LazySequence(len(names), lambda at: entity_id(names[at]))
+        return LazySequence(len(names), lambda at: entity_id(names[at]))
 
     def name(self, place: int) -> str:
         """Return how documents write it most often."""

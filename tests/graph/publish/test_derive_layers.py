@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graph.construction.knowledge_graph import load
 from graph.publish.chroma_store import ChromaSet, connect, server_address
-from graph.publish.derive import forget_derivations, publish
+from graph.publish.derive import publish
 from graph.publish.generation_vectors import GenerationVectors, open_vectors
 from graph.publish.vector_store import COLLECTIONS
 from graph.retrieve.open_index import open_index
@@ -60,7 +60,6 @@ def record_id(workspace: Workspace) -> str:
 @pytest.fixture(autouse=True)
 def layering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graph.publish.generation_vectors._LARGE", 1)
-    forget_derivations()
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +127,6 @@ class TestPublishing:
         workspace = Workspace(tmp_path / "changed")
         write(workspace.root, content)
         for step in range(1, 4):
-            if chance.random() < 0.3:
-                forget_derivations()
             new = {f"{key}{step}": step for key in chance.sample(KEYS, chance.randint(0, 2))}
             new |= {key: chance.randint(0, 2) for key in chance.sample([*content], chance.randint(0, 2))}
             removed = [key for key in chance.sample([*content], chance.randint(0, 2)) if key not in new]
@@ -171,33 +168,25 @@ class TestPublishing:
         assert generations(workspace) == {"2"}
         assert assert_opens(workspace, SECOND) == 2
 
-    def test_another_process_lays_its_layer_on_the_same_base(self, changed: Workspace) -> None:
-        forget_derivations()
+    def test_the_next_layer_lies_on_the_same_base(self, changed: Workspace) -> None:
         write(changed.root, {"x": 1})
         assert layer_of(changed).base == 1
         assert ids_of(changed, 1, layer_of(changed).gone) == ["c", "f"]
         assert assert_opens(changed, {**SECOND, "x": 1}) == 3
 
     @pytest.mark.slow
-    def test_no_layer_lies_on_a_base_that_another_process_has_replaced(
-        self, changed: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_layer_lies_on_a_base_that_was_replaced(self, changed: Workspace) -> None:
         write(changed.root, {"x": 1})
-        with monkeypatch.context() as elsewhere:
-            elsewhere.setattr("graph.publish.derive._KEPT", {})
-            write(changed.root, dict.fromkeys("klmnopqr", 3))
+        write(changed.root, dict.fromkeys("klmnopqr", 3))
         assert generations(changed) == {"4"}
         write(changed.root, {"y": 1})
         assert layer_of(changed).base == 4
         assert assert_opens(changed, {**SECOND, "x": 1, **dict.fromkeys("klmnopqr", 3), "y": 1}) == 5
 
-    @pytest.mark.parametrize("warm", mostly_slow([False, True], 1))
     @pytest.mark.slow
-    def test_no_layer_lies_over_vectors_that_were_replaced(self, changed: Workspace, warm: bool) -> None:
+    def test_no_layer_lies_over_vectors_that_were_replaced(self, changed: Workspace) -> None:
         write(changed.root, {"c": 1})
         retrained = Retrained()
-        if not warm:
-            forget_derivations()
         with changed.writing(), changed.open_record() as record:
             reembed(record, retrained)
             publish(changed, record)
@@ -326,7 +315,7 @@ class TestDerivingAgain:
         assert generations(changed) == {"3"}
 
     @pytest.mark.parametrize("damage", mostly_slow([*OF_THE_BASE, said_gone], 1))
-    def test_no_other_process_lays_a_layer_on_it(self, changed: Workspace, damage: Callable[[Workspace], None]) -> None:
+    def test_no_layer_is_laid_on_it(self, changed: Workspace, damage: Callable[[Workspace], None]) -> None:
         damage(changed)
         write(changed.root, {"x": 1})
         assert layer_of(changed).base == changed.current()

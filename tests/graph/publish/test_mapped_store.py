@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pytest
 from graph.checks.doctor import examine_workspace, repair_workspace
 from graph.errors import BadInput, DependencyMissing
 from graph.publish import generation_vectors, mapped_store
-from graph.publish.derive import forget_derivations, publish
+from graph.publish.derive import publish
 from graph.publish.generation_vectors import store_address
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
@@ -37,12 +37,9 @@ class Retrained(HashEmbedder):
 
 
 @pytest.fixture(autouse=True)
-def mapped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def mapped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graph.publish.generation_vectors._LARGE", 1)
     monkeypatch.setenv("MARA_VECTORS", "mapped")
-    forget_derivations()
-    yield
-    forget_derivations()
 
 
 @pytest.fixture(scope="module")
