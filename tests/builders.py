@@ -243,7 +243,6 @@ class Child:
 HOLD_LOCK = """
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from graph.storage.workspace import Workspace
 with Workspace(Path(sys.argv[1])).writing():
     print("locked")

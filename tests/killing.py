@@ -57,11 +57,10 @@ class Step:
 
 _PUBLISHING = (
     Step("graph/publish/derive.py", "publish"),
-    Step("graph/construction/builder.py", "graph"),
-    Step("graph/construction/knowledge_graph.py", "save"),
-    Step("graph/publish/vector_store.py", "synchronise"),
-    Step("graph/publish/vector_store.py", "synchronise", 2),
-    *(Step("graph/publish/vector_store.py", "_put", time) for time in (1, 2, 3, 4)),
+    Step("graph/construction/build.py", "build_generation"),
+    Step("graph/construction/build.py", "read_shard"),
+    Step("graph/publish/generation_vectors.py", "write_vectors"),
+    *(Step("graph/publish/chroma_store.py", "write", time) for time in (1, 2, 3)),
     Step("graph/storage/generation.py", "save"),
     Step("graph/storage/workspace.py", "publish"),
     Step("graph/storage/workspace.py", "write_atomically"),

@@ -168,7 +168,7 @@ class TestPublishing:
         assert generations(workspace) == {"2"}
         assert assert_opens(workspace, SECOND) == 2
 
-    def test_the_next_layer_lies_on_the_same_base(self, changed: Workspace) -> None:
+    def test_another_process_lays_its_layer_on_the_same_base(self, changed: Workspace) -> None:
         write(changed.root, {"x": 1})
         assert layer_of(changed).base == 1
         assert ids_of(changed, 1, layer_of(changed).gone) == ["c", "f"]
@@ -315,7 +315,7 @@ class TestDerivingAgain:
         assert generations(changed) == {"3"}
 
     @pytest.mark.parametrize("damage", mostly_slow([*OF_THE_BASE, said_gone], 1))
-    def test_no_layer_is_laid_on_it(self, changed: Workspace, damage: Callable[[Workspace], None]) -> None:
+    def test_no_other_process_lays_a_layer_on_it(self, changed: Workspace, damage: Callable[[Workspace], None]) -> None:
         damage(changed)
         write(changed.root, {"x": 1})
         assert layer_of(changed).base == changed.current()
