@@ -90,6 +90,7 @@ class TestFiles:
             "record.sqlite",
             "CURRENT",
             "index",
+            "build",
             "lock",
         }
 
