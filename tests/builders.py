@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.bm25 import SparseIndex, terms, write_index
+from graph.construction.columns import IntLists
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
-from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
+from graph.construction.knowledge_graph import FactTable, KnowledgeGraph, table_of_facts
 from graph.moments import first_moment
 from graph.publish.derive import publish
 from graph.publish.vector_store import VectorStore
@@ -168,6 +169,11 @@ def bm25_of(contents: Sequence[str]) -> SparseIndex:
         return SparseIndex.load(Path(folder) / "bm25", len(contents))
 
 
+NO_FACTS = FactTable(
+    table_of_facts([], []), np.zeros((0, 2), dtype=np.int32), np.zeros(0, dtype=np.uint8), IntLists.of([])
+)
+
+
 def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int, EdgeKind, float]]) -> KnowledgeGraph:
     """Return a graph of bare nodes with the given edges (source, target, kind, weight)."""
     columns = list(zip(*edges, strict=True)) or [()] * 4
@@ -182,7 +188,7 @@ def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int
         name_shares=np.ones(n_entities, dtype=np.float32),
         passages=tuple(passage_of(f"p{i}", "", f"text {i}") for i in range(n_passages)),
         passage_vectors=np.zeros((n_passages, DIMENSION), dtype=np.float32),
-        facts=FactTable.of({}),
+        facts=NO_FACTS,
         aliases=(),
         names=NameMatcher.of((name, index) for index, name in enumerate(names)),
         edges=sort_edges(
