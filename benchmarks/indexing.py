@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.machine import describe_machine
 from graph.embedding import embeddings
 from graph.embedding.bert import MiniLMEmbedder
-from graph.publish import derive, search_indexes
+from graph.publish import derive
 from graph.storage import synonym_pairs
 from graph.storage.record import Record
 from workflows import indexing
@@ -61,7 +61,7 @@ def main() -> None:
     clock.watch(Record, "commit", "commit")
     clock.watch(synonym_pairs.NameVectors, "add", "synonyms")
     clock.watch(derive, "build_generation", "build graph")
-    clock.watch(search_indexes.SearchIndexWriter, "_write_embedded", "Chroma")
+    clock.watch(derive, "write_vectors", "Chroma")
     clock.watch(indexing, "related", "relationships")
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()

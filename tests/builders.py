@@ -19,8 +19,9 @@ from graph.construction.columns import IntLists
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph, table_of_facts
 from graph.moments import first_moment
+from graph.publish.chroma_store import ChromaSet
 from graph.publish.derive import publish
-from graph.publish.vector_store import VectorStore
+from graph.publish.vector_store import COLLECTIONS
 from graph.retrieve.open_index import Index
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from graph.storage.record import Record
@@ -248,8 +249,6 @@ class Child:
 HOLD_LOCK = """
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from graph.publish.vector_store import VectorStore
 from graph.storage.workspace import Workspace
 with Workspace(Path(sys.argv[1])).writing():
     print("locked")
@@ -260,7 +259,16 @@ input()
 """A program for a `Child` that holds the writer's lock of a workspace until it is told to go on."""
 
 
-def chroma_of(index: Index) -> VectorStore:
-    """Return the one Chroma that an index without layers searches."""
-    assert isinstance(index._store, VectorStore)
-    return index._store
+def drop_vectors(index: Index) -> None:
+    """Delete the collections in Chroma that an index without layers searches."""
+    own = chroma_of(index)
+    for name in COLLECTIONS:
+        own._client.delete_collection(own._name_of(name))
+
+
+def chroma_of(index: Index) -> ChromaSet:
+    """Return the one set in Chroma that an index without layers searches."""
+    own = index._vectors._own
+    assert index._vectors._base is None
+    assert isinstance(own, ChromaSet)
+    return own

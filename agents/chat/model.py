@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from agents.answers.unlinked import NO_ADDRESSES, Addresses, Unlinking
+from agents.answers.unlinked import Addresses, Unlinking
 from agents.chat.context_window import configured_context_tokens, told_context_tokens
 from agents.chat.replies import TokenLogprobs, read_logprobs
 from agents.chat.usage import QuestionBudget, Usage, budget_of_question, count_usage
@@ -273,8 +273,8 @@ class _Wanted:
     messages: Sequence[BaseMessage]
     response_format: dict[str, Any] | None
     max_tokens: int
-    top_logprobs: int = 0
-    addresses: Addresses | None = None
+    top_logprobs: int
+    addresses: Addresses | None
 
 
 class ChatModel:
@@ -340,35 +340,6 @@ class ChatModel:
         with self._http_client() as client:
             return told_context_tokens(client, self._address, self._api_key, self.name)
 
-    def complete(
-        self,
-        messages: Sequence[BaseMessage],
-        response_format: dict[str, Any] | None = None,
-        *,
-        max_tokens: int = MAX_REPLY_TOKENS,
-        aloud: bool = True,
-        addresses: Addresses = NO_ADDRESSES,
-    ) -> str:
-        """Return the text of the reply.
-
-        Args:
-            messages: the prompt.
-            response_format: what the reply has to be; None for text.
-            max_tokens: what the reply itself may take; a model that thinks is given more.
-            aloud: whether a graph that streams messages tells it word by word, as chat, then `unlinked`; `ask` never
-                does.
-            addresses: those that a reply which is told aloud may name.
-
-        Raises:
-            MalformedReply: the reply is empty, or was cut at the token limit.
-            SlowReply: no token came for too long.
-            BudgetSpent: nothing is left of what the question may take.
-            TransportFault: the endpoint could not be reached, was busy or broke off.
-            ModelUnavailable: the endpoint refused the key, the model or the request.
-        """
-        told = addresses if aloud else None
-        return self._reply(_Wanted(messages, response_format, max_tokens, addresses=told)).text()
-
     def ask(
         self,
         messages: Sequence[BaseMessage],
@@ -376,8 +347,9 @@ class ChatModel:
         *,
         top_logprobs: int = 0,
         max_tokens: int = MAX_REPLY_TOKENS,
+        addresses: Addresses | None = None,
     ) -> ChatReply:
-        """Return the reply with its tokens; no graph that streams messages tells it.
+        """Return the reply with its tokens.
 
         What a server refuses is left out: ``response_format``, the log-probabilities, the limit, the stream.
 
@@ -386,14 +358,17 @@ class ChatModel:
             response_format: what the reply has to be; None for text.
             top_logprobs: how many likely tokens to tell of at each place, from 1 to 20; 0 asks for none.
             max_tokens: what the reply itself may take; a model that thinks is given more.
+            addresses: those that a reply may name which graphs that stream messages tell word by word, as chat, and
+                `unlinked`; None for a reply that none of them tells.
 
         Raises:
+            MalformedReply: the reply is too long, or broken Unicode.
             SlowReply: no token came for too long.
             BudgetSpent: nothing is left of what the question may take.
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
-        return self._reply(_Wanted(messages, response_format, max_tokens, top_logprobs))
+        return self._reply(_Wanted(messages, response_format, max_tokens, top_logprobs, addresses))
 
     def _reply(self, wanted: _Wanted) -> ChatReply:
         """A reply; one that was cut while the model thought is asked for again, with tokens to think."""
@@ -487,18 +462,18 @@ class ChatModel:
             how["stream"] = False
         elif "stream_options" not in extras:
             how["stream_usage"] = False
+        tags = list(_UNHEARD) if wanted.addresses is None else []
+        fault: Exception | None = None
         token = _UNDER_WAY.set(under_way)
         try:
-            message = client.invoke(
-                list(wanted.messages), {"tags": [] if wanted.addresses is not None else list(_UNHEARD)}, **how
-            )
-        except Exception:
+            message = client.invoke(list(wanted.messages), {"tags": tags}, **how)
+        except Exception as caught:
             # The client tells some faults of the reading as a lost connection.
-            if under_way.fault is not None:
-                raise under_way.fault from None
-            raise
+            fault = under_way.fault or caught
         finally:
             _UNDER_WAY.reset(token)
+        if fault is not None:
+            raise fault
         reply = _read_message(message, with_logprobs="logprobs" in extras)
         if under_way.came_whole:
             self._refused.add("stream")

@@ -23,7 +23,7 @@ from graph.embedding import embeddings
 from graph.embedding.embeddings import EMBEDDED_MODELS
 from graph.environment import set_variables
 from graph.publish import derive
-from graph.publish.search_indexes import SearchIndexWriter
+from graph.publish.generation_vectors import write_vectors
 from graph.storage.record_tables import Additions
 from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace
@@ -166,7 +166,7 @@ class _Clock:
         with (
             _replaced(derive, "build_generation", partial(build_generation, on_stage=self.begin)),
             _replaced(derive, "settle_synonyms", self._named("settling synonyms", settle_synonyms)),
-            _replaced(SearchIndexWriter, "write", self._named("search index", SearchIndexWriter.write)),
+            _replaced(derive, "write_vectors", self._named("search index", write_vectors)),
         ):
             yield
         self.begin("")

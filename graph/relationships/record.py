@@ -1,9 +1,9 @@
 """The record of the relationship graph: a database beside the record of passages, a typed table for each type.
 
 Nodes have integer keys inside and ids outside. Every row holds the revision that wrote it last, so that a copy in
-another store can be brought up to date. Vectors, concepts and the edges at them follow from the published generation
-of the knowledge graph: they are computed when asked for. Their tables hold what was imported where there is no
-generation, and the ids of concepts that messages mention.
+another store can be brought up to date. Vectors are views of chunks. Concepts and the edges at them follow from the
+published generation of the knowledge graph and are computed when asked for: their tables hold what was imported where
+there is no generation, and the ids of concepts that messages mention.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from graph.relationships.schema import (
 )
 from graph.relationships.tables import (
     PAGE_TABLES,
+    VIEWS,
     columns_of_edges,
     columns_of_nodes,
     create_statements,
+    create_views,
     insert_edge,
     joined_tables,
     table_of_edges,
@@ -45,15 +47,7 @@ from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
 from graph.storage.place import place_of
 from graph.storage.workspace import Workspace
 
-METRIC = "cosine"
-"""How the vectors of a store are compared."""
-
-COMPUTED = frozenset(
-    (
-        *(NodeType.VECTOR, NodeType.VECTOR_STORE, NodeType.CONCEPT),
-        *(EdgeType.STORED_IN, EdgeType.EMBEDDING_OF, EdgeType.EXPLAINS, EdgeType.RELATED_TO),
-    )
-)
+COMPUTED = frozenset((NodeType.CONCEPT, *PRUNABLE))
 """The types of nodes and edges that follow from the published generation."""
 
 IN_STEP_WITH = "documents"
@@ -202,10 +196,12 @@ class RelationshipRecord(InDatabase):
         self.put_nodes([node])
 
     def put_nodes(self, nodes: Iterable[Node]) -> None:
-        """Create or update nodes in one transaction, as `put_node` does."""
+        """Create or update nodes in one transaction, as `put_node` does; those of views follow from others."""
         rows: dict[NodeType, list[list[PropertyValue]]] = {}
         for node in nodes:
             check_node(node)
+            if node.type in VIEWS:
+                continue
             rows.setdefault(node.type, []).append([node.id, *(node.properties.get(name) for name in NODES[node.type])])
         with self.transaction() as revision:
             for of, values in rows.items():
@@ -227,6 +223,8 @@ class RelationshipRecord(InDatabase):
         rows: dict[tuple[EdgeType, NodeType, NodeType], list[list[PropertyValue]]] = {}
         for edge in edges:
             check_edge(edge)
+            if edge.type in VIEWS:
+                continue
             (start, source), (end, target) = _ends(edge)
             values = [edge.properties.get(name) for name in EDGES[edge.type].properties]
             rows.setdefault((edge.type, start, end), []).append([source, target, *values])
@@ -248,34 +246,23 @@ class RelationshipRecord(InDatabase):
 
     def node(self, of: NodeType, key: str) -> Node | None:
         """Return the node of that type and id; None where there is none."""
-        if self.computes(of):
-            if of is NodeType.CONCEPT and (known := self.concepts.node(key)):
-                return known
-            return next((node for node in self._computed_nodes(of, "AND id = ?", (key,)) if node.id == key), None)
-        return next(self._read_nodes(of, "WHERE id = ?", (key,)), None)
+        known = self.concepts.node(key) if self.computes(of) else None
+        return known or next(self._read_nodes(of, "WHERE id = ?", (key,)), None)
 
     def nodes(self, of: NodeType, where: str = "", values: Values = ()) -> Iterator[Node]:
-        """Yield the nodes of a type, by id; of one that is stored, those that a clause of SQL selects."""
-        if not self.computes(of):
-            return self._read_nodes(of, where or "ORDER BY id", values)
-        return chain(self.concepts.nodes() if of is NodeType.CONCEPT else (), self._computed_nodes(of))
+        """Yield the nodes of a type, by id; of one that is stored, those that a clause of SQL selects.
+
+        Concepts that are held, and that the generation does not know, come last.
+        """
+        stored = self._read_nodes(of, where or "ORDER BY id", values)
+        if self.graph is None or not self.computes(of):
+            return stored
+        known = self.graph.entity_index
+        return chain(self.concepts.nodes(), (node for node in stored if node.id not in known))
 
     def _read_nodes(self, of: NodeType, where: str, values: Values = ()) -> Iterator[Node]:
         for key, *held in self.execute(f'SELECT {columns_of_nodes(of)} FROM "{table_of_nodes(of)}" {where}', values):
             yield Node(of, key, dict(zip(NODES[of], held, strict=True)))
-
-    def _computed_nodes(self, of: NodeType, where: str = "", values: Values = ()) -> Iterator[Node]:
-        """Yield vectors, their store, or the concepts that are held and the generation does not know."""
-        graph = self.graph
-        assert graph is not None
-        if of is NodeType.CONCEPT:
-            own = self._read_nodes(of, f"WHERE true {where} ORDER BY id", values)
-            yield from (node for node in own if node.id not in graph.entity_index)
-        elif of is NodeType.VECTOR:
-            for (key,) in self.execute(f"SELECT id FROM document_chunk WHERE true {where} ORDER BY id", values):
-                yield Node(of, key, {"chunk_id": key})
-        elif model := graph.embedding_model:
-            yield Node(of, model, {"model": model, "dimension": graph.passage_vectors.shape[1], "metric": METRIC})
 
     def edges(
         self, of: EdgeType, source: NodeType, target: NodeType, where: str = "", values: Values = ()
@@ -284,9 +271,9 @@ class RelationshipRecord(InDatabase):
 
         Of one that is stored, those ``e`` from nodes ``a`` to nodes ``b`` that a clause of SQL selects.
         """
-        if not self.computes(of):
-            return self._read_edges(of, source, target, where or "ORDER BY a.id, b.id", values)
-        return self.concepts.edges(of) if of in PRUNABLE else self._computed_edges(of)
+        if self.computes(of):
+            return self.concepts.edges(of)
+        return self._read_edges(of, source, target, where or "ORDER BY a.id, b.id", values)
 
     def _read_edges(
         self, of: EdgeType, source: NodeType, target: NodeType, where: str, values: Values
@@ -295,24 +282,12 @@ class RelationshipRecord(InDatabase):
         for start, end, *held in self.execute(query, values):
             yield Edge(of, (source, start), (target, end), dict(zip(EDGES[of].properties, held, strict=True)))
 
-    def _computed_edges(self, of: EdgeType) -> Iterator[Edge]:
-        """Yield what links vectors with their chunks, or with their store."""
-        store = next(self._computed_nodes(NodeType.VECTOR_STORE), None)
-        for vector in self._computed_nodes(NodeType.VECTOR):
-            if of is EdgeType.EMBEDDING_OF:
-                yield Edge(of, (NodeType.VECTOR, vector.id), (NodeType.CHUNK, vector.id))
-            elif store is not None:
-                yield Edge(of, (NodeType.VECTOR, vector.id), (NodeType.VECTOR_STORE, store.id))
-
     def edge(self, of: EdgeType, source: tuple[NodeType, str], target: tuple[NodeType, str]) -> Edge | None:
         """Return the edge of that type between two nodes; None where there is none."""
         (start, start_id), (end, end_id) = _ends(Edge(of, source, target))
-        if not self.computes(of):
-            return next(self.edges(of, start, end, "WHERE a.id = ? AND b.id = ?", (start_id, end_id)), None)
-        if of in PRUNABLE:
+        if self.computes(of):
             return self.concepts.edge(of, start_id, end_id)
-        known = start_id == end_id if of is EdgeType.EMBEDDING_OF else self.node(end, end_id)
-        return Edge(of, source, target) if known and self.node(start, start_id) else None
+        return next(self.edges(of, start, end, "WHERE a.id = ? AND b.id = ?", (start_id, end_id)), None)
 
     @cached_property
     def graph(self) -> KnowledgeGraph | None:
@@ -351,6 +326,12 @@ class RelationshipRecord(InDatabase):
         chunks = self.execute("SELECT id, target FROM document_chunk JOIN chunk_of ON source = key")
         document_of = {chunk: numbers[key] for chunk, key in chunks}
         return ViewOfGeneration(self.graph, [key for _, key in documents], document_of, pruned)
+
+    def take_over(self) -> None:
+        """Put views in the place of the copies that a file of before holds, within a transaction."""
+        if self._db.has_table("digests"):
+            self._db.define((*(f"DROP TABLE {of.lower()}" for of in reversed(VIEWS)), *create_views()))
+            self._db.define(["DROP TABLE digests"])
 
     def note_pruning(self) -> None:
         """Note within a transaction that edges were pruned, or are so no more."""
@@ -391,17 +372,8 @@ class RelationshipRecord(InDatabase):
         for of, schema in EDGES.items():
             found[of.value] = sum(self._count(table_of_edges(of, *pair)) for pair in schema.pairs)
         if self.graph is not None:
-            chunks, stores = found[NodeType.CHUNK], sum(1 for _ in self._computed_nodes(NodeType.VECTOR_STORE))
-            own = sum(1 for _ in self._computed_nodes(NodeType.CONCEPT))
-            found |= {
-                NodeType.VECTOR.value: chunks,
-                NodeType.VECTOR_STORE.value: stores,
-                NodeType.CONCEPT.value: self.graph.n_entities + own,
-                EdgeType.STORED_IN.value: chunks * stores,
-                EdgeType.EMBEDDING_OF.value: chunks,
-            }
-            found[EdgeType.EXPLAINS.value] = len(self.concepts.explains.documents)
-            found[EdgeType.RELATED_TO.value] = len(self.concepts.related.documents)
+            found |= {of.value: len(self.concepts.links(of).sources) for of in PRUNABLE}
+            found[NodeType.CONCEPT.value] = sum(1 for _ in self.nodes(NodeType.CONCEPT))
         return found
 
     def erase_free_pages(self) -> None:
@@ -425,11 +397,12 @@ class RelationshipRecord(InDatabase):
 
     def copy_into(self, target: Database) -> None:
         """Copy it, as it stands at one moment, into an empty schema of Postgres, within a transaction of that."""
-        edges = [table_of_edges(of, *pair) for of, schema in EDGES.items() for pair in schema.pairs]
+        nodes = [table_of_nodes(of) for of in NODES if of not in VIEWS]
+        edges = [table_of_edges(of, *pair) for of, each in EDGES.items() for pair in each.pairs if of not in VIEWS]
         page = ("conversations", "turns") if self._db.has_table("turns") else ()
         target.define((*create_statements(), *(PAGE_TABLES if page else ())))
         with self.as_it_stands():
-            for table in ("meta", "pruned", *map(table_of_nodes, NODES), *edges, *page):
+            for table in ("meta", "pruned", *nodes, *edges, *page):
                 target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
         target.execute(_NOTE_FORMAT, (str(_FORMAT),))
         target.continue_numbers()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from graph.relationships.schema import EDGES, NODES, EdgeSchema, EdgeType, NodeType, Property, PropertyKind
+from graph.relationships.schema import EDGES, NODES, EdgeType, NodeType, Property, PropertyKind
 
 _SQL_TYPES = {PropertyKind.TEXT: "TEXT", PropertyKind.TIME: "TEXT", PropertyKind.INTEGER: "INTEGER"}
 
@@ -66,21 +66,40 @@ def along(path: str) -> str:
     return " ".join(joined)
 
 
+VIEWS = {
+    NodeType.VECTOR: "SELECT key, id, id AS chunk_id, revision FROM document_chunk",
+    EdgeType.EMBEDDING_OF: "SELECT key AS source, key AS target, revision FROM document_chunk",
+    EdgeType.STORED_IN: """
+        SELECT c.key AS source, s.key AS target,
+            CASE WHEN c.revision > s.revision THEN c.revision ELSE s.revision END AS revision
+        FROM document_chunk c CROSS JOIN vector_store s""",
+}
+"""Selects the nodes and edges that others tell: each chunk has a vector of its id, in the one store."""
+
+
+def create_views() -> Iterator[str]:
+    """Yield the statements that create the views of a record."""
+    for of, selected in VIEWS.items():
+        yield f"CREATE VIEW {of.lower()} AS {selected}"
+
+
 def create_statements() -> Iterator[str]:
-    """Yield the statements that create every table and index of a record."""
+    """Yield the statements that create every table, index and view of a record."""
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
     yield (
         "CREATE TABLE pruned (type TEXT NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL, evidence TEXT NOT NULL,"
         " PRIMARY KEY (type, source, target)) WITHOUT ROWID"
     )
     for of, declared in NODES.items():
+        if of in VIEWS:
+            continue
         columns = "".join(f", {_column(name, each)}" for name, each in declared.items())
         yield (
             f'CREATE TABLE "{table_of_nodes(of)}" (key INTEGER PRIMARY KEY AUTOINCREMENT,'
             f" id TEXT NOT NULL UNIQUE{columns}, revision INTEGER NOT NULL)"
         )
     for edge_type, schema in EDGES.items():
-        for source, target in schema.pairs:
+        for source, target in schema.pairs if edge_type not in VIEWS else ():
             table = table_of_edges(edge_type, source, target)
             columns = "".join(f", {_column(name, each)}" for name, each in schema.properties.items())
             loops = source is target and not schema.may_loop
@@ -92,14 +111,8 @@ def create_statements() -> Iterator[str]:
                 f"{', CHECK (source <> target)' if loops else ''}) WITHOUT ROWID"
             )
             yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
-            yield from _ranking_indexes(table, schema)
-
-
-def _ranking_indexes(table: str, schema: EdgeSchema) -> Iterator[str]:
-    """Yield what lets the first edges at a node be read without the others: at both ends of a symmetric one."""
-    ranks = ", ".join(f'"{name}" DESC' for name in schema.ranked_by)
-    for here, there in (("target", "source"), ("source", "target"))[: 1 + schema.symmetric if ranks else 0]:
-        yield f'CREATE INDEX "{table}_ranked_at_{here}" ON "{table}" ({here}, {ranks}, {there})'
+    yield "CREATE INDEX part_of_ranked_at_target ON part_of (target, position DESC, source)"
+    yield from create_views()
 
 
 def _column(name: str, declared: Property) -> str:

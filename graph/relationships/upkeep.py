@@ -134,10 +134,9 @@ def _weak(record: RelationshipRecord, of: EdgeType, below: float) -> tuple[Pruni
 
 
 def _values(record: RelationshipRecord, of: EdgeType) -> NDArray[np.float64]:
-    if of is EdgeType.EXPLAINS:
-        return record.concepts.explains.relevance * record.concepts.explains.confidence
-    documents = record.concepts.related.documents
-    return record.concepts.related.confidence * documents / (documents + 1.0)
+    links = record.concepts.links(of)
+    share = links.weights if of is EdgeType.EXPLAINS else links.weights / (links.weights + 1.0)
+    return share * links.confidence
 
 
 def _in_use(record: RelationshipRecord, of: EdgeType) -> NDArray[np.bool_]:

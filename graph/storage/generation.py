@@ -1,4 +1,4 @@
-"""What the search index of a generation is laid over."""
+"""What the vectors of a generation consist of."""
 
 from __future__ import annotations
 
@@ -6,35 +6,36 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from graph.storage.lock import GenerationHold as GenerationHold
 
 _FILE = "search.json"
 
-VectorStoreName = Literal["chroma", "mapped", "qdrant"]
-"""What holds the vectors of a generation."""
-
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What holds a generation's vectors, and what an index of its own lies over.
+    """What a generation's vectors consist of: a set of its own, whole or of what changed since an older one's.
 
     Attributes:
-        base: the generation whose index that is; its own number where it lies on none.
-        commit: the record's commit that the base holds.
-        vectors: the record's ``vectors_id`` when the base was made.
-        removed: by collection, the ids of the base that are gone, or stand otherwise in the layer.
-        store: what holds them.
+        base: the generation whose set it lies on; its own number where its set is whole.
+        key: its own set's.
+        base_key: that of the set that it lies on; its own where its set is whole.
+        vectors: the record's ``vectors_id`` when the set was made.
+        store: what keeps the sets.
+        gone: by collection, rows of the base that are gone, or stand otherwise here.
+        new: by collection, rows of this generation that the base lacks, or has otherwise: all that its own set has.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     base: int
-    commit: str
+    key: str
+    base_key: str = ""
     vectors: str = ""
-    removed: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    store: VectorStoreName = "chroma"
+    store: str = "chroma"
+    gone: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    new: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def save(self, folder: Path) -> None:
         """Write it into a generation's folder."""

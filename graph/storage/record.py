@@ -532,38 +532,41 @@ class RecordReader(Record):
         with self._faults_named():
             return self._db.faults_found()
 
-    def settings(self) -> dict[str, str]:
-        """Return the record's settings."""
-        return dict(self._rows("SELECT key, value FROM meta"))
+    def examined(self) -> Iterator[tuple[str, Entry | None]]:
+        """Yield id and entry of each passage, None for one that cannot be read or is not what was written."""
+        for row in self._scan(f"SELECT {COLUMNS} FROM passages ORDER BY id"):
+            try:
+                entry = from_row(row)
+                is_whole = entry.fingerprint == row[COLUMNS.split(", ").index("fingerprint")]
+            except (ValueError, TypeError):
+                is_whole = False
+            yield str(row[0]), entry if is_whole else None
 
-    def raw_passages(self) -> list[dict[str, Any]]:
-        """Return id, metadata, entities, triples, notes and windows of every passage, as they are stored."""
-        columns = ("id", "metadata", "entities", "triples", "notes", "windows")
-        rows = self._rows(f"SELECT {', '.join(columns)} FROM passages")
-        return [dict(zip(columns, row, strict=True)) for row in rows]
-
-    def texts(self, table: str) -> dict[str, str]:
-        """Return {id: text} of the ``names`` or the ``facts``."""
-        return dict(self._rows(f"SELECT id, {TEXT_COLUMN[table]} FROM {table}"))
-
-    def links(self, table: str) -> set[tuple[str, str]]:
-        """Return (passage id, id) of those who hold ``names`` or ``facts``."""
-        return set(self._rows(f"SELECT passage_id, {HELD_BY[table]} FROM passage_{table}"))
+    def derived_rows(self) -> DerivedRows:
+        """Return the rows that should follow from passages and vectors, as they are."""
+        texts = {table: dict(self._rows(f"SELECT id, {TEXT_COLUMN[table]} FROM {table}")) for table in HELD_BY}
+        links = {
+            table: set(self._rows(f"SELECT passage_id, {column} FROM passage_{table}"))
+            for table, column in HELD_BY.items()
+        }
+        return DerivedRows(texts, links, {(a, b): cosine for a, b, cosine in self.synonyms()}, self.corrected())
 
     def odd_vectors(self, table: str) -> list[str]:
-        """Return the ids of rows whose vector is of another length than the others', not finite or no unit vector."""
-        return [key for key, blob in self._rows(f"SELECT id, vector FROM {table}") if not self._is_unit(blob)]
+        """Return the ids of rows whose vector is of another length than the others', not finite or no unit vector.
 
-    def odd_past_vectors(self) -> list[str]:
-        """Return the ids of the past versions whose vector, by the present model, is none; see `odd_vectors`."""
-        query = "SELECT id, vector FROM past_passages WHERE embedding_model = ?"
-        return [key for key, blob in self._rows(query, self.embedding_model) if not self._is_unit(blob)]
+        Of past passages, those count that the present model embedded.
+        """
+        of_model = "WHERE embedding_model = ?" if table == "past_passages" else ""
+        rows = self._rows(f"SELECT id, vector FROM {table} {of_model}", *([self.embedding_model] if of_model else []))
+        length = self.dimension
+        return [key for key, blob in rows if not _is_unit(blob, length)]
 
-    def _is_unit(self, blob: object) -> bool:
-        if not isinstance(blob, bytes) or len(blob) != 4 * self.dimension:
-            return False
-        norm = np.linalg.norm(np.frombuffer(blob, dtype=np.float32).astype(np.float64))
-        return bool(abs(norm - 1) <= _UNIT_TOLERANCE)
+
+def _is_unit(blob: object, length: int) -> bool:
+    if not isinstance(blob, bytes) or len(blob) != 4 * length:
+        return False
+    norm = np.linalg.norm(np.frombuffer(blob, dtype=np.float32).astype(np.float64))
+    return bool(abs(norm - 1) <= _UNIT_TOLERANCE)
 
 
 def declared_types(record: Record) -> OwnTypes:

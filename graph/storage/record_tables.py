@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,10 +119,10 @@ class DerivedRows:
         corrected: {id of a passage: what corrections made of it}, where they change it.
     """
 
-    texts: Mapping[str, Mapping[str, str]]
+    texts: Mapping[str, dict[str, str]]
     links: Mapping[str, set[tuple[str, str]]]
-    synonyms: Mapping[tuple[str, str], float]
-    corrected: Mapping[str, Corrected] = field(default_factory=dict)
+    synonyms: dict[tuple[str, str], float]
+    corrected: dict[str, Corrected]
 
 
 PAGE = 5_000

@@ -356,12 +356,12 @@ def manifest_of(record: Record, generation: int | None) -> dict[str, str | int |
     }
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Put a file in place at once: a reader finds the old text or the new one, also after a crash."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Put a file in place at once: a reader finds the old content or the new one, also after a crash."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

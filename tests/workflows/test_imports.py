@@ -23,7 +23,7 @@ HEAVY = (
     "prometheus_client",
 )
 NEED_AN_EXTRA = {
-    "graph/walk/engines/kernels.py": {"numba"},
+    "graph/walk/engines/compiled.py": {"numba"},
     "workflows/serving/mcp_server.py": {"mcp"},
     "workflows/serving/mcp_stdio.py": {"mcp"},
     "workflows/serving/metrics.py": {"prometheus_client"},

@@ -40,9 +40,8 @@ from graph.storage.record import Record, declare_types, declared_types
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.access.source_paths import resolve_source
-from workflows.distributed.engine import Totals
 from workflows.distributed.run import DistributedRun
-from workflows.distributed.shards import ShardFolder
+from workflows.distributed.shards import ShardFolder, Totals
 from workflows.indexing_run.changes import Changes, nothing_found, plan_changes, refused_sources
 from workflows.runtime.resources import FRESH_GENERATIONS, extraction_run, extractor_for
 from workflows.settings.enums import IndexingEngine

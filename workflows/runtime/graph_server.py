@@ -8,8 +8,7 @@ from typing import Any
 
 from graph.environment import environment
 from graph.errors import BadInput, GraphUnavailable, MaraError, WorkspaceMissing
-from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSettings
-from graph.relationships.cypher.dialect import VectorIndex
+from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSettings, VectorIndex
 from graph.relationships.cypher.mirror import mirror
 from graph.storage.workspace import Workspace
 

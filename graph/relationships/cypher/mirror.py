@@ -15,8 +15,7 @@ from pathlib import Path
 
 from graph.errors import BadInput
 from graph.relationships.cypher import tables
-from graph.relationships.cypher.bolt import BoltServer
-from graph.relationships.cypher.dialect import VectorIndex
+from graph.relationships.cypher.bolt import BoltServer, VectorIndex
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, EdgeType, NodeType
 from graph.relationships.tables import table_of_edges, table_of_nodes

@@ -16,9 +16,9 @@ from graph.construction.build import derive_graph
 from graph.errors import BadInput
 from graph.moments import first_moment
 from graph.relationships import documents
-from graph.relationships.documents import InStep, bring_in_step, forget_step, is_in_step, relate
+from graph.relationships.documents import METRIC, InStep, bring_in_step, forget_step, is_in_step, relate
 from graph.relationships.provenance import source_id
-from graph.relationships.record import METRIC, RelationshipRecord
+from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.schema import Passage, RelationType, entity_id
 from graph.sources.loaders.document import Document

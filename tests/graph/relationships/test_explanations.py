@@ -43,7 +43,7 @@ def explained(graph: KnowledgeGraph, document_of: Sequence[int]) -> Explained:
     """Return {(document, concept's name): (relevance, type, confidence)}."""
     found = explanations(graph, np.array(document_of, dtype=np.int64))
     rows = zip(
-        *(found.documents.tolist(), found.concepts.tolist(), found.relevance.tolist()),
+        *(found.sources.tolist(), found.targets.tolist(), found.weights.tolist()),
         *(found.kinds.tolist(), found.confidence.tolist()),
         strict=True,
     )
@@ -59,8 +59,8 @@ def related(graph: KnowledgeGraph, document_of: Sequence[int]) -> dict[frozenset
     return {
         frozenset((graph.entity_labels[a], graph.entity_labels[b])): (graph.kinds[kind].relation, documents, confidence)
         for a, b, kind, documents, confidence in zip(
-            *(found.first.tolist(), found.second.tolist(), found.kinds.tolist()),
-            *(found.documents.tolist(), found.confidence.tolist()),
+            *(found.sources.tolist(), found.targets.tolist(), found.kinds.tolist()),
+            *(found.weights.tolist(), found.confidence.tolist()),
             strict=True,
         )
     }

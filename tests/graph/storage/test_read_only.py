@@ -122,7 +122,7 @@ def test_a_copy_has_what_opening_needs_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
     monkeypatch.setenv("MARA_VECTORS", store)
-    monkeypatch.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
+    monkeypatch.setattr("graph.publish.generation_vectors._LARGE", 1)
     publish_workspace(tmp_path / "workspace", CARS, BUILT)
     workspace = publish_workspace(tmp_path / "workspace", SHIPS[:1], BUILT)
     layer = Layer.load(workspace.index_folder(workspace.current() or 0))

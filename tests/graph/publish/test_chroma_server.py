@@ -10,16 +10,15 @@ import chromadb
 import numpy as np
 import pytest
 
-from graph.endpoints.chroma_server import server_address
 from graph.errors import BadInput, StoreUnavailable
-from graph.publish.vector_store import VectorStore
-from graph.publish.vectors import Vectors
+from graph.publish.chroma_store import ChromaStore, connect, server_address
+from graph.publish.vector_store import Place, Vectors
 from graph.retrieve.open_index import open_index
-from tests.builders import DIMENSION, HashEmbedder, chroma_of, publish_workspace
+from tests.builders import HashEmbedder, chroma_of, publish_workspace
 from tests.chroma_server import ChromaServer, Gate, free_port
 from tests.fleet import BUILT, CARS, NEWER, opened, seen, whole
 
-NOTHING = Vectors([], np.empty((0, DIMENSION), dtype=np.float32))
+PLACE = Place(Path("nowhere"), "chroma", "0a", "w-")
 BASIC = ("Authorization", "Basic bWU6c2VjcmV0L3ZhdWx0")
 """Of the name "me" and the password "secret/vault"."""
 
@@ -47,7 +46,7 @@ class TestFaults:
             workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
             index = open_index(workspace.root, HashEmbedder())
             with monkeypatch.context() as patch:
-                patch.setattr("graph.publish.vector_store._PAGE", 5)
+                patch.setattr("graph.publish.chroma_store._PAGE", 5)
                 upsert, calls = chromadb.Collection.upsert, iter(range(99))
 
                 def killing(self: chromadb.Collection, **content: Any) -> None:
@@ -62,15 +61,11 @@ class TestFaults:
             for use in (
                 lambda: index.search_facts("car", 3),
                 lambda: index.search_passages("car", 3),
-                lambda: index.select({"maker": "a"}),
-                lambda: chroma_of(index).search("facts", vector, 1, within=["a"]),
-                lambda: chroma_of(index).count("facts"),
-                lambda: chroma_of(index).stamp("facts"),
-                lambda: chroma_of(index).fingerprints("facts"),
-                lambda: chroma_of(index).vectors("facts", ["a"]),
-                lambda: chroma_of(index).synchronise("facts", NOTHING, "hash"),
-                lambda: chroma_of(index).apply("facts", NOTHING, ["a"], "m", base="1", commit="2"),
-                chroma_of(index).drop,
+                lambda: chroma_of(index).search("facts", vector, 1, within=np.array([0])),
+                lambda: chroma_of(index).vectors("facts", [0]),
+                lambda: ChromaStore().open(PLACE),
+                lambda: ChromaStore().write(PLACE, {"facts": Vectors(0, 4, lambda: iter(()))}),
+                lambda: ChromaStore().forget("w-", set()),
                 lambda: open_index(workspace.root, HashEmbedder()),
             ):
                 with pytest.raises(StoreUnavailable, match=r"does not answer.*chroma run"):
@@ -88,21 +83,21 @@ class TestFaults:
     ) -> None:
         monkeypatch.setenv("MARA_TIMEOUT_S", "0.3")
         with ChromaServer(tmp_path) as server:
-            store = VectorStore.server(server.url, "w")
+            monkeypatch.setenv("MARA_CHROMA_URL", server.url)
+            ChromaStore().forget("w-", set())
             server.freeze()
             with pytest.raises(StoreUnavailable, match=r"does not answer.*Timeout"):
-                store.count("facts")
+                ChromaStore().forget("w-", set())
             monkeypatch.setenv("MARA_TIMEOUT_S", "0.2")
             with pytest.raises(StoreUnavailable, match=r"does not answer.*imeout"):
-                VectorStore.server(server.url, "w")
+                ChromaStore().open(PLACE)
 
     def test_one_that_says_nothing_is_waited_for_no_longer_than_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MARA_TIMEOUT_S", "0.1")
-        with (
-            socket.create_server(("127.0.0.1", 0)) as silent,
-            pytest.raises(StoreUnavailable, match=r"does not answer.*imeout"),
-        ):
-            VectorStore.server(f"http://127.0.0.1:{silent.getsockname()[1]}", "w")
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            monkeypatch.setenv("MARA_CHROMA_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+            with pytest.raises(StoreUnavailable, match=r"does not answer.*imeout"):
+                ChromaStore().open(PLACE)
 
 
 class TestAddresses:
@@ -130,11 +125,11 @@ class TestAddresses:
             Gate(chroma_url, "", BASIC) as gate,
             pytest.raises(StoreUnavailable, match=r"refuses the credentials.*MARA_CHROMA_URL.*CHROMA_CLIENT_AUTH"),
         ):
-            VectorStore.server(gate.url, "w")
+            connect(server_address(gate.url))
 
     def test_a_path_where_no_chroma_is(self, chroma_url: str) -> None:
         with pytest.raises(StoreUnavailable, match=r"/nowhere does not answer as it should"):
-            VectorStore.server(f"{chroma_url}/nowhere", "w")
+            connect(server_address(f"{chroma_url}/nowhere"))
 
     @pytest.mark.parametrize(
         ("header", "transport"),
@@ -151,15 +146,13 @@ class TestAddresses:
                 monkeypatch.setenv("CHROMA_CLIENT_AUTH_CREDENTIALS", token)
                 if token == "wrong":
                     with pytest.raises(StoreUnavailable, match="refuses the credentials"):
-                        VectorStore.server(gate.url, "w")
+                        connect(server_address(gate.url))
                 else:
-                    assert VectorStore.server(gate.url, "w").count("facts") == 0
+                    assert connect(server_address(gate.url)).heartbeat()
 
-    def test_one_client_serves_all_stores_of_a_server(self, chroma_url: str) -> None:
-        one, two = (VectorStore.server(chroma_url, name) for name in "ab")
-        assert one._client is two._client
-        one.close()
-        assert two.count("facts") == 0
+    def test_one_client_serves_all_sets_of_a_server(self, chroma_url: str) -> None:
+        one, two = (connect(server_address(chroma_url)) for _ in range(2))
+        assert one is two
 
     @pytest.mark.parametrize(
         ("given", "shown", "port"),
@@ -196,5 +189,5 @@ class TestAddresses:
     )
     def test_what_is_no_address_is_bad_input_that_tells_no_secret(self, url: str) -> None:
         with pytest.raises(BadInput, match=r"MARA_CHROMA_URL is .*http://localhost:8000") as caught:
-            VectorStore.server(url, "w")
+            server_address(url)
         assert "secret" not in str(caught.value)

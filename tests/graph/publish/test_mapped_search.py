@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graph.publish import near_vectors
-from graph.publish.near_vectors import NearVectors, exact_dtype, graphs_to_write
+from graph.publish import mapped_store
+from graph.publish.mapped_store import NearVectors, exact_dtype, graphs_to_write
 
 DIMENSION = 32
 
@@ -48,8 +48,8 @@ class TestFew:
         assert len(NearVectors.open(unit_vectors(50), tmp_path, "facts").search(unit_vectors(1)[0], 99)[0]) == 50
 
     def test_many_are_kept_in_half_precision(self) -> None:
-        assert exact_dtype(near_vectors.COMPARED_ONE_BY_ONE) == np.float32
-        assert exact_dtype(near_vectors.COMPARED_ONE_BY_ONE + 1) == np.float16
+        assert exact_dtype(mapped_store.COMPARED_ONE_BY_ONE) == np.float32
+        assert exact_dtype(mapped_store.COMPARED_ONE_BY_ONE + 1) == np.float16
 
 
 @pytest.mark.slow
@@ -57,9 +57,9 @@ class TestMany:
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip("faiss", reason="the extra `large` is not installed")
-        monkeypatch.setattr(near_vectors, "COMPARED_ONE_BY_ONE", 100)
-        monkeypatch.setattr(near_vectors, "_SHARD", 1500)
-        monkeypatch.setattr(near_vectors, "_GATHERED", 20)
+        monkeypatch.setattr(mapped_store, "COMPARED_ONE_BY_ONE", 100)
+        monkeypatch.setattr(mapped_store, "_SHARD", 1500)
+        monkeypatch.setattr(mapped_store, "_GATHERED", 20)
 
     @pytest.fixture
     def vectors(self) -> NDArray[np.float16]:
