@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.bm25 import SparseIndex, terms, write_index
-from graph.construction.columns import IntLists
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
-from graph.construction.knowledge_graph import FactTable, KnowledgeGraph, table_of_facts
+from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
 from graph.moments import first_moment
 from graph.publish.chroma_store import ChromaSet
 from graph.publish.derive import publish
@@ -170,11 +169,6 @@ def bm25_of(contents: Sequence[str]) -> SparseIndex:
         return SparseIndex.load(Path(folder) / "bm25", len(contents))
 
 
-NO_FACTS = FactTable(
-    table_of_facts([], []), np.zeros((0, 2), dtype=np.int32), np.zeros(0, dtype=np.uint8), IntLists.of([])
-)
-
-
 def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int, EdgeKind, float]]) -> KnowledgeGraph:
     """Return a graph of bare nodes with the given edges (source, target, kind, weight)."""
     columns = list(zip(*edges, strict=True)) or [()] * 4
@@ -189,7 +183,7 @@ def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int
         name_shares=np.ones(n_entities, dtype=np.float32),
         passages=tuple(passage_of(f"p{i}", "", f"text {i}") for i in range(n_passages)),
         passage_vectors=np.zeros((n_passages, DIMENSION), dtype=np.float32),
-        facts=NO_FACTS,
+        facts=FactTable.of({}),
         aliases=(),
         names=NameMatcher.of((name, index) for index, name in enumerate(names)),
         edges=sort_edges(

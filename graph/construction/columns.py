@@ -179,6 +179,11 @@ class IntLists(LazySequence[tuple[int, ...]]):
         found[owners[marked[self.values]]] = True
         return found
 
+    def save(self, folder: Path, name: str) -> None:
+        """Write the lists into an existing folder, as two files."""
+        np.save(folder / f"{name}.starts.npy", self.starts)
+        np.save(folder / f"{name}.values.npy", self.values)
+
     @staticmethod
     def load(folder: Path, name: str, lists: int, limit: int, *, thorough: bool = True) -> IntLists:
         """Read so many lists of numbers from 0 to limit - 1. Raises OSError or ValueError when they are damaged.

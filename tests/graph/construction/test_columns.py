@@ -114,17 +114,11 @@ class TestTextTable:
             TextTable.load(tmp_path, "t", width, rows)
 
 
-def write_lists(folder: Path, lists: list[list[int]]) -> None:
-    held = IntLists.of(lists)
-    np.save(folder / "n.starts.npy", held.starts)
-    np.save(folder / "n.values.npy", held.values)
-
-
 class TestIntLists:
     @given(lists_of_numbers)
     def test_they_come_back_as_they_were_saved(self, lists: list[list[int]]) -> None:
         with tempfile.TemporaryDirectory() as name:
-            write_lists(Path(name), lists)
+            IntLists.of(lists).save(Path(name), "n")
             again = IntLists.load(Path(name), "n", len(lists), 10)
         assert again == tuple(map(tuple, lists))
 
@@ -135,12 +129,12 @@ class TestIntLists:
 
     @pytest.mark.parametrize(("lists", "limit"), [(2, 9), (3, 10), (1, 10)])
     def test_another_count_or_a_number_over_the_limit_is_refused(self, tmp_path: Path, lists: int, limit: int) -> None:
-        write_lists(tmp_path, [[0, 9], [4]])
+        IntLists.of([[0, 9], [4]]).save(tmp_path, "n")
         with pytest.raises(ValueError, match=r"should be within|holds"):
             IntLists.load(tmp_path, "n", lists, limit)
 
     def test_a_negative_number_is_refused(self, tmp_path: Path) -> None:
-        write_lists(tmp_path, [[0, -1]])
+        IntLists.of([[0, -1]]).save(tmp_path, "n")
         with pytest.raises(ValueError, match="from -1 to 0"):
             IntLists.load(tmp_path, "n", 1, 5)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -17,22 +18,23 @@ from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges, Ty
 from graph.construction.knowledge_graph import (
     _NUMBERED,
     SNAPSHOT_VERSION,
+    FactTable,
+    GraphFact,
     KnowledgeGraph,
-    StoredPassages,
     load,
     load_header,
-    table_of_passages,
+    save,
 )
-from graph.schema import Passage, RelationType, entity_id
+from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.storage.record import Record
-from graph.text import tokens
+from graph.text import NameMatcher, normalise_name, tokens
 from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
 from tests.random_walks import graphs as random_graphs
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a graph that is built once."""
+def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
+    """Built once: nobody can write to it."""
     passages = [
         Passage("日産", "Nissan (company)", "Nissan\u2028was founded.\n", "a.txt", {"year": 1933, "x": 0.5, "b": True}),
         passage_of("b", "Nissan Motor", "Text."),
@@ -44,15 +46,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     with Record(tmp_path_factory.mktemp("record") / "record.sqlite", create=True) as record:
         write_passages(record, passages, triples, HashEmbedder())
-        folder = tmp_path_factory.mktemp("written")
-        derive_graph(record, folder)
-        shutil.rmtree(folder / "bm25")
-        return folder
-
-
-@pytest.fixture(scope="module")
-def graph(written: Path) -> KnowledgeGraph:
-    return load(written)
+        return derive_graph(record)
 
 
 def assert_same(one: KnowledgeGraph, other: KnowledgeGraph) -> None:
@@ -77,25 +71,87 @@ words = st.sampled_from(["Anna", "berg", "日本", "Ö", "-", "x", "(film)"])
 spellings = st.one_of(strings, st.lists(words, min_size=1, max_size=3).map(" ".join))
 
 
+@st.composite
+def graphs(draw: st.DrawFn) -> KnowledgeGraph:
+    """Any graph, with the names in any script, and texts of any characters."""
+    names = draw(
+        st.lists(spellings.map(normalise_name), unique=True, max_size=6).map(lambda n: sorted(n, key=entity_id))
+    )
+    ids = sorted(draw(st.sets(strings, max_size=4)))
+    metadata = st.dictionaries(strings, st.one_of(strings, st.integers(), st.booleans(), st.floats(allow_nan=False)))
+    passages = [Passage(key, draw(strings), draw(strings), draw(strings), draw(metadata)) for key in ids]
+    entity, passage = st.integers(0, max(0, len(names) - 1)), st.integers(0, max(0, len(ids) - 1))
+    facts = {}
+    for _ in range(draw(st.integers(0, 4)) if names and ids else 0):
+        fact = Fact(draw(strings), draw(strings), draw(strings), draw(st.sampled_from(list(RelationType))))
+        held = sorted(draw(st.sets(passage, min_size=1)))
+        facts[fact.id] = GraphFact(fact, draw(entity), draw(entity), tuple(held))
+    nodes = st.integers(0, max(0, len(names) + len(ids) - 1))
+    edge = st.tuples(entity, nodes, st.sampled_from(EDGE_KINDS), st.floats(0, 1, width=32))
+    bare = typed_graph(len(names), len(ids), draw(st.lists(edge, max_size=6)) if names else [])
+    aliases = tuple((draw(spellings), draw(entity)) for _ in range(draw(st.integers(0, 3)) if names else 0))
+    return replace(
+        bare,
+        commit_id=draw(strings),
+        entity_names=tuple(names),
+        entity_labels=tuple(draw(strings) for _ in names),
+        passages=tuple(passages),
+        facts=FactTable.of(facts),
+        aliases=aliases,
+        names=NameMatcher.of([*((name, index) for index, name in enumerate(names)), *aliases]),
+    )
+
+
 class TestSnapshot:
-    def test_it_is_the_same_mapped_or_read(
-        self, graph: KnowledgeGraph, written: Path, monkeypatch: pytest.MonkeyPatch
+    def test_it_comes_back_as_it_was_saved(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        assert_same(load(tmp_path), graph)
+
+    @settings(max_examples=30)
+    @given(graphs(), st.booleans(), st.data())
+    def test_any_graph_comes_back_mapped_or_read(
+        self, graph: KnowledgeGraph, mapped: bool, data: st.DataObject
     ) -> None:
-        for mapped_from in (0, 1 << 20):
-            monkeypatch.setattr(columns, "_MAPPED_FROM", mapped_from)
-            assert_same(load(written), graph)
+        with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(columns, "_MAPPED_FROM", 0 if mapped else 1 << 20)
+            save(graph, Path(name))
+            again = load(Path(name))
+            assert_same(again, graph)
+            for index, entity in enumerate(graph.entity_names):
+                assert again.entity_index[entity_id(entity)] == index
+            known = [*graph.entity_names, *(alias for alias, _ in graph.aliases)]
+            text = " ".join(data.draw(st.lists(st.sampled_from(known) if known else words, max_size=4)))
+            assert again.names.find(tokens(text)) == graph.names.find(tokens(text))
+
+    def test_what_was_loaded_can_be_saved_and_is_the_same_to_the_byte(
+        self, graph: KnowledgeGraph, tmp_path: Path
+    ) -> None:
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+        save(graph, tmp_path / "one")
+        save(load(tmp_path / "one"), tmp_path / "two")
+        files = sorted(path.name for path in (tmp_path / "one").iterdir())
+        assert files == sorted(path.name for path in (tmp_path / "two").iterdir())
+        assert all((tmp_path / "one" / n).read_bytes() == (tmp_path / "two" / n).read_bytes() for n in files)
+
+    def test_facts_are_saved_in_the_order_of_their_ids(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(replace(graph, facts=FactTable.of(dict(list(graph.facts.items())[::-1]))), tmp_path)
+        assert list(load(tmp_path).facts.items()) == list(graph.facts.items())
 
     def test_it_may_lie_mapped_in_a_folder_that_is_removed(
-        self, graph: KnowledgeGraph, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(columns, "_MAPPED_FROM", 0)
-        folder = Path(shutil.copytree(written, tmp_path / "1"))
+        folder = tmp_path / "1"
+        folder.mkdir()
+        save(graph, folder)
         again = load(folder)
         shutil.rmtree(folder)
         assert_same(again, graph)
 
-    def test_typed_facts_counts_and_synonyms_survive(self, graph: KnowledgeGraph, written: Path) -> None:
-        again = load(written)
+    def test_typed_facts_counts_and_synonyms_survive(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        again = load(tmp_path)
         assert {fact.fact.relation for fact in again.facts.values()} == {
             RelationType.TEMPORAL,
             RelationType.ATTRIBUTION,
@@ -104,26 +160,53 @@ class TestSnapshot:
         assert KIND_INDEX[EdgeKind(RelationType.SYNONYMY)] in again.edges.kind
 
     def test_a_walk_reads_plain_arrays_that_nobody_can_write(
-        self, graph: KnowledgeGraph, written: Path, monkeypatch: pytest.MonkeyPatch
+        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        save(graph, tmp_path)
         for mapped_from in (0, 1 << 20):
             monkeypatch.setattr(columns, "_MAPPED_FROM", mapped_from)
-            typed = load(written).typed
+            typed = load(tmp_path).typed
             for array in (typed.source, typed.target, typed.kind, typed.weight):
                 assert type(array) is np.ndarray
                 assert (array.flags.writeable, array.flags.aligned, array.flags.c_contiguous) == (False, True, True)
 
-    def test_the_header_tells_what_is_in_it(self, graph: KnowledgeGraph, written: Path) -> None:
-        header = load_header(written)
+    def test_the_header_tells_what_is_in_it(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        header = load_header(tmp_path)
         assert (header["passages"], header["entities"], header["facts"]) == (3, graph.n_entities, 2)
         assert (header["edges"], header["generation"], header["embedding_model"]) == (len(graph.edges), 1, "hash")
 
-    def test_the_header_names_what_numbers_stand_for(self, graph: KnowledgeGraph, written: Path) -> None:
-        header = load_header(written)
+    def test_the_header_names_what_numbers_stand_for(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        header = load_header(tmp_path)
         assert header["relations"] == [relation.value for relation in RelationType]
         assert len(set(header["edge_kinds"])) == len(EDGE_KINDS)
         assert header["edge_kinds"][KIND_INDEX[EdgeKind(RelationType.SYNONYMY)]] == "SYNONYMY"
         assert header["edge_kinds"][KIND_INDEX[EDGE_KINDS[-1]]] == "PERIPHERAL (mention)"
+
+
+class TestOrder:
+    def test_entities_out_of_the_order_of_their_ids_are_not_saved(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        for names in (tuple(reversed(graph.entity_names)), (graph.entity_names[0], *graph.entity_names[:-1])):
+            with pytest.raises(ValueError, match="order of their ids"):
+                save(replace(graph, entity_names=names), tmp_path)
+
+    def test_ids_that_are_looked_up_where_they_lie_have_to_ascend(
+        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(knowledge_graph, "_HELD_IDS", 0)
+        save(graph, tmp_path)
+        for passages in (graph.passages[::-1], (graph.passages[0], *graph.passages[:-1])):
+            with pytest.raises(ValueError, match="passages are to be in the order of their ids"):
+                save(replace(graph, passages=passages), tmp_path)
+
+    @pytest.mark.parametrize("column", ["source", "target", "kind"])
+    def test_edges_out_of_order_are_not_saved(self, tmp_path: Path, column: str) -> None:
+        graph = typed_graph(3, 0, [(0, 1, EDGE_KINDS[0], 1.0), (0, 1, EDGE_KINDS[0], 1.0)])
+        save(graph, tmp_path)
+        getattr(graph.edges, column)[0] += 1
+        with pytest.raises(ValueError, match="sort_edges"):
+            save(graph, tmp_path)
 
 
 def cut(path: Path) -> None:
@@ -159,8 +242,11 @@ FILES = [
 
 class TestDamage:
     @pytest.fixture
-    def folder(self, written: Path, tmp_path: Path) -> Path:
-        return Path(shutil.copytree(written, tmp_path / "1"))
+    def folder(self, graph: KnowledgeGraph, tmp_path: Path) -> Path:
+        folder = tmp_path / "1"
+        folder.mkdir()
+        save(graph, folder)
+        return folder
 
     def test_these_are_the_files(self, folder: Path) -> None:
         assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
@@ -262,8 +348,9 @@ class TestLookUps:
         assert [mention.name for mention in graph.names.find(["the", "nissan", "company"])] == [nissan]
         assert [mention.end for mention in graph.names.find(["nissan", "company"])] == [2]
 
-    def test_they_are_the_same_in_what_was_loaded(self, graph: KnowledgeGraph, written: Path) -> None:
-        again = load(written)
+    def test_they_are_the_same_in_what_was_loaded(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        again = load(tmp_path)
         assert again.passages[again.passage_index["日産"]].title == "Nissan (company)"
         assert again.entity_names[again.entity_index[entity_id(" NISSAN ")]] == "nissan"
         for text in ("Nissan (company)", "the nissan", "日本 and Nissan Motor", "1933", "motor", ""):
@@ -274,9 +361,10 @@ class TestLookUps:
     def test_ids_of_many_passages_are_read_where_they_lie(self, ids: set[str], others: set[str]) -> None:
         passages = tuple(passage_of(key, "", "") for key in sorted(ids))
         vectors = np.zeros((len(ids), 4), dtype=np.float32)
-        stored = StoredPassages(table_of_passages(passages))
-        held, read = (replace(typed_graph(1, 0, []), passages=stored, passage_vectors=vectors) for _ in range(2))
-        with pytest.MonkeyPatch.context() as patch:
+        graph = replace(typed_graph(1, 0, []), passages=passages, passage_vectors=vectors)
+        with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+            save(graph, Path(name))
+            held, read = load(Path(name)), load(Path(name))
             assert isinstance(held.passage_index, dict)
             patch.setattr(knowledge_graph, "_HELD_IDS", 0)
             patch.setattr(knowledge_graph, "_MOST_REMEMBERED", 3)
@@ -307,8 +395,9 @@ class TestLookUps:
             linked = sorted(b - typed.n_entities for a, b in links if a == entity and b >= typed.n_entities)
             assert graph.passages_with(entity).tolist() == linked
 
-    def test_an_id_that_stands_for_nothing_is_an_error(self, graph: KnowledgeGraph, written: Path) -> None:
-        for known in (graph, load(written)):
+    def test_an_id_that_stands_for_nothing_is_an_error(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        for known in (graph, load(tmp_path)):
             mappings: list[Mapping[str, object]] = [known.entity_index, known.passage_index, known.facts]
             for mapping in mappings:
                 assert "entity-0" not in mapping
@@ -316,6 +405,7 @@ class TestLookUps:
                 with pytest.raises(KeyError):
                     mapping["entity-0"]
 
-    def test_facts_tell_which_passages_hold_them(self, graph: KnowledgeGraph, written: Path) -> None:
-        for known in (graph, load(written)):
+    def test_facts_tell_which_passages_hold_them(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        for known in (graph, load(tmp_path)):
             assert list(known.facts.passages) == [fact.passages for fact in known.facts.values()]

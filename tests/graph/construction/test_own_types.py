@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from graph.construction.build import derive_graph
 from graph.construction.edges import EDGE_KINDS, EdgeKind
-from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header
+from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header, save
 from graph.explain.flows import EdgeFacts
 from graph.explain.matrices import formula_of, matrices_of, relation_matrices
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
@@ -44,10 +44,7 @@ ENTITIES = ("Orrin", "Halden", "Vestra", "1933")
 
 
 def built(
-    triples: Sequence[Triple] = TRIPLES,
-    declared: Mapping[str, Any] = DECLARED,
-    types: Mapping[str, str] | None = None,
-    into: Path | None = None,
+    triples: Sequence[Triple] = TRIPLES, declared: Mapping[str, Any] = DECLARED, types: Mapping[str, str] | None = None
 ) -> KnowledgeGraph:
     """Return the graph of one passage a triple, in a workspace that declares these types."""
     with TemporaryDirectory() as folder, Record(Path(folder) / "record.sqlite", create=True) as record:
@@ -57,7 +54,7 @@ def built(
             for i, triple in enumerate(triples)
         ]
         Writer(record, HashEmbedder()).write(batch)
-        return derive_graph(record, into)
+        return derive_graph(record)
 
 
 def scores(graph: KnowledgeGraph, beta: RelationFactors | None, engine: Engine = Engine.IGRAPH) -> list[float]:
@@ -116,9 +113,9 @@ class TestWhatChangesNothing:
         assert_same(declared, plain)
         assert scores(declared, RelationFactors.uniform()) == scores(plain, RelationFactors.uniform())
         written = []
-        for name, types in (("plain", {}), ("declared", DECLARED)):
+        for name, graph in (("plain", plain), ("declared", declared)):
             (tmp_path / name).mkdir()
-            built(TRIPLES[1:2], types, into=tmp_path / name)
+            save(graph, tmp_path / name)
             files = {path.name: path.read_bytes() for path in (tmp_path / name).iterdir() if path.suffix == ".npy"}
             header = {key: value for key, value in load_header(tmp_path / name).items() if key != "commit_id"}
             written.append((files, {**header, "generation": 0}))
@@ -154,7 +151,7 @@ class TestBeta:
 class TestSnapshot:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
-        built(types={"Orrin": "Maker"}, into=tmp_path)
+        save(built(types={"Orrin": "Maker"}), tmp_path)
         return tmp_path
 
     def test_it_is_read_as_it_was_written(self, folder: Path) -> None:

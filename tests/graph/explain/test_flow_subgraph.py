@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
+from graph.construction.knowledge_graph import FactTable
 from graph.explain.flows import EDGES_PER_NODE, EdgeFacts, Flows, Visible, choose_subgraph, visible_part
 from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.selection import Selection
@@ -162,6 +163,13 @@ class TestFactsOfEdges:
 
     def test_a_graph_without_facts_or_edges_has_none(self) -> None:
         assert EdgeFacts(typed_graph(2, 1, [])).of(0) == []
+
+    def test_facts_in_memory_are_found_as_those_of_a_snapshot(self, index: Index) -> None:
+        from dataclasses import replace
+
+        graph = replace(index.graph, facts=FactTable.of(dict(reversed(list(index.graph.facts.items())))))
+        edge = edge_between(index, "Velm", "Lake Sund", SPATIAL)
+        assert {fact.fact for fact in EdgeFacts(graph).of(edge)} == {f.fact for f in EdgeFacts(index.graph).of(edge)}
 
 
 class TestVisible:
