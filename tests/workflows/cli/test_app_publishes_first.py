@@ -157,11 +157,11 @@ def test_what_writes_nothing_publishes_nothing(mara: Mara, root: Path, tmp_path:
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk with no room for a generation: what is derived is left half made."""
 
-    def save(graph: object, folder: Path) -> None:
+    def build(record: Record, folder: Path, *_: object, **__: object) -> None:
         (folder / "half.npy").write_bytes(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(derive, "save", save)
+    monkeypatch.setattr(derive, "build_generation", build)
 
 
 @pytest.mark.usefixtures("full_disk")
