@@ -40,7 +40,7 @@ _ATTEMPTS = 3
 _UNHARMED = ("indexing run", "reply cache", RELATIONSHIPS)
 """Checks whose problems keep nothing from being derived again."""
 
-_TEMPORARY = re.compile(r"\.(manifest\.json|tuning\.json|CURRENT)\.\d+")
+_TEMPORARY = re.compile(r"\.(manifest\.json|tuning\.json|CURRENT|\w+\.sqlite)\.\d+(-wal|-shm)?")
 
 
 @dataclass(frozen=True, slots=True)

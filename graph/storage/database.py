@@ -16,9 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Protocol, Self
+from uuid import uuid4
 
 from graph.errors import BadInput, DiskFull, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
-from graph.storage.place import Place, place_of, place_to_make
+from graph.storage.place import Place, place_of, place_to_make, put_new
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 BUSY_TIMEOUT_S = 30.0
@@ -251,6 +252,8 @@ def open_database(path: Path, kind: Kind, *, create: bool = False, read_only: bo
 
         db = PostgresDatabase(place, kind.schema(place), kind.restore)
     elif create or path.exists():
+        if not path.exists():
+            _put_file(path, kind)
         db = SqliteDatabase(path, kind.number, kind.restore, read_only=read_only)
     else:
         raise kind.missing(str(path))
@@ -260,6 +263,17 @@ def open_database(path: Path, kind: Kind, *, create: bool = False, read_only: bo
         db.close()
         raise
     return db
+
+
+def _put_file(path: Path, kind: Kind) -> None:
+    """Put a new file in place, whole at once: a process that is killed meanwhile leaves no half of one."""
+    temporary = path.with_name(f".{path.name}.{uuid4().int}")
+    try:
+        with SqliteDatabase(temporary, kind.number, kind.restore, told=str(path)) as db:
+            _make_tables(db, kind, create=True)
+        put_new(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _make_tables(db: Database, kind: Kind, *, create: bool) -> None:
@@ -288,7 +302,7 @@ class SqliteDatabase(Database):
     faults = (sqlite3.DatabaseError,)
     conflicts = (sqlite3.IntegrityError,)
 
-    def __init__(self, path: Path, number: int, restore: str, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, number: int, restore: str, *, read_only: bool = False, told: str = "") -> None:
         """Open a file, or make one.
 
         Args:
@@ -296,8 +310,9 @@ class SqliteDatabase(Database):
             number: of its format, unless it has none.
             restore: what to do where the file is damaged.
             read_only: whether nothing is written, not even beside it.
+            told: its name in messages, where that is not its path.
         """
-        self.told = str(path)
+        self.path, self.told = path, told or str(path)
         self.pinned = True
         self._restore = restore
         self._scratch: TemporaryDirectory[str] | None = None

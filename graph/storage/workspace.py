@@ -9,14 +9,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from uuid import uuid4
 
 from graph.environment import environment
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing, shortage_behind
 from graph.server_clients import serves_clients
 from graph.storage.generation import Layer
 from graph.storage.lock import GenerationHold, WriterLock, alone
-from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen, place_to_make, put_new
+from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen
 from graph.storage.read_only import may_write
 from graph.storage.record import FORMAT_VERSION, Record
 
@@ -113,6 +112,8 @@ def _is_new_of_a_client(root: Path) -> bool:
 
 def _is_unfinished(path: Path) -> bool:
     """Tell whether a path is what `Workspace.create` leaves where it is killed."""
+    if path.name.startswith(f".{RECORD_FILE}."):
+        return True
     return path.name == "index" and path.is_dir() and all(each.name.startswith(_UNFINISHED) for each in path.iterdir())
 
 
@@ -208,20 +209,7 @@ class Workspace:
             raise shortage_behind(fault) or BadInput(
                 f"{self.root} cannot be used as a workspace ({fault.strerror})", "Choose another folder"
             ) from fault
-        path = self.root / RECORD_FILE
-        if not self.record_path.exists() and place_to_make(path) is None:
-            self._put_record()
-        Record(path, create=True).close()
-
-    def _put_record(self) -> None:
-        """Put an empty record in place, whole at once: who looks, or is killed meanwhile, leaves no half of one."""
-        folder = self.root / "index" / f"{_UNFINISHED}{uuid4().hex}"  # `prune` removes it, as any but the current
-        folder.mkdir()
-        try:
-            Record(folder / RECORD_FILE, create=True).close()
-            put_new(folder / RECORD_FILE, self.root / RECORD_FILE)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        Record(self.root / RECORD_FILE, create=True).close()
 
     def open_record(self, lock: WriterLock | None = None) -> Record:
         """Open the record; with its writer's lock, nothing can be written once that is lost.

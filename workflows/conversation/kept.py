@@ -20,7 +20,7 @@ from graph.relationships.conversations import Conversation as Listed
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import time_text
 from graph.relationships.tables import PAGE_TABLES
-from graph.storage.database import Database, Kind, open_database
+from graph.storage.database import Database, Kind, SqliteDatabase, open_database
 from workflows.output.printable import shortened
 
 EARLIER_FILE = "conversations.sqlite"
@@ -377,8 +377,9 @@ def _make_tables(db: Database) -> None:
 def _make(db: Database) -> None:
     if not db.has_table("turns"):  # else another process was first
         db.define(PAGE_TABLES)
-    with suppress(OSError):
-        Path(db.told).chmod(0o600)
+    if isinstance(db, SqliteDatabase):
+        with suppress(OSError):
+            db.path.chmod(0o600)
 
 
 def _missing(told: str) -> MaraError:

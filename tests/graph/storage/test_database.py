@@ -65,6 +65,15 @@ class TestOpening:
         with pytest.raises(WorkspaceDamaged, match="of format 3, this version reads 4"):
             open_database(tmp_path / "kept.sqlite", newer)
 
+    @pytest.mark.sqlite_file
+    def test_a_file_is_there_once_it_is_whole(self, tmp_path: Path) -> None:
+        def look(db: Database) -> None:
+            make(db)
+            assert not (tmp_path / "kept.sqlite").exists()
+
+        open_database(tmp_path / "kept.sqlite", Kind("kept", look, ""), create=True).close()
+        assert [path.name for path in tmp_path.iterdir()] == ["kept.sqlite"]
+
     def test_making_one_that_breaks_off_leaves_nothing(self, path: Path) -> None:
         def broken(db: Database) -> None:
             make(db)

@@ -142,7 +142,10 @@ class TestCreating:
     ) -> None:
         workspace = Workspace(tmp_path / "workspace")
 
+        link = os.link
+
         def be_late(made: Path, place: Path) -> None:
+            monkeypatch.setattr(os, "link", link)
             with Record(place, create=True) as record:
                 made_meanwhile.append(record.workspace_id)
             raise fault
