@@ -117,7 +117,7 @@ def build_workspace(root: Path, passages: int) -> None:
     corpus = Corpus()
     workspace = Workspace(root)
     workspace.create()
-    with workspace.writing() as lease, workspace.open_record(lease) as record:
+    with workspace.writing() as lock, workspace.open_record(lock) as record:
         writer = Writer(record, RandomVectors())
         batch = list(corpus.passages(passages))
         for start in range(0, passages, _BATCH):

@@ -38,7 +38,7 @@ def build_workspace(root: Path, passages: int) -> None:
     """Fill a workspace with passages that stand from a date, and publish it."""
     workspace = Workspace(root)
     workspace.create()
-    with workspace.writing() as lease, workspace.open_record(lease) as record:
+    with workspace.writing() as lock, workspace.open_record(lock) as record:
         with record.transaction():
             record.versions.begin(first_moment(_BEGUN))
         record.stand_from(first_moment(_BEGUN))

@@ -39,7 +39,7 @@ def write_record(root: Path, passages: int) -> dict[str, int]:
     workspace = Workspace(root)
     workspace.create()
     corpus, embedder = NamedCorpus(passages), NameEmbedder()
-    with workspace.writing() as lease, workspace.open_record(lease) as record, _without_indexes(record):
+    with workspace.writing() as lock, workspace.open_record(lock) as record, _without_indexes(record):
         for start in range(record.count_passages(), passages, _BATCH):
             shard = shard_of(corpus, embedder, start, min(start + _BATCH, passages))
             record.commit(shard.entries, Additions(shard.names, shard.facts), embedder.model_id)
@@ -49,7 +49,7 @@ def write_record(root: Path, passages: int) -> dict[str, int]:
 def find_synonyms(root: Path) -> dict[str, int]:
     """Let the record hold the pairs of near names, where it has so few that it does, as a writer would have found."""
     workspace = Workspace(root)
-    with workspace.writing() as lease, workspace.open_record(lease) as record:
+    with workspace.writing() as lock, workspace.open_record(lock) as record:
         if record.count_names() <= EXACT_NAMES and not record.synonyms():
             ids, names, vectors = record.names()
             found = NameVectors(NameEmbedder().understands, record.name_vectors).add(ids, names, vectors)

@@ -37,7 +37,7 @@ def publish_record(root: Path) -> Figures:
     _use_embedder()
     clock = _Clock()
     workspace = Workspace(root)
-    with clock.watching(), workspace.writing() as lease, workspace.open_record(lease) as record:
+    with clock.watching(), workspace.writing() as lock, workspace.open_record(lock) as record:
         derive.publish(workspace, record)
         folder = workspace.index_folder(record.generation)
     graph = load(folder)
@@ -112,7 +112,7 @@ def add_document(root: Path) -> Figures:
     clock = _Clock()
     workspace = Workspace(root)
     start = time.perf_counter()
-    with clock.watching(), workspace.writing() as lease, workspace.open_record(lease) as record:
+    with clock.watching(), workspace.writing() as lock, workspace.open_record(lock) as record:
         number = record.count_passages()
         shard = shard_of(NamedCorpus(number + 1), NameEmbedder(), number, number + 1)
         record.commit(shard.entries, Additions(shard.names, shard.facts), NameEmbedder.model_id)

@@ -71,7 +71,7 @@ def publish_committed(workspace: Workspace) -> int | None:
         WorkspaceLocked: a writer is at work, who publishes by himself.
         WorkspaceDamaged: what was committed cannot be derived.
     """
-    with workspace.writing() as lease, workspace.open_record(lease) as record:
+    with workspace.writing() as lock, workspace.open_record(lock) as record:
         if not is_behind(workspace, record):
             return None
         if record.count_passages():

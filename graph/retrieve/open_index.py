@@ -302,7 +302,7 @@ def _usable_generation(workspace: Workspace, record: Record, damaged: int | None
     if current not in (None, damaged) and (not may_write(workspace.root) or is_published(workspace, record)):
         return current, None
     try:
-        with workspace.writing() as lease, workspace.open_record(lease) as writer:
+        with workspace.writing() as lock, workspace.open_record(lock) as writer:
             if workspace.current() == damaged or not is_published(workspace, writer):
                 return publish(workspace, writer), None
             return writer.generation, None

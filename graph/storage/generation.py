@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from graph.storage.lock import GenerationHold as GenerationHold
-
 _FILE = "search.json"
 
 

@@ -164,7 +164,7 @@ def _carry_out(root: Path, plan_of: Callable[[Record], Plan], *, dry_run: bool) 
         with workspace.open_record() as record:
             workspace.check_passages(record)
             return _told(root, record, plan_of(record), dry_run=True)
-    with workspace.writing() as lease, workspace.open_record(lease) as record:
+    with workspace.writing() as lock, workspace.open_record(lock) as record:
         workspace.check_passages(record)
         plan = plan_of(record)
         relationships: dict[str, Any] = {}

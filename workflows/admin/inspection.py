@@ -135,7 +135,7 @@ def published_graph(root: Path) -> Iterator[tuple[Record, KnowledgeGraph]]:
         workspace.check_passages(record)
         opened = _open_published(workspace) or _open_published(workspace)
         if opened is None:
-            with workspace.writing() as lease, workspace.open_record(lease) as writer:
+            with workspace.writing() as lock, workspace.open_record(lock) as writer:
                 publish(workspace, writer)
             opened = _open_published(workspace)
         if opened is None:

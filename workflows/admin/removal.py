@@ -49,7 +49,7 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
     if not ids and not sources:
         raise BadInput("Nothing is named that is to be removed", "Give ids of passages or documents, or --source")
     workspace = Workspace(root)
-    with workspace.writing() as lease, workspace.open_record(lease) as record:
+    with workspace.writing() as lock, workspace.open_record(lock) as record:
         removal = _Removal.of(workspace, record, ids, sources)
         removal.keep(record)
         with record.transaction():

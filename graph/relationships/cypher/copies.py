@@ -27,8 +27,7 @@ from graph.relationships.cypher.reading import CellValue, Queryable, Rows, took_
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, PropertyKind
 from graph.schema import stable_id
-from graph.storage.generation import GenerationHold
-from graph.storage.lock import alone
+from graph.storage.lock import GenerationHold, alone
 from graph.storage.read_only import may_write
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def sight(index: Index) -> Sight:
 
 def _workspace(root: Path) -> Path:
     workspace = publish_workspace(root, PASSAGES, TRIPLES)
-    with workspace.writing() as lease, workspace.open_record(lease) as record:
+    with workspace.writing() as lock, workspace.open_record(lock) as record:
         relate(workspace, record)
     return root
 

@@ -210,7 +210,7 @@ class TestTwoFolders:
         with one.writing(), pytest.raises(WorkspaceLocked, match=rf"other is being written by process {os.getpid()} "):
             other.claim()
         assert publish_committed(other) == other.current() == 1
-        with other.writing() as lease, other.open_record(lease) as record:
+        with other.writing() as lock, other.open_record(lock) as record:
             write_passages(record, [YOKOHAMA], TRIPLES, HashEmbedder())
         assert publish_committed(one) == one.current() == 2
         with one.open_record() as record:
@@ -234,7 +234,7 @@ def wait(record):
     input()
 Record._count_up = wait
 workspace = Workspace(Path(sys.argv[1]))
-with workspace.writing() as lease, workspace.open_record(lease) as record:
+with workspace.writing() as lock, workspace.open_record(lock) as record:
     write_passages(record, [passage_of("half", "Half", "Half of it.")], {}, HashEmbedder())
 """
         with Child(program, workspace.root) as writer:
@@ -242,7 +242,7 @@ with workspace.writing() as lease, workspace.open_record(lease) as record:
             with pytest.raises(WorkspaceLocked):
                 workspace.claim()
             os.kill(writer.process.pid, signal.SIGKILL)
-            with workspace.writing() as lease, workspace.open_record(lease) as record:
+            with workspace.writing() as lock, workspace.open_record(lock) as record:
                 assert "half" not in record.fingerprints()
                 write_passages(record, [YOKOHAMA], TRIPLES, HashEmbedder())
                 assert set(record.fingerprints()) == {"nissan", "yokohama"}
@@ -285,7 +285,7 @@ def test_a_workspace_that_moves_is_the_same_with_versions_corrections_and_histor
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = publish_workspace(tmp_path / "w", [NISSAN, YOKOHAMA], TRIPLES)
-    with workspace.writing() as lease, workspace.open_record(lease) as record:
+    with workspace.writing() as lock, workspace.open_record(lock) as record:
         with record.transaction():
             record.versions.begin(first_moment("2020"))
         record.stand_from(first_moment("2021"))
