@@ -16,7 +16,8 @@ from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing, shortage_
 from graph.server_clients import serves_clients
 from graph.storage.generation import Layer
 from graph.storage.lock import GenerationHold, WriterLock, alone
-from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen, place_to_make, put_new
+from graph.storage.opening import place_to_make
+from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen, put_new
 from graph.storage.read_only import may_write
 from graph.storage.record import FORMAT_VERSION, Record
 
