@@ -35,7 +35,7 @@ NEED_AN_EXTRA = {
     "workflows/serving/page/requests.py": {"starlette"},
     "workflows/serving/page/api.py": {"starlette"},
     "workflows/serving/service.py": {"prometheus_client"},
-    "workflows/serving/workers.py": {"uvicorn"},
+    "workflows/serving/page/workers.py": {"uvicorn"},
 }
 """The files that are imported only where their package is wanted."""
 MAY_IMPORT = {

@@ -74,8 +74,8 @@ def serve(
     try:
         import workflows.serving.page.app  # noqa: F401 - what it needs is missed at once
         from workflows.serving.page.markdown import check_installed
-        from workflows.serving.workers import Served
-        from workflows.serving.workers import serve as serve_site
+        from workflows.serving.page.workers import Served
+        from workflows.serving.page.workers import serve as serve_site
     except ImportError as fault:
         raise DependencyMissing(
             f"The page needs packages that are not installed ({fault})",

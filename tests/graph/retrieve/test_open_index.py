@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from graph.construction.edges import EDGE_KINDS
 from graph.errors import EmbeddingMismatch, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.publish import derive
 from graph.publish.chroma_store import ChromaSet, ChromaStore
 from graph.publish.vector_store import Place
 from graph.retrieve import open_index as module
@@ -353,25 +352,6 @@ class TestDerivingAgain:
             assert index.graph.generation == 1
             assert_answers(index)
             index.close()
-
-    def test_what_loses_the_workspace_to_a_writer_while_it_derives_publishes_nothing(
-        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with workspace.open_record() as record:
-            write_passages(record, [passage_of("new", "New", "text")], {}, HashEmbedder())
-        derived = derive._derive
-
-        def overtaken(*arguments: Any, **options: Any) -> None:
-            derived(*arguments, **options)
-            claim = {"token": "another", "owner": "another writer", "expires": 1e12, "locked": False}
-            with workspace.open_record() as record, record.transaction():
-                record.set_note("writer", json.dumps(claim))
-
-        monkeypatch.setattr(derive, "_derive", overtaken)
-        index = open_index(workspace.root, Silent())
-        assert index.graph.generation == workspace.current() == 1
-        assert_answers(index)
-        index.close()
 
     @pytest.mark.parametrize("name", mostly_slow(["index/1/facts.text.npy", "CURRENT"], 1))
     def test_while_a_writer_is_at_work_nothing_can_be_mended(self, workspace: Workspace, name: str) -> None:

@@ -28,7 +28,8 @@ from graph.storage import database
 from graph.storage.correcting import plan_corrections
 from graph.storage.database import AMONG, Values
 from graph.storage.entry import Entry
-from graph.storage.place import PLACE_FILE, Place, name_record, place_named, place_of, place_to_make
+from graph.storage.opening import place_to_make
+from graph.storage.place import PLACE_FILE, Place, name_record, place_named, place_of
 from graph.storage.postgres import PostgresDatabase, marked
 from graph.storage.record import Record
 from graph.storage.record_tables import Additions, NewVectors

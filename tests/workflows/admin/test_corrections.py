@@ -200,7 +200,7 @@ class TestSurviving:
         assert examine_workspace(engines).ok
         with Workspace(engines).open_record() as record, record.transaction():
             record._db.execute("DELETE FROM corrected")
-        (finding,) = [each for each in examine_workspace(engines).findings if each.check == "corrected passages"]
+        (finding,) = [each for each in examine_workspace(engines).findings if each.check == "derived rows"]
         assert not finding.ok
         assert finding.repairable
 

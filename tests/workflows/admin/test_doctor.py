@@ -72,7 +72,7 @@ def test_problems_exit_with_4_and_are_told_with_what_repairs_them(doctor: Doctor
     shutil.rmtree(root / "index" / "1" / "bm25")
     found = doctor(root)
     assert found.code == 4
-    assert "✗ word index: The word index cannot be read" in found.out
+    assert "✗ snapshot: The snapshot cannot be read" in found.out
     assert "Problems: 1; `mara doctor --repair` puts 1 of them right" in found.out
     told = doctor(root, "--json")
     assert told.code == 4
@@ -101,7 +101,7 @@ def test_what_cannot_be_repaired_exits_with_4_and_says_what_to_do(doctor: Doctor
         db.execute("UPDATE passages SET triples = '['")
     found = doctor(root, "--repair")
     assert found.code == 4
-    assert "✗ passages: What 1 passages hold cannot be read" in found.out
+    assert "✗ passages: 1 passages cannot be read, or are not what was written" in found.out
     assert "[ab]" in found.out, "ids are shown as they are, brackets and all"
     assert "mara index" in found.out
     assert found.out.rstrip().endswith("Problems: 1")

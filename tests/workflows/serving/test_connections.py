@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.dictation import PATIENCE_S
-from workflows.serving import workers
-from workflows.serving.workers import Served, Server
+from workflows.serving.page import workers
+from workflows.serving.page.workers import Served, Server
 
 
 class Ticked(Server):
