@@ -10,6 +10,7 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceMissing
 from graph.storage.workspace import Workspace
+from tests.builders import passage_of, publish_workspace
 from tests.workflows.command_line import Mara
 from tests.workflows.velmora_shop import STATES, load_history, write_state
 from workflows.admin.inspection import workspace_stats
@@ -128,6 +129,15 @@ class TestErasure:
         left = bytes_of(shop).lower()
         assert not [word for word in (b"torvik", b"40 euros", b"45 euros", b"52 euros") if word in left]
         assert not any(hit["id"] == "lamp" for hit in asked(shop, "2023")["passages"])
+
+    def test_so_it_is_where_an_older_generation_has_most_of_the_vectors(
+        self, shop: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("graph.publish.generation_vectors._LARGE", 1)
+        publish_workspace(shop, [passage_of("new", "New", "text")])
+        assert len([*(shop / "index").iterdir()]) == 2, "one lies on the other"
+        remove_passages(shop, ["lamp"])
+        assert b"torvik lamp" not in bytes_of(shop).lower()
 
     def test_what_is_there_as_a_past_version_alone_can_be_removed(self, shop: Path) -> None:
         done = remove_passages(shop, ["stool"])
