@@ -146,6 +146,6 @@ def test_each_beta_control_is_what_the_walk_is_told(settings: MakeContext) -> No
 
 
 def test_uniform_beta_is_exactly_the_walk_without_beta(settings: MakeContext) -> None:
-    with_uniform = context_for(parse_system("mara+uniform-beta+neutral", settings()), QUESTION, [], 0)
+    with_uniform = context_for(parse_system("mara+uniform-beta", settings()), QUESTION, [], 0)
     without = parse_system("mara+no-beta", settings()).context
     assert ids_of(retrieved(with_uniform)) == ids_of(retrieved(without))
