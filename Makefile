@@ -136,7 +136,7 @@ lock:
 	uv pip compile --universal --python-version 3.11 --group pyproject.toml:bolt \
 	  --output-file requirements-bolt.lock --no-annotate --custom-compile-command "make lock"
 	uv pip compile --universal --python-version 3.11 --extra ray --extra postgres --extra qdrant --extra large pyproject.toml \
-	  --constraint requirements.lock --no-emit-package mara-rag --output-file - --quiet --no-annotate --no-header \
+	  --constraint requirements.lock --no-emit-package mara-rag --output-file - --no-annotate --no-header \
 	  | grep -vxFf requirements.lock > requirements-scale.lock
 
 clean:

@@ -29,7 +29,7 @@ from pydantic import SecretStr
 
 from agents.answerer import ChatAnswerer, OfflineAnswerer
 from agents.answers.claims import split_claims
-from agents.answers.unlinked import NO_ADDRESSES, Addresses
+from agents.answers.unlinked import Addresses
 from agents.chat.model import MAX_REPLY_TOKENS, ChatModel, ChatReply
 from agents.claim_judge import ChatClaimJudge
 from agents.extractor import ChatExtractor
@@ -113,18 +113,6 @@ class ObservedModel(ChatModel):
         """The window of the model itself."""
         return self._model.context_tokens
 
-    def complete(
-        self,
-        messages: Sequence[BaseMessage],
-        response_format: dict[str, Any] | None = None,
-        *,
-        max_tokens: int = MAX_REPLY_TOKENS,
-        aloud: bool = True,
-        addresses: Addresses = NO_ADDRESSES,
-    ) -> str:
-        """Return the text of `ask`."""
-        return self.ask(messages, response_format, max_tokens=max_tokens).text()
-
     def ask(
         self,
         messages: Sequence[BaseMessage],
@@ -132,6 +120,7 @@ class ObservedModel(ChatModel):
         *,
         top_logprobs: int = 0,
         max_tokens: int = MAX_REPLY_TOKENS,
+        addresses: Addresses | None = None,
     ) -> ChatReply:
         """Return the model's reply, and keep it."""
         self.last = None
@@ -140,6 +129,7 @@ class ObservedModel(ChatModel):
             response_format if self._grammar else None,
             top_logprobs=top_logprobs if self._logprobs else 0,
             max_tokens=max_tokens,
+            addresses=addresses,
         )
         return self.last
 

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe_machine
-from graph.construction.builder import GraphBuilder
 from graph.embedding import embeddings
 from graph.embedding.bert import MiniLMEmbedder
-from graph.publish import derive, search_indexes
+from graph.publish import derive
 from graph.storage import synonym_pairs
 from graph.storage.record import Record
 from workflows import indexing
@@ -61,11 +60,8 @@ def main() -> None:
     clock.watch(run, "read_documents", "read")
     clock.watch(Record, "commit", "commit")
     clock.watch(synonym_pairs.NameVectors, "add", "synonyms")
-    clock.watch(GraphBuilder, "update", "read evidence")
-    clock.watch(GraphBuilder, "graph", "build graph")
-    clock.watch(GraphBuilder, "sparse", "BM25")
-    clock.watch(derive, "save", "save graph")
-    clock.watch(search_indexes.SearchIndexWriter, "_write_embedded", "Chroma")
+    clock.watch(derive, "build_generation", "build graph")
+    clock.watch(derive, "write_vectors", "Chroma")
     clock.watch(indexing, "related", "relationships")
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()

@@ -4,7 +4,8 @@
 
 The graph is made up: documents of one chunk with ten edges a document (a chunk's, a source's, five EXPLAINS and three
 RELATED_TO), whose concepts follow Zipf's law, and a tenth as many messages as documents, in conversations of twenty.
-Each search is of another conversation or user. At the end, two processes search while this one records turns.
+EXPLAINS and RELATED_TO are computed from a generation of the knowledge graph, by the first search of a process. Each
+search is of another conversation or user. At the end, two processes search while this one records turns.
 """
 
 from __future__ import annotations
@@ -28,14 +29,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.machine import describe_machine
+from graph.construction.edges import EDGE_TYPES, KIND_INDEX, EdgeKind, Edges, sort_edges
+from graph.construction.edges import PassageLink as Link
+from graph.construction.knowledge_graph import FactTable, KnowledgeGraph, save
 from graph.relationships.conversation_search import conversation_search
 from graph.relationships.conversations import Cited
 from graph.relationships.discovery import discover
-from graph.relationships.explanations import RELATED_PER_CONCEPT, ExplanationType
+from graph.relationships.explanations import RELATED_PER_CONCEPT
 from graph.relationships.history import NewTurn, record_turn
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
-from graph.schema import ENTITY_RELATIONS
+from graph.schema import ENTITY_RELATIONS, Passage, RelationType, entity_id
+from graph.storage.workspace import Workspace
+from graph.text import NameMatcher
 
 EXPLAINED, RELATED = 5, 3
 """EXPLAINS and RELATED_TO edges, each a document."""
@@ -45,7 +51,6 @@ _TURNS_A_CONVERSATION = 10
 _MENTIONED, _CITED = 3, 2
 _CONVERSATIONS_A_USER = 5
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
-_TYPES = tuple(ExplanationType)
 
 Item = TypeVar("Item")
 Ints = NDArray[np.int64]
@@ -61,7 +66,7 @@ class World:
         self._random = np.random.default_rng(7)
 
     def nodes(self) -> Iterator[Node]:
-        """Yield sources, documents, chunks and concepts."""
+        """Yield sources, documents and chunks."""
         now = time_text(_BEGAN)
         for n in range(max(1, self.documents // 100)):
             yield Node(NodeType.SOURCE, f"source-{n}", {"name": f"{n}.jsonl", "type": "file", "uri": f"{n}.jsonl"})
@@ -76,38 +81,63 @@ class World:
                 "created_at": now,
             }
             yield Node(NodeType.CHUNK, _document(n), chunk)
-        for n in range(self.concepts):
-            yield Node(NodeType.CONCEPT, _concept(n), {"name": f"Concept {n}"})
 
     def edges(self) -> Iterator[Edge]:
-        """Yield ten edges a document."""
-        explained = self._zipf((self.documents, EXPLAINED))
-        shares = self._random.random((self.documents, EXPLAINED)).round(4)
+        """Yield two edges a document."""
         for n in range(self.documents):
             document = (NodeType.DOCUMENT, _document(n))
             yield Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, _document(n)), document)
             yield Edge(EdgeType.SOURCED_FROM, document, (NodeType.SOURCE, f"source-{n // 100}"))
-            for concept, share in zip(_distinct(explained[n], self.concepts), shares[n].tolist(), strict=True):
-                kind = _TYPES[concept % len(_TYPES)].value
-                values = {"relevance_score": share, "explanation_type": kind, "confidence": share}
-                yield Edge(EdgeType.EXPLAINS, document, (NodeType.CONCEPT, _concept(concept)), values)
-        yield from self._related()
 
-    def _related(self) -> Iterator[Edge]:
-        """Yield RELATED_TO edges, so many to a concept at most as indexing leaves there."""
+    def graph(self) -> KnowledgeGraph:
+        """Return the generation that five EXPLAINS and three RELATED_TO edges a document follow from."""
+        names = sorted((f"concept{n}" for n in range(self.concepts)), key=entity_id)
+        place_of = np.empty(self.concepts, dtype=np.int64)
+        place_of[[int(name.removeprefix("concept")) for name in names]] = np.arange(self.concepts)
+        explained = self._zipf((self.documents, EXPLAINED))
+        concepts = place_of[[_distinct(row, self.concepts) for row in explained]].ravel()
+        documents = np.repeat(np.arange(self.documents), EXPLAINED)
+        mention = KIND_INDEX[EdgeKind(RelationType.PRIMARY, Link.MENTION)]
+        related = np.sort(place_of[self._related()], axis=1)
+        kinds = np.arange(len(related)) % len(ENTITY_RELATIONS)
+        columns = {
+            "source": np.concatenate([concepts, related[:, 0]]),
+            "target": np.concatenate([documents + self.concepts, related[:, 1]]),
+            "kind": np.concatenate([np.full(len(concepts), mention), kinds]),
+            "weight": np.concatenate([self._random.random(len(concepts)).round(4), np.full(len(related), 0.5)]),
+            "count": np.ones(len(concepts) + len(related)),
+            "offset": np.full(len(concepts) + len(related), -1),
+        }
+        return KnowledgeGraph(
+            generation=1,
+            embedding_model="made up",
+            entity_names=names,
+            entity_labels=[name.title() for name in names],
+            triple_passages=np.ones(self.concepts, dtype=np.int32),
+            name_passages=np.ones(self.concepts, dtype=np.int32),
+            name_shares=np.ones(self.concepts, dtype=np.float32),
+            passages=[Passage(_document(n), f"Title {n}", "", f"{n // 100}.jsonl") for n in range(self.documents)],
+            passage_vectors=np.ones((self.documents, 1), dtype=np.float32),
+            facts=FactTable.of({}),
+            aliases=[],
+            names=NameMatcher({}, {}),
+            edges=sort_edges(Edges(**{name: columns[name].astype(kind) for name, kind in EDGE_TYPES.items()})),
+            commit_id="made up",
+        )
+
+    def _related(self) -> Ints:
+        """Return pairs of concepts, so many to a concept at most as indexing leaves there."""
         left = RELATED * self.documents
         degrees = np.zeros(self.concepts, dtype=np.int64)
-        seen: set[tuple[int, int]] = set()
+        seen: dict[tuple[int, int], None] = {}
         while left:
             for a, b in self._zipf((4 * left, 2)).tolist():
                 pair = (min(a, b), max(a, b))
                 if left and a != b and pair not in seen and max(degrees[a], degrees[b]) < RELATED_PER_CONCEPT:
-                    seen.add(pair)
+                    seen[pair] = None
                     degrees[[a, b]] += 1
                     left -= 1
-                    values = {"relation": ENTITY_RELATIONS[a % 5].value, "documents": 1 + b % 7, "confidence": 0.5}
-                    ends = ((NodeType.CONCEPT, _concept(each)) for each in (a, b))
-                    yield Edge(EdgeType.RELATED_TO, next(ends), next(ends), values)
+        return np.array(list(seen), dtype=np.int64)
 
     def turns(self, n: int, first: int = 0) -> Iterator[NewTurn]:
         """Yield so many turns of conversations; a question names the concepts that it mentions."""
@@ -117,7 +147,7 @@ class World:
             cited = self._random.integers(self.documents, size=_CITED).tolist()
             yield NewTurn(
                 key=f"turn-{number}",
-                question=" ".join(_concept(each) for each in self._zipf((_MENTIONED,)).tolist()),
+                question=" ".join(f"concept{each}" for each in self._zipf((_MENTIONED,)).tolist()),
                 answer="Two documents say so [1][2].",
                 asked_at=time_text(at),
                 answered_at=time_text(at + timedelta(seconds=3)),
@@ -132,11 +162,11 @@ class World:
 
 
 class NamedConcepts:
-    """Finds the concepts whose ids a text spells: what finding names in a corpus takes is no part of this."""
+    """Finds the concepts that a text names: what finding names in a corpus takes is no part of this."""
 
     def concepts_in(self, text: str) -> Mapping[str, float]:
-        """Return {concept id: 1} of the words that are ids."""
-        return {word: 1.0 for word in text.split() if word.startswith("concept-")}
+        """Return {concept id: 1} of the words that are names."""
+        return {entity_id(word): 1.0 for word in text.split() if word.startswith("concept")}
 
 
 def main() -> None:
@@ -165,6 +195,7 @@ def main() -> None:
 def measure(root: Path, documents: int, rounds: int, seconds: float) -> dict[str, Any]:
     """Return all figures; times in milliseconds, loads in rows a second."""
     world = World(documents)
+    publish(world.graph(), root)
     with RelationshipRecord.of(root, create=True) as record:
         loads = {"nodes": _load(world.nodes(), record.put_nodes), "edges": _load(world.edges(), record.link_all)}
         n_turns = documents // 20
@@ -172,6 +203,7 @@ def measure(root: Path, documents: int, rounds: int, seconds: float) -> dict[str
             record_turn(record, turn, NamedConcepts())
         counts = record.counts()
     opening = [_timed(_open, root) for _ in range(5)]
+    first = [_first_search(root, documents) for _ in range(3)]
     with RelationshipRecord.of(root) as record:
         similarities = _similarities(documents)
         searched, discovered, recorded = [], [], []
@@ -183,6 +215,7 @@ def measure(root: Path, documents: int, rounds: int, seconds: float) -> dict[str
             recorded.append(_timed(record_turn, record, turn, NamedConcepts()))
     figures = {
         "open": opening,
+        "first search of a process": first,
         "record a turn (two messages)": recorded,
         "conversation-aware search": searched,
         "discovery": discovered,
@@ -231,15 +264,33 @@ def _load(items: Iterable[Item], put: Callable[[list[Item]], None]) -> float:
     return count / seconds
 
 
+def publish(graph: KnowledgeGraph, root: Path) -> None:
+    """Write a generation where readers of the workspace find it."""
+    folder = Workspace(root).index_folder(graph.generation)
+    folder.mkdir(parents=True)
+    save(graph, folder)
+    (root / "CURRENT").write_text(f"{graph.generation}\n", encoding="ascii")
+
+
+def _first_search(root: Path, documents: int) -> float:
+    """Return the milliseconds of the first search of a process, which computes what documents explain."""
+    return float(json.loads(_reader(root, documents, 0).communicate()[0])["ms"][0])
+
+
+def _reader(root: Path, documents: int, seconds: float) -> subprocess.Popen[str]:
+    """Start a process that searches."""
+    command = [sys.executable, "-m", "benchmarks.relationships", "--read", str(root)]
+    command += ["--documents", str(documents), "--seconds", str(seconds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
 def _open(root: Path) -> None:
     RelationshipRecord.of(root).close()
 
 
 def _at_once(root: Path, world: World, first: int, seconds: float) -> dict[str, Any]:
     """Record turns while two processes search; return what each took, and how many errors there were."""
-    command = [sys.executable, "-m", "benchmarks.relationships", "--read", str(root)]
-    command += ["--documents", str(world.documents), "--seconds", str(seconds)]
-    readers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    readers = [_reader(root, world.documents, seconds) for _ in range(2)]
     written: list[float] = []
     with RelationshipRecord.of(root) as record:
         turns = world.turns(10**9, first)
@@ -264,7 +315,7 @@ def _read(root: Path, documents: int, seconds: float) -> None:
     n_conversations = documents // 20 // _TURNS_A_CONVERSATION
     ended, number = time.perf_counter() + seconds, 0
     with RelationshipRecord.of(root) as record:
-        while time.perf_counter() < ended:
+        while not number or time.perf_counter() < ended:
             number += 1
             of = f"conversation-{number * 31 % n_conversations}"
             try:
@@ -290,10 +341,6 @@ def _timed(work: Callable[..., object], *arguments: object) -> float:
 
 def _document(n: int) -> str:
     return f"document-{n:07d}"
-
-
-def _concept(n: int) -> str:
-    return f"concept-{n:07d}"
 
 
 def _distinct(numbers: Ints, below: int) -> list[int]:

@@ -43,8 +43,7 @@ class Environment:
         mara_new_workspaces: up to how many workspaces, beside the default one, clients may make more; 0 by default.
         mara_open_bytes: the memory that open workspaces may take together; by default half of what there is.
         mara_keep_replaced: with 1, the generation that a publication replaces stays until the next one begins.
-        mara_build: where a generation is built, ``memory`` or ``disk``; by default by its size.
-        mara_build_processes: processes that build a generation on disk; by default one a core.
+        mara_build_processes: processes that build the generation of a larger corpus; by default one a core.
         mara_vectors: what holds the vectors of generations that are published from now on.
         mara_qdrant_url: the address of a Qdrant server.
         mara_qdrant_key: its key.
@@ -106,7 +105,6 @@ class Environment:
     mara_new_workspaces: str
     mara_open_bytes: str
     mara_keep_replaced: str
-    mara_build: str
     mara_build_processes: str
     mara_vectors: str
     mara_qdrant_url: str

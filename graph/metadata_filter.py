@@ -1,7 +1,6 @@
-"""``where``: conditions on the metadata of passages, checked, in the terms of Chroma, and as the command line has them.
+"""``where``: conditions on the metadata of passages, checked, applied to a value, and as the command line has them.
 
-Chroma compares by type: text with text, numbers with numbers, and only numbers by size. Dates are text, so a passage
-that has one holds its moment as a number beside it, under a key of ours.
+Values compare by type: text with text, numbers with numbers. Numbers and dates compare by size.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ import math
 import re
 from calendar import isleap, monthrange
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from operator import eq, ge, gt, le, lt
+from operator import ge, gt, le, lt
 from typing import Any
 
 from graph.errors import BadInput
@@ -29,13 +28,10 @@ MAX_VALUES = 1_000
 MAX_CHARACTERS = 1_000
 """Characters of a key or a value."""
 
-FINGERPRINT = "mara_fingerprint"
-"""The key under which Chroma holds a passage's fingerprint, which tells its versions apart."""
-
-_DATE_PREFIX = "mara_date:"
-_RESERVED_PREFIXES = ("#", "$", "chroma:", _DATE_PREFIX)
-_EQUALITIES, _LISTS, _RANGES = ("$eq", "$ne"), ("$in", "$nin"), ("$gt", "$gte", "$lt", "$lte")
-_OPERATORS = (*_EQUALITIES, *_LISTS, *_RANGES)
+_RESERVED = "mara_fingerprint"
+_RESERVED_PREFIXES = ("#", "$", "chroma:", "mara_date:")
+_EQUALITIES, _LISTS, RANGES = ("$eq", "$ne"), ("$in", "$nin"), ("$gt", "$gte", "$lt", "$lte")
+_OPERATORS = (*_EQUALITIES, *_LISTS, *RANGES)
 _LEAST_INTEGER, _GREATEST_INTEGER = -(2**63), 2**63 - 1
 _ALLOWED = f"Give a text, a number, true or false, or an object of {', '.join(_OPERATORS)}"
 
@@ -109,7 +105,7 @@ def where_schema() -> dict[str, Any]:
     value = {"type": ["string", "number", "boolean"], "maxLength": MAX_CHARACTERS}
     number_or_date = {"type": ["number", "string"], "maxLength": MAX_CHARACTERS}
     values = {"type": "array", "items": value, "minItems": 1, "maxItems": MAX_VALUES}
-    schemas = ((_EQUALITIES, value), (_LISTS, values), (_RANGES, number_or_date))
+    schemas = ((_EQUALITIES, value), (_LISTS, values), (RANGES, number_or_date))
     operands = {operator: schema for operators, schema in schemas for operator in operators}
     condition = {"type": "object", "properties": operands, "additionalProperties": False, "minProperties": 1}
     return {
@@ -125,16 +121,9 @@ def canonical(conditions: Sequence[Condition]) -> str:
     return json.dumps(sorted([each.key, each.operator, json.dumps(each.operand)] for each in conditions))
 
 
-def to_chroma(conditions: Sequence[Condition]) -> dict[str, Any]:
-    """Return at least one condition in Chroma's terms: all of them are to hold."""
-    return _joined("$and", [_clause(each) for each in conditions])
-
-
 def askable_metadata(metadata: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
-    """Return the metadata for conditions: keys that are not reserved, and the moments of dates beside their texts."""
-    askable = {key: value for key, value in metadata.items() if not _is_reserved(key)}
-    spans = {key: date_span(value) for key, value in askable.items() if isinstance(value, str)}
-    return {**askable, **{f"{_DATE_PREFIX}{key}": span[0] for key, span in spans.items() if span}}
+    """Return the metadata for conditions: those whose keys are not reserved."""
+    return {key: value for key, value in metadata.items() if not _is_reserved(key)}
 
 
 def askable_keys(passage: Passage) -> set[str]:
@@ -211,7 +200,7 @@ def _check_key(key: object) -> None:
     if not isinstance(key, str):
         raise BadInput(f"`where` has {_kind(key)} for a key", "Name the metadata by text")
     if _is_reserved(key):
-        reserved = ", ".join(("the empty key", FINGERPRINT, *(f"{prefix}..." for prefix in _RESERVED_PREFIXES)))
+        reserved = ", ".join(("the empty key", _RESERVED, *(f"{prefix}..." for prefix in _RESERVED_PREFIXES)))
         raise BadInput(f"`where` asks for {_shown(key)}, which is reserved", f"These cannot be asked for: {reserved}")
     if len(key) > MAX_CHARACTERS:
         raise BadInput(
@@ -233,7 +222,7 @@ def _read_condition(key: str, operator: object, operand: object) -> Condition:
             raise _unusable(key, f"lists {len(operand):,} values", f"Give {MAX_VALUES:,} at most")
         return Condition(key, operator, tuple(_value(key, each) for each in operand))
     value = _value(key, operand)
-    if operator in _RANGES and (isinstance(value, bool) or (isinstance(value, str) and not date_span(value))):
+    if operator in RANGES and (isinstance(value, bool) or (isinstance(value, str) and not date_span(value))):
         raise _unusable(
             key,
             f"compares by {operator} with what has no size",
@@ -273,37 +262,7 @@ def _shown(text: str, limit: int = 60) -> str:
 
 
 def _is_reserved(key: str) -> bool:
-    return not key or key == FINGERPRINT or key.startswith(_RESERVED_PREFIXES)
-
-
-def _clause(condition: Condition) -> dict[str, Any]:
-    """Return one condition in Chroma's terms, which compare one type at a time."""
-    key, operator, operand = condition.key, condition.operator, condition.operand
-    if isinstance(operand, tuple):
-        by_type: dict[type, list[MetadataValue]] = {}
-        for value in operand:
-            by_type.setdefault(type(value), []).append(value)
-        clauses = [{key: {operator: values}} for values in by_type.values()]
-        return _joined("$or" if operator == "$in" else "$and", clauses)
-    if operator in _RANGES and isinstance(operand, str):
-        return _date_clause(key, operator, operand)
-    return {key: {operator: operand}}
-
-
-def _date_clause(key: str, operator: str, date: str) -> dict[str, Any]:
-    """Compare with a date: before its first moment, or from its end on; a year compares with numbers, too."""
-    span = date_span(date)
-    assert span is not None
-    first, following = span
-    if first < following and operator in ("$gt", "$lte"):
-        clause = {f"{_DATE_PREFIX}{key}": {"$gte" if operator == "$gt" else "$lt": following}}
-    else:
-        clause = {f"{_DATE_PREFIX}{key}": {operator: first}}
-    return _joined("$or", [clause, {key: {operator: int(date)}}]) if date.isdigit() else clause
-
-
-def _joined(sign: str, clauses: list[dict[str, Any]]) -> dict[str, Any]:
-    return clauses[0] if len(clauses) == 1 else {sign: clauses}
+    return not key or key == _RESERVED or key.startswith(_RESERVED_PREFIXES)
 
 
 def _split(text: str) -> tuple[str, str, str]:
@@ -334,39 +293,45 @@ def _bound(text: str, value: str) -> str | int | float:
     return number
 
 
-_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"$eq": eq, "$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 EXCLUDING = {"$ne": "$eq", "$nin": "$in"}
 """Operators that hold where another one does not, also of a passage without the key."""
 
 
 def meets(conditions: Sequence[Condition], source: str, metadata: Mapping[str, MetadataValue]) -> bool:
     """Tell whether a passage of that source and metadata meets all conditions."""
-    if not conditions:
-        return True
-    return _holds(to_chroma(conditions), askable_metadata({**metadata, "source": source}))
+    held = {**metadata, "source": source}
+    return all(holds(condition, held.get(condition.key)) for condition in conditions)
 
 
-def _holds(clause: Mapping[str, Any], held: Mapping[str, MetadataValue]) -> bool:
-    ((key, wanted),) = clause.items()
-    if key == "$and":
-        return all(_holds(each, held) for each in wanted)
-    if key == "$or":
-        return any(_holds(each, held) for each in wanted)
-    ((operator, operand),) = wanted.items()
+def holds(condition: Condition, value: MetadataValue | None) -> bool:
+    """Tell whether a condition holds of a passage with this value under its key; None where it has none."""
+    operator, operand = condition.operator, condition.operand
     if operator in EXCLUDING:
-        return not compares(EXCLUDING[operator], held.get(key), operand)
-    return compares(operator, held.get(key), operand)
-
-
-def compares(operator: str, value: MetadataValue | None, operand: Any) -> bool:
-    """Tell whether a value, or none, is to another as an operator that excludes nothing says."""
-    if operator == "$in":
-        return any(compares("$eq", value, each) for each in operand)
-    if value is None or _compared_type(value) is not _compared_type(operand):
+        return not holds(replace(condition, operator=EXCLUDING[operator]), value)
+    if isinstance(operand, tuple):
+        return any(_is_equal(value, each) for each in operand)
+    if operator == "$eq":
+        return _is_equal(value, operand)
+    if isinstance(value, str):
+        return isinstance(operand, str) and _is_within(operator, value, operand)
+    if value is None or isinstance(value, bool) or (isinstance(operand, str) and not operand.isdigit()):
         return False
-    # Chroma cuts what it compares an integer with.
-    return _COMPARED[operator](value, int(operand) if type(value) is int else operand)
+    return _COMPARED[operator](value, int(operand) if isinstance(operand, str) else operand)
 
 
-def _compared_type(value: object) -> type:
-    return float if type(value) is int else type(value)
+def _is_equal(value: MetadataValue | None, other: MetadataValue) -> bool:
+    """Tell whether two values are equal: numbers by size, others by type, too."""
+    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (value, other))
+    return value == other and (numbers or type(value) is type(other))
+
+
+def _is_within(operator: str, text: str, date: str) -> bool:
+    """Tell whether a text is a date whose first moment is before, or from its end on after, another date."""
+    held, asked = date_span(text), date_span(date)
+    if held is None or asked is None:
+        return False
+    first, following = asked
+    if first < following and operator in ("$gt", "$lte"):
+        return (held[0] >= following) is (operator == "$gt")
+    return _COMPARED[operator](held[0], first)

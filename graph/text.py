@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -212,6 +212,18 @@ class NameMatcher:
         self.indices = indices
         self.lengths = lengths
 
+    @staticmethod
+    def of(names: Iterable[tuple[str, int]]) -> NameMatcher:
+        """Return the matcher of (name, index) pairs; names may share an index (aliases), indices a spelling."""
+        indices: dict[str, list[int]] = defaultdict(list)
+        lengths: dict[str, set[int]] = defaultdict(set)
+        for name, index in names:
+            if (spelled := findable(name)) and index not in indices[spelled]:
+                indices[spelled].append(index)
+                words = spelled.split(" ")
+                lengths[words[0]].add(len(words))
+        return NameMatcher(indices, {first: sorted(each, reverse=True) for first, each in lengths.items()})
+
     def find(self, text_tokens: Sequence[str], among: NDArray[np.bool_] | None = None) -> list[Mention]:
         """Return the longest whole-name mentions; one for each index where a spelling has several.
 
@@ -231,65 +243,6 @@ class NameMatcher:
                     break
             start = end
         return mentions
-
-
-class IncrementalMatcher(NameMatcher):
-    """A matcher whose names come and go: one that is learnt twice is known until it is forgotten twice."""
-
-    def __init__(self, names: Iterable[tuple[str, int]] = ()) -> None:
-        """Learn (name, index) pairs; several names may share an index (aliases), several indices a spelling."""
-        self._uses: Counter[tuple[str, int]] = Counter()
-        self._counts: Counter[tuple[str, int]] = Counter()
-        self._spelled: dict[str, list[int]] = {}
-        self._by_first: dict[str, list[int]] = {}
-        super().__init__(self._spelled, self._by_first)
-        for name, index in names:
-            self.learn(name, index)
-
-    def learn(self, name: str, index: int) -> str:
-        """Learn a name; return its tokens joined by spaces, empty where it cannot be found in text."""
-        spelled = findable(name)
-        if spelled:
-            self._uses[spelled, index] += 1
-            if self._uses[spelled, index] == 1:
-                known = self._spelled.setdefault(spelled, [])
-                known.append(index)
-                if len(known) == 1:
-                    self._count(spelled, 1)
-        return spelled
-
-    def forget(self, name: str, index: int) -> str:
-        """Forget a name that was learnt; returns as `learn` does."""
-        spelled = findable(name)
-        if spelled:
-            self._uses[spelled, index] -= 1
-            if not self._uses[spelled, index]:
-                del self._uses[spelled, index]
-                self._spelled[spelled].remove(index)
-                if not self._spelled[spelled]:
-                    del self._spelled[spelled]
-                    self._count(spelled, -1)
-        return spelled
-
-    def renumbered(self, index_of: NDArray[np.int32]) -> NameMatcher:
-        """Return the matcher of the same names under other indices."""
-        indices = {
-            spelled: [int(index_of[one[0]])] if len(one) == 1 else sorted(int(index_of[i]) for i in one)
-            for spelled, one in self._spelled.items()
-        }
-        return NameMatcher(indices, dict(self._by_first))
-
-    def _count(self, spelled: str, change: int) -> None:
-        words = spelled.split(" ")
-        first, length = words[0], len(words)
-        self._counts[first, length] += change
-        known = set(self._by_first.pop(first, ())) - {length}
-        if self._counts[first, length]:
-            known.add(length)
-        else:
-            del self._counts[first, length]
-        if known:
-            self._by_first[first] = sorted(known, reverse=True)
 
 
 def findable(name: str) -> str:

@@ -5,25 +5,28 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.bm25 import SparseIndex, terms
+from graph.construction.bm25 import SparseIndex, terms, write_index
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
 from graph.moments import first_moment
+from graph.publish.chroma_store import ChromaSet
 from graph.publish.derive import publish
-from graph.publish.vector_store import VectorStore
+from graph.publish.vector_store import COLLECTIONS
 from graph.retrieve.open_index import Index
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
-from graph.text import IncrementalMatcher
+from graph.text import NameMatcher
 
 DIMENSION = 64
 _FLIPS = 3
@@ -147,11 +150,23 @@ def facts_in(record: Record) -> tuple[list[str], list[str], NDArray[np.float32]]
     return ids, [text for _, text in rows], record.fact_vectors(ids)
 
 
-def bm25_of(contents: Sequence[str]) -> SparseIndex:
-    """Return the BM25 index of some contents."""
+def write_bm25(contents: Sequence[str], folder: Path) -> None:
+    """Write the BM25 index of some contents into a folder, which is made."""
     vocabulary: dict[str, int] = {}
     numbered = [[vocabulary.setdefault(term, len(vocabulary)) for term in terms(content)] for content in contents]
-    return SparseIndex.of_terms([np.array(found, dtype=np.int32) for found in numbered], list(vocabulary))
+    held = Counter((term, passage) for passage, found in enumerate(numbered) for term in found)
+    postings = np.array([(term, passage, held[term, passage]) for term, passage in sorted(held)], dtype=np.int64)
+    columns = postings.reshape(-1, 3).T
+    frequency = np.bincount(columns[0], minlength=len(vocabulary))
+    lengths = np.array([*map(len, numbered)], dtype=np.int64)
+    write_index(folder, vocabulary, frequency, lengths, [(columns[0], columns[1], columns[2])])
+
+
+def bm25_of(contents: Sequence[str]) -> SparseIndex:
+    """Return the BM25 index of some contents."""
+    with TemporaryDirectory() as folder:
+        write_bm25(contents, Path(folder) / "bm25")
+        return SparseIndex.load(Path(folder) / "bm25", len(contents))
 
 
 def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int, EdgeKind, float]]) -> KnowledgeGraph:
@@ -170,7 +185,7 @@ def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int
         passage_vectors=np.zeros((n_passages, DIMENSION), dtype=np.float32),
         facts=FactTable.of({}),
         aliases=(),
-        names=IncrementalMatcher((name, index) for index, name in enumerate(names)),
+        names=NameMatcher.of((name, index) for index, name in enumerate(names)),
         edges=sort_edges(
             Edges(
                 source=np.array(columns[0], dtype=np.int32),
@@ -228,7 +243,6 @@ class Child:
 HOLD_LOCK = """
 import sys
 from pathlib import Path
-from graph.publish.vector_store import VectorStore
 from graph.storage.workspace import Workspace
 with Workspace(Path(sys.argv[1])).writing():
     print("locked")
@@ -239,7 +253,16 @@ input()
 """A program for a `Child` that holds the writer's lock of a workspace until it is told to go on."""
 
 
-def chroma_of(index: Index) -> VectorStore:
-    """Return the one Chroma that an index without layers searches."""
-    assert isinstance(index._store, VectorStore)
-    return index._store
+def drop_vectors(index: Index) -> None:
+    """Delete the collections in Chroma that an index without layers searches."""
+    own = chroma_of(index)
+    for name in COLLECTIONS:
+        own._client.delete_collection(own._name_of(name))
+
+
+def chroma_of(index: Index) -> ChromaSet:
+    """Return the one set in Chroma that an index without layers searches."""
+    own = index._vectors._own
+    assert index._vectors._base is None
+    assert isinstance(own, ChromaSet)
+    return own

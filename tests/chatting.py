@@ -9,6 +9,7 @@ from typing import TypeVar
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, FiniteFloat
 
+from agents.answers.unlinked import NO_ADDRESSES
 from agents.chat.agent import ChatAgent, json_format, prompt_messages
 from agents.chat.model import ChatModel, open_chat_model
 from agents.chat.quoting import quoted
@@ -50,7 +51,8 @@ def ask_text(model: ChatModel, messages: Sequence[BaseMessage]) -> str:
 
 def ask_object(model: ChatModel, messages: Sequence[BaseMessage], schema: type[T]) -> T:
     """Ask as an agent does that wants an object."""
-    return parse_object(model.complete(messages, json_format(schema.__name__, schema.model_json_schema())), schema)
+    wanted = json_format(schema.__name__, schema.model_json_schema())
+    return parse_object(model.ask(messages, wanted, addresses=NO_ADDRESSES).text(), schema)
 
 
 def model_on(server: ScriptedServer, timeout_s: float = 5) -> ChatModel:

@@ -11,11 +11,12 @@ from typing import NoReturn
 
 import pytest
 
-from graph.checks import search_files
+from graph.checks import index_checks
 from graph.checks.doctor import Examination
+from graph.construction.knowledge_graph import load
 from graph.embedding import embeddings
-from graph.publish.search_indexes import open_store
-from graph.publish.vector_store import VectorStore
+from graph.publish.chroma_store import ChromaSet
+from graph.publish.generation_vectors import open_vectors
 from graph.storage.workspace import Workspace
 from tests.builders import TripleParts, passage_of
 
@@ -37,7 +38,7 @@ def refuse_to_embed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the process that tries a search index before it is read: it takes a second to start."""
-    monkeypatch.setattr(search_files, "why_unreadable", lambda *asked: "")
+    monkeypatch.setattr(index_checks, "why_unreadable", lambda *asked: "")
 
 
 def problems(found: Examination) -> dict[str, bool]:
@@ -83,20 +84,29 @@ def published(workspace: Workspace) -> Path:
     return workspace.index_folder(workspace.current() or 0)
 
 
-def with_store(workspace: Workspace, change: Callable[[VectorStore], object]) -> None:
-    """Do something to the search index of the published generation."""
+def with_store(workspace: Workspace, change: Callable[[ChromaSet], object]) -> None:
+    """Do something to the vectors of the published generation, which lie in Chroma."""
     with workspace.open_record() as record:
-        store = open_store(workspace, record.workspace_id, workspace.current() or 0)
-    assert isinstance(store, VectorStore), "in layers"
+        vectors = open_vectors(workspace, record.workspace_id, load(published(workspace)))
+    own = vectors._own
+    assert vectors._base is None, "in layers"
+    assert isinstance(own, ChromaSet)
     try:
-        change(store)
+        change(own)
     finally:
-        store.close()
+        vectors.close()
 
 
 def garbage(path: str) -> Damage:
-    """Write rubbish over a file."""
-    return lambda workspace: (workspace.root / path).write_bytes(b"garbage" * 100)
+    """Write rubbish over a file, or over those that a pattern names."""
+
+    def overwrite(workspace: Workspace) -> None:
+        found = [*workspace.root.glob(path)]
+        assert found
+        for each in found:
+            each.write_bytes(b"garbage" * 100)
+
+    return overwrite
 
 
 def gone(path: str) -> Damage:

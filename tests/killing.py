@@ -17,6 +17,7 @@ from types import FrameType
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.checks.index_checks import differing_files
 from tests.builders import DIMENSION, HashEmbedder
 
 KILLED = -signal.SIGKILL
@@ -56,20 +57,19 @@ class Step:
 
 _PUBLISHING = (
     Step("graph/publish/derive.py", "publish"),
-    Step("graph/construction/builder.py", "graph"),
-    Step("graph/construction/knowledge_graph.py", "save"),
-    Step("graph/publish/vector_store.py", "synchronise"),
-    Step("graph/publish/vector_store.py", "synchronise", 2),
-    *(Step("graph/publish/vector_store.py", "_put", time) for time in (1, 2, 3, 4)),
+    Step("graph/construction/build.py", "build_generation"),
+    Step("graph/construction/build.py", "read_shard"),
+    Step("graph/publish/generation_vectors.py", "write_vectors"),
+    *(Step("graph/publish/chroma_store.py", "write", time) for time in (1, 2, 3)),
     Step("graph/storage/generation.py", "save"),
     Step("graph/storage/workspace.py", "publish"),
     Step("graph/storage/workspace.py", "write_atomically"),
     Step("graph/storage/workspace.py", "write_atomically", 2),
     Step("graph/storage/workspace.py", "prune", 2),
-    Step("graph/storage/lease.py", "release"),
+    Step("graph/storage/lock.py", "release"),
 )
 _INDEXING = (
-    Step("graph/storage/record.py", "_create"),
+    Step("graph/storage/record.py", "_make"),
     Step("graph/storage/record.py", "_set_meta", 3),
     Step("workflows/indexing_run/run.py", "extract"),
     Step("workflows/indexing_run/run.py", "extract", 2),
@@ -85,6 +85,11 @@ STEPS = {
     "remove": (*_REMOVING, Step("workflows/admin/removal.py", "keep", 2)),
 }
 """Where commands are between reading, extracting, embedding, committing, deriving and publishing."""
+
+
+def arrays_that_differ(mine: Path, other: Path) -> list[str]:
+    """The numbers and texts of a generation that another one has not alike: all of it but its name and its vectors."""
+    return [name for name in differing_files(mine, other) if name.endswith(".npy")]
 
 
 @dataclass(slots=True)
@@ -130,13 +135,13 @@ def _run(arguments: list[str], folder: Path, at: Step | None) -> None:
         os._exit(THREADED)
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-    from graph.checks import search_files
+    from graph.checks import index_checks
     from graph.embedding import embeddings
     from workflows import indexing
     from workflows.cli import app
 
     # Opening a search index in a process of its own, as a doctor does first, takes longer than all else.
-    vars(search_files)["why_unreadable"] = lambda *asked: ""
+    vars(index_checks)["why_unreadable"] = lambda *asked: ""
     vars(embeddings)["_embedder"] = lambda *configured: NoTies()
     vars(indexing)["COMMIT_PASSAGES"] = _PASSAGES_A_COMMIT
     if at is not None:

@@ -95,8 +95,8 @@ def assert_opens(workspace: Workspace, content: Content) -> int:
         index.close()
 
 
-def layer_of(workspace: Workspace) -> Layer:
-    layer = Layer.load(workspace.index_folder(workspace.current() or 0))
+def layer_of(workspace: Workspace, generation: int | None = None) -> Layer:
+    layer = Layer.load(workspace.index_folder(generation or workspace.current() or 0))
     assert layer is not None
     return layer
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ from agents.offline.reading.questions import AnswerKind, answer_kind, holds_kind
 from agents.predictor import ChatPredictor
 from agents.roles import NumberedPassage
 from graph.construction.bm25 import terms
-from graph.construction.evidence import Handles, Names, read_evidence
+from graph.construction.shards import ShardReader
 from graph.corrections.apply import Stated
 from graph.metadata_filter import parse_where
 from graph.own_types import own_types_of
@@ -47,7 +49,7 @@ from graph.sources.splitting import estimate_tokens, split_document
 from graph.storage.entry import Entry
 from graph.taxonomy import question_cues, type_triple
 from graph.text import (
-    IncrementalMatcher,
+    NameMatcher,
     date_spans,
     is_date,
     name_length,
@@ -64,7 +66,7 @@ TEXT = "The Danish geologist Anna Berg was born in Moor in 1933. She died in Gra
 SHOWN = (NumberedPassage(1, "p", "Anna Berg", TEXT),)
 FACTS = (ScoredFact(Fact("Anna Berg", "born in", "Moor", RelationType.SPATIAL), 1.0),)
 QUESTION = "In which year was the geologist of Moor born?"
-MATCHER = IncrementalMatcher([("Anna Berg", 0), ("Anna Berg Moor Anna", 1), ("a a a", 2), ("Moor", 3)])
+MATCHER = NameMatcher.of([("Anna Berg", 0), ("Anna Berg Moor Anna", 1), ("a a a", 2), ("Moor", 3)])
 
 # What the patterns and scans of the parsers know, and what they do not.
 FRAGMENTS: tuple[str, ...] = (
@@ -111,7 +113,11 @@ def _evidence(text: str) -> object:
     passage = Passage("p", "Anna Berg", text)
     entry = Entry(passage, OfflineExtractor().extract(passage), 1, np.zeros(4, dtype=np.float32))
     stated = Stated.of(passage, entry.extraction)
-    return read_evidence(entry, stated, entry.fingerprint, Names(), Handles(), Handles(), Handles())
+    reader = ShardReader()
+    reader.read(entry, stated)
+    with TemporaryDirectory() as folder:
+        reader.save(Path(folder), 4)
+    return reader
 
 
 def _extracted_reply(text: str) -> object:

@@ -16,5 +16,5 @@ def use_local_qdrant(patch: pytest.MonkeyPatch) -> Any:
     client = qdrant_client.QdrantClient(":memory:")
     patch.setenv("MARA_VECTORS", "qdrant")
     patch.setenv("MARA_QDRANT_URL", "http://name:secret@qdrant.test:6333")
-    patch.setattr("graph.endpoints.qdrant_server.connect", lambda address: client)
+    patch.setattr("graph.publish.qdrant_store.connect", lambda address: client)
     return client

@@ -20,9 +20,14 @@ from graph.relationships.schema import (
     PropertyValue,
     time_text,
 )
+from graph.relationships.tables import VIEWS
 
 PAIRS = [(of, source, target) for of, schema in EDGES.items() for source, target in schema.pairs]
 """(type, from, to) of every edge that the schema allows."""
+
+STORED_NODES = [of for of in NodeType if of not in VIEWS]
+STORED_PAIRS = [pair for pair in PAIRS if pair[0] not in VIEWS]
+"""The types that are written; the others are views of them."""
 
 NOON = time_text(datetime(2026, 11, 23, 12, tzinfo=UTC))
 

@@ -94,7 +94,7 @@ def related_documents(context: Context, document_id: str, k: int = PROPOSED) -> 
     run = open_run(context)
     graph, selection = run.index.graph, run.selection
     if selection is None and context.as_of:
-        selection = Selection.of(graph, graph.passage_index)
+        selection = Selection.of(graph, np.arange(len(graph.passages)))
     sight = None if selection is None else Sight(selection)
     with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:
         found = discover(record, document_id=document_id, k=k, sight=sight)

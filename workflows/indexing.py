@@ -338,11 +338,10 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
     embedder = configured_embedder()
     with workspace.open_record() as record:
         workspace.check_passages(record)
-        with workspace.writing() as lease:
-            record.fence(lease.check, lease.kept)
+        with workspace.writing() as lock:
+            record.fence(lock.check)
             before = record.embedding_model
-            with record.kept():
-                replace_vectors(record, embedder)
+            replace_vectors(record, embedder)
             derive.publish(workspace, record)
             return {
                 "workspace": str(root),

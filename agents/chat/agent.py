@@ -94,7 +94,7 @@ class ChatAgent:
     ) -> Result:
         """Ask for one object of a schema, whose form the examples show, since servers may ignore it; check it."""
         schema_asked = json_format(reply_type.__name__, schema)
-        raw = self._model.complete(messages, schema_asked, max_tokens=self.reply_tokens, aloud=False)
+        raw = self._model.ask(messages, schema_asked, max_tokens=self.reply_tokens).text()
 
         def check_both(reply: ObjectReply) -> Result:
             check_no_echo(reply, messages)
@@ -114,9 +114,8 @@ class ChatAgent:
         ``refusal`` is the line that says that there is no answer: a text with it need not say anything else. An answer
         may name these addresses alone.
         """
-        raw = self._model.complete(
-            messages, max_tokens=self.reply_tokens, aloud=self.writes_answers, addresses=addresses
-        )
+        aloud = addresses if self.writes_answers else None
+        raw = self._model.ask(messages, max_tokens=self.reply_tokens, addresses=aloud).text()
         text = without_thinking(raw)
         if not text:
             raise MalformedReply("The reply is empty", raw)

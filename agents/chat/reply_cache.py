@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import sqlite3
 import threading
 from collections.abc import Iterable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from agents.chat.usage import Usage
+from graph.errors import MaraError, WorkspaceDamaged
+from graph.storage.database import Database, Kind
+from graph.storage.opening import open_database
 
-_FORMAT = 1
-_BUSY_TIMEOUT_S = 30.0
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS replies (
+CREATE TABLE replies (
     key BLOB PRIMARY KEY, extractor TEXT NOT NULL, reply BLOB NOT NULL, digest BLOB NOT NULL,
     requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
     unknown INTEGER NOT NULL, seconds REAL NOT NULL
 )"""
 _SELECT = """
 SELECT reply, digest, requests, prompt_tokens, completion_tokens, unknown, seconds FROM replies WHERE key = ?"""
+_KIND = Kind("replies", lambda db: db.define([_SCHEMA]), "It is set aside")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class ReplyCache:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        self._db: Database | None = None
         self._closed = False
         self._execute("SELECT 1")
 
@@ -118,55 +119,30 @@ class ReplyCache:
                 if self._closed:
                     break
                 try:
-                    return self._connect().execute(statement, values).fetchall()
-                except sqlite3.OperationalError:
-                    break
-                except sqlite3.DatabaseError:
+                    if self._db is None:
+                        self._db = open_database(self.path, _KIND, create=True)
+                    with self._db.faults_named():
+                        return self._db.execute(statement, values).fetchall()
+                except WorkspaceDamaged:
                     self._disconnect()
                     if not _is_whole(self.path) and not _set_aside(self.path):
                         break
+                except MaraError:
+                    break
             return []
 
-    def _connect(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = sqlite3.connect(
-                self.path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-            )
-            try:
-                _prepare(self._connection)
-            except BaseException:
-                self._disconnect()
-                raise
-        return self._connection
-
     def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    """Bring a file to this version's format. Raises sqlite3.DatabaseError for one of another, or of no database."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version not in (0, _FORMAT):
-        raise sqlite3.DatabaseError(f"format {version}")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    if version == 0:
-        with suppress(sqlite3.OperationalError):  # another process is switching it just now
-            connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(_SCHEMA)
-    if version == 0:
-        connection.execute(f"PRAGMA user_version = {_FORMAT}")
+        if self._db is not None:
+            self._db.close()
+            self._db = None
 
 
 def _is_whole(path: Path) -> bool:
     """Whether a file is sound after all: another process may have set the damaged one aside just now."""
     try:
-        with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S)) as connection:
-            _prepare(connection)
-            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            return bool(verdict == "ok")
-    except sqlite3.DatabaseError:
+        with open_database(path, _KIND, create=True) as db, db.faults_named():
+            return db.faults_found() == ([], set())
+    except MaraError:
         return False
 
 

@@ -2,7 +2,7 @@
 
 Each size is a workspace in the scratch folder. A stage runs in a process of its own; its figures go to `figures.json`
 beside the workspace as soon as it ends, and it is not run again unless `--again` names it. The record, once written,
-is kept. Vectors are mapped, and the generation is built on disk, at every size.
+is kept. Vectors are mapped at every size.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ def main() -> None:
 
 
 def _measure(folder: Path, passages: int, again: list[str], only: list[str]) -> None:
-    found = environment()
-    set_variables({"MARA_VECTORS": found.mara_vectors or "mapped", "MARA_BUILD": found.mara_build or "disk"})
+    set_variables({"MARA_VECTORS": environment().mara_vectors or "mapped"})
     folder.mkdir(parents=True, exist_ok=True)
     notes = folder / "figures.json"
     known: Figures = json.loads(notes.read_text()) if notes.exists() else {}

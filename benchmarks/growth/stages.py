@@ -17,13 +17,13 @@ from benchmarks.growth.corpus import NamedCorpus, Question
 from benchmarks.growth.embedder import NameEmbedder
 from benchmarks.growth.measure import Figures, memory_of
 from benchmarks.growth.record import bytes_under, shard_of
-from graph.construction.external.build import build_on_disk
+from graph.construction.build import build_generation
 from graph.construction.knowledge_graph import load
 from graph.embedding import embeddings
 from graph.embedding.embeddings import EMBEDDED_MODELS
 from graph.environment import set_variables
 from graph.publish import derive
-from graph.publish.search_indexes import SearchIndexWriter
+from graph.publish.generation_vectors import write_vectors
 from graph.storage.record_tables import Additions
 from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace
@@ -33,7 +33,7 @@ _DEPTHS = (5, 20)
 
 
 def publish_record(root: Path) -> Figures:
-    """Build and publish the generation of a record on disk; return the seconds of each stage and the sizes."""
+    """Build and publish the generation of a record; return the seconds of each stage and the sizes."""
     _use_embedder()
     clock = _Clock()
     workspace = Workspace(root)
@@ -164,9 +164,9 @@ class _Clock:
         """Take the time of stages within the block."""
         self.begin("before")
         with (
-            _replaced(derive, "build_on_disk", partial(build_on_disk, on_stage=self.begin)),
+            _replaced(derive, "build_generation", partial(build_generation, on_stage=self.begin)),
             _replaced(derive, "settle_synonyms", self._named("settling synonyms", settle_synonyms)),
-            _replaced(SearchIndexWriter, "write", self._named("search index", SearchIndexWriter.write)),
+            _replaced(derive, "write_vectors", self._named("search index", write_vectors)),
         ):
             yield
         self.begin("")

@@ -9,30 +9,22 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from graph.checks.findings import Finding, judged, leftover, lost, repairable, sound
-from graph.checks.index_checks import check_search_index, check_words, compare_snapshot, open_snapshot
+from graph.checks.index_checks import check_vectors, compare_with_record, open_snapshot
 from graph.checks.record_checks import MENDED, examine_record
-from graph.checks.search_files import open_search_files
-from graph.construction.builder import GraphBuilder
-from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.publish.derive import forget_derivations, publish
-from graph.publish.search_indexes import drop_shared, ids_of_generations, is_on_server, open_store
+from graph.errors import MaraError, WorkspaceLocked, WorkspaceMissing
+from graph.publish.derive import publish
 from graph.relationships.documents import forget_step, is_in_step, relate
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import NodeType
-from graph.storage.lease import claim_lease, holder_of, is_locked
+from graph.storage.database import SqliteDatabase
+from graph.storage.lock import WriterLock, is_being_written, writer_of
 from graph.storage.place import PLACE_FILE, RECORD_FILE, RELATIONSHIPS_FILE
-from graph.storage.read_only import open_read_only
 from graph.storage.record import Record, RecordReader
 from graph.storage.record_tables import RESTORE, DerivedRows
 from graph.storage.workspace import REPLY_CACHE, Workspace, manifest_of
@@ -43,13 +35,11 @@ _ORPHANS = (
     "SELECT id FROM document_chunk WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE source = key)"
     " UNION SELECT id FROM document WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE target = key)"
 )
-_TOLD = {NodeType.DOCUMENT: "documents", NodeType.CONCEPT: "concepts", NodeType.MESSAGE: "messages"}
 
 _ATTEMPTS = 3
 _UNHARMED = ("indexing run", "reply cache", RELATIONSHIPS)
 """Checks whose problems keep nothing from being derived again."""
 
-_SEARCH = "search index"
 _TEMPORARY = re.compile(r"\.(manifest\.json|tuning\.json|CURRENT)\.\d+")
 
 
@@ -93,8 +83,7 @@ def examine_workspace(root: Path) -> Examination:
         )
     for _ in range(_ATTEMPTS):
         before = _state(workspace)
-        with TemporaryDirectory(prefix="mara-doctor-") as scratch:
-            found, pinned = _examine(workspace, Path(scratch))
+        found, pinned = _examine(workspace)
         after = _state(workspace)
         if after == before or (pinned and after[0] == before[0]):
             break
@@ -120,15 +109,15 @@ def repair_workspace(root: Path) -> tuple[Examination, list[str], Examination]:
     if not any(finding.repairable for finding in before.findings):
         return before, [], before
     workspace = Workspace(root)
-    lease = claim_lease(workspace.record_path, root / "lock")
+    lock = WriterLock(workspace.record_path)
     try:
         with Record(workspace.record_path) as record:
-            record.fence(lease.check, lease.kept)
+            record.fence(lock.check)
             if (record.commit_id, workspace.current()) != (before.commit_id, before.generation):
                 raise WorkspaceLocked(f"{root} was written meanwhile", "Run the same command again")
             done = list(_repair(workspace, record, before))
     finally:
-        lease.release()
+        lock.release()
     return before, done, examine_workspace(root)
 
 
@@ -139,184 +128,123 @@ def _state(workspace: Workspace) -> tuple[int | None, list[tuple[int, int]]]:
     return workspace.current(), [(file.st_mtime_ns, file.st_size) for file in files]
 
 
-def _examine(workspace: Workspace, scratch: Path) -> tuple[Examination, bool]:
+def _examine(workspace: Workspace) -> tuple[Examination, bool]:
     """Look once; return what was found, and whether the record that was read is of one moment for sure."""
     generation = workspace.current()
     try:
-        record = RecordReader(workspace.record_path, scratch)
+        record = RecordReader(workspace.record_path)
     except MaraError as fault:
         findings = [lost("record file", fault.message, fault.hint or RESTORE)]
-        findings += _check_without_record(workspace, generation, scratch)
-        return Examination(tuple(findings), "", generation, None), True
+        return Examination((*findings, *_answerable(workspace, generation)), "", generation, None), True
     with record:
         findings, rows = examine_record(record)
-        if rows is None or not all(finding.ok or finding.repairable for finding in findings):
-            findings += _check_without_record(workspace, generation, scratch)
-            return Examination(tuple(findings), "", generation, None), record.pinned
-        look = _Look(workspace, record, generation, scratch, _writer_at_work(record, workspace))
-        return Examination((*findings, *look.findings()), record.commit_id, generation, rows), record.pinned
+        if rows is None:
+            return Examination((*findings, *_answerable(workspace, generation)), "", generation, None), record.pinned
+        writer = writer_of(record)
+        is_written = bool(writer) and is_being_written(workspace.record_path)
+        findings += _check_writing(record, writer, is_written=is_written)
+        findings += _check_manifest(workspace, record, generation, is_written=is_written)
+        findings += _check_generation(workspace, record, generation, is_written=is_written)
+        if not is_written:
+            findings += _check_leftovers(workspace)
+            findings += [_check_replies(workspace), check_relationships(workspace, record)]
+        return Examination(tuple(findings), record.commit_id, generation, rows), record.pinned
 
 
-def _check_without_record(workspace: Workspace, generation: int | None, scratch: Path) -> list[Finding]:
+def _answerable(workspace: Workspace, generation: int | None) -> list[Finding]:
     """Tell whether questions can still be answered, where the record is broken."""
+    return [] if generation is None else [open_snapshot(workspace.index_folder(generation))[0]]
+
+
+def _check_writing(record: RecordReader, writer: str, *, is_written: bool) -> Iterator[Finding]:
+    if is_written:
+        yield sound("writer", f"A writer is at work ({writer}): what it published last is looked at, and nothing else")
+    elif writer:
+        yield sound("writer", f"A writer ({writer}) ended without giving the workspace back; the next one takes over")
+    else:
+        yield sound("writer", "Nobody is writing")
+    if record.complete or is_written:
+        yield sound("indexing run", "The last indexing run was finished, or is under way")
+    else:
+        advice = "Run the same command again: it resumes after the last commit"
+        yield lost("indexing run", "The last indexing run was interrupted", advice)
+
+
+def _check_manifest(
+    workspace: Workspace, record: RecordReader, generation: int | None, *, is_written: bool
+) -> Iterator[Finding]:
+    """Compare the manifest with the record, and with what is published."""
+    path = workspace.root / "manifest.json"
+    if not path.exists() and generation is None:
+        return
+    expected = manifest_of(record, generation)
+    try:
+        held: Any = json.loads(path.read_text(encoding="utf-8"))
+        differing = [name for name, value in expected.items() if held.get(name) != value]
+    except (OSError, ValueError, AttributeError) as fault:
+        yield repairable("manifest", f"manifest.json cannot be read ({type(fault).__name__})")
+        return
+    if is_written and held.get("workspace_id") == record.workspace_id:
+        differing = []
+    problem = "manifest.json is not of this record and generation"
+    yield judged("manifest", differing, problem, "manifest.json is of this record")
+
+
+def _check_generation(
+    workspace: Workspace, record: RecordReader, generation: int | None, *, is_written: bool
+) -> Iterator[Finding]:
+    """Look at what is published, and compare it with the record while that has not moved on."""
+    check = "published generation"
     if generation is None:
-        return []
+        if is_written or not record.count_passages():
+            yield sound(check, "Nothing is published yet")
+        else:
+            yield repairable(check, "CURRENT names no generation: nothing is published")
+        return
     folder = workspace.index_folder(generation)
     finding, graph = open_snapshot(folder)
-    return [finding] if graph is None else [finding, check_words(folder, len(graph.passages), None, scratch)]
-
-
-def _writer_at_work(record: RecordReader, workspace: Workspace) -> str:
-    """Return who is writing; empty where nobody is, or somebody was who has been killed."""
-    holder = holder_of(record)
-    return holder if holder and is_locked(workspace.record_path, workspace.root / "lock") else ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """A look at what lies around a record that is whole.
-
-    Attributes:
-        generation: the published one; None where there is none.
-        scratch: an empty folder for copies.
-        writer: who is writing; empty where nobody is.
-    """
-
-    workspace: Workspace
-    record: RecordReader
-    generation: int | None
-    scratch: Path
-    writer: str
-
-    def findings(self) -> Iterator[Finding]:
-        """Yield what is found, in the order of looking."""
-        yield self._check_writer()
-        yield self._check_run()
-        yield from self._check_manifest()
-        yield from self._check_generation()
-        yield from self._check_leftovers()
-        yield self._check_replies()
-        yield self._check_relationships()
-
-    def _check_writer(self) -> Finding:
-        if self.writer:
-            return sound("writer", f"A writer is at work ({self.writer}): what it published last is looked at")
-        if holder := holder_of(self.record):
-            ended = f"A writer ({holder}) ended without giving the workspace back; the next one takes over"
-            return sound("writer", ended)
-        return sound("writer", "Nobody is writing")
-
-    def _check_run(self) -> Finding:
-        if self.record.complete:
-            return sound("indexing run", "The last indexing run was finished")
-        if self.writer:
-            return sound("indexing run", "An indexing run is under way")
-        advice = "Run the same command again: it resumes after the last commit"
-        return lost("indexing run", "The last indexing run was interrupted", advice)
-
-    def _check_manifest(self) -> Iterator[Finding]:
-        """Compare the manifest with the record, and with what is published."""
-        path = self.workspace.root / "manifest.json"
-        if not path.exists() and self.generation is None:
-            return
-        expected = manifest_of(self.record, self.generation)
-        try:
-            held: Any = json.loads(path.read_text(encoding="utf-8"))
-            differing = [name for name, value in expected.items() if held.get(name) != value]
-        except (OSError, ValueError, AttributeError) as fault:
-            yield repairable("manifest", f"manifest.json cannot be read ({type(fault).__name__})")
-            return
-        if self.writer and held.get("workspace_id") == self.record.workspace_id:
-            differing = []
-        problem = "manifest.json is not of this record and generation"
-        yield judged("manifest", differing, problem, "manifest.json is of this record")
-
-    def _check_leftovers(self) -> Iterator[Finding]:
-        """Name what nobody needs; while a writer is at work, what it is making looks the same."""
-        if self.writer:
-            return
-        for check, paths, message in (
-            ("older generations", self.workspace.stale_folders(), "older or half-made generations that nobody reads"),
-            ("temporary files", _temporary_files(self.workspace.root), "files that a killed writer left"),
-        ):
-            if paths:
-                yield leftover(check, f"There are {len(paths)} {message}", (path.name for path in paths))
-            else:
-                yield sound(check, "None left over")
-
-    def _check_replies(self) -> Finding:
-        """Tell whether SQLite can read the replies that are kept, if any are."""
-        check, path = "reply cache", self.workspace.root / REPLY_CACHE
-        if self.writer:
-            return sound(check, "Not looked at, as a writer is at work")
-        if not path.exists():
-            return sound(check, "No replies of models are kept")
-        try:
-            with closing(open_read_only(path, self.scratch)[0]) as db:
-                said = [str(line) for (line,) in db.execute("PRAGMA integrity_check") if line != "ok"]
-        except sqlite3.DatabaseError as fault:
-            said = [str(fault)]
-        problem, fine = (f"The replies of models that are kept {verb} be read" for verb in ("cannot", "can"))
-        advice = f"Delete {path.name}: what it held is requested again when needed"
-        return judged(check, said, problem, fine, advice)
-
-    def _check_relationships(self) -> Finding:
-        if self.writer:
-            return sound(RELATIONSHIPS, "Not looked at, as a writer is at work")
-        return check_relationships(self.workspace, self.record)
-
-    def _check_generation(self) -> Iterator[Finding]:
-        """Look at what is published, and compare it with the record while that has not moved on."""
-        check, generation, record = "published generation", self.generation, self.record
-        if generation is None:
-            if self.writer or not record.count_passages():
-                yield sound(check, "Nothing is published yet")
-            else:
-                yield repairable(check, "CURRENT names no generation: nothing is published")
-            return
-        folder = self.workspace.index_folder(generation)
-        finding, graph = open_snapshot(folder)
-        if graph is None:
-            yield finding
-            return
-        is_of_record = graph.commit_id == record.commit_id
-        if is_of_record:
-            yield sound(check, f"Generation {generation} is of the record as it stands")
-        elif self.writer:
-            yield sound(check, f"Generation {generation} is published; the record has moved on, as a writer is at work")
-        else:
-            yield repairable(check, f"Generation {generation} is not of the record as it stands, and nobody is writing")
+    if graph is None:
         yield finding
-        words, same = None, False
-        if is_of_record:
-            builder = GraphBuilder()
-            compared = compare_snapshot(graph, builder.build(record))
-            words, same = builder.sparse(), compared.ok
-            yield compared
-        yield check_words(folder, len(graph.passages), words, self.scratch)
-        yield from self._check_store(graph, record if same else None)
+        return
+    is_of_record = graph.commit_id == record.commit_id
+    if is_of_record:
+        yield sound(check, f"Generation {generation} is of the record as it stands")
+    elif is_written:
+        yield sound(check, f"Generation {generation} is published; the record has moved on, as a writer is at work")
+    else:
+        yield repairable(check, f"Generation {generation} is not of the record as it stands, and nobody is writing")
+    yield finding
+    if is_of_record:
+        compared = compare_with_record(folder, record)
+        yield compared
+    yield from check_vectors(workspace, graph, record, same=is_of_record and compared.ok)
 
-    def _check_store(self, graph: KnowledgeGraph, record: RecordReader | None) -> list[Finding]:
-        """Look at the search index: at its files, at a copy of the embedded one, or at the server's."""
-        on_server = is_on_server(self.workspace, graph.generation)
-        if on_server and self.writer:
-            return [sound(_SEARCH, "The search index on the server is being written, and not looked at")]
-        kept = ids_of_generations(self.workspace) if on_server else {}
-        others = {name: {*chain.from_iterable(kept.get(name, {}).values())} for name in ("facts", "passages")}
-        try:
-            if on_server:
-                store = open_store(self.workspace, self.record.workspace_id, graph.generation)
-            else:
-                store = open_search_files(self.workspace, graph.generation, self.scratch)
-        except WorkspaceDamaged as fault:
-            return [repairable(_SEARCH, fault.message)]
-        except MaraError as fault:
-            return [lost(_SEARCH, fault.message, fault.hint)]
-        try:
-            with closing(store):
-                return check_search_index(store, graph, record, others)
-        except (WorkspaceDamaged, StoreUnavailable) as fault:
-            return [repairable(_SEARCH, fault.message)]
+
+def _check_leftovers(workspace: Workspace) -> Iterator[Finding]:
+    """Name what nobody needs; what a writer is making would look the same."""
+    for check, paths, message in (
+        ("older generations", workspace.stale_folders(), "older or half-made generations that nobody reads"),
+        ("temporary files", _temporary_files(workspace.root), "files that a killed writer left"),
+    ):
+        if paths:
+            yield leftover(check, f"There are {len(paths)} {message}", (path.name for path in paths))
+        else:
+            yield sound(check, "None left over")
+
+
+def _check_replies(workspace: Workspace) -> Finding:
+    """Tell whether SQLite can read the replies that are kept, if any are."""
+    path, said = workspace.root / REPLY_CACHE, list[str]()
+    if not path.exists():
+        return sound("reply cache", "No replies of models are kept")
+    try:
+        with SqliteDatabase(path, 0, "", read_only=True) as replies, replies.faults_named():
+            said, _ = replies.faults_found()
+    except MaraError as fault:
+        said = [fault.message]
+    problem, fine = (f"The replies of models that are kept {verb} be read" for verb in ("cannot", "can"))
+    advice = f"Delete {path.name}: what it held is requested again when needed"
+    return judged("reply cache", said, problem, fine, advice)
 
 
 def _temporary_files(root: Path) -> list[Path]:
@@ -328,17 +256,14 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
     """Put right what can be; yield what was done."""
     to_mend = {finding.check for finding in found.findings if finding.repairable}
     broken = {finding.check for finding in found.findings if not finding.ok and finding.repairable} - {RELATIONSHIPS}
-    unknown = {finding.check for finding in found.findings if finding.ok and finding.repairable}
     if found.rows and broken & MENDED:
         record.replace_derived(found.rows)
         yield "Put the record's tables of names, facts, links and synonyms right"
-        if found.rows.renamed:
-            yield f"Gave {len(found.rows.renamed)} passages ids without control characters"
     if broken == {"manifest"}:
         workspace.publish(record)
         yield "Wrote manifest.json again"
-    elif broken or any(check.startswith(_SEARCH) for check in unknown):
-        _derive_again(workspace, record, forget_store=any(check.startswith(_SEARCH) for check in broken))
+    elif broken:
+        _derive_again(workspace, record)
         yield f"Derived snapshot, word index and search index again, as generation {record.generation}"
     lost_ones = {finding.check for finding in found.findings if not finding.ok and not finding.repairable}
     if RELATIONSHIPS in to_mend or (broken and RELATIONSHIPS not in lost_ones and has_relationships(workspace.root)):
@@ -359,11 +284,8 @@ def _relate_again(workspace: Workspace, record: Record) -> str:
     return "Brought the relationship graph in step with the passages"
 
 
-def _derive_again(workspace: Workspace, record: Record, *, forget_store: bool) -> None:
+def _derive_again(workspace: Workspace, record: Record) -> None:
     """Publish what the record gives, and take nothing over from what was published before."""
-    if forget_store:
-        drop_shared(workspace, record.workspace_id)
-    forget_derivations()
     # What exists in part is derived under the next number, and without a copy.
     workspace.index_folder(record.generation).mkdir(parents=True, exist_ok=True)
     publish(workspace, record)
@@ -392,7 +314,7 @@ def _compare(relationships: RelationshipRecord, record: Record) -> Finding:
     passages = record.fingerprints()
     wrong = {key for key in chunks.keys() | passages.keys() if chunks.get(key) != passages.get(key)}
     wrong |= {key for (key,) in relationships.execute(_ORPHANS)}
-    counts = relationships.counts()
-    told = ", ".join(f"{counts[of]:,} {name}" for of, name in _TOLD.items())
+    documents, messages = map(relationships.count, (NodeType.DOCUMENT, NodeType.MESSAGE))
+    told = f"{documents:,} documents, {record.count_names():,} concepts, {messages:,} messages"
     problem = f"It does not hold the passages and their documents as they are, in {len(wrong)} places"
     return judged(RELATIONSHIPS, wrong, problem, f"In step with the passages: {told}")

@@ -1,55 +1,27 @@
-"""Checks of the record: SQLite can read it, its rows have the right shape, and they fit together."""
+"""Checks of the record: SQLite can read it, it holds what was written, and what follows from that is there."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Annotated
-
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import BaseModel, Field, Json, ValidationError
+from collections.abc import Mapping, Sequence
 
 from graph.checks.findings import Finding, judged, lost, sound
-from graph.construction.builder import PASSAGE_CLASSES
-from graph.construction.edge_weights import PassageClasses
 from graph.corrections.apply import Corrections, Stated
-from graph.errors import MaraError, WorkspaceDamaged
+from graph.embedding.embeddings import understanding_of
+from graph.errors import MaraError
 from graph.moments import ALWAYS, FOREVER
-from graph.own_types import OWN_TYPES
-from graph.schema import RelationType
-from graph.storage.correction_table import Corrected
 from graph.storage.entry import Entry, facts_of, names_of
 from graph.storage.record import RecordReader, declared_types
-from graph.storage.record_tables import HELD_BY, RESTORE, DerivedRows
-from graph.storage.synonym_pairs import SYNONYM_COSINE, are_left_to_build
-from graph.text import has_controls, without_controls
+from graph.storage.record_tables import HELD_BY, RESTORE, Corrected, DerivedRows
+from graph.storage.synonym_pairs import SYNONYM_COSINE, NameVectors, are_left_to_build
 
-MENDED = {
-    *("record file", "passage ids", "synonyms", "corrected passages"),
-    *(f"{kind} of {table}" for kind in ("texts", "links") for table in HELD_BY),
-}
+MENDED = {"record file", "derived rows"}
 """Checks whose problems `Record.replace_derived` solves."""
 
 _COSINE_TOLERANCE = 1e-5
 _REEMBED = "Run `mara reembed`: it embeds again the texts, which the record still holds"
 _INDEX_AGAIN = "Index their sources again (`mara index` or `mara sync`), which replaces them, or restore a backup"
 _NO_VERSIONS = "Restore the record from a backup, or erase all versions: `mara index SOURCE --no-versions`"
-_SAMPLED_NAMES = 256
 _DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "synonyms", "corrected"}
-
-Pair = tuple[str, str]
-
-
-class _NameVectors:
-    """The vectors of all names; ``rows`` tells the row of each id."""
-
-    def __init__(self, record: RecordReader) -> None:
-        ids, _, self.vectors = record.names()
-        self.rows = {key: row for row, key in enumerate(ids)}
-
-    def of(self, ids: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of some names, in the order given."""
-        return self.vectors[np.array([self.rows[key] for key in ids], dtype=np.intp)]
 
 
 def examine_record(record: RecordReader) -> tuple[list[Finding], DerivedRows | None]:
@@ -59,68 +31,28 @@ def examine_record(record: RecordReader) -> tuple[list[Finding], DerivedRows | N
     """
     findings: list[Finding] = []
     try:
-        for check in (_check_file, _check_settings, _check_passages):
+        for check in (_check_file, _check_settings):
             findings.append(check(record))
             if not findings[-1].ok and not findings[-1].repairable:
                 return findings, None
-        entries = list(record.entries())
+        entries = dict(record.examined())
+        whole = [entry for entry in entries.values() if entry is not None]
+        broken = [key for key, entry in entries.items() if entry is None]
+        problem = f"{len(broken)} passages cannot be read, or are not what was written"
+        fine = f"{len(whole)} passages are what was written"
+        findings.append(judged("passages", broken, problem, fine, _INDEX_AGAIN))
+        if broken:
+            return findings, None
         corrections = Corrections(record.corrections())
-        stated = [(entry, corrections.stated(entry.passage, entry.extraction)) for entry in entries]
-        texts, links = _held_by(stated)
-        findings += [_check_fingerprints(record, entries), _check_versions(record)]
-        findings += [*_check_lacking(record, texts), _check_vectors(record)]
+        rows = _rows_of([(entry, corrections.stated(entry.passage, entry.extraction)) for entry in whole])
+        held = record.derived_rows()
+        findings += [_check_versions(record, corrections), _check_vectors(record, rows, held)]
         if not findings[-1].ok:
             return findings, None
-        vectors = _NameVectors(record)
-        corrected = {e.passage.id: Corrected(says.fingerprint(e.fingerprint), says.by) for e, says in stated if says.by}
-        renamed = _printable_ids(record.fingerprints().keys())
-        rows = DerivedRows(texts, links, _synonyms(record, vectors), renamed, corrected)
-        return [*findings, *_check_rows(record, rows), _check_synonyms_lacking(record, vectors)], rows
-    except MaraError as fault:
-        return [*findings, lost("record file", fault.message, fault.hint)], None
-
-
-def _held_by(
-    stated: Iterable[tuple[Entry, Stated]],
-) -> tuple[dict[str, dict[str, str]], dict[str, set[Pair]]]:
-    """Return the texts of names and facts that passages hold, and which passage holds which."""
-    texts: dict[str, dict[str, str]] = {table: {} for table in HELD_BY}
-    links: dict[str, set[Pair]] = {table: set() for table in HELD_BY}
-    for entry, says in stated:
-        own = {"names": names_of(says), "facts": facts_of(says)}
-        for table, held in own.items():
-            texts[table].update(held)
-            links[table].update((entry.passage.id, key) for key in held)
-    return texts, links
-
-
-def _synonyms(record: RecordReader, vectors: _NameVectors) -> dict[Pair, float]:
-    """Return the noted synonyms that are some, with the cosines that they should have."""
-    noted = {(a, b): cosine for a, b, cosine in record.synonyms()}
-    known = [(a, b) for a, b in noted if a < b and a in vectors.rows and b in vectors.rows]
-    left, right = (vectors.of([pair[end] for pair in known]) for end in (0, 1))
-    cosines = np.minimum(np.einsum("ij,ij->i", left, right), np.float32(1)).tolist()
-    return {
-        pair: noted[pair] if _is_near(noted[pair], cosine) else cosine
-        for pair, cosine in zip(known, cosines, strict=True)
-        if cosine >= SYNONYM_COSINE - _COSINE_TOLERANCE
-    }
-
-
-def _is_near(noted: object, cosine: float) -> bool:
-    return isinstance(noted, float) and abs(noted - cosine) <= _COSINE_TOLERANCE
-
-
-def _printable_ids(ids: Collection[str]) -> dict[str, str]:
-    """Return {id: a free id without control characters} of those ids that hold some."""
-    taken, renamed = set(ids), {}
-    for key in sorted(filter(has_controls, ids)):
-        name = without_controls(key)
-        while name in taken:
-            name += "\ufffd"
-        taken.add(name)
-        renamed[key] = name
-    return renamed
+        rows.synonyms.update(_synonyms(record, rows.texts["names"]))
+        return [*findings, _check_rows(rows, held)], rows
+    except (MaraError, ValueError, TypeError) as fault:
+        return [*findings, lost("record file", f"The record cannot be read ({fault})", RESTORE)], None
 
 
 def _check_file(record: RecordReader) -> Finding:
@@ -132,145 +64,86 @@ def _check_file(record: RecordReader) -> Finding:
 
 
 def _check_settings(record: RecordReader) -> Finding:
-    settings = record.settings()
-    faults = [name for name in ("workspace_id", "commit_id") if not settings.get(name)]
-    faults += [name for name in ("generation", "dimension") if not settings.get(name, "").isdecimal()]
-    if settings.get("complete") not in ("0", "1"):
-        faults.append("complete")
-    if not faults and record.count_passages() and not (settings.get("embedding_model") and record.dimension):
-        faults.append("embedding_model")
-    if record.note(PASSAGE_CLASSES) not in ("", *PassageClasses):
-        faults.append(PASSAGE_CLASSES)
+    check = "record settings"
     try:
         declared_types(record)
-    except WorkspaceDamaged:
-        faults.append(OWN_TYPES)
-    if faults:
-        return lost("record settings", f"The record does not properly tell {', '.join(faults)}", RESTORE)
-    model = record.embedding_model or "no model yet"
-    return sound("record settings", f"Generation {record.generation}, vectors of {model}")
+        generation, model = record.generation, record.embedding_model
+        lacks_model = record.count_passages() and not (model and record.dimension)
+        if not (record.workspace_id and record.commit_id) or lacks_model:
+            raise ValueError("an id or the model is missing")
+    except (MaraError, ValueError) as fault:
+        return lost(check, f"The record does not properly tell its settings ({fault})", RESTORE)
+    return sound(check, f"Generation {generation}, vectors of {model or 'no model yet'}")
 
 
-class _StoredPassage(BaseModel, strict=True):
-    """What a row of the table of passages holds, where it can be read."""
-
-    metadata: Json[dict[str, str | int | float | bool]]
-    entities: Json[list[str | tuple[str, str]]]
-    triples: Json[list[tuple[str, str, str, RelationType, Annotated[float, Field(ge=0, le=1)]]]]
-    notes: Json[dict[str, int]]
-    windows: int
-
-
-def _check_passages(record: RecordReader) -> Finding:
-    broken, rows = [], record.raw_passages()
-    for row in rows:
-        try:
-            _StoredPassage.model_validate(row)
-        except ValidationError:
-            broken.append(row["id"])
-    problem = f"What {len(broken)} passages hold cannot be read"
-    return judged("passages", broken, problem, f"{len(rows)} passages can be read", _INDEX_AGAIN)
+def _rows_of(stated: Sequence[tuple[Entry, Stated]]) -> DerivedRows:
+    """Return the rows that follow from passages, but for synonyms."""
+    rows = DerivedRows({table: {} for table in HELD_BY}, {table: set() for table in HELD_BY}, {}, {})
+    for entry, says in stated:
+        for table, held in (("names", names_of(says)), ("facts", facts_of(says))):
+            rows.texts[table].update(held)
+            rows.links[table].update((entry.passage.id, key) for key in held)
+        if says.by:
+            rows.corrected[entry.passage.id] = Corrected(says.fingerprint(entry.fingerprint), says.by)
+    return rows
 
 
-def _check_fingerprints(record: RecordReader, entries: Iterable[Entry]) -> Finding:
-    known = record.fingerprints()
-    changed = [entry.passage.id for entry in entries if entry.fingerprint != known[entry.passage.id]]
-    problem = f"{len(changed)} passages are not what was written: their fingerprints differ"
-    return judged("fingerprints", changed, problem, "Every passage is what was written", _INDEX_AGAIN)
+def _synonyms(record: RecordReader, names: Mapping[str, str]) -> dict[tuple[str, str], float]:
+    """Return the pairs that names of these ids and forms make, and their cosines."""
+    if are_left_to_build(record):
+        return {}
+    known = NameVectors(understanding_of(record.embedding_model), record.name_vectors)
+    pairs = known.add([*names], [*names.values()], record.name_vectors([*names]))
+    return {(a, b): cosine for a, b, cosine in pairs}
 
 
-def _check_versions(record: RecordReader) -> Finding:
+def _check_versions(record: RecordReader, corrections: Corrections) -> Finding:
     """Compare past versions with what was written, and look for passages of which two versions stand at once."""
     versions = record.versions
     if not versions.are_kept:
         return sound("versions", "No versions are kept")
+    wrong = set(record.odd_vectors("past_passages"))
+    last: dict[str, str] = {}
     try:
-        spans = versions.spans()
-        past = [(span, versions.entry(span)) for span in spans if span.version is not None]
+        for span in versions.spans():
+            if span.since < last.get(span.passage_id, ALWAYS):
+                wrong.add(span.passage_id)
+            last[span.passage_id] = span.until or FOREVER
+            if span.version is not None:
+                entry = versions.entry(span)
+                facts = {*facts_of(corrections.stated(entry.passage, entry.extraction))}
+                if (versions.fingerprint(span), versions.facts(span)) != (entry.fingerprint, facts):
+                    wrong.add(span.passage_id)
     except (ValueError, TypeError) as fault:
         return lost("versions", f"A past version cannot be read ({fault})", _NO_VERSIONS)
-    changed = [span.passage_id for span, entry in past if versions.fingerprint(span) != entry.fingerprint]
-    stated = Corrections(record.corrections()).stated
-    facts = [
-        span.passage_id
-        for span, entry in past
-        if versions.facts(span) != facts_of(stated(entry.passage, entry.extraction)).keys()
-    ]
-    changed += record.odd_past_vectors()
-    last: dict[str, str] = {}
-    overlapping = []
-    for span in spans:
-        if span.since < last.get(span.passage_id, ALWAYS):
-            overlapping.append(span.passage_id)
-        last[span.passage_id] = span.until or FOREVER
-    problem = (
-        f"{len(changed)} past versions are not what was written, {len(overlapping)} stand while another one does,"
-        f" {len(facts)} hold other facts than are noted"
-    )
-    fine = f"Each of {len(past)} past versions is what was written, and stands alone in its time"
-    return judged("versions", {*changed, *overlapping, *facts}, problem, fine, _NO_VERSIONS)
+    problem = f"Past versions of {len(wrong)} passages are not what was written, or stand while another one does"
+    fine = f"Each of {versions.count()} past versions is what was written, and stands alone in its time"
+    return judged("versions", wrong, problem, fine, _NO_VERSIONS)
 
 
-def _check_lacking(record: RecordReader, texts: Mapping[str, Mapping[str, str]]) -> list[Finding]:
-    findings = []
-    for table, needed in texts.items():
-        lacking = [needed[key] for key in needed.keys() - record.texts(table).keys()]
-        problem = f"{len(lacking)} {table} that passages hold have no vector"
-        fine = f"All {len(needed)} {table} that passages hold are there"
-        findings.append(judged(table, lacking, problem, fine, _REEMBED))
-    return findings
-
-
-def _check_vectors(record: RecordReader) -> Finding:
+def _check_vectors(record: RecordReader, rows: DerivedRows, held: DerivedRows) -> Finding:
+    lacking = [text for table in HELD_BY for key, text in rows.texts[table].items() if key not in held.texts[table]]
     odd = [key for table in ("passages", *HELD_BY) for key in record.odd_vectors(table)]
-    problem = f"{len(odd)} vectors are broken: of another length, not finite, or no unit vectors"
-    return judged("vectors", odd, problem, f"All vectors are unit vectors of {record.dimension} numbers", _REEMBED)
+    problem = (
+        f"{len(lacking)} names and facts that passages hold have no vector, {len(odd)} vectors are broken: of another"
+        " length, not finite, or no unit vectors"
+    )
+    fine = f"All names and facts of passages are there, and all vectors are unit vectors of {record.dimension} numbers"
+    return judged("vectors", lacking + odd, problem, fine, _REEMBED)
 
 
-def _check_rows(record: RecordReader, rows: DerivedRows) -> list[Finding]:
-    """Compare ids of passages, and the rows that follow from passages and vectors, with what they should be."""
-    problem = f"{len(rows.renamed)} ids of passages hold control characters: a repair puts U+FFFD in their place"
-    fine = "No id of a passage holds a control character"
-    findings = [judged("passage ids", [*map(repr, rows.renamed)], problem, fine)]
+def _check_rows(rows: DerivedRows, held: DerivedRows) -> Finding:
+    """Compare the rows that follow from passages and vectors with what they should be."""
+    wrong = {key for key, _ in rows.corrected.items() ^ held.corrected.items()}
     for table in HELD_BY:
-        held, texts = record.texts(table), rows.texts[table]
-        unheld = held.keys() - texts.keys()
-        respelled = {key for key, text in texts.items() if held.get(key, text) != text}
-        problem = f"{len(unheld)} {table} are held by no passage, {len(respelled)} have another text than their own"
-        fine = f"Every one of the {table} is held by a passage, and its own"
-        findings.append(judged(f"texts of {table}", unheld | respelled, problem, fine))
-        links, needed = record.links(table), rows.links[table]
-        problem = f"{len(links - needed)} rows of passage_{table} are too many, {len(needed - links)} are missing"
-        fine = f"Which passages hold which {table} is as the passages say"
-        findings.append(judged(f"links of {table}", [*map(" ".join, links ^ needed)], problem, fine))
-    known = record.corrected()
-    wrong = {key for key in known.keys() | rows.corrected.keys() if known.get(key) != rows.corrected.get(key)}
-    problem = f"{len(wrong)} passages are noted otherwise than the corrections change them"
-    fine = f"The corrections change {len(known)} passages, as is noted"
-    findings.append(judged("corrected passages", wrong, problem, fine))
-    noted = {(a, b): cosine for a, b, cosine in record.synonyms()}
-    loose = noted.keys() - rows.synonyms.keys()
-    differing = {pair for pair, cosine in rows.synonyms.items() if noted[pair] != cosine}
-    problem = f"{len(loose)} synonyms are none, {len(differing)} have another cosine"
-    fine = "All synonyms are as near to each other as is noted"
-    return [*findings, judged("synonyms", [*map(" ".join, loose | differing)], problem, fine)]
-
-
-def _check_synonyms_lacking(record: RecordReader, vectors: _NameVectors) -> Finding:
-    """Look for neighbours that are not noted as synonyms, of some names and among names that have synonyms.
-
-    Which of the others may have any was the embedding model's to say.
-    """
-    if are_left_to_build(record):
-        return sound(
-            "missing synonyms", f"The synonyms of {record.count_names():,} names are found as the graph is built"
-        )
-    noted = {(a, b) for a, b, _ in record.synonyms()}
-    ids = sorted({name for pair in noted for name in pair} & vectors.rows.keys())
-    sampled = ids[:: max(1, len(ids) // _SAMPLED_NAMES)]
-    near = vectors.of(sampled) @ vectors.of(ids).T >= SYNONYM_COSINE + _COSINE_TOLERANCE
-    found = ((sampled[row], ids[column]) for row, column in zip(*np.nonzero(near), strict=True))
-    lacking = {(min(a, b), max(a, b)) for a, b in found if a != b} - noted
-    problem = f"{len(lacking)} synonyms of {len(sampled)} names are missing"
-    fine = f"{len(sampled)} names have all their synonyms"
-    return judged("missing synonyms", [*map(" ".join, lacking)], problem, fine, _REEMBED)
+        wrong |= {key for key, _ in rows.texts[table].items() ^ held.texts[table].items()}
+        wrong |= {" ".join(link) for link in rows.links[table] ^ held.links[table]}
+    for pair in rows.synonyms.keys() | held.synonyms:
+        # Either may lack a pair that lies at the bar.
+        right, noted = (each.synonyms.get(pair, SYNONYM_COSINE) for each in (rows, held))
+        if not abs(right - noted) <= _COSINE_TOLERANCE:
+            wrong.add(" ".join(pair))
+    problem = f"{len(wrong)} names, facts, links, synonyms or corrected passages are not what the passages give"
+    counts = ", ".join(f"{len(texts):,} {table}" for table, texts in rows.texts.items())
+    fine = f"{counts}, their links and {len(rows.synonyms):,} synonyms are what the passages give"
+    return judged("derived rows", wrong, problem, fine)

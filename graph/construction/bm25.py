@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.construction.arrays import ArrayWriter
 from graph.construction.columns import LazySequence, SortedMapping, TextTable, check_bounds, check_range, load_array
 from graph.text import is_unspaced, tokens
 
@@ -45,57 +46,6 @@ class SparseIndex:
         self.numbers = numbers
         self.n_passages = n_passages
         self._sums: list[NDArray[np.float32]] = []
-
-    @staticmethod
-    def of_terms(passages: Sequence[NDArray[np.int32]], vocabulary: Sequence[str]) -> SparseIndex:
-        """Index passages by their terms' numbers; the vocabulary may hold terms that no passage does.
-
-        The scores are those of bm25s, all computed at once: a small change of a large corpus needs them anew.
-        """
-        from scipy.sparse import csr_array
-
-        n_passages, n_terms = max(1, len(passages)), len(vocabulary)
-        lengths = np.array([len(found) for found in passages] or [0])
-        terms_held = np.concatenate([*passages, np.zeros(0, dtype=np.int32)])
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        once = np.ones(len(terms_held), dtype=np.int32)
-        counts = csr_array((once, terms_held, starts), shape=(n_passages, n_terms)).tocsc()
-        counts.sum_duplicates()
-        passage, frequency = counts.indices, np.diff(counts.indptr)
-        idf = np.repeat(inverse_frequency(n_passages, frequency), frequency)
-        scores = term_scores(idf, counts.data, lengths[passage], mean_length(lengths))
-        return SparseIndex.of_scores(scores, passage, counts.indptr, vocabulary, len(passages))
-
-    @staticmethod
-    def of_scores(
-        scores: NDArray[np.float32],
-        passages: NDArray[np.integer],
-        starts: NDArray[np.integer],
-        vocabulary: Iterable[str],
-        n_passages: int,
-    ) -> SparseIndex:
-        """Return the index of computed scores.
-
-        Args:
-            scores: of each term in each passage that holds it, term by term.
-            passages: of each score.
-            starts: where the scores of each term start, and the end.
-            vocabulary: the terms.
-            n_passages: how many passages there are.
-        """
-        numbers = {term: number for number, term in enumerate(vocabulary)}
-        columns = scores.astype(np.float32, copy=False), passages.astype(np.int32, copy=False)
-        return SparseIndex(*columns, starts.astype(np.int64, copy=False), numbers, n_passages)
-
-    def save(self, folder: Path) -> None:
-        """Write the index into a folder, which is made."""
-        folder.mkdir(parents=True, exist_ok=True)
-        terms = sorted(self.numbers)
-        TextTable.of(((term,) for term in terms), 1).save(folder, "terms")
-        np.save(folder / "numbers.npy", np.fromiter(map(self.numbers.__getitem__, terms), np.int32, len(terms)))
-        np.save(folder / "starts.npy", self.starts)
-        np.save(folder / "passages.npy", self.passages)
-        np.save(folder / "weights.npy", self.weights)
 
     @staticmethod
     def load(folder: Path, n_passages: int, *, thorough: bool = False) -> SparseIndex:
@@ -168,6 +118,41 @@ class SparseIndex:
         return [(self.passages[place].astype(np.intp), self.weights[place]) for place in places]
 
 
+def write_index(
+    folder: Path,
+    vocabulary: Mapping[str, int],
+    frequency: NDArray[np.integer],
+    lengths: NDArray[np.integer],
+    postings: Iterable[tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]],
+) -> None:
+    """Write an index into a folder, which is made.
+
+    Args:
+        folder: where it goes.
+        vocabulary: the terms and their numbers.
+        frequency: of each term, how many passages hold it.
+        lengths: of each passage, how many terms it has.
+        postings: terms, the passages that hold them, and how often they do, in ranges of terms that ascend.
+    """
+    folder.mkdir(parents=True)
+    idf = inverse_frequency(max(1, len(lengths)), frequency)
+    # A passage without any counts as one that holds a term that nothing matches.
+    mean = float(np.maximum(1, lengths).mean()) if len(lengths) else 1.0
+    with (
+        ArrayWriter(folder / "weights.npy", np.float32) as weights,
+        ArrayWriter(folder / "passages.npy", np.int32) as passages,
+    ):
+        for terms, holders, times in postings:
+            order = np.argsort(terms, kind="stable")
+            held = holders[order]
+            weights.append(term_scores(idf[terms[order]], times[order], lengths[held], mean))
+            passages.append(held)
+    ordered = sorted(vocabulary)
+    TextTable.of_strings(ordered).save(folder, "terms")
+    np.save(folder / "numbers.npy", np.array([vocabulary[term] for term in ordered], dtype=np.int32))
+    np.save(folder / "starts.npy", np.cumsum([0, *frequency.tolist()]))
+
+
 def _near(
     sums: NDArray[np.float32],
     held: Sequence[NDArray[np.intp]],
@@ -187,11 +172,6 @@ def _near(
         return np.unique(np.concatenate([passages[sums[passages] >= least] for passages in parts]))
     near = np.flatnonzero(sums >= least if least > 0 else sums)
     return near if shown is None else near[shown[near]]
-
-
-def mean_length(lengths: NDArray[np.integer]) -> float:
-    """Return the mean number of terms; a passage without any counts as one that holds the unmatchable term."""
-    return float(np.maximum(1, lengths).mean())
 
 
 def inverse_frequency(n_passages: int, frequency: NDArray[np.integer]) -> NDArray[np.float64]:

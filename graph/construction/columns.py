@@ -88,9 +88,14 @@ class TextTable:
     @staticmethod
     def of(rows: Iterable[Iterable[str]], width: int) -> TextTable:
         """Return the table of some rows. Raises ValueError where they do not make whole rows or one is no Unicode."""
-        strings = [string.encode() for row in rows for string in row]
-        text = np.frombuffer(b"".join(strings), dtype=np.uint8)
-        return TextTable(text, _bounds_of(map(len, strings), np.int64), width)
+        return TextTable.of_strings(chain.from_iterable(rows), width)
+
+    @staticmethod
+    def of_strings(strings: Iterable[str], width: int = 1) -> TextTable:
+        """Return the table of strings that stand row by row; raises as `of` does."""
+        encoded = [*map(str.encode, strings)]
+        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        return TextTable(text, _bounds_of(map(len, encoded), np.int64), width)
 
     def __len__(self) -> int:
         return (len(self.bounds) - 1) // self.width

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,11 @@ Ints = NDArray[np.int32]
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Marks = NDArray[np.bool_]
+Array = NDArray[Any]
+
+
+PASSAGE_CLASSES = "passage_classes"
+"""The note of the record that says where the classes are cut."""
 
 
 class PassageClasses(StrEnum):
@@ -34,47 +39,11 @@ class PassageClasses(StrEnum):
     PUBLISHED = "published"
 
 
-@dataclass(frozen=True, slots=True)
-class PassageLinks:
-    """All links of entities and passages, one element each.
-
-    Attributes:
-        passages: indices of the passages.
-        entities: indices of the entities.
-        subject_of: in how many triples of the passage the entity is the subject.
-        object_of: in how many it is the object.
-        titled: whether it is the passage's own title.
-        offsets: where its name stands first, in characters; -1 where it does not.
-        cosines: of the name's vector to the passage's.
-        own: whether it is a name of the passage's own rather than one that its text merely spells out.
-    """
-
-    passages: Ints
-    entities: Ints
-    subject_of: Ints
-    object_of: Ints
-    titled: Marks
-    offsets: Ints
-    cosines: Floats
-    own: Marks
-
-    @property
-    def in_triples(self) -> Marks:
-        """Whether the entity stands in a triple of the passage."""
-        return np.asarray(self.subject_of + self.object_of > 0)
-
-    def without_frequent(self, n_entities: int, n_passages: int) -> PassageLinks:
-        """Return the links less the mentions of names that are too frequent to mean anything."""
-        frequency = np.bincount(self.entities, minlength=n_entities)
-        kept = is_kept(self.own, frequency[self.entities], n_passages)
-        return PassageLinks(*(getattr(self, column.name)[kept] for column in fields(PassageLinks)))
-
-
 def is_kept(own: Marks, frequency: NDArray[np.integer], n_passages: int) -> Marks:
     """Tell which links stay: a passage's own, and mentions of names that are not too frequent to mean anything.
 
     Args:
-        own: see `PassageLinks`.
+        own: whether each is a name of the passage's own rather than one that its text merely spells out.
         frequency: of each link's name, how many passages spell it.
         n_passages: of the corpus.
     """
@@ -95,7 +64,14 @@ class LinkTerms(NamedTuple):
 
 
 def link_terms(subject_of: Ints, object_of: Ints, cosines: Floats, offsets: Ints, lengths: Ints) -> LinkTerms:
-    """Return the terms of links: see `PassageLinks`; ``lengths`` are of the passages' contents, in characters.
+    """Return the terms of links of entities and passages, one element each.
+
+    Args:
+        subject_of: in how many triples of the passage the entity is the subject.
+        object_of: in how many it is the object.
+        cosines: of the name's vector to the passage's.
+        offsets: where the name stands first, in characters; -1 where it does not.
+        lengths: of the passages' contents, in characters.
 
     The role is 0.5 where the entity is in no triple, else its share of being subject (1.0) and object (0.7), at most 1.
     """
@@ -109,61 +85,43 @@ def link_terms(subject_of: Ints, object_of: Ints, cosines: Floats, offsets: Ints
     )
 
 
+def class_cuts(weights: Doubles, classes: PassageClasses) -> tuple[float, float]:
+    """Return the least weights of SECONDARY and of PRIMARY; the weights, of links without titles, are reordered."""
+    if classes is not PassageClasses.THIRDS:
+        return PUBLISHED_CUTS
+    low, high = np.quantile(weights, CLASS_QUANTILES, overwrite_input=True) if len(weights) else (0.0, 0.0)
+    return float(low), float(high)
+
+
+def title_shares(chunk_of: NDArray[np.uint64]) -> Doubles:
+    """Return of each passage what share of its title's edge it has: one over the root of its document's chunks.
+
+    ``chunk_of`` has sixteen bytes for the document that each is a chunk of; zeros where it is no chunk.
+    """
+    _, place, sizes = np.unique(chunk_of, axis=0, return_inverse=True, return_counts=True)
+    # Python's power: numpy's differs in the last bit.
+    shares = np.array([size**-0.5 for size in sizes.tolist()], dtype=np.float64)
+    return np.where(chunk_of.any(axis=1), shares[place.reshape(-1)], 1.0)
+
+
 def passage_edges(
-    links: PassageLinks, n_entities: int, lengths: Ints, title_shares: Doubles, classes: PassageClasses
+    entities: Ints, links: Array, is_title: Marks, shares: Doubles, n_entities: int, cuts: tuple[float, float]
 ) -> Edges:
-    """Weigh each entity-passage edge by role, similarity and position, and class it among the corpus's edges.
+    """Return the edges of weighed links of entities and passages, classed among those of the corpus.
 
     Args:
-        links: without frequent mentions.
+        entities: of the links.
+        links: as the build keeps them.
+        is_title: whether each entity is the title of some passage.
+        shares: of each passage: the share of its title's edge that it has.
         n_entities: how many entities there are; passages are the nodes after them.
-        lengths: of each passage's content, in characters.
-        title_shares: of each passage: the share of its title's edge that it has.
-        classes: where the classes are cut.
-    """
-    weight = link_terms(links.subject_of, links.object_of, links.cosines, links.offsets, lengths[links.passages]).weight
-    is_title = np.zeros(n_entities, dtype=bool)
-    is_title[links.entities[links.titled]] = True
-    low, high = PUBLISHED_CUTS
-    if classes is PassageClasses.THIRDS:
-        ranked = weight[~links.titled]
-        low, high = np.quantile(ranked, CLASS_QUANTILES) if len(ranked) else (0.0, 0.0)
-    weighed = WeighedLinks(
-        links.passages, links.entities, weight, links.titled, is_title[links.entities], links.in_triples, links.offsets
-    )
-    return classed_edges(weighed, n_entities, title_shares[links.passages], (float(low), float(high)))
-
-
-class WeighedLinks(NamedTuple):
-    """Links of entities and passages with their weights, one element each; see `PassageLinks`.
-
-    Attributes:
-        weight: before it is shared among the chunks of a document.
-        is_title: whether the entity is the title of some passage.
-    """
-
-    passages: Ints
-    entities: Ints
-    weight: Doubles
-    titled: Marks
-    is_title: Marks
-    in_triples: Marks
-    offsets: Ints
-
-
-def classed_edges(links: WeighedLinks, n_entities: int, title_shares: Doubles, cuts: tuple[float, float]) -> Edges:
-    """Return the edges of weighed links.
-
-    Args:
-        links: without frequent mentions.
-        n_entities: how many entities there are; passages are the nodes after them.
-        title_shares: of each link's passage: the share of its title's edge that it has.
         cuts: the least weights of SECONDARY and of PRIMARY.
     """
-    kind = _passage_kinds(_classify(links.weight, links.titled, cuts), links.titled, links.is_title)
-    share = np.where(links.titled, title_shares, 1.0)
-    target = n_entities + links.passages
-    return _edges(links.entities, target, kind, links.weight * share, links.in_triples, links.offsets)
+    titled, weight = links["titled"], links["weight"]
+    kind = _passage_kinds(_classify(weight, titled, cuts), titled, is_title)
+    share = np.where(titled, shares[links["passage"]], 1.0)
+    target = n_entities + links["passage"]
+    return _edges(entities, target, kind, weight * share, links["stated"], links["offset"])
 
 
 def fact_edges(subjects: Ints, objects: Ints, kinds: NDArray[np.uint8], confidences: Doubles) -> Edges:
@@ -187,35 +145,36 @@ def fact_edges(subjects: Ints, objects: Ints, kinds: NDArray[np.uint8], confiden
     return _edges(low[first], high[first], kind[first], sums, counts)
 
 
-def synonym_edges(a: Ints, b: Ints, cosines: Doubles, triple_passages: Ints) -> Edges:
-    """Keep a pair when it is among the nearest ``SYNONYMS_PER_NAME`` of at least one of its names.
+def nearest_pairs(pairs: Ints, cosines: Doubles, start: int, end: int) -> NDArray[np.intp]:
+    """Return the places of pairs that are among the nearest ``SYNONYMS_PER_NAME`` of an end within a range.
+
+    Args:
+        pairs: all that have such an end, the smaller entity first, shape (n, 2).
+        cosines: of their names' vectors.
+        start: the first entity of the range.
+        end: the one behind it.
+    """
+    place, side = np.nonzero((pairs >= start) & (pairs < end))
+    name = pairs[place, side]
+    order = np.lexsort((pairs[place, 1], pairs[place, 0], -cosines[place], name))
+    near = order[rank_in_group(name[order]) < SYNONYMS_PER_NAME]
+    return place[near]
+
+
+def near_name_edges(low: Ints, high: Ints, cosine: Doubles, triple_passages: Ints) -> Edges:
+    """Return the edges of pairs of near names.
 
     HippoRAG 2's weight is 0 where a name stands in no triple: there it is no node.
 
     Args:
-        a: entity index of one name of each pair.
-        b: of the other.
-        cosines: of their names' vectors.
+        low: the smaller entity of each pair.
+        high: the larger one.
+        cosine: of their names' vectors.
         triple_passages: of each entity, in how many passages' triples it stands.
     """
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    order = np.lexsort((high, low, -cosines))
-    low, high, cosine = low[order], high[order], cosines[order]
-    rank = _rank_of_occurrence(np.stack([low, high], axis=1).ravel()).reshape(-1, 2)
-    kept = (rank < SYNONYMS_PER_NAME).any(axis=1)
-    return near_name_edges(low[kept], high[kept], cosine[kept], triple_passages)
-
-
-def near_name_edges(low: Ints, high: Ints, cosine: Doubles, triple_passages: Ints) -> Edges:
-    """Return the edges of pairs of names that are kept, see `synonym_edges`."""
     in_triples = (triple_passages[low] > 0) & (triple_passages[high] > 0)
     kind = np.full(len(low), KIND_INDEX[EdgeKind(RelationType.SYNONYMY)], dtype=np.uint8)
     return _edges(low, high, kind, cosine, np.where(in_triples, cosine, 0.0))
-
-
-def count_passages(entities: Ints, n_entities: int) -> Ints:
-    """Return how often each entity occurs among the links."""
-    return np.bincount(entities, minlength=n_entities).astype(np.int32)
 
 
 def join_edges(parts: Sequence[Edges]) -> Edges:
@@ -243,14 +202,6 @@ def _passage_kinds(classes: NDArray[np.intp], titled: Marks, is_title: Marks) ->
 def rank_in_group(ordered: NDArray[np.integer]) -> NDArray[np.intp]:
     """Return of each element of an ordered column how many equal ones stand before it."""
     return np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
-
-
-def _rank_of_occurrence(values: Ints) -> NDArray[np.intp]:
-    """Return of each element how many equal ones stand before it."""
-    order = np.argsort(values, kind="stable")
-    rank = np.empty(len(values), dtype=np.intp)
-    rank[order] = rank_in_group(values[order])
-    return rank
 
 
 def _edges(

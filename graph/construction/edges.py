@@ -1,17 +1,25 @@
-"""Typed edges: what kinds there are, the columns that hold them, and the graph as a walk reads it."""
+"""Typed edges: what kinds there are, the columns that hold them, and the graph as a walk reads it.
+
+A walk follows arcs, node by node. Those from source to target are the columns of the edges themselves; those from
+target to source are the same edges in the order of their targets. A snapshot holds them, so that no process has to sort
+what all of them read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.arcs import Arcs, NodeArcs, derive_arcs
+from graph.construction.arrays import ArrayWriter, joined
+from graph.construction.columns import check_bounds, check_range, load_array
 from graph.relations import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
 
 MOST_KINDS = 2**8
@@ -45,6 +53,16 @@ EDGE_KINDS: tuple[EdgeKind, ...] = (
 
 KIND_INDEX: Mapping[EdgeKind, int] = {kind: index for index, kind in enumerate(EDGE_KINDS)}
 """Each built-in kind's index, the same in every graph."""
+
+
+RELATION_KINDS = np.array(
+    [
+        *(KIND_INDEX.get(EdgeKind(relation), MOST_KINDS - 1) for relation in RelationType),
+        *range(len(EDGE_KINDS), MOST_KINDS),
+    ],
+    dtype=np.uint8,
+)
+"""By the place of a fact's relation type, the built-in ones before a graph's own: the kind of its edges."""
 
 
 def kinds_with(own: Sequence[RelationType]) -> tuple[EdgeKind, ...]:
@@ -107,6 +125,169 @@ def sort_edges(edges: Edges) -> Edges:
     """Return the edges in the order that a walk reads them: by source, then target, then kind."""
     order = np.lexsort((edges.kind, edges.target, edges.source))
     return Edges(*(getattr(edges, column.name)[order] for column in fields(Edges)))
+
+
+_STARTS = {"forward": "arc_forward.npy", "backward": "arc_backward.npy"}
+_BACKWARD = {"source": "arc_node.npy", "kind": "arc_kind.npy", "weight": "arc_weight.npy"}
+_COUNTS = "arc_counts.npy"
+_READ_AT_ONCE = 1 << 22
+_SORTED_AT_ONCE = 1 << 23
+"""Arcs that are sorted at once: some 50 bytes of memory each."""
+
+
+class Arcs(NamedTuple):
+    """The arcs that leave each node, one after the other, node by node.
+
+    Attributes:
+        starts: shape (n_nodes + 1,): node u's arcs stand from starts[u] to starts[u + 1].
+        node: where each arc leads.
+        kind: index into the graph's kinds.
+        weight: the edge's weight.
+    """
+
+    starts: NDArray[np.int64]
+    node: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+    weight: NDArray[np.float32]
+
+
+class NodeArcs(NamedTuple):
+    """All arcs of a graph: every edge is one each way.
+
+    Attributes:
+        forward: from source to target: the columns of the edges.
+        backward: from target to source, those of a node in the order of the edges.
+        counts: how many arcs leave each node, both ways; 1 for isolated nodes.
+    """
+
+    forward: Arcs
+    backward: Arcs
+    counts: NDArray[np.int32]
+
+
+def derive_arcs(
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    kind: NDArray[np.uint8],
+    weight: NDArray[np.float32],
+    n_nodes: int,
+) -> NodeArcs:
+    """Return the arcs of some edges that are in the order of their sources."""
+    there, back = (_starts(np.bincount(ends, minlength=n_nodes)) for ends in (source, target))
+    order = _order_of(target, n_nodes)
+    backward = Arcs(back, source[order], kind[order], weight[order])
+    arcs = NodeArcs(Arcs(there, target, kind, weight), backward, _counts(there, back))
+    for column in (there, *backward, arcs.counts):
+        column.flags.writeable = False
+    return arcs
+
+
+def write_arcs(folder: Path, n_nodes: int, *, at_once: int = _SORTED_AT_ONCE) -> None:
+    """Write the arcs of a snapshot's edges beside them, in memory that does not grow with their number.
+
+    A counting sort over ranges of targets: the targets are read through once for each range. What stays in memory is
+    two numbers a node, and the arcs of one range.
+
+    Args:
+        folder: holds ``edge_source.npy``, ``edge_target.npy``, ``edge_kind.npy`` and ``edge_weight.npy``, in the order
+            of their sources.
+        n_nodes: how many nodes the graph has.
+        at_once: how many arcs a range may have; a node with more is a range of its own.
+
+    Raises ValueError where an edge ends at no node.
+    """
+    edges = {name: np.load(folder / f"edge_{name}.npy", mmap_mode="r") for name in ("target", *_BACKWARD)}
+    targets = edges.pop("target")
+    there, back = (_starts(_degrees(column, n_nodes)) for column in (edges["source"], targets))
+    np.save(folder / _STARTS["forward"], there)
+    np.save(folder / _STARTS["backward"], back)
+    np.save(folder / _COUNTS, _counts(there, back))
+    with ExitStack() as stack:
+        written = {
+            name: stack.enter_context(ArrayWriter(folder / file, edges[name].dtype)) for name, file in _BACKWARD.items()
+        }
+        for first, last in _ranges(back, at_once):
+            into = [start + np.flatnonzero((block >= first) & (block < last)) for start, block in _blocks(targets)]
+            places = joined(into, np.int64)
+            places = places[_order_of(targets[places] - np.int32(first), last - first)]
+            for name, file in written.items():
+                file.append(edges[name][places])
+
+
+def load_arcs(
+    folder: Path,
+    columns: tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32]],
+    n_entities: int,
+    n_nodes: int,
+    n_kinds: int,
+    *,
+    thorough: bool,
+) -> NodeArcs:
+    """Open the arcs that `write_arcs` wrote; what is large stays on disk, memory-mapped.
+
+    Args:
+        folder: the snapshot's.
+        columns: of its edges: target, kind and weight.
+        n_entities: how many entities there are: the arcs from target to source lead to them.
+        n_nodes: how many nodes there are.
+        n_kinds: how many kinds of edges there are.
+        thorough: look at every number, however many there are.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: one is damaged.
+    """
+    n_edges = len(columns[0])
+    there, back = (load_array(folder / file, np.int64, (n_nodes + 1,)) for file in _STARTS.values())
+    for starts in (there, back):
+        check_bounds(starts, n_edges, thorough=thorough)
+    node = load_array(folder / _BACKWARD["source"], np.int32, (n_edges,))
+    kind = load_array(folder / _BACKWARD["kind"], np.uint8, (n_edges,))
+    weight = load_array(folder / _BACKWARD["weight"], np.float32, (n_edges,))
+    check_range(node, n_entities, thorough=thorough)
+    check_range(kind, n_kinds, thorough=thorough)
+    counts = load_array(folder / _COUNTS, np.int32, (n_nodes,))
+    check_range(counts, np.iinfo(np.int32).max, thorough=thorough)
+    return NodeArcs(Arcs(there, *columns), Arcs(back, node, kind, weight), counts)
+
+
+def _blocks(column: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    return ((start, column[start : start + _READ_AT_ONCE]) for start in range(0, len(column), _READ_AT_ONCE))
+
+
+def _degrees(column: NDArray[np.int32], n_nodes: int) -> NDArray[np.int64]:
+    found = np.zeros(n_nodes, dtype=np.int64)
+    for _, block in _blocks(column):
+        found += np.bincount(check_range(block, n_nodes), minlength=n_nodes)
+    return found
+
+
+def _starts(degrees: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(degrees, dtype=np.int64)])
+
+
+def _counts(there: NDArray[np.int64], back: NDArray[np.int64]) -> NDArray[np.int32]:
+    counts: NDArray[np.int32] = np.maximum(1, np.diff(there) + np.diff(back)).astype(np.int32)
+    return counts
+
+
+def _ranges(starts: NDArray[np.int64], at_once: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges (first, last) of nodes that have at most so many arcs together, or are one node."""
+    first, end = 0, len(starts) - 1
+    while first < end:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + at_once, side="right")) - 1)
+        yield first, last
+        first = last
+
+
+def _order_of(numbers: NDArray[np.int32], limit: int) -> NDArray[np.integer[Any]]:
+    """Return where the numbers below ``limit`` stand in ascending order, equal ones as they come: a counting sort."""
+    from scipy.sparse import csr_array
+
+    places = np.arange(len(numbers), dtype=np.int32 if len(numbers) < 2**31 else np.int64)
+    one_row = csr_array((places, numbers, np.array([0, len(numbers)])), shape=(1, limit))
+    order: NDArray[np.integer[Any]] = one_row.tocsc().data
+    return order
 
 
 @dataclass(frozen=True)

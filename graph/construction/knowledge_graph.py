@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.arcs import NodeArcs, load_arcs, write_arcs
 from graph.construction.columns import (
     CHECKED_TO,
     IntLists,
@@ -36,8 +35,11 @@ from graph.construction.edges import (
     IS_PASSAGE_KIND,
     EdgeKind,
     Edges,
+    NodeArcs,
     TypedGraph,
     kinds_with,
+    load_arcs,
+    write_arcs,
 )
 from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
@@ -260,7 +262,6 @@ class KnowledgeGraph:
         entity_types: of each entity, the place of its type among the own ones, from 1; 0 where it has none. Empty
             stands for none at all.
         commit_id: the record's commit that it was derived from.
-        known_ids: the entities' ids, where they are there already.
         arcs: of its edges, where a snapshot holds them.
     """
 
@@ -280,7 +281,6 @@ class KnowledgeGraph:
     own: OwnTypes = NO_TYPES
     entity_types: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     commit_id: str = ""
-    known_ids: Sequence[str] | None = None
     arcs: NodeArcs | None = None
 
     @property
@@ -566,7 +566,7 @@ def load_rows(folder: Path) -> SnapshotRows:
 
 
 def _check_order(graph: KnowledgeGraph) -> None:
-    ids = graph.known_ids or [entity_id(name) for name in graph.entity_names]
+    ids = [entity_id(name) for name in graph.entity_names]
     if list(ids) != sorted(set(ids)):
         raise ValueError("entities are to be in the order of their ids, each once")
     if len(graph.passages) > _HELD_IDS and any(map(ge, graph.passage_ids, islice(graph.passage_ids, 1, None))):

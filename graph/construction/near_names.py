@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from graph.construction.arrays import ID_TYPE, Ids, find
+from graph.construction.columns import load_array
 from graph.construction.edge_weights import rank_in_group
-from graph.embedding.embeddings import understanding_of
-from graph.storage.record import Record
-from graph.storage.synonym_pairs import SYNONYM_COSINE, SYNONYMS_PER_NAME, are_left_to_build, may_have_synonyms
+from graph.storage.synonym_pairs import SYNONYM_COSINE, SYNONYMS_PER_NAME
 
 _CELLS_PER_ROOT, _LEAST_IN_CELL = 4, 64
 _PROBES = 16
@@ -38,12 +40,22 @@ ROUNDING = 2e-5
 PAIR_FILES = ("near_first.bin", "near_second.bin", "near_cosine.bin")
 """The files of pairs: the smaller row, the larger one, the cosine."""
 
+KEPT = "near"
+"""The folder, among those that a build keeps for the next one, of the pairs that it found."""
+
+_STAMP = "kept.json"
+_VERSION = 2
+_SHARE = 200
+"""One in so many names may have changed since all were compared with each other; then all are again."""
+_NEW_ROWS, _OLD_ROWS, _PAIRS = 256, 65_536, 1 << 20
+
 _MOST_TIED = 4 * SYNONYMS_PER_NAME
 _EXACT_ROWS, _EXACT_BLOCK = 256, 65_536
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Longs = NDArray[np.int64]
+Sums = NDArray[np.uint64]
 
 _NOTHING = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
 
@@ -310,31 +322,110 @@ def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
     return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
 
 
-def synonyms_of(record: Record, apart: Collection[tuple[str, str]]) -> tuple[Sequence[str], NearPairs]:
-    """Return ids of names, and the pairs of synonyms of a record by their places among them, all in memory.
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What an earlier build found.
 
-    ``apart`` has the pairs (smaller id, larger id) that are none.
+    Attributes:
+        ids: of all its names, in order; pairs are of their places.
+        sums: of each name what tells whether its vector changed; 0 for one that may have no synonyms.
+        pairs: that it found.
+        changed: names that came, went or changed since all were compared with each other.
     """
-    ids, pairs = _near(record) if are_left_to_build(record) else _held(record)
-    place = {key: number for number, key in enumerate(ids)} if apart else {}
-    gone = [place[a] * len(place) + place[b] for a, b in apart if a in place and b in place]
-    kept = ~np.isin(pairs.first.astype(np.int64) * len(place) + pairs.second, np.array(gone, dtype=np.int64))
-    return ids, NearPairs(pairs.first[kept], pairs.second[kept], pairs.cosine[kept])
+
+    ids: Ids
+    sums: Sums
+    pairs: NearPairs
+    changed: int
 
 
-def _held(record: Record) -> tuple[Sequence[str], NearPairs]:
-    pairs = record.synonyms()
-    ids = sorted({*chain.from_iterable(pair[:2] for pair in pairs)})
-    place = {key: number for number, key in enumerate(ids)}
-    first = np.array([place[name] for name, _, _ in pairs], dtype=np.int32)
-    second = np.array([place[name] for _, name, _ in pairs], dtype=np.int32)
-    return ids, NearPairs(first, second, np.array([cosine for _, _, cosine in pairs], dtype=np.float64))
+def near_pairs(ids: Ids, vectors: Floats, eligible: NDArray[np.bool_], kept: Path) -> NearPairs:
+    """Find the pairs of near names, from those of the last build where few names changed since.
+
+    Then the pairs of names that stayed are taken over, and each new name is compared with all others: no pair of it is
+    missed. Where a name went that had more than a hundred near ones, the next nearest one may be missing until all are
+    compared again.
+
+    Args:
+        ids: of the names, in order.
+        vectors: unit vectors, shape (names, dimension), which may be mapped from a file.
+        eligible: of each name, whether it may have synonyms.
+        kept: the folder of what was found, which is replaced by what this build finds.
+    """
+    sums = np.where(eligible, _sums(vectors), np.uint64(0))
+    unfinished = kept.with_name(f"{kept.name}-new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    known, changed = _load(kept), 0
+    if known is not None:
+        place = _places(known, ids, sums)
+        new = np.setdiff1d(np.flatnonzero(eligible), place[place >= 0], assume_unique=True)
+        changed = known.changed + len(new) + int(((place < 0) & (known.sums != 0)).sum())
+    if known is None or changed > int(eligible.sum()) // _SHARE:
+        changed = 0
+        find_near_names(vectors, eligible, unfinished)
+    else:
+        write_pairs(unfinished, chain(_moved(known.pairs, place), _pairs_of(new, vectors, eligible)))
+    for name, array in (("ids", ids), ("sums", sums)):
+        np.save(unfinished / f"{name}.npy", array)
+    (unfinished / _STAMP).write_text(json.dumps({"version": _VERSION, "changed": changed}), encoding="utf-8")
+    shutil.rmtree(kept, ignore_errors=True)
+    unfinished.rename(kept)
+    return NearPairs.load(kept)
 
 
-def _near(record: Record) -> tuple[Sequence[str], NearPairs]:
-    ids, names, vectors = record.names()
-    understands = understanding_of(record.embedding_model)
-    eligible = np.array([may_have_synonyms(name, understands) for name in names], dtype=np.bool_)
-    with TemporaryDirectory() as folder:
-        near = find_near_names(vectors, eligible, Path(folder))
-        return ids, NearPairs(np.array(near.first), np.array(near.second), np.array(near.cosine))
+def _load(folder: Path) -> _Kept | None:
+    """Return what an earlier build found; None where it found nothing, or that cannot be read."""
+    try:
+        stamp = json.loads((folder / _STAMP).read_text(encoding="utf-8"))
+        ids = load_array(folder / "ids.npy", ID_TYPE, (None,))
+        sums = load_array(folder / "sums.npy", np.uint64, (len(ids),))
+        kept = _Kept(ids, sums, NearPairs.load(folder), int(stamp["changed"]))
+        first, second = kept.pairs.first, kept.pairs.second
+        if stamp["version"] != _VERSION or not len(first) == len(second) == len(kept.pairs.cosine):
+            return None
+        return kept if not len(first) or (first.min() >= 0 and second.max() < len(ids)) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _sums(vectors: Floats) -> Sums:
+    """Return a number for each vector, never 0, that is another one where the vector is."""
+    factors = np.random.default_rng(0).integers(1, 2**63, vectors.shape[1], dtype=np.uint64) | np.uint64(1)
+    found = np.empty(len(vectors), dtype=np.uint64)
+    for start in range(0, len(vectors), _ROWS):
+        block = np.ascontiguousarray(vectors[start : start + _ROWS]).view(np.uint32)
+        found[start : start + _ROWS] = (block * factors).sum(axis=1, dtype=np.uint64)
+    return found | np.uint64(1)
+
+
+def _places(known: _Kept, ids: Ids, sums: Sums) -> Longs:
+    """Return of each known name where it stands now; -1 where it is gone or changed, or might have no synonyms."""
+    place = find(ids, known.ids)
+    there = np.flatnonzero(place >= 0)
+    is_same = (sums[place[there]] == known.sums[there]) & (known.sums[there] != 0)
+    place[there[~is_same]] = -1
+    return place
+
+
+def _moved(pairs: NearPairs, place: Longs) -> Iterator[NearPairs]:
+    """Yield the pairs of names that stayed, by their new places: these are in the same order."""
+    for start in range(0, len(pairs), _PAIRS):
+        rows = slice(start, start + _PAIRS)
+        first, second = place[pairs.first[rows]], place[pairs.second[rows]]
+        both = (first >= 0) & (second >= 0)
+        yield NearPairs(first[both].astype(np.int32), second[both].astype(np.int32), pairs.cosine[rows][both])
+
+
+def _pairs_of(new: Longs, vectors: Floats, eligible: NDArray[np.bool_]) -> Iterator[NearPairs]:
+    """Yield the pairs of some names with all others, each once."""
+    is_new = np.zeros(len(vectors), dtype=bool)
+    is_new[new] = True
+    for start in range(0, len(new), _NEW_ROWS):
+        rows = new[start : start + _NEW_ROWS]
+        block = np.asarray(vectors[rows])
+        for at in range(0, len(vectors), _OLD_ROWS):
+            of, others = np.nonzero(block @ vectors[at : at + _OLD_ROWS].T >= SYNONYM_COSINE - ROUNDING)
+            one, other = rows[of], others + at
+            once = eligible[other] & np.where(is_new[other], one < other, True)
+            yield NearPairs.of(vectors, np.minimum(one, other)[once], np.maximum(one, other)[once])

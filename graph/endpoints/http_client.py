@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import TypeAlias
 
-import httpcore
 import httpx
 
 from graph.endpoints.address import Address, address_parts, unreadable
-from graph.endpoints.patience import within_patience
 from graph.environment import environment
 from graph.errors import BadInput, MaraError
 
@@ -25,6 +24,10 @@ _SETTINGS = (
     *("OPENAI_BASE_URL", "OPENAI_API_BASE", "MARA_EMBEDDING_BASE_URL", "SSL_CERT_FILE", *_PROXIES),
     *("NO_PROXY", "no_proxy"),
 )
+
+
+Reader: TypeAlias = Callable[[httpx.Response, Iterator[bytes]], Iterator[bytes]]
+"""Reads a reply before its client does: takes the bytes as they come, and yields those that the client is told."""
 
 
 class ReplyTooLarge(Exception):
@@ -49,14 +52,14 @@ def making_client() -> Iterator[None]:
         ) from None
 
 
-def http_client(address: Address | None, *on_response: Callable[[httpx.Response], None]) -> httpx.Client:
+def http_client(address: Address | None, reader: Reader | None = None) -> httpx.Client:
     """Return a client with the credentials of an endpoint's address and of ``OPENAI_PROXY``.
 
     LangChain's clients write addresses and proxies of their own into traces, with the passwords within.
 
     Args:
         address: of the endpoint; None for OpenAI's own.
-        on_response: further functions that see each response before it is read.
+        reader: of its replies.
 
     Raises:
         BadInput: a proxy or a certificate of the environment cannot be used.
@@ -69,10 +72,9 @@ def http_client(address: Address | None, *on_response: Callable[[httpx.Response]
             auth=address.credentials if address else None,
             proxy=environment().openai_proxy or None,
             headers={"Accept-Encoding": "identity"},
-            event_hooks={"response": [_limit, *on_response]},
+            event_hooks={"response": [partial(_limit, reader)]},
         )
-    bound_reads(client)
-    return client
+        return client
 
 
 def _check_proxies() -> None:
@@ -83,32 +85,34 @@ def _check_proxies() -> None:
             raise unreadable(name, "http://proxy:3128 or http://name:password@proxy:3128")
 
 
-def loopback_client(*on_response: Callable[[httpx.Response], None]) -> httpx.Client:
-    """Return a client of a server on this machine, past every proxy.
-
-    Args:
-        on_response: further functions that see each response before it is read.
-    """
-    client = httpx.Client(
-        trust_env=False, headers={"Accept-Encoding": "identity"}, event_hooks={"response": [_limit, *on_response]}
+def loopback_client(reader: Reader | None = None) -> httpx.Client:
+    """Return a client of a server on this machine, past every proxy, with a reader of its replies."""
+    return httpx.Client(
+        trust_env=False,
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"response": [partial(_limit, reader)]},
     )
-    bound_reads(client)
-    return client
 
 
-def _limit(response: httpx.Response) -> None:
+def _limit(reader: Reader | None, response: httpx.Response) -> None:
     """Let a reply end where it passes the limit, whoever reads it."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise ReplyTooLarge("compressed, which was not asked for")
     assert isinstance(response.stream, httpx.SyncByteStream)
-    response.stream = _Limited(response.stream)
+    response.stream = _Limited(response, response.stream, reader)
 
 
 class _Limited(httpx.SyncByteStream):
-    def __init__(self, stream: httpx.SyncByteStream) -> None:
+    def __init__(self, response: httpx.Response, stream: httpx.SyncByteStream, reader: Reader | None) -> None:
+        self._response = response
         self._stream = stream
+        self._reader = reader
 
     def __iter__(self) -> Iterator[bytes]:
+        data = self._limited()
+        return self._reader(self._response, data) if self._reader else data
+
+    def _limited(self) -> Iterator[bytes]:
         came = 0
         for data in self._stream:
             came += len(data)
@@ -118,55 +122,3 @@ class _Limited(httpx.SyncByteStream):
 
     def close(self) -> None:
         self._stream.close()
-
-
-def bound_reads(client: httpx.Client) -> None:
-    """Let the patience of a request bound each of its reads, whatever comes meanwhile.
-
-    A time-out of httpx counts from the last byte, which a server that sends comments alone puts off for ever, and
-    cannot change while a reply comes. httpx has no setting for the network beneath it; httpcore, which it uses, has.
-    """
-    transports: Iterable[Any] = (client._transport, *client._mounts.values())
-    for pool in (transport._pool for transport in transports if transport is not None):
-        pool._network_backend = _BoundedNetwork(pool._network_backend)
-
-
-class _BoundedNetwork(httpcore.NetworkBackend):
-    def __init__(self, network: httpcore.NetworkBackend) -> None:
-        self._network = network
-
-    def connect_tcp(
-        self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
-    ) -> httpcore.NetworkStream:
-        return _BoundedStream(self._network.connect_tcp(host, port, _bounded(timeout), *args, **options))
-
-    def sleep(self, seconds: float) -> None:
-        self._network.sleep(seconds)
-
-
-class _BoundedStream(httpcore.NetworkStream):
-    def __init__(self, stream: httpcore.NetworkStream) -> None:
-        self._stream = stream
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _bounded(timeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _bounded(timeout))
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(self, *args: Any, **options: Any) -> httpcore.NetworkStream:
-        return _BoundedStream(self._stream.start_tls(*args, **options))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-
-def _bounded(timeout: float | None) -> float | None:
-    """A time-out within the patience of the request. Raises httpcore.ReadTimeout where that is at its end."""
-    seconds = within_patience(timeout)
-    if seconds <= 0:
-        raise httpcore.ReadTimeout("the patience of the request is at its end")
-    return None if seconds == float("inf") else seconds

@@ -33,16 +33,8 @@ EDGE_LIMIT = 20_000
 MESSAGES_A_TURN = 2
 
 _THREAD = f"{along('conversation <-part_of- message -mentions-> concept')} WHERE conversation.id = ?"
-_OF_THREAD = f"SELECT DISTINCT concept.key, concept.id FROM {_THREAD}"
+_OF_THREAD = f"SELECT DISTINCT concept.id FROM {_THREAD}"
 _MENTIONS = f"SELECT concept.id, mentions.confidence, max(position) OVER () - position FROM {_THREAD}"
-_NUMBER = "SELECT count(*) FROM (SELECT 1 FROM explains WHERE target = ? LIMIT ?) AS found"
-_COUNTS = """
-    SELECT document.id, found.number FROM (
-        SELECT source, count(*) AS number FROM explains WHERE target IN (SELECT value FROM json_each(?)) GROUP BY source
-    ) found JOIN document ON document.key = found.source"""
-_PAIRS = f"""
-    SELECT document.id, concept.id FROM {along("document -explains-> concept")}
-    WHERE explains.target IN (SELECT value FROM json_each(?))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +62,21 @@ def documents_of_thread(record: RelationshipRecord, conversation_id: str, sight:
 
     Where its concepts have more than `EDGE_LIMIT` edges together, those that most documents explain do not count.
     """
-    thread = _within_limit(record, _thread(record, conversation_id, sight))
-    keys = list(thread.values())
-    if sight is None:
-        return {str(key): int(number) for key, number in record.execute(_COUNTS, (keys,))}
-    explaining = sight.explaining(thread)
-    pairs = record.execute(_PAIRS, (keys,))
-    return dict(Counter(str(document) for document, concept in pairs if document in explaining.get(concept, ())))
+    found = (str(concept) for (concept,) in record.execute(_OF_THREAD, (conversation_id,)))
+    seen = [concept for concept in found if sight is None or sight.sees_concept(concept)]
+    thread = _within_limit({concept: record.concepts.documents_of(concept) for concept in seen})
+    if sight is not None:
+        explaining = sight.explaining(thread)
+        thread = {key: [each for each in thread[key] if each in explaining[key]] for key in explaining}
+    return dict(Counter(document for documents in thread.values() for document in documents))
 
 
-def _thread(record: RelationshipRecord, conversation_id: str, sight: Sight | None) -> dict[str, int]:
-    """Return {id: key} of the concepts that a conversation mentions."""
-    found = {str(concept): int(key) for key, concept in record.execute(_OF_THREAD, (conversation_id,))}
-    return found if sight is None else {concept: key for concept, key in found.items() if sight.sees_concept(concept)}
-
-
-def _within_limit(record: RelationshipRecord, thread: Mapping[str, int]) -> dict[str, int]:
+def _within_limit(thread: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Return the concepts that the fewest documents explain: as many as `EDGE_LIMIT` has room for."""
-    numbers = {
-        concept: int(record.execute(_NUMBER, (key, EDGE_LIMIT + 1)).fetchone()[0]) for concept, key in thread.items()
-    }
-    kept: dict[str, int] = {}
+    kept: dict[str, Sequence[str]] = {}
     left = EDGE_LIMIT
-    for concept in sorted(thread, key=lambda each: (numbers[each], each)):
-        left -= numbers[concept]
+    for concept in sorted(thread, key=lambda each: (len(thread[each]), each)):
+        left -= len(thread[concept])
         if left < 0:
             break
         kept[concept] = thread[concept]

@@ -51,38 +51,13 @@ _ASKED = f"""
     WHERE "user".id = ? AND message.role = 'user'
     GROUP BY concept.key ORDER BY latest DESC, confidence DESC, concept.id LIMIT ?"""
 _READ = f"""
-    WITH read AS (
-        SELECT document.key, document.id, viewed.last_viewed_at AS latest FROM {along('"user" -viewed-> document')}
-        WHERE "user".id = ? AND coalesce(viewed.relevance_score, 0) >= 0
-        ORDER BY latest DESC, document.id LIMIT ?
-    ),
-    placed AS (
-        SELECT concept.id AS concept, read.id AS document, read.latest, row_number() OVER (
-            PARTITION BY read.key ORDER BY explains.relevance_score DESC, concept.id
-        ) AS place
-        FROM {along("read -explains-> concept")}
-    )
-    SELECT concept, document FROM placed WHERE place <= ? ORDER BY latest DESC, document, place"""
-_OWN = f"""
-    SELECT concept.id FROM {along("document -explains-> concept")}
-    WHERE document.id = ? ORDER BY explains.relevance_score DESC, concept.id LIMIT ?"""
+    SELECT document.id FROM {along('"user" -viewed-> document')}
+    WHERE "user".id = ? AND coalesce(viewed.relevance_score, 0) >= 0
+    ORDER BY last_viewed_at DESC, document.id LIMIT ?"""
 _TALKED = f"""
     SELECT concept.id, max(part_of.position) AS latest
     FROM {along("conversation <-part_of- message -mentions-> concept")}
     WHERE conversation.id = ? GROUP BY concept.key ORDER BY latest DESC, concept.id LIMIT ?"""
-_NAMES = "SELECT id, name FROM concept WHERE id IN (SELECT value FROM json_each(?))"
-_RELATED = tuple(
-    f"""
-    SELECT r.documents, r.confidence, concept.id, concept.name, r.relation
-    FROM concept near JOIN related_to r ON r.{here} = near.key JOIN concept ON concept.key = r.{there}
-    WHERE near.id = ? ORDER BY r.documents DESC, r.confidence DESC, r.{there}"""
-    for here, there in (("source", "target"), ("target", "source"))
-)
-_EXPLAINED = f"""
-    SELECT document.id FROM {along("concept <-explains- document")}
-    WHERE concept.id = ? ORDER BY explains.relevance_score DESC, explains.source"""
-_COMMONNESS = f"""
-    SELECT count(*) FROM (SELECT 1 FROM {along("concept <-explains-")} WHERE concept.id = ? LIMIT ?) AS found"""
 _VIEWED = f"""SELECT document.id FROM {along('"user" -viewed-> document')} WHERE "user".id = ?"""
 _CITED = " UNION ".join(
     f"SELECT document.id FROM {along(f'conversation <-part_of- message {cited} document')} WHERE conversation.id = ?"
@@ -199,16 +174,17 @@ def discover(
     if not (user_id or conversation_id or concepts or document_id):
         raise BadInput("Nothing tells what to discover from", "Give a topic, a user or a conversation")
     seeds: dict[str, Seed] = {}
-    own = record.execute(_OWN, (document_id, SEED_LIMIT))
+    explained = record.concepts.concepts_of
+    own = explained(document_id)[:SEED_LIMIT]
     talked = record.execute(_TALKED, (conversation_id, SEED_LIMIT))
     asked = record.execute(_ASKED, (user_id, SEED_LIMIT))
-    read = () if as_published else record.execute(_READ, (user_id, SEED_LIMIT, READ_CONCEPTS))
+    read = () if as_published else record.execute(_READ, (user_id, SEED_LIMIT))
     wanted = [
-        *(Seed(concept, Because.DOCUMENT, document_id) for (concept,) in own),
+        *(Seed(concept, Because.DOCUMENT, document_id) for concept, _ in own),
         *(Seed(concept, Because.TOPIC if named else Because.NEAR) for concept in concepts),
         *(Seed(concept, Because.CONVERSATION) for concept, _ in talked),
         *(Seed(concept, Because.ASKED) for concept, *_ in asked),
-        *(Seed(concept, Because.READ, document) for concept, document in read),
+        *(Seed(each, Because.READ, key) for (key,) in read for each, _ in explained(key)[:READ_CONCEPTS]),
     ]
     for seed in _seen(wanted, sight):
         seeds.setdefault(seed.concept, seed)
@@ -236,11 +212,9 @@ def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | N
     Dates lead nowhere: documents that share a year are about different things. No path comes back over the edge that it
     left by: a seed is reached from another seed alone.
     """
-    ids = [seed.concept for seed in seeds]
-    names = {str(key): str(name) for key, name in record.execute(_NAMES, (list(ids),))}
-    if sight is not None:
-        names = {key: sight.label(key) for key in names}
-    names = {key: name for key, name in names.items() if not is_date(name)}
+    label = record.concepts.label if sight is None else sight.label
+    known = (seed.concept for seed in seeds if record.concepts.label(seed.concept) is not None)
+    names = {key: name for key in known if (name := label(key)) and not is_date(name)}
     ways = {seed.concept: [ConceptPath(seed, names[seed.concept], ())] for seed in seeds if seed.concept in names}
     found: dict[str, ConceptPath] = {}
     for _ in range(STEPS):
@@ -269,26 +243,18 @@ def _step(
 
 def _related(record: RelationshipRecord, concept: str, sight: Sight | None) -> Iterator[Step]:
     """Yield the concepts next to one: those related in most documents first, then the surest."""
-    forward, backward = (record.execute(query, (concept,)) for query in _RELATED)
-    near = heapq.merge(forward, backward, key=lambda edge: (-edge[0], -edge[1]))
-    for _, _, key, name, relation in near:
-        if is_date(name):
+    for near in record.concepts.neighbours(concept):
+        if is_date(near.name):
             continue
         if sight is None:
-            yield Step(relation, key, name)
-        elif seen := sight.relations(concept, key):
-            yield Step(relation if relation in seen else min(seen), key, sight.label(key))
+            yield Step(near.relation, near.id, near.name)
+        elif seen := sight.relations(concept, near.id):
+            yield Step(near.relation if near.relation in seen else min(seen), near.id, sight.label(near.id))
 
 
 def commonness(record: RelationshipRecord, concept: str) -> int:
     """Return how many documents explain a concept, counted up to `COMMON`."""
-    return int(record.execute(_COMMONNESS, (concept, COMMON)).fetchone()[0])
-
-
-def explaining(record: RelationshipRecord, concept: str) -> Iterator[str]:
-    """Yield the ids of the documents that explain a concept, those that explain it best first."""
-    for (document,) in record.execute(_EXPLAINED, (concept,)):
-        yield str(document)
+    return min(COMMON, len(record.concepts.documents_of(concept)))
 
 
 def _rarities(record: RelationshipRecord, reached: Mapping[str, ConceptPath]) -> dict[str, float]:
@@ -314,7 +280,7 @@ def _proposed(
     for concept, path in reached.items():
         unread = (
             key
-            for key in explaining(record, concept)
+            for key in record.concepts.documents_of(concept)
             if key not in seen and (shown is None or key in shown.get(concept, ()))
         )
         for document in islice(unread, DOCUMENT_LIMIT):

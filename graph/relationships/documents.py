@@ -1,4 +1,4 @@
-"""Bringing the relationship graph in step with the record of passages: sources, documents, chunks, vectors, concepts.
+"""Bringing sources, documents and chunks of the relationship graph in step with the record of passages.
 
 What is there already and unchanged is not written again, so a call after which nothing changed costs one look-up, and
 one that was killed is made good by the next.
@@ -6,20 +6,20 @@ one that was killed is made good by the next.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import BadInput
 from graph.moments import ALWAYS
-from graph.relationships.concept_edges import bring_concepts_in_step
-from graph.relationships.provenance import Origin, origin_of, source_id, source_node
-from graph.relationships.record import RelationshipRecord
+from graph.relationships.provenance import Origin, origin_of, source_id, source_nodes
+from graph.relationships.record import IN_STEP_WITH, RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.relationships.tables import along
+from graph.schema import Passage
 from graph.storage.entry import content_hash
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
@@ -28,16 +28,19 @@ METRIC = "cosine"
 """How the vectors of a store are compared."""
 
 _AMONG = "IN (SELECT value FROM json_each(?))"
+_DOCUMENTS = f"""
+    SELECT DISTINCT document.id FROM {along("document_chunk -chunk_of-> document")} WHERE document_chunk.id {_AMONG}"""
 _CHUNKS = f"""
-    SELECT document_chunk.id, document.id, content_hash, document_chunk.created_at
-    FROM {along("document_chunk -chunk_of-> document")} WHERE document_chunk.id {_AMONG}"""
-_PARTS = f"""
-    SELECT document.id, document_chunk.id FROM {along("document <-chunk_of- document_chunk")}
-    WHERE document.id {_AMONG}"""
-_COUNTS = f"SELECT id, count(*) FROM {along('document <-chunk_of-')} WHERE id {_AMONG} GROUP BY id"
+    SELECT document.id, document_chunk.id, content_hash, document_chunk.created_at
+    FROM {along("document <-chunk_of- document_chunk")} WHERE document.id {_AMONG}"""
 _UNLINK = f"DELETE FROM chunk_of WHERE source IN (SELECT key FROM document_chunk WHERE id {_AMONG})"
-_CHILDLESS = f"""
-    SELECT id FROM document WHERE id {_AMONG} AND NOT EXISTS (SELECT 1 FROM chunk_of WHERE target = key)"""
+_UNSOURCE = f"DELETE FROM {{table}} WHERE source IN (SELECT key FROM document WHERE id {_AMONG})"
+_UNNAMED = """
+    DELETE FROM source WHERE NOT EXISTS (SELECT 1 FROM sourced_from WHERE target = key)
+    AND NOT EXISTS (SELECT 1 FROM references_document_source WHERE target = key)"""
+
+Hashes = dict[str, dict[str, str]]
+"""{document: {passage: the hash of its content}}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +52,12 @@ class InStep:
         changed: documents whose content is another.
         gone: documents that went.
         chunks: chunks that were written, new and changed ones.
-        concepts: concepts that are new or changed.
-        edges: edges between documents and concepts, or two concepts, of which something was written.
     """
 
     new: int = 0
     changed: int = 0
     gone: int = 0
     chunks: int = 0
-    concepts: int = 0
-    edges: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A chunk as it was: its document, the hash of its content, and when it came."""
-
-    document: str
-    content_hash: str
-    created_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A passage that is new or changed: where it comes from, the hash of its content, and its entry's fingerprint."""
-
-    origin: Origin
-    content_hash: str
-    fingerprint: str
 
 
 class DocumentStep:
@@ -87,223 +68,149 @@ class DocumentStep:
         self._to = relationships
         self._graph = graph
         self._now = now
-        self._store = record.embedding_model
-        self._dimension = record.dimension
         fingerprints = record.fingerprints()
         known = dict(relationships.execute("SELECT id, fingerprint FROM document_chunk"))
         self._gone = [key for key in known if key not in fingerprints]
-        changed = [key for key, made in fingerprints.items() if known.get(key) != made]
-        self._changes = {key: self._change(key, fingerprints[key]) for key in changed}
-        there = [*self._gone, *(key for key in changed if key in known)]
-        self._before = {key: _Chunk(*row) for key, *row in relationships.execute(_CHUNKS, (there,))}
-        self._known = record.versions.times([*self._gone, *changed])
-        self._times = self._times_of_documents()
-
-    def _times_of_documents(self) -> dict[str, tuple[str, str]]:
-        """Return {document: since when a passage of it stood, when one last changed or ended}, by known versions."""
-        found: dict[str, tuple[str, str]] = {}
-        for key, (first, last) in self._known.items():
-            change, was = self._changes.get(key), self._before.get(key)
-            document = change.origin.document if change else was.document if was else None
-            if document is None or last == ALWAYS:
-                continue
-            earliest, latest = found.get(document, (first or last, last))
-            found[document] = (min(first or last, earliest), max(last, latest))
-        return {key: (_property_of(first), _property_of(last)) for key, (first, last) in found.items()}
+        self._changed = {key: made for key, made in fingerprints.items() if known.get(key) != made}
+        touched = [*self._gone, *self._changed]
+        self._origins = {key: origin_of(self._passage(key)) for key in self._changed}
+        documents = {key for (key,) in relationships.execute(_DOCUMENTS, (touched,))}
+        documents.update(origin.document for origin in self._origins.values())
+        self._before: Hashes = defaultdict(dict)
+        self._after: Hashes = defaultdict(dict)
+        self._came: dict[str, str] = {}
+        for document, key, content, came in relationships.execute(_CHUNKS, (sorted(documents),)):
+            self._before[document][key], self._came[key] = content, came
+            if key in fingerprints and key not in self._changed:
+                self._after[document][key] = content
+        for key, origin in self._origins.items():
+            self._after[origin.document][key] = content_hash(self._passage(key))
+        self._known = record.versions.times(touched)
 
     def take(self) -> InStep:
         """Write the step, within a transaction of the caller's."""
-        first = self._first_origins()
-        there = {key: node for key in first if (node := self._to.node(NodeType.DOCUMENT, key)) is not None}
-        there |= self._take_places([origin for key, origin in first.items() if key not in there])
-        altered = self._altered()
-        written = [key for key in first if key in altered or key not in there]
-        self._to.put_nodes(self._document(first[key], there.get(key)) for key in written)
-        self._to.put_nodes(self._chunk(key, change) for key, change in self._changes.items())
-        self._link_chunks()
-        self._to.remove_nodes(NodeType.CHUNK, self._gone)
-        n_gone, shrunk = self._remove_childless(), self._count_up_shrunk(set(first))
-        self._write_sources([*written, *shrunk])
-        self._write_vectors()
-        n_new = sum(key not in there for key in written)
-        return InStep(n_new, len(written) - n_new + len(shrunk), n_gone, len(self._changes))
-
-    def _change(self, key: str, fingerprint: str) -> _Change:
-        passage = self._graph.passages[self._graph.passage_index[key]]
-        return _Change(origin_of(passage), content_hash(passage), fingerprint)
-
-    def _first_origins(self) -> dict[str, Origin]:
-        """Return {document: the origin of its first passage that is new or changed}."""
-        first: dict[str, Origin] = {}
-        for change in self._changes.values():
-            origin = change.origin
-            if origin.number <= first.setdefault(origin.document, origin).number:
-                first[origin.document] = origin
-        return first
-
-    def _altered(self) -> set[str]:
-        """Return the documents that gained a passage, or one of whose passages has another content than before."""
-        return {
-            change.origin.document
-            for key, change in self._changes.items()
-            if (was := self._before.get(key)) is None
-            or (was.content_hash, was.document) != (change.content_hash, change.origin.document)
+        written = {
+            document: [self._origins.get(key) or origin_of(self._passage(key)) for key in held]
+            for document, held in self._after.items()
+            if held != self._before.get(document)
         }
+        firsts = {document: min(origins, key=lambda origin: origin.number) for document, origins in written.items()}
+        nodes = {key: node for key in firsts if (node := self._to.node(NodeType.DOCUMENT, key)) is not None}
+        gone = {
+            key: node
+            for key in self._before
+            if key not in self._after and (node := self._to.node(NodeType.DOCUMENT, key)) is not None
+        }
+        nodes |= self._take_places([origin for key, origin in firsts.items() if key not in nodes], gone)
+        times = self._times_of_documents()
+        self._to.put_nodes(self._document(origin, nodes.get(key), times) for key, origin in firsts.items())
+        self._write_chunks()
+        self._to.remove_nodes(NodeType.DOCUMENT, list(gone))
+        self._write_sources(written)
+        self._write_store()
+        n_new = len(firsts.keys() - nodes.keys())
+        return InStep(n_new, len(firsts) - n_new, len(gone), len(self._changed))
 
-    def _take_places(self, new: Sequence[Origin]) -> dict[str, Node]:
+    def _passage(self, key: str) -> Passage:
+        return self._graph.passages[self._graph.passage_index[key]]
+
+    def _take_places(self, new: Sequence[Origin], gone: dict[str, Node]) -> dict[str, Node]:
         """Give new documents the nodes of those that they replace: of the same path and title, else of the same path.
 
-        One replaces another where each is the only one of that path (and title), before and after.
+        One replaces another where each is the only one of that path (and title), before and after. What is replaced is
+        no longer among those that are gone.
         """
-        going = self._emptied()
         taken: dict[str, Node] = {}
         for columns in (("path", "title"), ("path",)):
             left = [origin for origin in new if origin.document not in taken]
             coming = _alone((tuple(getattr(origin, name) for name in columns), origin.document) for origin in left)
-            leaving = _alone(
-                (tuple(str(node.properties[name]) for name in columns), key) for key, node in going.items()
-            )
+            leaving = _alone((tuple(str(node.properties[name]) for name in columns), key) for key, node in gone.items())
             for place in coming.keys() & leaving.keys() & self._places_of_one(columns, coming):
-                node = going.pop(leaving[place])
+                node = taken[coming[place]] = gone.pop(leaving[place])
                 with self._to.transaction() as revision:
                     rename = "UPDATE document SET id = ?, revision = ? WHERE id = ?"
                     self._to.execute(rename, (coming[place], revision, node.id))
-                taken[coming[place]] = node
         return taken
 
     def _places_of_one(self, columns: Sequence[str], places: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
         """Return those of some places that one document alone has now; columns are of the table, in its order."""
         names = ", ".join(columns)
-        query = (
-            f"SELECT {names} FROM document WHERE path IN (SELECT value FROM json_each(?))"
-            f" GROUP BY {names} HAVING count(*) = 1"
-        )
-        paths = sorted({path for path, *_ in places})
-        return set(self._to.execute(query, (paths,)))
+        query = f"SELECT {names} FROM document WHERE path {_AMONG} GROUP BY {names} HAVING count(*) = 1"
+        return set(self._to.execute(query, (sorted({path for path, *_ in places}),)))
 
-    def _emptied(self) -> dict[str, Node]:
-        """Return the documents that keep none of their passages."""
-        left = Counter(was.document for was in self._before.values())
-        for key, change in self._changes.items():
-            if (was := self._before.get(key)) is not None and was.document == change.origin.document:
-                left[was.document] -= 1
-        counts = self._to.execute(_COUNTS, (list(left),)).fetchall()
-        empty = [key for key, count in counts if count == left[key]]
-        return {key: node for key in empty if (node := self._to.node(NodeType.DOCUMENT, key)) is not None}
+    def _times_of_documents(self) -> dict[str, tuple[str, str]]:
+        """Return {document: since when a passage of it stood, when one last changed or ended}, by known versions."""
+        found: dict[str, tuple[str, str]] = {}
+        for document, key in ((of, key) for each in (self._before, self._after) for of in each for key in each[of]):
+            first, last = self._known.get(key, (ALWAYS, ALWAYS))
+            if last != ALWAYS:
+                earliest, latest = found.get(document, (first or last, last))
+                found[document] = (min(first or last, earliest), max(last, latest))
+        return {key: (_property_of(first), _property_of(last)) for key, (first, last) in found.items()}
 
-    def _document(self, origin: Origin, before: Node | None) -> Node:
-        created_at, updated_at = self._times.get(origin.document, (self._now, self._now))
+    def _document(self, origin: Origin, before: Node | None, times: Mapping[str, tuple[str, str]]) -> Node:
+        created_at, updated_at = times.get(origin.document, (self._now, self._now))
         properties: dict[str, PropertyValue] = {
             "path": origin.path,
             "title": origin.title,
             "content_type": origin.content_type,
-            "created_at": created_at,
+            "created_at": before.properties["created_at"] if before else created_at,
             "updated_at": updated_at,
-            "version": 1,
+            "version": int(before.properties["version"] or 0) + 1 if before else 1,
         }
-        if before is not None:
-            properties["created_at"] = before.properties["created_at"]
-            properties["version"] = _next(before)
         return Node(NodeType.DOCUMENT, origin.document, properties)
 
-    def _chunk(self, key: str, change: _Change) -> Node:
-        was = self._before.get(key)
-        properties: dict[str, PropertyValue] = {
-            "chunk_index": change.origin.number,
-            "path": change.origin.path,
-            "fingerprint": change.fingerprint,
-            "content_hash": change.content_hash,
-            "created_at": was.created_at if was else self._first(key),
-        }
-        return Node(NodeType.CHUNK, key, properties)
-
-    def _link_chunks(self) -> None:
-        """Give each new or changed chunk its one document."""
-        moved = [
-            key
-            for key, change in self._changes.items()
-            if (was := self._before.get(key)) is not None and was.document != change.origin.document
-        ]
-        self._to.execute(_UNLINK, (moved,))
-        self._to.link_all(
-            Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, key), (NodeType.DOCUMENT, change.origin.document))
-            for key, change in self._changes.items()
-        )
-
-    def _remove_childless(self) -> int:
-        """Remove documents whose last passage went; return how many."""
-        touched = {was.document for was in self._before.values()}
-        empty = [key for (key,) in self._to.execute(_CHILDLESS, (list(touched),))]
-        return self._to.remove_nodes(NodeType.DOCUMENT, empty)
-
-    def _count_up_shrunk(self, written: Collection[str]) -> list[str]:
-        """Count the version up of documents that only lost passages; return them."""
-        lost = {self._before[key].document for key in self._gone if key in self._before} - set(written)
-        nodes = [node for key in sorted(lost) if (node := self._to.node(NodeType.DOCUMENT, key)) is not None]
-        for node in nodes:
-            _, updated_at = self._times.get(node.id, ("", self._now))
-            self._to.put_node(
-                Node(node.type, node.id, {**node.properties, "updated_at": updated_at, "version": _next(node)})
+    def _write_chunks(self) -> None:
+        """Write the chunks that are new or changed, each with its one document, and drop those that are gone."""
+        self._to.put_nodes(
+            Node(
+                NodeType.CHUNK,
+                key,
+                {
+                    "chunk_index": origin.number,
+                    "path": origin.path,
+                    "fingerprint": self._changed[key],
+                    "content_hash": self._after[origin.document][key],
+                    "created_at": self._came.get(key) or self._first(key),
+                },
             )
-        return [node.id for node in nodes]
+            for key, origin in self._origins.items()
+        )
+        self._to.execute(_UNLINK, (list(self._origins),))
+        self._to.link_all(
+            Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, key), (NodeType.DOCUMENT, origin.document))
+            for key, origin in self._origins.items()
+        )
+        self._to.remove_nodes(NodeType.CHUNK, self._gone)
 
     def _first(self, passage: str) -> str:
         first, last = self._known.get(passage, (ALWAYS, ALWAYS))
         return _property_of(first or last) if last != ALWAYS else self._now
 
-    def _write_sources(self, documents: Sequence[str]) -> None:
+    def _write_sources(self, documents: Mapping[str, Sequence[Origin]]) -> None:
         """Write where documents come from and which pages they link to; sources that nothing names any more go."""
-        origins = self._origins_of(documents)
-        wanted: dict[EdgeType, dict[str, set[str]]] = {
-            EdgeType.SOURCED_FROM: {key: {at.path for at in each if at.path != key} for key, each in origins.items()},
-            EdgeType.REFERENCES: {
-                key: {url for at in each for url in at.references} - {at.path for at in each}
-                for key, each in origins.items()
-            },
-        }
-        uris = {uri for of in wanted.values() for each in of.values() for uri in each}
-        self._to.put_nodes(source_node(uri) for uri in sorted(uris))
-        for of, by_document in wanted.items():
-            self._link_sources(of, by_document)
-        self._to.execute(
-            "DELETE FROM source WHERE NOT EXISTS (SELECT 1 FROM sourced_from WHERE target = key)"
-            " AND NOT EXISTS (SELECT 1 FROM references_document_source WHERE target = key)"
-        )
-
-    def _origins_of(self, documents: Sequence[str]) -> dict[str, list[Origin]]:
-        """Return {document: where each of its passages comes from}."""
-        found: dict[str, list[Origin]] = defaultdict(list)
-        for document, chunk in self._to.execute(_PARTS, (list(documents),)):
-            change = self._changes.get(chunk)
-            passages = self._graph.passages
-            found[document].append(change.origin if change else origin_of(passages[self._graph.passage_index[chunk]]))
-        return found
-
-    def _link_sources(self, of: EdgeType, wanted: Mapping[str, set[str]]) -> None:
-        table = "sourced_from" if of is EdgeType.SOURCED_FROM else "references_document_source"
-        query = f"SELECT document.id, uri FROM {along(f'document -{table}-> source')} WHERE document.id {_AMONG}"
-        for document, uri in self._to.execute(query, (list(wanted),)).fetchall():
-            if uri not in wanted[document]:
-                self._to.unlink(_source_edge(of, document, uri))
-        self._to.link_all(_source_edge(of, key, uri) for key, uris in wanted.items() for uri in sorted(uris))
-
-    def _write_vectors(self) -> None:
-        """Write the vectors of new passages, and the store that all are in: one for each embedding model."""
-        self._to.remove_nodes(NodeType.VECTOR, self._gone)
-        new = [key for key in self._changes if key not in self._before]
-        self._to.put_nodes(Node(NodeType.VECTOR, key, {"chunk_id": key}) for key in new)
-        self._to.link_all(Edge(EdgeType.EMBEDDING_OF, (NodeType.VECTOR, key), (NodeType.CHUNK, key)) for key in new)
-        stores = [node.id for node in self._to.nodes(NodeType.VECTOR_STORE)]
-        self._to.remove_nodes(NodeType.VECTOR_STORE, [key for key in stores if key != self._store])
-        if not self._store:
-            return
-        properties: dict[str, PropertyValue] = {"model": self._store, "dimension": self._dimension, "metric": METRIC}
-        self._to.put_node(Node(NodeType.VECTOR_STORE, self._store, properties))
-        if self._store not in stores:
-            new = [node.id for node in self._to.nodes(NodeType.VECTOR)]
+        for table in ("sourced_from", "references_document_source"):
+            self._to.execute(_UNSOURCE.format(table=table), (list(documents),))
+        named = []
+        for key, origins in documents.items():
+            paths = {origin.path for origin in origins}
+            urls = {url for origin in origins for url in origin.references}
+            named += [(EdgeType.SOURCED_FROM, key, uri) for uri in sorted(paths - {key})]
+            named += [(EdgeType.REFERENCES, key, uri) for uri in sorted(urls - paths)]
+        self._to.put_nodes(source_nodes(sorted({uri for _, _, uri in named})))
         self._to.link_all(
-            Edge(EdgeType.STORED_IN, (NodeType.VECTOR, key), (NodeType.VECTOR_STORE, self._store)) for key in new
+            Edge(of, (NodeType.DOCUMENT, key), (NodeType.SOURCE, source_id(uri))) for of, key, uri in named
         )
+        self._to.execute(_UNNAMED)
+
+    def _write_store(self) -> None:
+        """Write the store that all vectors are in: that of the embedding model."""
+        model, dimension = self._graph.embedding_model, self._graph.passage_vectors.shape[1]
+        stores = (node.id for node in self._to.nodes(NodeType.VECTOR_STORE))
+        self._to.remove_nodes(NodeType.VECTOR_STORE, [key for key in stores if key != model])
+        if model:
+            about = {"model": model, "dimension": dimension, "metric": METRIC}
+            self._to.put_node(Node(NodeType.VECTOR_STORE, model, about))
 
 
 def _alone(places: Iterable[tuple[tuple[str, ...], str]]) -> dict[tuple[str, ...], str]:
@@ -319,20 +226,8 @@ def _property_of(moment: str) -> str:
     return time_text(datetime.fromisoformat(moment))
 
 
-def _next(node: Node) -> int:
-    version = node.properties["version"]
-    assert isinstance(version, int)
-    return version + 1
-
-
-def _source_edge(of: EdgeType, document: str, uri: str) -> Edge:
-    return Edge(of, (NodeType.DOCUMENT, document), (NodeType.SOURCE, source_id(uri)))
-
-
-_RULES = "1"
+_RULES = "2"
 """The version of what is derived: a record that an older one derived is brought in step anew."""
-
-_IN_STEP_WITH = "documents"
 
 
 def relate(workspace: Workspace, record: Record) -> InStep:
@@ -356,16 +251,15 @@ def relate(workspace: Workspace, record: Record) -> InStep:
 
 def is_in_step(relationships: RelationshipRecord, record: Record) -> bool:
     """Tell whether the relationship graph was brought in step with the record as it stands."""
-    return relationships.note(_IN_STEP_WITH) == _stamp(record)
+    return relationships.note(IN_STEP_WITH) == _stamp(record)
 
 
 def bring_in_step(
     relationships: RelationshipRecord, record: Record, graph: KnowledgeGraph, now: datetime | None = None
 ) -> InStep:
-    """Write what the record's documents are, where they come from and which concepts they explain; drop what is gone.
+    """Write what the record's documents are and where they come from; drop what is gone. All or nothing.
 
-    Documents come first, in one transaction; concepts and their edges follow in transactions of a few thousand. A
-    document that takes the place of another of the same path keeps its node, and so what was viewed and cited of it:
+    A document that takes the place of another of the same path keeps its node, and so what was viewed and cited of it:
     its version counts up. Documents have the times of their versions; where the record keeps none, that of the change.
 
     Args:
@@ -379,21 +273,41 @@ def bring_in_step(
     """
     if graph.commit_id != record.commit_id:
         raise BadInput("The knowledge graph is of another commit than the record", "Publish the record first")
+    relationships.see(graph)
     if is_in_step(relationships, record):
         return InStep()
     with relationships.transaction():
         changes = DocumentStep(relationships, record, graph, time_text(now or datetime.now(UTC))).take()
-    concepts, edges = bring_concepts_in_step(relationships, graph)
-    with relationships.transaction():
-        relationships.set_note(_IN_STEP_WITH, _stamp(record))
-    return replace(changes, concepts=concepts, edges=edges)
+        _drop_computed(relationships, graph)
+        relationships.set_note(IN_STEP_WITH, _stamp(record))
+        _forget_pruned(relationships)
+    return changes
+
+
+def _drop_computed(relationships: RelationshipRecord, graph: KnowledgeGraph) -> None:
+    """Drop what the generation tells: all of it but the ids of concepts that it holds and messages mention."""
+    relationships.take_over()
+    for table in ("explains", "related_to"):
+        relationships.execute(f"DELETE FROM {table}")
+    held = relationships.execute("SELECT id, EXISTS (SELECT 1 FROM mentions WHERE target = key) FROM concept")
+    unheld = [key for key, is_mentioned in held if not is_mentioned or key not in graph.entity_index]
+    relationships.remove_nodes(NodeType.CONCEPT, unheld)
+    relationships.execute("UPDATE concept SET name = '', description = NULL, type = NULL WHERE name <> ''")
+
+
+def _forget_pruned(relationships: RelationshipRecord) -> None:
+    """Forget the pruned edges that rest on other evidence now, or whose ends are gone."""
+    if relationships.execute("SELECT 1 FROM pruned LIMIT 1").fetchone():
+        for of in (EdgeType.EXPLAINS, EdgeType.RELATED_TO):
+            for ends in relationships.concepts.no_longer_pruned(of):
+                forget = "DELETE FROM pruned WHERE type = ? AND source = ? AND target = ?"
+                relationships.execute(forget, (of.value, *ends))
 
 
 def forget_step(relationships: RelationshipRecord) -> None:
     """Let the next step compare everything, rather than what changed since the last one."""
     with relationships.transaction():
-        relationships.set_note(_IN_STEP_WITH, "")
-        relationships.execute("DELETE FROM digests")
+        relationships.set_note(IN_STEP_WITH, "")
         relationships.execute("UPDATE document_chunk SET fingerprint = ''")
 
 
@@ -404,5 +318,5 @@ def _stamp(record: Record) -> str:
 def _graph_of(workspace: Workspace, record: Record) -> KnowledgeGraph:
     """Return the published generation; of an empty record, which has none, the empty graph."""
     if not record.count_passages():
-        return GraphBuilder().build(record)
+        return derive_graph(record)
     return load(workspace.index_folder(record.generation))

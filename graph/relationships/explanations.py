@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
@@ -13,8 +13,6 @@ from graph.construction.edges import IS_FACT_KIND, IS_OWN_TITLE, IS_PASSAGE_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relations import RelationType
 from graph.relationships.concepts import NAME_ALONE
-from graph.relationships.digests import Hashes, chained, hashes_of_ids, summed
-from graph.schema import stable_id
 from graph.taxonomy import tells_kind
 
 RELATED_PER_CONCEPT = 100
@@ -56,40 +54,26 @@ _AS_OBJECT = {**_AS_SUBJECT, RelationType.HIERARCHICAL: ExplanationType.EXAMPLE}
 
 
 @dataclass(frozen=True, slots=True)
-class Explanations:
-    """EXPLAINS edges, one element each, by document and then by concept.
+class Links:
+    """EXPLAINS or RELATED_TO edges, one element each, by their sources and then their targets.
 
     Attributes:
-        documents: numbers of the documents.
-        concepts: indices of the entities.
-        relevance: in [0, 1].
-        kinds: indices into ``EXPLANATION_TYPES``.
+        sources: numbers of the documents that explain, or indices of entities, the smaller ones of pairs.
+        targets: indices of entities.
+        kinds: indices into ``EXPLANATION_TYPES``, or into the graph's kinds of edges, whose relation types they have.
+        weights: how relevant the document is, in [0, 1], or how many documents relate the two.
         confidence: in [0, 1].
     """
 
-    documents: Ints
-    concepts: Ints
-    relevance: Doubles
+    sources: Ints
+    targets: Ints
     kinds: Ints
+    weights: Doubles
     confidence: Doubles
 
-
-@dataclass(frozen=True, slots=True)
-class Relatedness:
-    """RELATED_TO edges, one element each, by their first ends and then their second ones.
-
-    Attributes:
-        first, second: indices of the entities, the smaller one first.
-        kinds: indices into the graph's kinds of edges, whose relation types they have.
-        documents: how many documents state a fact of both.
-        confidence: in [0, 1].
-    """
-
-    first: Ints
-    second: Ints
-    kinds: Ints
-    documents: Ints
-    confidence: Doubles
+    def where(self, kept: Marks) -> Links:
+        """Return some of the edges, in their order."""
+        return Links(*(getattr(self, column.name)[kept] for column in fields(Links)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +94,7 @@ class _Statements:
     confidences: Doubles
 
 
-def explanations(graph: KnowledgeGraph, document_of: Ints) -> Explanations:
+def explanations(graph: KnowledgeGraph, document_of: Ints) -> Links:
     """Return which concepts each document explains.
 
     The relevance is 1 where the concept is the title of the document, else the largest weight of an edge between the
@@ -120,10 +104,11 @@ def explanations(graph: KnowledgeGraph, document_of: Ints) -> Explanations:
 
     Args:
         graph: the generation.
-        document_of: the number of each passage's document.
+        document_of: the number of each passage's document; -1 for a passage that belongs to none.
     """
     edges, n = graph.edges, graph.n_entities
     kept = IS_PASSAGE_KIND[edges.kind]
+    kept[kept] = document_of[edges.target[kept] - n] >= 0
     entities, passages = edges.source[kept].astype(np.int64), edges.target[kept].astype(np.int64) - n
     titled = IS_OWN_TITLE[edges.kind[kept]]
     stated = _statements(graph, document_of)
@@ -136,16 +121,16 @@ def explanations(graph: KnowledgeGraph, document_of: Ints) -> Explanations:
     spelled = np.where(titled, 1.0, NAME_ALONE * graph.name_shares[entities])
     confidence = np.concatenate([spelled, stated.confidences, stated.confidences])
     keys, groups = np.unique(documents * max(1, n) + concepts, return_inverse=True)
-    return Explanations(
-        documents=keys // max(1, n),
-        concepts=keys % max(1, n),
-        relevance=_rounded(_largest(weight, groups, len(keys))),
+    return Links(
+        sources=keys // max(1, n),
+        targets=keys % max(1, n),
+        weights=_rounded(_largest(weight, groups, len(keys))),
         kinds=_MENTION - _largest((_MENTION - kinds).astype(np.float64), groups, len(keys)).astype(np.int64),
         confidence=_rounded(_largest(confidence, groups, len(keys))),
     )
 
 
-def relatedness(graph: KnowledgeGraph, document_of: Ints) -> Relatedness:
+def relatedness(graph: KnowledgeGraph, document_of: Ints) -> Links:
     """Return which concepts the facts relate.
 
     The relation is the type with the largest sum of confidences. Statements confirm each other: the confidence is
@@ -154,7 +139,7 @@ def relatedness(graph: KnowledgeGraph, document_of: Ints) -> Relatedness:
 
     Args:
         graph: the generation.
-        document_of: the number of each passage's document.
+        document_of: the number of each passage's document; -1 for a passage that belongs to none.
     """
     edges, n = graph.edges, max(1, graph.n_entities)
     is_fact = IS_FACT_KIND[edges.kind]
@@ -165,11 +150,11 @@ def relatedness(graph: KnowledgeGraph, document_of: Ints) -> Relatedness:
     with np.errstate(divide="ignore"):
         doubts = counts * np.log1p(-np.minimum(1.0, weights / counts))
     doubt = np.add.reduceat(doubts[order], first) if len(keys) else np.zeros(0)
-    found = Relatedness(
-        first=keys // n,
-        second=keys % n,
+    found = Links(
+        sources=keys // n,
+        targets=keys % n,
         kinds=edges.kind[is_fact][order][first].astype(np.int64),
-        documents=_documents_of_pairs(_statements(graph, document_of), keys, n),
+        weights=_documents_of_pairs(_statements(graph, document_of), keys, n),
         confidence=_rounded(1 - np.exp(doubt)),
     )
     return _without_hubs(found, n)
@@ -193,15 +178,6 @@ def descriptions(graph: KnowledgeGraph, wanted: Marks) -> dict[int, str]:
     return {entity: text for entity, (_, text) in found.items()}
 
 
-def description_digests(graph: KnowledgeGraph) -> Hashes:
-    """Return one number an entity, which is the same as long as its description is: of the facts that could give it."""
-    places = np.flatnonzero(_is_hierarchical(graph))
-    passages = np.diff(graph.facts.passages.starts)[places]
-    ids = tuple(graph.facts)
-    each = chained(hashes_of_ids([ids[place] for place in places.tolist()]), passages)
-    return summed(each, graph.facts.ends[places, 0], graph.n_entities)
-
-
 def _is_hierarchical(graph: KnowledgeGraph) -> Marks:
     return np.asarray(graph.facts.relations == graph.facts.types.index(RelationType.HIERARCHICAL))
 
@@ -211,7 +187,7 @@ def _statements(graph: KnowledgeGraph, document_of: Ints) -> _Statements:
     owners = np.repeat(np.arange(len(facts)), np.diff(facts.passages.starts))
     ends = facts.ends.astype(np.int64)
     confidences = _mean_confidences(graph, ends)
-    kept = (ends[:, 0] != ends[:, 1])[owners]
+    kept = (ends[:, 0] != ends[:, 1])[owners] & (document_of[facts.passages.values] >= 0)
     owners = owners[kept]
     return _Statements(
         subjects=ends[owners, 0],
@@ -244,24 +220,23 @@ def _edge_keys(
     return np.asarray(keys, dtype=np.int64)
 
 
-def _documents_of_pairs(stated: _Statements, pairs: Ints, n_entities: int) -> Ints:
+def _documents_of_pairs(stated: _Statements, pairs: Ints, n_entities: int) -> Doubles:
     """Return of each pair of entities, which ascend, in how many documents a fact relates them."""
     low, high = np.minimum(stated.subjects, stated.objects), np.maximum(stated.subjects, stated.objects)
     order = np.lexsort((stated.documents, low * n_entities + high))
     keys, documents = (low * n_entities + high)[order], stated.documents[order]
     new = np.ones(len(keys), dtype=bool)
     new[1:] = (keys[1:] != keys[:-1]) | (documents[1:] != documents[:-1])
-    return np.bincount(np.searchsorted(pairs, keys[new]), minlength=len(pairs)).astype(np.int64)
+    return np.bincount(np.searchsorted(pairs, keys[new]), minlength=len(pairs)).astype(np.float64)
 
 
-def _without_hubs(found: Relatedness, n_entities: int) -> Relatedness:
-    ends = np.concatenate([found.first, found.second])
-    order = np.lexsort((np.tile(-found.confidence, 2), np.tile(-found.documents, 2), ends))
+def _without_hubs(found: Links, n_entities: int) -> Links:
+    ends = np.concatenate([found.sources, found.targets])
+    order = np.lexsort((np.tile(-found.confidence, 2), np.tile(-found.weights, 2), ends))
     starts = np.searchsorted(ends[order], np.arange(n_entities))
     rank = np.empty(len(ends), dtype=np.int64)
     rank[order] = np.arange(len(ends)) - starts[ends[order]]
-    kept = (rank < RELATED_PER_CONCEPT).reshape(2, -1).all(axis=0)
-    return Relatedness(*(getattr(found, column.name)[kept] for column in fields(Relatedness)))
+    return found.where(np.asarray((rank < RELATED_PER_CONCEPT).reshape(2, -1).all(axis=0)))
 
 
 def _largest(values: Doubles, groups: NDArray[np.intp], n_groups: int) -> Doubles:
@@ -279,9 +254,3 @@ def _types_of(types: Mapping[RelationType, ExplanationType], graph: KnowledgeGra
     """Return of each relation type of a graph's facts what it makes of a document; an own type tells an application."""
     made = (types.get(relation, ExplanationType.APPLICATION) for relation in graph.facts.types)
     return np.asarray([EXPLANATION_TYPES.index(each) for each in made], dtype=np.int64)
-
-
-def ids_of(graph: KnowledgeGraph) -> Sequence[str]:
-    """Return the entities' ids, in their order."""
-    # The names are normal forms already, and those of ten thousands take long to make once more.
-    return graph.known_ids or [stable_id("entity", name) for name in graph.entity_names]

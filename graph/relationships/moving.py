@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord, has_relationships
-from graph.storage.lease import claim_lease
+from graph.storage.lock import WriterLock
 from graph.storage.place import (
     PLACE_FILE,
     RECORD_FILE,
@@ -36,12 +36,12 @@ def move_to_postgres(root: Path, name: str = "") -> tuple[str, list[str]]:
     if not (root / RECORD_FILE).exists() or (root / PLACE_FILE).exists():
         raise BadInput(f"{root} holds no record in SQLite", "Name the folder of a workspace that does")
     place = place_named(name)
-    lease = claim_lease(root / RECORD_FILE, root / "lock")
+    lock = WriterLock(root / RECORD_FILE)
     try:
         _copy(root, place)
         name_record(root, place.name, moved=True)
     finally:
-        lease.release()
+        lock.release()
     return place.name, _set_aside(root)
 
 

@@ -43,12 +43,6 @@ _QUESTIONS = f"""
 _MENTIONED = """
     SELECT concept.id, mentions.confidence FROM mentions JOIN concept ON concept.key = mentions.target
     WHERE mentions.source = ?"""
-_EXPLAINED = f"""
-    SELECT concept.id, explains.relevance_score FROM {along("document -explains-> concept")}
-    WHERE document.id = ? ORDER BY explains.relevance_score DESC, concept.id"""
-_ABOUT = """
-    SELECT concept.name, (SELECT count(*) FROM explains WHERE explains.target = concept.key)
-    FROM concept WHERE concept.id = ?"""
 _DOCUMENTS = "SELECT count(*) FROM document"
 
 
@@ -154,7 +148,7 @@ def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = N
 
 def _concepts_of(record: RelationshipRecord, document_id: str, sight: Sight | None) -> list[tuple[str, float]]:
     """Return the concepts that a viewed document explains best, with its relevance for them."""
-    found = [(str(concept), float(score)) for concept, score in record.execute(_EXPLAINED, (document_id,))]
+    found = record.concepts.concepts_of(document_id)
     if sight is not None:
         shown = sight.explaining(concept for concept, _ in found)
         found = [(concept, score) for concept, score in found if document_id in shown.get(concept, ())]
@@ -167,11 +161,13 @@ def _interests(
     total = int(record.execute(_DOCUMENTS).fetchone()[0])
     found = {}
     for concept in sorted(evidence):
-        name, explaining = record.execute(_ABOUT, (concept,)).fetchone()
-        rarity = EntityRarity.LOG_IDF.share(int(explaining), max(1, total))
+        name = record.concepts.label(concept)
+        if name is None:
+            continue
+        rarity = EntityRarity.LOG_IDF.share(len(record.concepts.documents_of(concept)), max(1, total))
         told = sum(each.weight for each in evidence[concept])
         best = max(evidence[concept], key=lambda each: each.weight)
-        shown = str(name) if sight is None else sight.label(concept)
+        shown = name if sight is None else sight.label(concept)
         found[concept] = Interest(shown, rarity * told / (HALF_KNOWN + told), best)
     return found
 

@@ -17,23 +17,9 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node, NodeType, time_text
 from graph.relationships.tables import along
 from graph.schema import MAX_ID, Passage, stable_id
+from graph.sources.loaders import content_type_of
 from graph.storage.versions import Stood
 from graph.text import has_controls, is_unicode
-
-CONTENT_TYPES = {
-    ".txt": "text/plain",
-    ".md": "text/markdown",
-    ".markdown": "text/markdown",
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".pdf": "application/pdf",
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ".csv": "text/csv",
-    ".tsv": "text/tab-separated-values",
-    ".jsonl": "application/jsonl",
-    ".json": "application/json",
-}
-"""The MIME type of each kind of file that is read, by suffix."""
 
 WEBSITE, FILE = "website", "file"
 """The types of sources."""
@@ -75,7 +61,7 @@ def origin_of(passage: Passage) -> Origin:
         number=number if isinstance(number, int) and number >= 0 else 0,
         path=path,
         title=passage.title or path.rstrip("/").rpartition("/")[2] or path,
-        content_type=CONTENT_TYPES.get(suffix, "text/html" if is_address(path) else None),
+        content_type=content_type_of(suffix) or ("text/html" if is_address(path) else None),
         references=tuple(filter(is_address, str(passage.metadata.get("references", "")).split())),
     )
 
@@ -117,10 +103,6 @@ SOURCES_OF = f"""
     SELECT source.id FROM {along("document -sourced_from-> source")} WHERE document.id = ? ORDER BY source.id"""
 """Selects the sources of a document."""
 
-_VECTOR = f"""
-    SELECT vector.id, vector_store.id FROM {along("document_chunk <-embedding_of- vector")}
-    LEFT JOIN stored_in ON stored_in.source = vector.key
-    LEFT JOIN vector_store ON vector_store.key = stored_in.target WHERE document_chunk.id = ? ORDER BY vector.id"""
 _VIEWERS = f"SELECT count(*) FROM {along('document <-viewed-')} WHERE document.id = ?"
 _CITED = f"""
     SELECT conversation.id, conversation.title, message.id, message.created_at, number, (
@@ -191,13 +173,13 @@ def account_of(record: RelationshipRecord, passage_id: str, user_id: str = "", *
         raise unknown_passage()
     keys = record.execute(SOURCES_OF, (document.id,)).fetchall()
     sources = (record.node(NodeType.SOURCE, str(key)) for (key,) in keys)
-    vector, store = record.execute(_VECTOR, (passage_id,)).fetchone() or ("", "")
+    vector = record.node(NodeType.VECTOR, passage_id)
     return Account(
         chunk,
         document,
         tuple(source for source in sources if source),
-        str(vector),
-        record.node(NodeType.VECTOR_STORE, str(store)) if store else None,
+        vector.id if vector else "",
+        next(record.nodes(NodeType.VECTOR_STORE), None),
         int(record.execute(_VIEWERS, (document.id,)).fetchone()[0]),
         _citations(record, passage_id, user_id, own_only=own_only),
     )

@@ -1,18 +1,23 @@
 """The record of the relationship graph: a database beside the record of passages, a typed table for each type.
 
 Nodes have integer keys inside and ids outside. Every row holds the revision that wrote it last, so that a copy in
-another store can be brought up to date.
+another store can be brought up to date. Vectors are views of chunks. Concepts and the edges at them follow from the
+published generation of the knowledge graph and are computed when asked for: their tables hold what was imported where
+there is no generation, and the ids of concepts that messages mention.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
+from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import BadInput, MissingEndpoint, NotInSchema, WorkspaceDamaged, WorkspaceLocked
+from graph.relationships.concept_view import PRUNABLE, ConceptView, ViewOfGeneration, ViewOfRows
 from graph.relationships.schema import (
     EDGES,
     NODES,
@@ -25,36 +30,40 @@ from graph.relationships.schema import (
     check_node,
 )
 from graph.relationships.tables import (
+    PAGE_TABLES,
+    VIEWS,
     columns_of_edges,
     columns_of_nodes,
     create_statements,
+    create_views,
     insert_edge,
     joined_tables,
     table_of_edges,
     table_of_nodes,
     upsert,
 )
-from graph.storage import database
-from graph.storage.database import (
-    Cursor,
-    SqliteDatabase,
-    Values,
-    check_format,
-    faults_named,
-    file_faults_named,
-    prepare,
-)
-from graph.storage.new_place import place_to_make
+from graph.storage.database import Cursor, Database, InDatabase, Kind, SqliteDatabase, Values
+from graph.storage.opening import open_database
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
-from graph.storage.place import Place, place_of
-from graph.storage.postgres import Database, InDatabase
-from graph.storage.read_only import may_write, open_read_only, scratch_folder
+from graph.storage.place import place_of
+from graph.storage.workspace import Workspace
 
+COMPUTED = frozenset((NodeType.CONCEPT, *PRUNABLE))
+"""The types of nodes and edges that follow from the published generation."""
+
+IN_STEP_WITH = "documents"
+"""The note of what the documents were last brought in step with."""
+
+_PRUNED_AT = "pruned"
 _FORMAT = 1
 _NOTE_FORMAT = "INSERT INTO meta VALUES ('format', ?)"
-_LOG_TIMEOUT_MS = 500
+_MENTIONS = (EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT)
 _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
+
+
+_VIEWS: dict[tuple[Path, str], ConceptView] = {}
+_KEPT_VIEWS = 4
 
 
 def has_relationships(root: Path) -> bool:
@@ -64,7 +73,8 @@ def has_relationships(root: Path) -> bool:
         return (root / RELATIONSHIPS_FILE).exists()
     from graph.storage.postgres import PostgresDatabase
 
-    return PostgresDatabase.holds(place, place.relationships_schema, "meta")
+    with PostgresDatabase(place, place.relationships_schema, _RESTORE) as opened, opened.faults_named():
+        return opened.has_table("meta")
 
 
 class Rows:
@@ -113,33 +123,24 @@ class RelationshipRecord(InDatabase):
             WorkspaceLocked: other processes write for longer than one waits.
         """
         self._revision = 0
-        self._db = self._opened(path, create=create, read_only=read_only)
-
-    def _opened(self, path: Path, *, create: bool, read_only: bool) -> Database:
-        if (place := (place_to_make if create else place_of)(path)) is not None:
-            return _in_postgres(place, path.parent, create=create)
-        if not create and not path.exists():
-            raise _no_graph(path.parent)
-        with file_faults_named(path, _RESTORE), ExitStack() as undone:
-            if path.exists() and (read_only or not (may_write(path.parent) and may_write(path))):
-                self._scratch = scratch_folder()
-                undone.callback(self._scratch.cleanup)
-                connection = undone.enter_context(closing(open_read_only(path, Path(self._scratch.name))[0]))
-                connection.execute("COMMIT")
-                check_format(connection, _FORMAT)
-            else:
-                opened = sqlite3.connect(path, timeout=database.BUSY_TIMEOUT_S, isolation_level=None)
-                connection = undone.enter_context(closing(opened))
-                connection.execute("PRAGMA foreign_keys = ON")
-                connection.execute("PRAGMA secure_delete = ON")
-                prepare(connection, _FORMAT, create_statements())
-            undone.pop_all()
-        return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS)
+        self._path = path
+        self._db = open_database(path, _KIND, create=create, read_only=read_only)
+        try:
+            if not isinstance(self._db, SqliteDatabase) and self.note("format") != str(_FORMAT):
+                raise WorkspaceDamaged(f"{self._db.told} is of another format than {_FORMAT}", _RESTORE)
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
     def of(cls, root: Path, *, create: bool = False, read_only: bool = False) -> Self:
         """Open the record of the workspace at ``root``; raises as the constructor does."""
         return cls(root / RELATIONSHIPS_FILE, create=create, read_only=read_only)
+
+    @property
+    def database(self) -> Database:
+        """The database, for tables of other kinds beside those of the relationship graph."""
+        return self._db
 
     @property
     def revision(self) -> int:
@@ -155,7 +156,7 @@ class RelationshipRecord(InDatabase):
         """Keep a text under a key, within a transaction."""
         self.execute(
             "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-            " WHERE meta.value IS NOT excluded.value",
+            " WHERE meta.value <> excluded.value",
             (key, value),
         )
 
@@ -196,10 +197,12 @@ class RelationshipRecord(InDatabase):
         self.put_nodes([node])
 
     def put_nodes(self, nodes: Iterable[Node]) -> None:
-        """Create or update nodes in one transaction, as `put_node` does."""
+        """Create or update nodes in one transaction, as `put_node` does; those of views follow from others."""
         rows: dict[NodeType, list[list[PropertyValue]]] = {}
         for node in nodes:
             check_node(node)
+            if node.type in VIEWS:
+                continue
             rows.setdefault(node.type, []).append([node.id, *(node.properties.get(name) for name in NODES[node.type])])
         with self.transaction() as revision:
             for of, values in rows.items():
@@ -221,10 +224,13 @@ class RelationshipRecord(InDatabase):
         rows: dict[tuple[EdgeType, NodeType, NodeType], list[list[PropertyValue]]] = {}
         for edge in edges:
             check_edge(edge)
+            if edge.type in VIEWS:
+                continue
             (start, source), (end, target) = _ends(edge)
             values = [edge.properties.get(name) for name in EDGES[edge.type].properties]
             rows.setdefault((edge.type, start, end), []).append([source, target, *values])
         with self.transaction() as revision:
+            self._hold_concepts(rows.get(_MENTIONS, ()), revision)
             for (of, start, end), values_of in rows.items():
                 statement = insert_edge(of, start, end)
                 try:
@@ -233,27 +239,46 @@ class RelationshipRecord(InDatabase):
                 except self._db.conflicts as fault:
                     raise self._missing_endpoint(of, start, end, values_of) from fault
 
+    def _hold_concepts(self, mentions: Iterable[Sequence[PropertyValue]], revision: int) -> None:
+        """Hold the ids of concepts of the generation that messages mention: their names are in that."""
+        known = self.graph.entity_index if mentions and self.graph is not None else {}
+        held = "INSERT INTO concept (id, name, revision) VALUES (?, '', ?) ON CONFLICT (id) DO NOTHING"
+        self._db.executemany(held, [(key, revision) for _, key, *_ in mentions if key in known])
+
     def node(self, of: NodeType, key: str) -> Node | None:
         """Return the node of that type and id; None where there is none."""
-        return next(self.nodes(of, "WHERE id = ?", (key,)), None)
+        known = self.concepts.node(key) if self.computes(of) else None
+        return known or next(self._read_nodes(of, "WHERE id = ?", (key,)), None)
 
-    def nodes(self, of: NodeType, where: str = "ORDER BY id", values: Values = ()) -> Iterator[Node]:
-        """Yield the nodes of a type that a clause of SQL selects: all, by id, without one."""
+    def nodes(self, of: NodeType, where: str = "", values: Values = ()) -> Iterator[Node]:
+        """Yield the nodes of a type, by id; of one that is stored, those that a clause of SQL selects.
+
+        Concepts that are held, and that the generation does not know, come last.
+        """
+        stored = self._read_nodes(of, where or "ORDER BY id", values)
+        if self.graph is None or not self.computes(of):
+            return stored
+        known = self.graph.entity_index
+        return chain(self.concepts.nodes(), (node for node in stored if node.id not in known))
+
+    def _read_nodes(self, of: NodeType, where: str, values: Values = ()) -> Iterator[Node]:
         for key, *held in self.execute(f'SELECT {columns_of_nodes(of)} FROM "{table_of_nodes(of)}" {where}', values):
             yield Node(of, key, dict(zip(NODES[of], held, strict=True)))
 
     def edges(
-        self,
-        of: EdgeType,
-        source: NodeType,
-        target: NodeType,
-        where: str = "ORDER BY a.id, b.id",
-        values: Values = (),
+        self, of: EdgeType, source: NodeType, target: NodeType, where: str = "", values: Values = ()
     ) -> Iterator[Edge]:
-        """Yield the edges ``e`` of a type from nodes ``a`` to nodes ``b`` that a clause of SQL selects.
+        """Yield the edges of a type, by the ids of their ends.
 
-        Without one, all of them, by the ids of their ends.
+        Of one that is stored, those ``e`` from nodes ``a`` to nodes ``b`` that a clause of SQL selects.
         """
+        if self.computes(of):
+            return self.concepts.edges(of)
+        return self._read_edges(of, source, target, where or "ORDER BY a.id, b.id", values)
+
+    def _read_edges(
+        self, of: EdgeType, source: NodeType, target: NodeType, where: str, values: Values
+    ) -> Iterator[Edge]:
         query = f"SELECT a.id, b.id{columns_of_edges(of)} FROM {joined_tables(of, source, target)} {where}"
         for start, end, *held in self.execute(query, values):
             yield Edge(of, (source, start), (target, end), dict(zip(EDGES[of].properties, held, strict=True)))
@@ -261,7 +286,61 @@ class RelationshipRecord(InDatabase):
     def edge(self, of: EdgeType, source: tuple[NodeType, str], target: tuple[NodeType, str]) -> Edge | None:
         """Return the edge of that type between two nodes; None where there is none."""
         (start, start_id), (end, end_id) = _ends(Edge(of, source, target))
+        if self.computes(of):
+            return self.concepts.edge(of, start_id, end_id)
         return next(self.edges(of, start, end, "WHERE a.id = ? AND b.id = ?", (start_id, end_id)), None)
+
+    @cached_property
+    def graph(self) -> KnowledgeGraph | None:
+        """The published generation of the workspace; None where there is none."""
+        return _published(self._path.parent)
+
+    def computes(self, of: NodeType | EdgeType) -> bool:
+        """Tell whether nodes or edges of a type follow from the published generation."""
+        return of in COMPUTED and self.graph is not None
+
+    @property
+    def concepts(self) -> ConceptView:
+        """The concepts, and the edges between them and documents, without those that were pruned."""
+        state = self.computed_state or f"{self.revision} {self._db.total_changes}"
+        if (self._path, state) not in _VIEWS:
+            while len(_VIEWS) >= _KEPT_VIEWS:
+                _VIEWS.pop(next(iter(_VIEWS)), None)
+            _VIEWS[self._path, state] = self._view()
+        return _VIEWS[self._path, state]
+
+    @property
+    def computed_state(self) -> str:
+        """Another text whenever what is computed may be another; empty where nothing is."""
+        if self.graph is None:
+            return ""
+        return f"{self.graph.commit_id} {self.note(IN_STEP_WITH)} {self.note(_PRUNED_AT)}"
+
+    def _view(self) -> ConceptView:
+        if self.graph is None:
+            return ViewOfRows(self.execute, [*self._read_nodes(NodeType.CONCEPT, "ORDER BY id")])
+        pruned: dict[EdgeType, dict[tuple[str, str], str]] = {of: {} for of in PRUNABLE}
+        for of, source, target, evidence in self.execute("SELECT type, source, target, evidence FROM pruned"):
+            pruned[EdgeType(of)][source, target] = evidence
+        documents = self.execute("SELECT key, id FROM document ORDER BY key").fetchall()
+        numbers = {key: number for number, (key, _) in enumerate(documents)}
+        chunks = self.execute("SELECT id, target FROM document_chunk JOIN chunk_of ON source = key")
+        document_of = {chunk: numbers[key] for chunk, key in chunks}
+        return ViewOfGeneration(self.graph, [key for _, key in documents], document_of, pruned)
+
+    def take_over(self) -> None:
+        """Put views in the place of the copies that a file of before holds, within a transaction."""
+        if self._db.has_table("digests"):
+            self._db.define((*(f"DROP TABLE {of.lower()}" for of in reversed(VIEWS)), *create_views()))
+            self._db.define(["DROP TABLE digests"])
+
+    def note_pruning(self) -> None:
+        """Note within a transaction that edges were pruned, or are so no more."""
+        self.set_note(_PRUNED_AT, str(self._revision))
+
+    def see(self, graph: KnowledgeGraph) -> None:
+        """Let this be the published generation."""
+        self.__dict__["graph"] = graph
 
     def remove_nodes(self, of: NodeType, keys: Sequence[str]) -> int:
         """Remove nodes with all edges at them, in one transaction; return how many there were."""
@@ -284,11 +363,18 @@ class RelationshipRecord(InDatabase):
         with self.transaction():
             return self.execute(query, (source, target)).rowcount > 0
 
+    def count(self, of: NodeType) -> int:
+        """Return the number of stored nodes of a type."""
+        return self._count(table_of_nodes(of))
+
     def counts(self) -> dict[str, int]:
         """Return the number of nodes and edges of each type."""
-        found = {of.value: self._count(table_of_nodes(of)) for of in NODES}
+        found = {of.value: self.count(of) for of in NODES}
         for of, schema in EDGES.items():
             found[of.value] = sum(self._count(table_of_edges(of, *pair)) for pair in schema.pairs)
+        if self.graph is not None:
+            found |= {of.value: len(self.concepts.links(of).sources) for of in PRUNABLE}
+            found[NodeType.CONCEPT.value] = sum(1 for _ in self.nodes(NodeType.CONCEPT))
         return found
 
     def erase_free_pages(self) -> None:
@@ -312,10 +398,12 @@ class RelationshipRecord(InDatabase):
 
     def copy_into(self, target: Database) -> None:
         """Copy it, as it stands at one moment, into an empty schema of Postgres, within a transaction of that."""
-        edges = [table_of_edges(of, *pair) for of, schema in EDGES.items() for pair in schema.pairs]
-        target.define(create_statements())
+        nodes = [table_of_nodes(of) for of in NODES if of not in VIEWS]
+        edges = [table_of_edges(of, *pair) for of, each in EDGES.items() for pair in each.pairs if of not in VIEWS]
+        page = ("conversations", "turns") if self._db.has_table("turns") else ()
+        target.define((*create_statements(), *(PAGE_TABLES if page else ())))
         with self.as_it_stands():
-            for table in ("meta", "digests", "pruned", *map(table_of_nodes, NODES), *edges):
+            for table in ("meta", "pruned", *nodes, *edges, *page):
                 target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
         target.execute(_NOTE_FORMAT, (str(_FORMAT),))
         target.continue_numbers()
@@ -346,36 +434,35 @@ class RelationshipRecord(InDatabase):
             raise self._db.named(fault) from fault
 
 
-def _no_graph(root: Path) -> BadInput:
-    return BadInput(f"There is no relationship graph at {root}", "Index documents into it: `mara index`")
+def _published(root: Path) -> KnowledgeGraph | None:
+    """Open the generation that readers of a workspace should, as often as it takes while others publish."""
+    for _ in range(3):
+        generation = Workspace(root).current()
+        if generation is None:
+            return None
+        try:
+            return _opened_graph(Workspace(root).index_folder(generation), (root / "CURRENT").stat().st_mtime_ns)
+        except (OSError, ValueError) as error:
+            fault = error
+    raise WorkspaceDamaged(f"The snapshot of {root} cannot be read ({fault})", "Run `mara doctor --repair`")
 
 
-def _in_postgres(place: Place, root: Path, *, create: bool) -> Database:
-    """Open a relationship graph in Postgres; with ``create``, make it where there is none."""
-    from graph.storage.postgres import PostgresDatabase
-
-    opened = PostgresDatabase(place, place.relationships_schema)
-    try:
-        with faults_named(opened):
-            if not opened.has_table("meta"):
-                if not create:
-                    raise _no_graph(root)
-                _create(opened)
-            version = opened.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
-            if version != (str(_FORMAT),):
-                raise WorkspaceDamaged(f"{opened.told} is of another format than {_FORMAT}", _RESTORE)
-    except BaseException:
-        opened.close()
-        raise
-    return opened
+@lru_cache(maxsize=2)
+def _opened_graph(folder: Path, _written: int) -> KnowledgeGraph:
+    return load(folder)
 
 
-def _create(opened: Database) -> None:
-    opened.begin()
-    if not opened.has_table("meta"):  # else another process was first
-        opened.define(create_statements())
-        opened.execute(_NOTE_FORMAT, (str(_FORMAT),))
-    opened.commit()
+def _make(db: Database) -> None:
+    db.define(create_statements())
+    if not isinstance(db, SqliteDatabase):
+        db.execute(_NOTE_FORMAT, (str(_FORMAT),))
+
+
+def _missing(told: str) -> BadInput:
+    return BadInput(f"There is no relationship graph: {told} is not there", "Index documents into it: `mara index`")
+
+
+_KIND = Kind("meta", _make, _RESTORE, _missing, _FORMAT, lambda place: place.relationships_schema)
 
 
 def _ends(edge: Edge) -> tuple[tuple[NodeType, str], tuple[NodeType, str]]:

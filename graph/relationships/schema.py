@@ -111,14 +111,12 @@ class EdgeSchema:
         properties: by name.
         may_loop: whether a node may be linked with itself.
         symmetric: whether it means the same in both directions; then it is kept once, from the smaller id.
-        ranked_by: the properties by which the edges at a node are followed, largest first.
     """
 
     pairs: tuple[tuple[NodeType, NodeType], ...]
     properties: Mapping[str, Property] = field(default_factory=dict)
     may_loop: bool = False
     symmetric: bool = False
-    ranked_by: tuple[str, ...] = ()
 
 
 _MOST_INTEGER = 2**63 - 1
@@ -181,20 +179,16 @@ EDGES: Mapping[EdgeType, EdgeSchema] = MappingProxyType(
             ),
             {"number": Property(PropertyKind.INTEGER, least=1)},
         ),
-        EdgeType.PART_OF: EdgeSchema(
-            ((NodeType.MESSAGE, NodeType.CONVERSATION),), {"position": _COUNT}, ranked_by=("position",)
-        ),
+        EdgeType.PART_OF: EdgeSchema(((NodeType.MESSAGE, NodeType.CONVERSATION),), {"position": _COUNT}),
         EdgeType.MENTIONS: EdgeSchema(((NodeType.MESSAGE, NodeType.CONCEPT),), {"confidence": _CONFIDENCE}),
         EdgeType.EXPLAINS: EdgeSchema(
             ((NodeType.DOCUMENT, NodeType.CONCEPT),),
             {"relevance_score": _SHARE, "explanation_type": _NAME, "confidence": _CONFIDENCE},
-            ranked_by=("relevance_score",),
         ),
         EdgeType.RELATED_TO: EdgeSchema(
             ((NodeType.CONCEPT, NodeType.CONCEPT),),
             {"relation": _NAME, "documents": _COUNT, "confidence": _CONFIDENCE},
             symmetric=True,
-            ranked_by=("documents", "confidence"),
         ),
         EdgeType.VIEWED: EdgeSchema(
             ((NodeType.USER, NodeType.DOCUMENT),),

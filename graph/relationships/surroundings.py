@@ -9,10 +9,10 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import product
 
 from graph.errors import BadInput
-from graph.relationships.discovery import DOCUMENT_LIMIT, commonness, explaining
+from graph.relationships.discovery import DOCUMENT_LIMIT, commonness
 from graph.relationships.provenance import DOCUMENT_OF, SOURCES_OF
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
@@ -29,11 +29,7 @@ _BY_PATH = "SELECT id FROM document WHERE path = ? ORDER BY id LIMIT 2"
 _CHUNKS = f"""
     SELECT document_chunk.id FROM {along("document <-chunk_of- document_chunk")}
     WHERE document.id = ? ORDER BY chunk_index, document_chunk.id LIMIT ?"""
-_EXPLAINED = f"""
-    SELECT concept.id, concept.name FROM {along("document -explains-> concept")}
-    WHERE document.id = ? ORDER BY explains.relevance_score DESC, concept.id LIMIT ?"""
 _CHUNK_COUNT = f"SELECT count(*) FROM {along('document <-chunk_of-')} WHERE document.id = ?"
-_EXPLAINED_COUNT = f"SELECT count(*) FROM {along('document -explains->')} WHERE document.id = ?"
 _MESSAGES = f"""
     SELECT count(*) FROM (
         SELECT references_message_document.source FROM {along("document <-references_message_document-")}
@@ -107,7 +103,8 @@ def surroundings_of(
     """
     document = _document(record, name)
     end = (NodeType.DOCUMENT, document.id)
-    explained = [(str(key), str(name)) for key, name in record.execute(_EXPLAINED, (document.id, SHARED_LIMIT))]
+    every = [key for key, _ in record.concepts.concepts_of(document.id)]
+    explained = [(key, record.concepts.label(key) or "") for key in every[:SHARED_LIMIT]]
     common = {key: commonness(record, key) for key, _ in explained}
     leading = [key for key, name in explained if not is_date(name)]
     shares = _shares(record, document.id, leading, common)
@@ -131,7 +128,7 @@ def surroundings_of(
         ),
         commonness={key: common[key] for key in shown},
         of_chunks=int(record.execute(_CHUNK_COUNT, (document.id,)).fetchone()[0]),
-        of_concepts=int(record.execute(_EXPLAINED_COUNT, (document.id,)).fetchone()[0]),
+        of_concepts=len(every),
         messages=int(record.execute(_MESSAGES, {"id": document.id}).fetchone()[0]),
     )
 
@@ -159,7 +156,7 @@ def _shares(
     found: dict[str, list[str]] = defaultdict(list)
     for concept in concepts:
         if common[concept] > 1:
-            for other in islice(explaining(record, concept), DOCUMENT_LIMIT):
+            for other in record.concepts.documents_of(concept)[:DOCUMENT_LIMIT]:
                 if other != document_id:
                     found[other].append(concept)
     return found

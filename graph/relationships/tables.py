@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from graph.relationships.schema import EDGES, NODES, EdgeSchema, EdgeType, NodeType, Property, PropertyKind
+from graph.relationships.schema import EDGES, NODES, EdgeType, NodeType, Property, PropertyKind
 
 _SQL_TYPES = {PropertyKind.TEXT: "TEXT", PropertyKind.TIME: "TEXT", PropertyKind.INTEGER: "INTEGER"}
+
+
+PAGE_TABLES = (
+    "CREATE TABLE conversations (id TEXT PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL,"
+    " version INTEGER NOT NULL, changed REAL NOT NULL)",
+    "CREATE INDEX conversations_of_owner ON conversations (owner, changed)",
+    "CREATE TABLE turns (place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL,"
+    " conversation TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE, number INTEGER NOT NULL,"
+    " question TEXT NOT NULL, alone INTEGER NOT NULL, settings TEXT NOT NULL, state TEXT NOT NULL,"
+    " answer TEXT NOT NULL DEFAULT '', result TEXT, error TEXT NOT NULL DEFAULT '', touched REAL NOT NULL)",
+    "CREATE INDEX turns_of_conversation ON turns (conversation, number, place)",
+)
+"""What makes the tables of conversations on the page, made with the first one."""
 
 
 def table_of_nodes(of: NodeType) -> str:
@@ -53,22 +66,40 @@ def along(path: str) -> str:
     return " ".join(joined)
 
 
+VIEWS = {
+    NodeType.VECTOR: "SELECT key, id, id AS chunk_id, revision FROM document_chunk",
+    EdgeType.EMBEDDING_OF: "SELECT key AS source, key AS target, revision FROM document_chunk",
+    EdgeType.STORED_IN: """
+        SELECT c.key AS source, s.key AS target,
+            CASE WHEN c.revision > s.revision THEN c.revision ELSE s.revision END AS revision
+        FROM document_chunk c CROSS JOIN vector_store s""",
+}
+"""Selects the nodes and edges that others tell: each chunk has a vector of its id, in the one store."""
+
+
+def create_views() -> Iterator[str]:
+    """Yield the statements that create the views of a record."""
+    for of, selected in VIEWS.items():
+        yield f"CREATE VIEW {of.lower()} AS {selected}"
+
+
 def create_statements() -> Iterator[str]:
-    """Yield the statements that create every table and index of a record."""
+    """Yield the statements that create every table, index and view of a record."""
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-    yield "CREATE TABLE digests (name TEXT PRIMARY KEY, keys BLOB NOT NULL, digests BLOB NOT NULL)"
     yield (
         "CREATE TABLE pruned (type TEXT NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL, evidence TEXT NOT NULL,"
         " PRIMARY KEY (type, source, target)) WITHOUT ROWID"
     )
     for of, declared in NODES.items():
+        if of in VIEWS:
+            continue
         columns = "".join(f", {_column(name, each)}" for name, each in declared.items())
         yield (
             f'CREATE TABLE "{table_of_nodes(of)}" (key INTEGER PRIMARY KEY AUTOINCREMENT,'
             f" id TEXT NOT NULL UNIQUE{columns}, revision INTEGER NOT NULL)"
         )
     for edge_type, schema in EDGES.items():
-        for source, target in schema.pairs:
+        for source, target in schema.pairs if edge_type not in VIEWS else ():
             table = table_of_edges(edge_type, source, target)
             columns = "".join(f", {_column(name, each)}" for name, each in schema.properties.items())
             loops = source is target and not schema.may_loop
@@ -80,14 +111,8 @@ def create_statements() -> Iterator[str]:
                 f"{', CHECK (source <> target)' if loops else ''}) WITHOUT ROWID"
             )
             yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
-            yield from _ranking_indexes(table, schema)
-
-
-def _ranking_indexes(table: str, schema: EdgeSchema) -> Iterator[str]:
-    """Yield what lets the first edges at a node be read without the others: at both ends of a symmetric one."""
-    ranks = ", ".join(f'"{name}" DESC' for name in schema.ranked_by)
-    for here, there in (("target", "source"), ("source", "target"))[: 1 + schema.symmetric if ranks else 0]:
-        yield f'CREATE INDEX "{table}_ranked_at_{here}" ON "{table}" ({here}, {ranks}, {there})'
+    yield "CREATE INDEX part_of_ranked_at_target ON part_of (target, position DESC, source)"
+    yield from create_views()
 
 
 def _column(name: str, declared: Property) -> str:
@@ -112,8 +137,13 @@ def upsert(table: str, keys: Sequence[str], names: Sequence[str], values: str = 
     if not names:
         return f"{statement} DO NOTHING"
     changes = ", ".join(f'"{name}" = excluded."{name}"' for name in (*names, "revision"))
-    differs = " OR ".join(f'"{table}"."{name}" IS NOT excluded."{name}"' for name in names)
+    differs = " OR ".join(_differs(f'"{table}"."{name}"', f'excluded."{name}"') for name in names)
     return f"{statement} DO UPDATE SET {changes} WHERE {differs}"
+
+
+def _differs(one: str, other: str) -> str:
+    """Return the condition that two values differ, where either may be none."""
+    return f"NOT coalesce({one} = {other}, {one} IS NULL AND {other} IS NULL)"
 
 
 def insert_edge(of: EdgeType, source: NodeType, target: NodeType) -> str:

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graph.errors import BadInput
-from graph.relationships.concept_edges import EXPLAINS, RELATED_TO, EdgeKey, evidence_of
-from graph.relationships.documents import forget_step
+from graph.relationships.concept_view import PRUNABLE, evidence_of
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType
-from graph.relationships.tables import joined_tables, table_of_edges
-
-PRUNABLE: Mapping[EdgeType, EdgeKey] = {key[0]: key for key in (EXPLAINS, RELATED_TO)}
-"""The edges that may be pruned: those that indexing derives. What people said and did is never pruned."""
+from graph.relationships.tables import along
 
 _SHOWN = 5
 _QUARTILES = (0, 25, 50, 75, 100)
 
-_VALUE = {
-    EdgeType.EXPLAINS: "e.relevance_score * e.confidence",
-    EdgeType.RELATED_TO: "e.confidence * e.documents / (e.documents + 1.0)",
-}
 _IN_USE = {
-    EdgeType.EXPLAINS: (
-        "EXISTS (SELECT 1 FROM mentions m JOIN references_message_document r ON r.source = m.source"
-        " WHERE m.target = e.target AND r.target = e.source)"
-    ),
-    EdgeType.RELATED_TO: (
-        "EXISTS (SELECT 1 FROM mentions m JOIN mentions o ON o.source = m.source"
-        " WHERE m.target = e.source AND o.target = e.target)"
-    ),
+    EdgeType.EXPLAINS: f"""
+        SELECT DISTINCT document.id, concept.id
+        FROM {along("concept <-mentions- message -references_message_document-> document")}""",
+    EdgeType.RELATED_TO: """
+        SELECT DISTINCT a.id, b.id FROM mentions m JOIN mentions o ON o.source = m.source
+        JOIN concept a ON a.key = m.target JOIN concept b ON b.key = o.target WHERE a.id < b.id""",
 }
+"""Selects the ends of the edges that conversations use, some of which there may not be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +70,11 @@ def evaluate(record: RelationshipRecord) -> list[Evaluation]:
 
     An EXPLAINS edge is worth relevance x confidence, a RELATED_TO edge confidence x n / (n + 1) of its n documents.
     """
-    return [_evaluation(record, key) for key in PRUNABLE.values()]
+    return [_evaluation(record, of) for of in PRUNABLE]
 
 
 def prune(
-    record: RelationshipRecord, below: float, types: Sequence[EdgeType] = tuple(PRUNABLE), *, dry_run: bool = False
+    record: RelationshipRecord, below: float, types: Sequence[EdgeType] = PRUNABLE, *, dry_run: bool = False
 ) -> list[Pruning]:
     """Remove the edges that are worth less than ``below``, in one transaction; with ``dry_run``, only tell which.
 
@@ -96,25 +89,22 @@ def prune(
         raise BadInput(f"Edges cannot be worth less than {below}", "Give a number from 0 to 1")
     if unknown := next((of for of in types if of not in PRUNABLE), None):
         raise BadInput(f"{unknown} edges are not pruned", f"Choose from {', '.join(PRUNABLE)}")
-    if dry_run:
-        return [_weak(record, PRUNABLE[of], below)[0] for of in types]
-    done = []
-    with record.transaction():
-        for of in types:
-            pruning, edges = _weak(record, PRUNABLE[of], below)
-            for edge in edges:
+    with nullcontext() if dry_run else record.transaction():
+        done = [_weak(record, of, below) for of in types]
+        if not dry_run:
+            for edge in (edge for _, edges in done for edge in edges):
                 _remember(record, edge)
                 record.unlink(edge)
-            done.append(pruning)
-    return done
+            record.note_pruning()
+    return [pruning for pruning, _ in done]
 
 
 def restore(record: RelationshipRecord) -> int:
-    """Let all pruned edges come back with the next step; return how many were pruned."""
+    """Bring all pruned edges back; return how many were pruned."""
     with record.transaction():
         restored = record.execute("DELETE FROM pruned").rowcount
         if restored:
-            forget_step(record)
+            record.note_pruning()
     return restored
 
 
@@ -123,25 +113,46 @@ def n_pruned(record: RelationshipRecord) -> int:
     return int(record.execute("SELECT count(*) FROM pruned").fetchone()[0])
 
 
-def _evaluation(record: RelationshipRecord, key: EdgeKey) -> Evaluation:
-    of, table = key[0], table_of_edges(*key)
-    values = np.fromiter((row[0] for row in record.execute(f'SELECT {_VALUE[of]} FROM "{table}" e')), dtype=np.float64)
-    ((in_use,),) = record.execute(f'SELECT count(*) FROM "{table}" e WHERE {_IN_USE[of]}')
+def _evaluation(record: RelationshipRecord, of: EdgeType) -> Evaluation:
+    values = _values(record, of)
     ((pruned,),) = record.execute("SELECT count(*) FROM pruned WHERE type = ?", (of.value,))
     quartiles = np.percentile(values, _QUARTILES).round(4).tolist() if len(values) else []
-    return Evaluation(of, len(values), in_use, tuple(quartiles), pruned)
+    return Evaluation(of, len(values), int(_in_use(record, of).sum()), tuple(quartiles), pruned)
 
 
-def _weak(record: RelationshipRecord, key: EdgeKey, below: float) -> tuple[Pruning, list[Edge]]:
+def _weak(record: RelationshipRecord, of: EdgeType, below: float) -> tuple[Pruning, list[Edge]]:
     """Return what is worth too little, and the edges themselves, of least value first."""
-    of = key[0]
-    weak = f"WHERE {_VALUE[of]} < ? AND NOT {_IN_USE[of]} ORDER BY {_VALUE[of]}, a.id, b.id"
-    edges = list(record.edges(*key, weak, (below,)))
-    first = "a.title" if of is EdgeType.EXPLAINS else "a.name"
-    query = f"SELECT {first}, b.name, {_VALUE[of]} FROM {joined_tables(*key)} {weak} LIMIT {_SHOWN}"
-    examples = tuple((one, other, round(value, 4)) for one, other, value in record.execute(query, (below,)))
-    ((total,),) = record.execute(f'SELECT count(*) FROM "{table_of_edges(*key)}"')
-    return Pruning(of, total, len(edges), examples), edges
+    concepts, values = record.concepts, _values(record, of)
+    rows = np.flatnonzero((values < below) & ~_in_use(record, of)).tolist()
+    weak = {row: concepts.edge_at(of, row) for row in rows}
+    ordered = sorted(rows, key=lambda row: (values.item(row), weak[row].source[1], weak[row].target[1]))
+    edges = [weak[row] for row in ordered]
+    shown = [
+        (*_named(record, edge), round(values.item(row), 4)) for row, edge in zip(ordered[:_SHOWN], edges, strict=False)
+    ]
+    return Pruning(of, len(values), len(edges), tuple(shown)), edges
+
+
+def _values(record: RelationshipRecord, of: EdgeType) -> NDArray[np.float64]:
+    links = record.concepts.links(of)
+    share = links.weights if of is EdgeType.EXPLAINS else links.weights / (links.weights + 1.0)
+    return share * links.confidence
+
+
+def _in_use(record: RelationshipRecord, of: EdgeType) -> NDArray[np.bool_]:
+    """Tell of each edge of a type whether conversations use it."""
+    used = np.zeros(len(_values(record, of)), dtype=bool)
+    places = (record.concepts.row(of, source, target) for source, target in record.execute(_IN_USE[of]))
+    used[[place for place in places if place is not None]] = True
+    return used
+
+
+def _named(record: RelationshipRecord, edge: Edge) -> tuple[str, str]:
+    """Return how the ends of an edge are shown."""
+    label = record.concepts.label
+    document = record.node(*edge.source) if edge.type is EdgeType.EXPLAINS else None
+    first = document.properties["title"] if document else label(edge.source[1])
+    return str(first), str(label(edge.target[1]))
 
 
 def _remember(record: RelationshipRecord, edge: Edge) -> None:

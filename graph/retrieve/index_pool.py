@@ -14,19 +14,19 @@ from threading import Lock
 
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import Embedder
-from graph.environment import environment
-from graph.retrieve.open_cost import OpenCost, Parts, Taken, budget_of_environment, parts_of
+from graph.publish.vector_store import OpenCost
+from graph.retrieve.open_cost import Parts, Taken, budget_of_environment, parts_of
 from graph.retrieve.open_index import Index, OpenFiles, open_index
 from graph.storage.workspace import Workspace
 
 _KEPT_OPEN = 2
 
-_Place = tuple[Path, str, str]
-"""Whose indexes: a workspace, the embedding model, and the address of Chroma's server."""
+_Place = tuple[Path, str]
+"""Whose indexes: a workspace and the embedding model."""
 
 
 def _place_of(root: Path, embedder: Embedder) -> _Place:
-    return root.absolute(), embedder.model_id, environment().mara_chroma_url or ""
+    return root.absolute(), embedder.model_id
 
 
 def _is_what_stands(workspace: Workspace, index: Index) -> bool:

@@ -11,13 +11,13 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from graph.environment import environment
 from graph.errors import BadInput
+from graph.publish.vector_store import OpenCost, Place, size_of, store_named
 from graph.storage.generation import Layer
 
 OPEN_BYTES_VARIABLE = "MARA_OPEN_BYTES"
@@ -32,24 +32,9 @@ _MOST_THREADS = 16_000
 
 _CGROUP = Path("/sys/fs/cgroup")
 
-_CHROMA_BYTES = 6_000_000
-_CHROMA_FILES = 20
-_CHROMA_THREADS = 8
-"""Of an embedded Chroma, however little it holds, beside what follows from the sizes of its files."""
-
-_PER_VECTOR_BYTE = 1.1
-"""Of memory for each byte of the files that hold an index's vectors and links."""
-
-_DATABASE_CONNECTIONS = 3
-_DATABASE_CACHE = 2_000_000
-"""What each connection to Chroma's database keeps of it, at most."""
-
 _OWN_BYTES = 300_000
 _OWN_FILES = 8
 """Of a generation, however small, beside what follows from the sizes of its files."""
-
-_PER_MAPPED_BYTE = 1.0
-"""Of memory for each byte of a mapped index: what questions touch of it."""
 
 _PER_BYTE = 2.0
 """Of memory for each byte of the other files: mapped pages, and what is derived from them once questions are asked."""
@@ -58,75 +43,18 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(?:([KMGT])(?:i?B)?|B)?")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCost:
-    """What something open takes, or may take.
-
-    Attributes:
-        bytes: of memory.
-        files: open ones.
-        threads: of the process.
-    """
-
-    bytes: float = 0
-    files: float = 0
-    threads: float = 0
-
-    def __add__(self, other: OpenCost) -> OpenCost:
-        return OpenCost(self.bytes + other.bytes, self.files + other.files, self.threads + other.threads)
-
-    def __sub__(self, other: OpenCost) -> OpenCost:
-        return OpenCost(self.bytes - other.bytes, self.files - other.files, self.threads - other.threads)
-
-    def fits(self, budget: OpenCost) -> bool:
-        """Tell whether it is within a budget in every respect."""
-        return self.bytes <= budget.bytes and self.files <= budget.files and self.threads <= budget.threads
-
-
 Parts = Mapping[Path, OpenCost]
-"""What an open generation consists of, by folder: two generations may lie on one search index, open once."""
+"""What an open generation consists of, by folder: two generations may lie on one set of vectors, open once."""
 
 
 def parts_of(folder: Path) -> Parts:
     """Return what an open generation takes, by what it consists of."""
     layer = Layer.load(folder)
-    generations = {folder, *([folder.parent / str(layer.base)] if layer else ())}
-    parts = {folder: OpenCost(_OWN_BYTES + _PER_BYTE * _size(folder), files=_OWN_FILES)}
-    for generation in generations:
-        for name, cost_of in _STORES.items():
-            if (store := generation / name).is_dir():
-                parts[store] = cost_of(store)
-    return parts
-
-
-def _cost_of_chroma(folder: Path) -> OpenCost:
-    database, vectors = 0, 0
-    for each in folder.iterdir():
-        if each.is_dir():
-            vectors += _size(each)
-        else:
-            database += each.stat().st_size
-    cached = _DATABASE_CONNECTIONS * min(database, _DATABASE_CACHE)
-    return OpenCost(_CHROMA_BYTES + cached + _PER_VECTOR_BYTE * vectors, _CHROMA_FILES, _CHROMA_THREADS)
-
-
-def _cost_of_mapped(folder: Path) -> OpenCost:
-    return OpenCost(_PER_MAPPED_BYTE * _size(folder), len(list(folder.iterdir())))
-
-
-_STORES: Mapping[str, Callable[[Path], OpenCost]] = {"chroma": _cost_of_chroma, "vectors": _cost_of_mapped}
-"""What the search index in a folder of a generation takes, by the folder's name."""
-
-
-def _size(folder: Path) -> int:
-    """Return the bytes of the files in a folder and, but for a search index, in those below it."""
-    total = 0
-    for each in os.scandir(folder):
-        if each.is_file():
-            total += each.stat().st_size
-        elif each.name not in _STORES:
-            total += _size(Path(each.path))
-    return total
+    sets = {} if layer is None else {folder: layer.key, folder.parent / str(layer.base): layer.base_key}
+    places = [Place(generation, layer.store, key) for generation, key in sets.items()] if layer else []
+    own = size_of(folder) - sum(size_of(place.files) for place in places if place.folder == folder)
+    costs = {place.files: store_named(place.store).cost(place) for place in places}
+    return {folder: OpenCost(_OWN_BYTES + _PER_BYTE * own, files=_OWN_FILES), **costs}
 
 
 class Taken:

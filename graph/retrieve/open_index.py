@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,12 @@ from graph.embedding.embeddings import (
     check_embedder,
 )
 from graph.errors import BadInput, MaraError, OutOfResources, WorkspaceDamaged, WorkspaceLocked, shortage_behind
-from graph.metadata_filter import Condition, canonical, read_conditions, to_chroma
+from graph.metadata_filter import canonical, read_conditions
 from graph.publish.derive import is_published, publish
-from graph.publish.search_indexes import SearchIndex, open_store
-from graph.publish.vectors import Stamp, passage_metadata
+from graph.publish.generation_vectors import GenerationVectors, open_vectors
+from graph.publish.vector_store import Hits
 from graph.retrieve.selection import Selection
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from graph.storage.read_only import may_write
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
@@ -51,9 +51,9 @@ class OpenFiles:
         folder: of the generation.
     """
 
-    def __init__(self, folder: Path, store: SearchIndex, hold: GenerationHold) -> None:
+    def __init__(self, folder: Path, vectors: GenerationVectors, hold: GenerationHold) -> None:
         self.folder = folder
-        self._store = store
+        self._vectors = vectors
         self._hold = hold
         self._closing = threading.Lock()
         self._closed = False
@@ -64,7 +64,7 @@ class OpenFiles:
             if self._closed:
                 return
             self._closed = True
-        self._store.close()
+        self._vectors.close()
         self._hold.release()
 
 
@@ -82,7 +82,7 @@ class Index:
     def __init__(
         self,
         graph: KnowledgeGraph,
-        store: SearchIndex,
+        vectors: GenerationVectors,
         sparse: SparseIndex,
         embedder: Embedder,
         files: OpenFiles,
@@ -94,7 +94,7 @@ class Index:
         self.workspace_id = workspace_id
         self.complete = complete
         self.embedder = embedder
-        self._store = store
+        self._vectors = vectors
         self._sparse = sparse
         self.files = files
         self._questions = QuestionCache(embedder)
@@ -108,8 +108,8 @@ class Index:
 
     @property
     def store_name(self) -> str:
-        """Which Chroma serves: ``embedded``, or a server's address."""
-        return self._store.where
+        """Where the vectors lie: ``embedded`` in Chroma, ``mapped``, or a server's address."""
+        return self._vectors.where
 
     def encode(self, question: str) -> None:
         """Compute the question's two vectors, so that later look-ups find them in the cache.
@@ -146,9 +146,10 @@ class Index:
         asked = canonical(conditions), among
         with self._selecting:
             if asked not in self._selections:
-                found = among or () if not conditions else self._matching(conditions)
-                kept = found if among is None else (key for key in found if key in among)
-                self._selections[asked] = Selection.of(self.graph, kept)
+                rows = np.arange(len(self.graph.passages)) if among is None else self.graph.passages_of(among)
+                if conditions:
+                    rows = rows[self._vectors.select(conditions)[rows]]
+                self._selections[asked] = Selection.of(self.graph, rows)
             self._selections.move_to_end(asked)
             if len(self._selections) > _SELECTIONS_KEPT:
                 self._selections.popitem(last=False)
@@ -174,7 +175,8 @@ class Index:
         """
         asked = question, k, selection
         if (found := self._nearest.get(asked)) is None:
-            found = self._search_passages(question, k, selection)
+            within = None if selection is None else selection.rows
+            found = tuple(self._search("passages", self._vector(question, QUESTION_TO_PASSAGE), k, within))
             with self._selecting:
                 self._nearest[asked] = found
                 if len(self._nearest) > _SCORES_KEPT:
@@ -206,74 +208,31 @@ class Index:
     def _vector(self, question: str, instruction: str) -> NDArray[np.float32]:
         return _question_vector(self.graph.passage_vectors, self._questions, question, instruction)
 
-    def _search_passages(self, question: str, k: int, selection: Selection | None) -> tuple[tuple[int, float], ...]:
-        vector = self._vector(question, QUESTION_TO_PASSAGE)
-        if selection is None:
-            found = self._search("passages", vector, k, self.graph.passage_index)
-        else:
-            found = self._search_selected(vector, k, selection)
-        hits = [(self.graph.passage_index[key], cosine) for key, cosine in found]
-        return tuple(self._rescored(hits, vector) if self._store.shared else hits)
-
-    def _search_selected(self, vector: NDArray[np.float32], k: int, selection: Selection) -> list[tuple[str, float]]:
-        """Search among a selection's passages: in the whole index while that finds enough of them, else among them."""
-        place, shown = self.graph.passage_index, selection.passages
-        k = min(k, len(selection.rows))
-        wanted = _OVERFETCH * k * len(shown) // max(1, len(selection.rows))
-        if 0 < wanted <= _MOST_OVERFETCHED:
-            hits = self._store.search("passages", vector, min(wanted, len(shown)))
-            mine = [hit for hit in hits if hit[0] in place and shown[place[hit[0]]]]
-            if len(mine) >= k:
-                return mine[:k]
-        return self._store.search("passages", vector, k, within=selection.ids) if k else []
-
-    def _rescored(self, hits: Sequence[tuple[int, float]], vector: NDArray[np.float32]) -> list[tuple[int, float]]:
-        """Rank passages by this generation's vectors; a server may hold one as a newer generation has it."""
-        rows = [passage for passage, _ in hits]
-        cosines = _cosines(self.graph.passage_vectors[rows], vector)
-        order = np.argsort(-cosines, kind="stable")
-        return [(rows[i], float(cosines[i])) for i in order]
-
-    def _matching(self, conditions: Sequence[Condition]) -> Iterator[str]:
-        """Yield the ids that Chroma selects, less what a server holds otherwise than this generation does."""
-        keys = {condition.key for condition in conditions}
-        for key, metadata in self._store.select(to_chroma(conditions)).items():
-            if self._store.shared and key in self.graph.passage_index:
-                passage = self.graph.passages[self.graph.passage_index[key]]
-                own = passage_metadata("", passage.source, passage.metadata)
-                if any(own.get(name) != metadata.get(name) for name in keys):
-                    continue
-            yield key
-
     def _search_facts(
         self, vector: NDArray[np.float32], k: int, selection: Selection | None
     ) -> list[tuple[str, float]]:
-        """Search among a selection's facts; measured, asking for more is faster until that is over a thousand."""
-        if selection is None:
-            return self._search("facts", vector, k, self.graph.facts)
-        k = min(k, len(selection.facts))
+        within = None if selection is None else selection.facts.rows
+        return [(self.graph.facts.ids.at(row), cosine) for row, cosine in self._search("facts", vector, k, within)]
+
+    def _search(self, name: str, vector: NDArray[np.float32], k: int, within: NDArray[np.intp] | None) -> Hits:
+        """Search among some rows: in the whole index while that finds enough of them, else among them.
+
+        Measured, asking for more is faster until that is over a thousand.
+        """
+        total = len(self.graph.facts if name == "facts" else self.graph.passages)
+        if within is None:
+            return self._vectors.search(name, vector, min(k, total))
+        k = min(k, len(within))
         if k < 1:
             return []
-        wanted = _OVERFETCH * k * len(self.graph.facts) // len(selection.facts)
+        wanted = _OVERFETCH * k * total // len(within)
         if wanted <= _MOST_OVERFETCHED:
-            hits = self._store.search("facts", vector, min(wanted, len(self.graph.facts)))
-            mine = [hit for hit in hits if hit[0] in selection.facts]
+            hits = self._vectors.search(name, vector, min(wanted, total))
+            is_within = np.isin([row for row, _ in hits], within).tolist()
+            mine = [hit for hit, is_mine in zip(hits, is_within, strict=True) if is_mine]
             if len(mine) >= k:
                 return mine[:k]
-        return self._store.search("facts", vector, k, within=selection.facts)
-
-    def _search(
-        self, name: str, vector: NDArray[np.float32], k: int, known: Mapping[str, object]
-    ) -> list[tuple[str, float]]:
-        """Search, dropping what a server holds of another generation; ask for more where that leaves too few."""
-        k = min(k, len(known))
-        wanted = k
-        while True:
-            hits = self._store.search(name, vector, wanted)
-            mine = [(key, cosine) for key, cosine in hits if key in known]
-            if len(mine) >= k or len(hits) < wanted:
-                return mine[:k]
-            wanted *= _OVERFETCH
+        return self._vectors.search(name, vector, k, within)
 
 
 def _question_vector(
@@ -313,13 +272,9 @@ def open_index(root: Path, embedder: Embedder) -> Index:
             check_embedder(embedder, record.embedding_model)
             generation, locked = _usable_generation(workspace, record, damaged)
             is_behind = locked is None and generation != record.generation
-            # Whoever may not write a workspace cannot tell whether somebody elsewhere does.
-            is_written = locked is not None or not may_write(root)
             workspace_id, complete = record.workspace_id, record.complete and not is_behind
         try:
-            return _open_generation(
-                workspace, generation, workspace_id, embedder, complete=complete, written=is_written
-            )
+            return _open_generation(workspace, generation, workspace_id, embedder, complete=complete)
         except Exception as error:
             # Whatever a damaged file makes its reader raise; a server that is down is no damage.
             if isinstance(error, MaraError) and not isinstance(error, WorkspaceDamaged):
@@ -362,41 +317,21 @@ def _usable_generation(workspace: Workspace, record: Record, damaged: int | None
 
 
 def _open_generation(
-    workspace: Workspace, generation: int, workspace_id: str, embedder: Embedder, *, complete: bool, written: bool
+    workspace: Workspace, generation: int, workspace_id: str, embedder: Embedder, *, complete: bool
 ) -> Index:
     hold = workspace.hold(generation)
-    store: SearchIndex | None = None
+    vectors: GenerationVectors | None = None
     try:
         folder = workspace.index_folder(generation)
         graph = load(folder)
         if graph.embedding_model != embedder.model_id:
             raise WorkspaceDamaged(f"The snapshot was made with {graph.embedding_model!r}, not {embedder.model_id!r}")
         sparse = SparseIndex.load(folder / "bm25", len(graph.passages))
-        store = open_store(workspace, workspace_id, generation)
-        _check_store(store, graph, written=written)
-        files = OpenFiles(folder, store, hold)
-        return Index(graph, store, sparse, embedder, files, workspace_id=workspace_id, complete=complete)
+        vectors = open_vectors(workspace, workspace_id, graph)
+        files = OpenFiles(folder, vectors, hold)
+        return Index(graph, vectors, sparse, embedder, files, workspace_id=workspace_id, complete=complete)
     except BaseException:
-        if store is not None:
-            store.close()
+        if vectors is not None:
+            vectors.close()
         hold.release()
         raise
-
-
-def _check_store(store: SearchIndex, graph: KnowledgeGraph, *, written: bool) -> None:
-    """Raise WorkspaceDamaged when the search index cannot serve the graph.
-
-    A server may hold other generations, too. While it is ``written``, it serves as long as nothing of this one is gone.
-    """
-    for name, expected in (("facts", len(graph.facts)), ("passages", len(graph.passages))):
-        stamp = store.stamp(name)
-        if stamp is None or not _serves(stamp, graph.commit_id, written=written):
-            raise WorkspaceDamaged(f"The search index does not hold the {name} of this generation")
-        held = store.count(name)
-        short = held < expected if store.shared else held != expected
-        if short or (expected and not store.search(name, np.asarray(graph.passage_vectors[0]), 1)):
-            raise WorkspaceDamaged(f"The search index holds {held} {name} instead of {expected}")
-
-
-def _serves(stamp: Stamp, commit: str, *, written: bool) -> bool:
-    return stamp.is_at(commit) or (written and commit in stamp.holds)

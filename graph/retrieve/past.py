@@ -21,19 +21,20 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from graph.construction.builder import PASSAGE_CLASSES
+from graph.construction.edge_weights import PASSAGE_CLASSES
 from graph.embedding.embeddings import Embedder, check_embedder
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
 from graph.metadata_filter import meets, read_conditions
 from graph.moments import last_moment, shown
 from graph.own_types import OWN_TYPES
 from graph.publish.derive import is_published, publish
+from graph.publish.generation_vectors import is_on_server
 from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.open_index import Index
 from graph.schema import stable_id
 from graph.storage.entry import Entry
-from graph.storage.generation import GenerationHold, Layer
-from graph.storage.lease import alone
+from graph.storage.generation import Layer
+from graph.storage.lock import GenerationHold, alone
 from graph.storage.read_only import may_write, scratch_folder
 from graph.storage.record import Record
 from graph.storage.versions import Span, Versions
@@ -215,7 +216,7 @@ def _derive(workspace: Workspace, record: Record, folder: Path, embedder: Embedd
             unfinished = Workspace(folder.parent / f"{_UNFINISHED}{uuid4().hex}")
             (unfinished.root / "index").mkdir(parents=True)
             (unfinished.root / PAST_MARK).touch()
-            _take_search_index(workspace, unfinished)
+            _take_vectors(workspace, unfinished)
             record.copy_to(unfinished.record_path)
             _go_back(unfinished, embedder, moment)
             shutil.rmtree(folder, ignore_errors=True)
@@ -223,8 +224,8 @@ def _derive(workspace: Workspace, record: Record, folder: Path, embedder: Embedd
         _prune(folder)
 
 
-def _take_search_index(workspace: Workspace, unfinished: Workspace) -> None:
-    """Copy the search index of what stands now: most of that stood then, too. Without one, a new one is made."""
+def _take_vectors(workspace: Workspace, unfinished: Workspace) -> None:
+    """Copy the generation whose vectors those of now lie on: most of that stood then, too. Else, all are written."""
     try:
         current = workspace.current()
         hold = None if current is None else workspace.hold(current)
@@ -234,14 +235,10 @@ def _take_search_index(workspace: Workspace, unfinished: Workspace) -> None:
         return
     try:
         layer = Layer.load(workspace.index_folder(current))
-        base = layer and Layer.load(workspace.index_folder(layer.base))
-        if base is not None:
-            place = unfinished.index_folder(base.base)
-            if base.store == "chroma":
-                shutil.copytree(workspace.index_folder(base.base) / "chroma", place / "chroma")
-            place.mkdir(parents=True, exist_ok=True)
-            base.save(place)
-            (unfinished.root / "CURRENT").write_text(f"{base.base}\n", encoding="ascii")
+        if layer is not None and not is_on_server(workspace, current):
+            own = unfinished.index_folder(layer.base)
+            shutil.copytree(workspace.index_folder(layer.base), own, ignore=shutil.ignore_patterns("held.db*"))
+            (unfinished.root / "CURRENT").write_text(f"{layer.base}\n", encoding="ascii")
     finally:
         hold.release()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.columns import LazySequence
 from graph.construction.knowledge_graph import FactTable, GraphFact, KnowledgeGraph
 from graph.schema import Fact, RelationType
 from graph.text import normalise_name
@@ -73,18 +72,13 @@ class Selection:
     facts: SelectedFacts
 
     @staticmethod
-    def of(graph: KnowledgeGraph, passage_ids: Iterable[str]) -> Selection:
-        """Return the selection of some passages; ids that the graph does not know are left out."""
-        rows = graph.passages_of(frozenset(passage_ids))
-        passages = _marked(rows, len(graph.passages))
+    def of(graph: KnowledgeGraph, rows: NDArray[np.intp]) -> Selection:
+        """Return the selection of the passages of some rows, which ascend."""
+        passages = np.zeros(len(graph.passages), dtype=bool)
+        passages[rows] = True
         entities, shared = _linked(graph, passages)
         supported = np.flatnonzero(graph.facts.passages.holding(passages))
         return Selection(graph, passages, rows, entities, shared, SelectedFacts(graph.facts, supported))
-
-    @cached_property
-    def ids(self) -> Collection[str]:
-        """The ids of the selected passages."""
-        return LazySequence(len(self.rows), lambda at: self.graph.passage_ids[self.rows.item(at)])
 
     @property
     def is_empty(self) -> bool:
@@ -136,9 +130,3 @@ def _linked(graph: KnowledgeGraph, passages: NDArray[np.bool_]) -> tuple[NDArray
         found[0, linked[selected]] = True
         found[1, linked[~selected]] = True
     return found[0], found[1]
-
-
-def _marked(places: NDArray[np.integer], length: int) -> NDArray[np.bool_]:
-    marked = np.zeros(length, dtype=bool)
-    marked[places] = True
-    return marked

@@ -14,28 +14,22 @@ from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, gettempdir
 from threading import Lock
-from typing import Any
 
 from graph.errors import BadInput, DiskFull, UnknownColumn
 from graph.schema import MetadataValue, Passage
-from graph.sources.loaders.corpus import load_json, load_json_lines
+from graph.sources.child import Child
+from graph.sources.loaders import is_link_list, kind_of, kinds, load_file, readable_hint
 from graph.sources.loaders.document import (
     SPACE_LEFT,
-    Document,
     Loaded,
     Refused,
-    file_title,
+    passage_from_json,
+    passage_to_json,
     short_spaced_document,
     short_spaced_passage,
 )
-from graph.sources.loaders.docx import load_docx
 from graph.sources.loaders.fields import FieldMap, check_metadata, matches, no_column
-from graph.sources.loaders.files import load_text, readable_path, unopened
-from graph.sources.loaders.html import load_html
-from graph.sources.loaders.links import is_link_list, load_links
-from graph.sources.loaders.markdown import load_markdown
-from graph.sources.loaders.pdf import load_pdf
-from graph.sources.loaders.table import load_table
+from graph.sources.loaders.files import readable_path, unopened
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS, REFERENCES_LEFT, left_references, split_document
 
 _IN_MEMORY = 64 * 2**20
@@ -99,42 +93,10 @@ class PassagesRead(Mapping[str, Passage]):
                 ) from fault
 
 
-def passage_to_json(passage: Passage) -> list[Any]:
-    """Return a passage as values that JSON has."""
-    return [passage.id, passage.title, passage.text, passage.source, dict(passage.metadata)]
-
-
-def passage_from_json(told: Sequence[Any]) -> Passage:
-    """Return what `passage_to_json` gave."""
-    return Passage(*told)
-
-
 def _close(file: SpooledTemporaryFile[bytes]) -> None:
     with suppress(OSError):
         file.close()
 
-
-_DOCUMENTS: Mapping[str, Callable[[Path, str], Document]] = {
-    ".txt": load_text,
-    ".md": load_markdown,
-    ".markdown": load_markdown,
-    ".html": load_html,
-    ".htm": load_html,
-    ".pdf": load_pdf,
-    ".docx": load_docx,
-}
-_CORPORA: Mapping[str, Callable[[Path, str, FieldMap], Loaded]] = {
-    ".csv": load_table,
-    ".tsv": load_table,
-    ".jsonl": load_json_lines,
-    ".json": load_json,
-}
-
-READABLE = frozenset(_DOCUMENTS) | frozenset(_CORPORA)
-"""Suffixes of the files that are read, in small letters."""
-
-READABLE_HINT = f"Readable: {', '.join(sorted(READABLE))}"
-"""The hint for files of other kinds."""
 
 _LEAST_CHUNK = 16
 _SHOWN_FILES = 30
@@ -252,15 +214,21 @@ def read_documents(
         DependencyMissing: a file was named whose loader is not installed.
     """
     documents, options = Documents(), options or ReadOptions()
-    for source in sources:
-        if _is_folder(source):
-            _read_folder(source, documents, options, read_files or read_each)
-        else:
-            file = ToRead(source, readable_path(Path(source.name)))
-            _take_or_refuse(file, read_file(file, options), documents)
-    if not any(Path(refused.source).suffix.lower() in _CORPORA for refused in documents.refused):
+    with Child() as child:
+        for source in sources:
+            if _is_folder(source):
+                _read_folder(source, documents, options, child, read_files)
+            else:
+                file = ToRead(source, readable_path(Path(source.name)))
+                _take_or_refuse(file, read_file(file, options, child), documents)
+    if not any(_has_rows(Path(refused.source)) for refused in documents.refused):
         _check_fields(options.fields, documents.columns)
     return documents
+
+
+def _has_rows(path: Path) -> bool:
+    kind = kinds().get(path.suffix.lower())
+    return kind is not None and kind.has_rows
 
 
 def _check_fields(fields: FieldMap, columns: Mapping[str, Collection[str]]) -> None:
@@ -287,20 +255,23 @@ def _is_folder(source: Path) -> bool:
             raise BadInput(f"{readable_path(source)} is no plain file", "Name a file or a folder")
     except OSError as fault:
         raise unopened(source, fault) from fault
-    if source.suffix.lower() not in READABLE:
-        raise BadInput(f"{readable_path(source)} is of a kind that is not read", READABLE_HINT)
+    if source.suffix.lower() not in kinds():
+        raise BadInput(f"{readable_path(source)} is of a kind that is not read", readable_hint())
     return False
 
 
-def _read_folder(folder: Path, documents: Documents, options: ReadOptions, read_files: FilesReader) -> None:
+def _read_folder(
+    folder: Path, documents: Documents, options: ReadOptions, child: Child, read_files: FilesReader | None
+) -> None:
     files = [ToRead(path, readable_path(path.relative_to(folder))) for path in _files_below(folder, documents)]
     used: set[Path] = set()
     lists = [file for file in files if is_link_list(file.path)]
-    for file, outcome in zip(lists, read_each(lists, options), strict=True):
+    for file, outcome in zip(lists, _read(lists, options, child), strict=True):
         _take_or_refuse(file, outcome, documents)
         used |= outcome.pages_used if isinstance(outcome, Loaded) else frozenset()
     others = [file for file in files if not is_link_list(file.path) and not (used and file.path.resolve() in used)]
-    for file, outcome in zip(others, read_files(others, options), strict=True):
+    outcomes = read_files(others, options) if read_files else _read(others, options, child)
+    for file, outcome in zip(others, outcomes, strict=True):
         _take_or_refuse(file, outcome, documents)
 
 
@@ -318,31 +289,31 @@ def _take_or_refuse(file: ToRead, outcome: Loaded | BadInput, documents: Documen
 
 def read_each(files: Sequence[ToRead], options: ReadOptions) -> Iterator[Loaded | BadInput]:
     """Yield what each file holds, or why it cannot be read."""
+    with Child() as child:
+        yield from _read(files, options, child)
+
+
+def _read(files: Sequence[ToRead], options: ReadOptions, child: Child) -> Iterator[Loaded | BadInput]:
     for file in files:
         try:
-            yield read_file(file, options)
+            yield read_file(file, options, child)
         except BadInput as fault:
             yield fault
 
 
-def _load(path: Path, source: str, options: ReadOptions) -> Loaded:
-    suffix = path.suffix.lower()
-    if is_link_list(path):
-        return load_links(path, _DOCUMENTS)
-    if suffix in _CORPORA:
-        return _CORPORA[suffix](path, source, options.fields)
-    document = _DOCUMENTS[suffix](path, source)
-    title = document.title or file_title(path)
-    return Loaded([replace(document, title=title, metadata={**document.metadata, "file": source})])
-
-
-def read_file(file: ToRead, options: ReadOptions) -> Loaded:
+def read_file(file: ToRead, options: ReadOptions, child: Child) -> Loaded:
     """Return what a file holds, its documents split, with the metadata that every passage is given.
+
+    Args:
+        file: to read.
+        options: how it is read.
+        child: reads files that are no plain text.
 
     Raises:
         BadInput: it cannot be read, or a line of it is malformed.
     """
-    loaded = _load(file.path, file.source, options)
+    load = load_file if kind_of(file.path).is_plain else child.load
+    loaded = load(file.path, file.source, options.fields)
     notes, passages = loaded.notes, []
     for given in loaded.passages:
         passage, n_cut = short_spaced_passage(given)
@@ -385,7 +356,7 @@ def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
                 continue
             if name.startswith("."):
                 documents.skip(path, "is hidden")
-            elif suffix not in READABLE:
+            elif suffix not in kinds():
                 kind = Path(readable_path(path)).suffix.lower() or "no suffix"
                 documents.skip(path, f"is of a kind that is not read ({kind})")
             elif reason := _unreadable(path, folder):

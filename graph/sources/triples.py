@@ -1,10 +1,15 @@
-"""Importing precomputed triples: HippoRAG's OpenIE JSON, or JSONL of {id, entities, triples}."""
+"""Files that a user gives beside documents: precomputed triples, and types of the user's own.
+
+Triples are HippoRAG's OpenIE JSON, or JSONL of {id, entities, triples}; types are TOML, with the tables
+``[relations.NAME]`` and ``[entities.Name]``.
+"""
 
 from __future__ import annotations
 
 import ast
 import json
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from graph.errors import BadInput
-from graph.own_types import NO_TYPES, OwnTypes
+from graph.own_types import NO_TYPES, OwnTypes, own_types_of
 from graph.schema import Extraction, Passage, Triple
-from graph.sources.loaders.corpus import json_rows, parse_json
-from graph.sources.loaders.files import read_text, readable_path
+from graph.sources.loaders.corpus import json_rows
+from graph.sources.loaders.files import parse_json, read_text, readable_path
 from graph.taxonomy import fact_type_of, type_triple
 from graph.text import has_controls, is_unicode
 
@@ -166,3 +171,27 @@ def _confidence(value: Any, notes: Counter[str]) -> float:
         notes["confidences defaulted"] += 1
         return 0.5
     return float(min(1.0, max(0.0, number)))
+
+
+MAX_TYPES_BYTES = 2**20
+"""Size of a file of types."""
+
+
+def read_own_types(path: Path) -> OwnTypes:
+    """Read a file of types.
+
+    Raises:
+        BadInput: it cannot be read, is no TOML, or states something that is no type; the error says what and where.
+    """
+    where = readable_path(path)
+    try:
+        found = tomllib.loads(read_text(path, MAX_TYPES_BYTES))
+    except (tomllib.TOMLDecodeError, RecursionError) as fault:
+        raise BadInput(f"{where} is no TOML file ({fault})", "docs/types.md has a whole example") from fault
+    try:
+        types = own_types_of(found)
+    except ValueError as fault:
+        raise BadInput(f"{where}: {fault}", "docs/types.md has a whole example") from fault
+    if not types:
+        raise BadInput(f"{where} declares no type", "Declare types in it: [relations.NAME] or [entities.Name]")
+    return types

@@ -11,10 +11,10 @@ from graph.corrections.kinds import Apart, Correction, Split, What
 from graph.embedding.embeddings import Embedder
 from graph.errors import BadInput
 from graph.schema import entity_id
-from graph.storage import correction_table
+from graph.storage.database import Database
 from graph.storage.entry import Entry
-from graph.storage.postgres import Database
 from graph.storage.record import Record
+from graph.storage.record_tables import add_correction, undo_corrections
 from graph.storage.writer import Writer
 from graph.text import normalise_name
 
@@ -60,8 +60,8 @@ class Plan:
 
         def change(db: Database) -> None:
             for each in self.made:
-                correction_table.add(db, each.what, each.note, each.made_at)
-            correction_table.undo(db, [each.id for each in self.undone], _now())
+                add_correction(db, each.what, each.note, each.made_at)
+            undo_corrections(db, [each.id for each in self.undone], _now())
 
         Writer(record, embedder).restate([(each.entry, each.after) for each in self.restated], change)
 

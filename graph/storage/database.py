@@ -1,23 +1,35 @@
-"""A database that a record lies in: what SQLite and Postgres do alike, under one interface.
+"""A database: a SQLite file, or a schema of Postgres, opened, written and explained when it fails in one way.
 
-Statements are written once, in SQLite's SQL; `graph.storage.postgres` says what it rewrites. A list among the values is
-asked for with ``IN (SELECT value FROM json_each(?))``. Statements order texts by their bytes in both.
+Both read the same statements. A ``?``, or ``:name``, stands for a value, and `AMONG` for the values of a list; types
+are SQLite's, and texts are ordered by their bytes.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Protocol, Self
 
-from graph.errors import BadInput, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
+from graph.errors import BadInput, DiskFull, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
+from graph.storage.place import Place
+from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another one's transaction."""
 
+AMONG = "IN (SELECT value FROM json_each(?))"
+"""The condition that something is among the values of a list; ``NOT x IN ...``, rather than ``x NOT IN``, is its
+contrary."""
+
+_LOG_TIMEOUT_MS = 1_000
+_PAGE_BYTES = 8192
 _REFUSALS = ("readonly", "unable to open", "full", "disk I/O")
 
 Values = Sequence[Any] | Mapping[str, Any]
@@ -30,6 +42,10 @@ class Cursor(Protocol):
     def rowcount(self) -> int:
         """The number of rows that it changed."""
 
+    @property
+    def description(self) -> Any:
+        """The columns, one after the other."""
+
     def fetchone(self) -> Any:
         """Return the next row; None after the last one."""
 
@@ -39,31 +55,234 @@ class Cursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class SqliteDatabase:
-    """A SQLite file.
+class Database(ABC):
+    """An open database, which no two threads use at once.
 
     Attributes:
         told: its name in messages, without secrets.
-        faults: those of the driver.
+        faults: those of the driver, which `faults_named` tells in this project's words.
         conflicts: those of them that a constraint of the tables raised.
     """
 
-    faults: tuple[type[Exception], ...] = (sqlite3.DatabaseError,)
-    conflicts: tuple[type[Exception], ...] = (sqlite3.IntegrityError,)
+    told: str
+    _db: Any
+    faults: tuple[type[Exception], ...]
+    conflicts: tuple[type[Exception], ...]
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, restore: str, log_timeout_ms: int) -> None:
-        """Take an open connection.
+    @property
+    @abstractmethod
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+
+    @property
+    @abstractmethod
+    def total_changes(self) -> int:
+        """Counts rows that statements changed, at least those that were not changed by a reference alone."""
+
+    @abstractmethod
+    def execute(self, statement: str, values: Values = ()) -> Cursor:
+        """Run a statement."""
+
+    @abstractmethod
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each row of values."""
+
+    def scan(self, statement: str, values: Values = ()) -> Iterator[Any]:
+        """Yield the rows of a large result as they are read; other statements may run meanwhile."""
+        yield from self.execute(statement, values)
+
+    def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Append whole rows to a table, which holds none of their keys."""
+        self.executemany(f'INSERT INTO "{table}" VALUES ({self._marks(table)})', rows)
+
+    def put(self, table: str, keys: Sequence[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Write rows of keys and columns, in place of those of the same keys."""
+        changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+        in_place = f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
+        self.executemany(f'INSERT INTO "{table}" VALUES ({self._marks(table)}) {in_place}', rows)
+
+    def _marks(self, table: str) -> str:
+        columns = self.execute(f'SELECT * FROM "{table}" LIMIT 0').description
+        return ",".join("?" * len(columns))
+
+    @abstractmethod
+    def define(self, statements: Iterable[str]) -> None:
+        """Create tables and indexes, within a transaction."""
+
+    @abstractmethod
+    def has_table(self, name: str) -> bool:
+        """Tell whether there is a table of that name."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begin a transaction that writes; no other one does meanwhile."""
+
+    @abstractmethod
+    def begin_reading(self) -> None:
+        """Begin a transaction that reads: what stands at its first statement."""
+
+    def commit(self) -> None:
+        """End the transaction, and keep what it wrote."""
+        self.execute("COMMIT")
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """End the transaction, if one is open, and undo what it wrote."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write within the block, whole or not at all; no other process writes meanwhile."""
+        with self.faults_named():
+            self.begin()
+            try:
+                yield
+                self.commit()
+            except BaseException:
+                self.rollback()
+                raise
+
+    @contextmanager
+    def as_it_stands(self) -> Iterator[None]:
+        """Read what stands at the beginning of the block, whatever is written meanwhile; nothing can be written."""
+        with self.faults_named():
+            self.begin_reading()
+            try:
+                yield
+            finally:
+                self.rollback()
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Undo the block where it raises, and keep the transaction around it in use."""
+        self.execute("SAVEPOINT attempt")
+        try:
+            yield
+        except self.conflicts:
+            self.execute("ROLLBACK TO SAVEPOINT attempt")
+            raise
+        self.execute("RELEASE SAVEPOINT attempt")
+
+    @abstractmethod
+    def vacuum(self) -> None:
+        """Take what was deleted out of the log or the tables, unless a reader is at work all the while."""
+
+    @abstractmethod
+    def erase_free_pages(self) -> bool:
+        """Leave no bytes of removed rows; False where a reader keeps them for longer than one waits."""
+
+    def faults_found(self) -> tuple[list[str], set[str]]:
+        """Return what is known against the files, and which tables refer to rows that are not there.
+
+        Of Postgres that is nothing: it refuses such rows, and its operators check its files.
+        """
+        return [], set()
+
+    @abstractmethod
+    def continue_numbers(self) -> None:
+        """Let rows to come have larger numbers than those that were inserted with one."""
+
+    @abstractmethod
+    def named(self, fault: Exception) -> MaraError:
+        """Return the error that tells a fault of the driver."""
+
+    @contextmanager
+    def faults_named(self) -> Iterator[None]:
+        """Raise faults of the driver in the block as the errors that tell them."""
+        try:
+            yield
+        except self.faults as fault:
+            raise self.named(fault) from fault
+
+    def close(self) -> None:
+        """Close it."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _not_there(told: str) -> MaraError:
+    return WorkspaceDamaged(f"{told} is not there", "Restore it from a backup")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the databases of one kind hold, and what is told of one that is missing or damaged.
+
+    Attributes:
+        table: one that is there as soon as anything is.
+        make: creates the tables in an empty database, within a transaction.
+        restore: what to do where one is damaged.
+        missing: the error of one that is not there, given its name.
+        number: of the format, which a SQLite file keeps.
+        schema: the schema of a place in Postgres; none where they are always in SQLite.
+    """
+
+    table: str
+    make: Callable[[Database], None]
+    restore: str
+    missing: Callable[[str], MaraError] = _not_there
+    number: int = 1
+    schema: Callable[[Place], str] | None = None
+
+
+class SqliteDatabase(Database):
+    """A SQLite file.
+
+    One that may not be written, or has no room for its log, is read: from a copy, where it cannot be in place.
+
+    Attributes:
+        pinned: whether a transaction that reads sees one moment; else nobody was writing when it was opened.
+    """
+
+    faults = (sqlite3.DatabaseError,)
+    conflicts = (sqlite3.IntegrityError,)
+
+    def __init__(self, path: Path, number: int, restore: str, *, read_only: bool = False) -> None:
+        """Open a file, or make one.
 
         Args:
-            connection: in autocommit mode.
-            path: of the file, for messages.
+            path: of the file.
+            number: of its format, unless it has none.
             restore: what to do where the file is damaged.
-            log_timeout_ms: how long `vacuum` waits for readers.
+            read_only: whether nothing is written, not even beside it.
         """
-        self._db = connection
         self.told = str(path)
+        self.pinned = True
         self._restore = restore
-        self._log_timeout_ms = log_timeout_ms
+        self._scratch: TemporaryDirectory[str] | None = None
+        self._full: DiskFull | None = None
+        with self.faults_named():
+            self._db: sqlite3.Connection = self._connected(path, read_only)
+            try:
+                ((found,),) = self._db.execute("PRAGMA user_version")
+                if found not in (0, number):
+                    raise sqlite3.DatabaseError(f"it is of format {found}, this version reads {number}")
+            except BaseException:
+                self.close()
+                raise
+
+    def _connected(self, path: Path, read_only: bool) -> sqlite3.Connection:
+        writable = not read_only and (not path.exists() or (may_write(path.parent) and may_write(path)))
+        if writable:
+            try:
+                return _open_to_write(path)
+            except sqlite3.DatabaseError as fault:
+                named = self.named(fault)
+                if not isinstance(named, DiskFull) or not path.exists():
+                    raise
+                self._full = named
+        self._scratch = scratch_folder()
+        try:
+            connection, self.pinned = open_read_only(path, Path(self._scratch.name))
+        except BaseException:
+            self._scratch.cleanup()
+            raise
+        connection.execute("COMMIT")
+        return connection
 
     @property
     def in_transaction(self) -> bool:
@@ -85,20 +304,6 @@ class SqliteDatabase:
         """Run a statement for each row of values."""
         self._db.executemany(statement, rows)
 
-    def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Append whole rows to a table, which holds none of their keys."""
-        columns = len(self._db.execute(f'SELECT * FROM "{table}" LIMIT 0').description)
-        self._db.executemany(f'INSERT INTO "{table}" VALUES ({",".join("?" * columns)})', rows)
-
-    def put(self, table: str, keys: Sequence[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Write rows of keys and columns, in place of those of the same keys; no two of the rows have the same."""
-        marks = ",".join("?" * (len(keys) + len(columns)))
-        self._db.executemany(f'INSERT INTO "{table}" VALUES ({marks}) {in_place(keys, columns)}', rows)
-
-    def scan(self, statement: str, values: Values = ()) -> Iterator[Any]:
-        """Yield the rows of a large result as they are read; other statements may run meanwhile."""
-        yield from self.execute(statement, values)
-
     def define(self, statements: Iterable[str]) -> None:
         """Create tables and indexes, within a transaction."""
         for statement in statements:
@@ -109,34 +314,30 @@ class SqliteDatabase:
         query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         return self._db.execute(query, (name,)).fetchone() is not None
 
+    def stamp(self, number: int) -> None:
+        """Give a new file the number of its format. Raises DatabaseError where it holds something else."""
+        if self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            raise sqlite3.DatabaseError("it holds something else")
+        self._db.execute(f"PRAGMA user_version = {number}")
+
     def begin(self) -> None:
-        """Begin a transaction that writes; no other one does meanwhile."""
+        """Begin a transaction that writes. Raises DiskFull where there was no room to open it for writing."""
+        if self._full is not None:
+            raise self._full
         self._db.execute("BEGIN IMMEDIATE")
 
     def begin_reading(self) -> None:
-        """Begin a transaction that reads: what its first statement sees."""
+        """Begin a transaction that reads what its first statement sees."""
         self._db.execute("BEGIN")
-
-    def commit(self) -> None:
-        """End the transaction, and keep what it wrote."""
-        self._db.execute("COMMIT")
 
     def rollback(self) -> None:
         """End the transaction, if one is open, and undo what it wrote."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
-    def attempt(self) -> AbstractContextManager[None]:
-        """Return a context that does nothing: a statement that fails leaves SQLite's transaction in use."""
-        return nullcontext()
-
-    def defer_references(self) -> None:
-        """Let references be checked at the end of the transaction."""
-        self._db.execute("PRAGMA defer_foreign_keys = ON")
-
     def vacuum(self) -> None:
         """Write the log back and cut it off, unless a reader is at work all the while."""
-        self._db.execute(f"PRAGMA busy_timeout = {self._log_timeout_ms}")
+        self._db.execute(f"PRAGMA busy_timeout = {_LOG_TIMEOUT_MS}")
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._db.execute(f"PRAGMA busy_timeout = {1000 * BUSY_TIMEOUT_S:.0f}")
 
@@ -151,86 +352,79 @@ class SqliteDatabase:
         said = [str(line) for (line,) in self._db.execute("PRAGMA integrity_check") if line != "ok"]
         return said, {str(row[0]) for row in self._db.execute("PRAGMA foreign_key_check")}
 
-    def copy_to(self, path: Path) -> None:
-        """Copy the file, as it stands at one moment, to one that is not there yet."""
-        with closing(sqlite3.connect(path)) as copy:
-            self._db.backup(copy)
-
     def continue_numbers(self) -> None:
         """Do nothing: SQLite counts on from the largest number that it was given."""
 
     def named(self, fault: Exception) -> MaraError:
         """Return the error that tells a fault of SQLite."""
-        return fault_named(fault, self.told, self._restore)
+        if shortage := shortage_behind(fault):
+            return shortage
+        said = str(fault)
+        if isinstance(fault, sqlite3.OperationalError):
+            if "locked" in said:
+                return WorkspaceLocked(f"{self.told} is being written by another process", "Try again later")
+            if any(words in said for words in _REFUSALS):
+                return BadInput(
+                    f"{self.told} cannot be opened for writing ({said})", "Check the permissions and the disk"
+                )
+        return WorkspaceDamaged(f"{self.told} cannot be read ({said})", self._restore)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and remove a copy of it."""
+        super().close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+
+def _open_to_write(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # of a new file
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as fault:
+            if "locked" not in str(fault):  # else another process is switching it just now
+                raise
+        for setting in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
+            connection.execute(f"PRAGMA {setting}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class InDatabase:
+    """What every record does with the database that it lies in."""
+
+    _db: Database
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database."""
         self._db.close()
 
+    def as_it_stands(self) -> AbstractContextManager[None]:
+        """Read what stands at the beginning of the block, whatever is written meanwhile; nothing can be written."""
+        return self._db.as_it_stands()
 
-def in_place(keys: Sequence[str], columns: Sequence[str]) -> str:
-    """Return what ends an INSERT whose rows take the place of those of the same keys."""
-    changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
-    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
+    def shorten_log(self) -> None:
+        """Take what was erased out of the log beside the file, too, unless a reader is at work all the while."""
+        with self._faults_named():
+            self._db.vacuum()
 
-
-def fault_named(fault: Exception, told: str, restore: str, refused: str = "cannot be opened for writing") -> MaraError:
-    """Return the error that tells a fault of SQLite, given what the file is called and what to do if it is damaged."""
-    if shortage := shortage_behind(fault):
-        return shortage
-    said = str(fault)
-    if isinstance(fault, sqlite3.OperationalError):
-        if "locked" in said:
-            return WorkspaceLocked(f"{told} is being written by another process", "Try again later")
-        if any(words in said for words in _REFUSALS):
-            return BadInput(f"{told} {refused} ({said})", "Check the permissions and the disk")
-    return WorkspaceDamaged(f"{told} cannot be read ({said})", restore)
-
-
-@contextmanager
-def file_faults_named(path: Path, restore: str, refused: str = "cannot be opened for writing") -> Iterator[None]:
-    """Raise faults of SQLite in the block, in which a file is opened, as `fault_named` tells them."""
-    try:
-        yield
-    except sqlite3.DatabaseError as fault:
-        raise fault_named(fault, str(path), restore, refused) from fault
-
-
-def prepare(connection: sqlite3.Connection, number: int, statements: Iterable[str]) -> None:
-    """Bring a fresh file to the format of that number by these statements. Raises DatabaseError for one of another."""
-    if check_format(connection, number):
-        return
-    with suppress(sqlite3.OperationalError):  # another process is switching it just now
-        connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    if not check_format(connection, number):
-        for statement in statements:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {number}")
-    connection.execute("COMMIT")
-
-
-def check_format(connection: sqlite3.Connection, number: int) -> bool:
-    """Tell whether a file has the format of that number, rather than none. Raises DatabaseError for another."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version not in (0, number):
-        raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {number}")
-    return bool(version)
-
-
-def _bound(value: Any) -> Any:
-    return json.dumps(value) if type(value) is list else value
-
-
-@contextmanager
-def faults_named(database: Any) -> Iterator[None]:
-    """Raise faults of the driver in the block as the errors that tell them."""
-    try:
-        yield
-    except database.faults as fault:
-        raise database.named(fault) from fault
+    def _faults_named(self) -> AbstractContextManager[None]:
+        return self._db.faults_named()
 
 
 def statements_of(script: str) -> Iterator[str]:
     """Yield the statements of a script in which no text holds a semicolon."""
     return (statement for statement in map(str.strip, script.split(";")) if statement)
+
+
+def _bound(value: Any) -> Any:
+    return json.dumps(value) if type(value) is list else value

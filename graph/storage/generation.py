@@ -1,41 +1,41 @@
-"""A generation's folder: what its search index is laid over, and which readers hold it."""
+"""What the vectors of a generation consist of."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from graph.storage.read_only import may_write
+from graph.storage.lock import GenerationHold as GenerationHold
 
 _FILE = "search.json"
-
-VectorStoreName = Literal["chroma", "mapped", "qdrant"]
-"""What holds the vectors of a generation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What holds a generation's vectors, and what an index of its own lies over.
+    """What a generation's vectors consist of: a set of its own, whole or of what changed since an older one's.
 
     Attributes:
-        base: the generation whose index that is; its own number where it lies on none.
-        commit: the record's commit that the base holds.
-        vectors: the record's ``vectors_id`` when the base was made.
-        removed: by collection, the ids of the base that are gone, or stand otherwise in the layer.
-        store: what holds them.
+        base: the generation whose set it lies on; its own number where its set is whole.
+        key: its own set's.
+        base_key: that of the set that it lies on; its own where its set is whole.
+        vectors: the record's ``vectors_id`` when the set was made.
+        store: what keeps the sets.
+        gone: by collection, rows of the base that are gone, or stand otherwise here.
+        new: by collection, rows of this generation that the base lacks, or has otherwise: all that its own set has.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     base: int
-    commit: str
+    key: str
+    base_key: str = ""
     vectors: str = ""
-    removed: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    store: VectorStoreName = "chroma"
+    store: str = "chroma"
+    gone: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    new: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def save(self, folder: Path) -> None:
         """Write it into a generation's folder."""
@@ -50,46 +50,3 @@ class Layer:
             return TypeAdapter(Layer).validate_json((folder / _FILE).read_bytes(), strict=True)
         except (OSError, ValueError):
             return None
-
-
-class GenerationHold:
-    """A reader's claim on a generation; it ends with ``release`` or with the process.
-
-    Where the folder may not be written there is none: nobody removes anything there.
-    """
-
-    _FILE = "held.db"
-
-    def __init__(self, folder: Path) -> None:
-        from filelock import ReadWriteLock
-
-        if not folder.is_dir():
-            raise FileNotFoundError(folder)
-        self._lock: ReadWriteLock | None = None
-        if not may_write(folder):
-            return
-        self._lock = ReadWriteLock(folder / self._FILE, is_singleton=False)
-        self._lock.acquire_read()
-
-    def release(self) -> None:
-        """Give the generation back."""
-        if self._lock is not None:
-            self._lock.close()
-
-    @classmethod
-    def is_held(cls, folder: Path) -> bool:
-        """Tell whether any process holds the generation in that folder."""
-        from filelock import ReadWriteLock, Timeout
-
-        if not (folder / cls._FILE).exists():
-            return False
-        lock = ReadWriteLock(folder / cls._FILE, is_singleton=False)
-        try:
-            lock.acquire_write(blocking=False)
-        except Timeout:
-            return True
-        except sqlite3.DatabaseError:
-            return False  # a damaged file, which nobody can have locked
-        finally:
-            lock.close()
-        return False

@@ -6,29 +6,29 @@ depends on it.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
-from graph.storage.database import BUSY_TIMEOUT_S, SqliteDatabase, file_faults_named, prepare
+from graph.storage.database import Database, Kind
+from graph.storage.opening import open_database
 
 FEEDBACK_FILE = "feedback.sqlite"
 """The marks' file in a workspace."""
 
-_FORMAT = 1
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS marks (
+CREATE TABLE marks (
     question TEXT NOT NULL, passage_id TEXT NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('gold', 'cited', 'person')),
     value INTEGER NOT NULL CHECK (value = 1 OR (value = -1 AND kind = 'person')),
     PRIMARY KEY (question, passage_id, kind)
 ) WITHOUT ROWID"""
 _KEY = ("question", "passage_id", "kind")
 _RESTORE = "Restore it from a backup, or delete it: the marks in it are then lost"
+_KIND = Kind("marks", lambda db: db.define([_SCHEMA]), _RESTORE)
 
 
 class MarkKind(StrEnum):
@@ -85,11 +85,9 @@ def add_marks(root: Path, marks: Iterable[Mark]) -> Recorded:
         WorkspaceLocked: other processes write for longer than one waits.
     """
     last = {(mark.question, mark.passage_id, mark.kind.value): 1 if mark.served else -1 for mark in marks}
-    with _opened(root) as db:
-        db.begin()
+    with _opened(root) as db, db.transaction():
         held = {tuple(key): value for *key, value in db.execute("SELECT question, passage_id, kind, value FROM marks")}
         db.put("marks", _KEY, ["value"], [(*key, value) for key, value in last.items()])
-        db.commit()
     new = len(last.keys() - held.keys())
     unchanged = len(last.items() & held.items())
     return Recorded(new, len(last) - new - unchanged, unchanged)
@@ -134,9 +132,8 @@ def erase_marks(root: Path, questions: Iterable[str]) -> int:
     if not (root / FEEDBACK_FILE).exists():
         return 0
     with _opened(root) as db:
-        db.begin()
-        gone = sum(db.execute("DELETE FROM marks WHERE question = ?", (each,)).rowcount for each in set(questions))
-        db.commit()
+        with db.transaction():
+            gone = sum(db.execute("DELETE FROM marks WHERE question = ?", (each,)).rowcount for each in set(questions))
         is_erased = db.erase_free_pages()
     if not is_erased:
         raise WorkspaceLocked(
@@ -166,12 +163,7 @@ def served_passages(marks: Iterable[Mark]) -> dict[str, tuple[str, ...]]:
 
 
 @contextmanager
-def _opened(root: Path) -> Iterator[SqliteDatabase]:
-    """Open the file, made where there is none, for the length of the block; what is not committed is undone."""
-    path = root / FEEDBACK_FILE
-    with (
-        file_faults_named(path, _RESTORE, "cannot be used"),
-        closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection,
-    ):
-        prepare(connection, _FORMAT, [_SCHEMA])
-        yield SqliteDatabase(connection, path, _RESTORE, 0)
+def _opened(root: Path) -> Iterator[Database]:
+    """Open the file, made where there is none, for the length of the block."""
+    with open_database(root / FEEDBACK_FILE, _KIND, create=True) as db, db.faults_named():
+        yield db

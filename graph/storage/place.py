@@ -75,7 +75,21 @@ def place_of(path: Path) -> Place | None:
         WorkspaceDamaged: what names the record cannot be read.
     """
     file = path.parent / PLACE_FILE
-    return _read(file) if file.exists() else None
+    if not file.exists():
+        return None
+    name, _ = _noted(file)
+    if not environment().mara_record_url:
+        raise BadInput(
+            f"The record of {file.parent} is in Postgres, and {RECORD_URL_VARIABLE} is not set",
+            f"Set {RECORD_URL_VARIABLE}=postgresql://USER@HOST/DATABASE to the database that holds it",
+        )
+    url, wanted = _configured()
+    if wanted and wanted != name:
+        raise BadInput(
+            f"The record of {file.parent} is {name!r}, and {RECORD_URL_VARIABLE} names {wanted!r}",
+            "Name another folder, or leave `workspace` out of the address",
+        )
+    return Place(name, url)
 
 
 def name_record(root: Path, name: str, *, moved: bool = False, joins: bool = False) -> None:
@@ -189,22 +203,6 @@ def _noted(file: Path) -> tuple[str, str]:
             f"{file} does not name a record ({type(fault).__name__})", "Restore it from a backup"
         ) from fault
     return name, own
-
-
-def _read(file: Path) -> Place:
-    name, _ = _noted(file)
-    if not environment().mara_record_url:
-        raise BadInput(
-            f"The record of {file.parent} is in Postgres, and {RECORD_URL_VARIABLE} is not set",
-            f"Set {RECORD_URL_VARIABLE}=postgresql://USER@HOST/DATABASE to the database that holds it",
-        )
-    url, wanted = _configured()
-    if wanted and wanted != name:
-        raise BadInput(
-            f"The record of {file.parent} is {name!r}, and {RECORD_URL_VARIABLE} names {wanted!r}",
-            "Name another folder, or leave `workspace` out of the address",
-        )
-    return Place(name, url)
 
 
 def _configured() -> tuple[str, str]:

@@ -7,10 +7,9 @@ index and the snapshot are derived from it and can be rebuilt without embedding 
 from __future__ import annotations
 
 import json
-import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,10 @@ from numpy.typing import NDArray
 
 from graph.corrections.apply import Corrections, Stated
 from graph.corrections.kinds import Correction
-from graph.errors import DiskFull, WorkspaceDamaged
+from graph.errors import WorkspaceDamaged
 from graph.own_types import OWN_TYPES, OwnTypes
-from graph.storage import correction_table, versions
-from graph.storage.database import (
-    BUSY_TIMEOUT_S,
-    SqliteDatabase,
-    file_faults_named,
-    statements_of,
-)
+from graph.storage import versions
+from graph.storage.database import AMONG, Database, InDatabase, Kind, SqliteDatabase, statements_of
 from graph.storage.entry import (
     COLUMNS,
     Entry,
@@ -39,17 +33,17 @@ from graph.storage.entry import (
     hash_of,
     to_row,
 )
-from graph.storage.new_place import place_to_make
-from graph.storage.place import place_of
-from graph.storage.postgres import Database, InDatabase
-from graph.storage.read_only import may_write, open_read_only, scratch_folder
+from graph.storage.opening import open_database
 from graph.storage.record_tables import (
+    CORRECTION_TABLES,
+    CORRECTIONS,
     HELD_BY,
     PAGE,
     RESTORE,
     SCHEMA,
     TEXT_COLUMN,
     Additions,
+    Corrected,
     DerivedRows,
     NewVectors,
     State,
@@ -57,14 +51,14 @@ from graph.storage.record_tables import (
     drop_unheld,
     hold,
     insert_vectors,
-    pages,
+    read_corrected,
+    read_corrections,
+    replace_corrected,
     unlink,
 )
 from graph.storage.versions import Versions
 
 FORMAT_VERSION = 2
-_LOG_TIMEOUT_MS = 1_000
-_PAGE_BYTES = 8192
 _UNIT_TOLERANCE = 1e-3
 _RESTORE = "Restore it from a backup, or index into a new workspace"
 _TABLES = ("meta", "passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
@@ -72,6 +66,23 @@ _VECTORS = "vectors"
 SYNONYMS = "synonyms"
 """The note of the record that says how pairs of synonyms are found."""
 _SETTINGS = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+
+
+def _make(db: Database) -> None:
+    """Create the tables of an empty record."""
+    settings = {"format_version": FORMAT_VERSION, "generation": 0, "complete": 1, "dimension": 0}
+    ids = {"workspace_id": uuid.uuid4().hex, "commit_id": uuid.uuid4().hex, "embedding_model": ""}
+    db.define(statements_of(SCHEMA))
+    db.insert("meta", [(key, str(value)) for key, value in {**settings, **ids}.items()])
+
+
+def _missing(told: str) -> WorkspaceDamaged:
+    return WorkspaceDamaged(
+        f"{told} is not there", "Restore it from a backup, or index the documents again with `mara index`"
+    )
+
+
+_KIND = Kind("meta", _make, _RESTORE, _missing, FORMAT_VERSION, lambda place: place.schema)
 
 
 class Record(InDatabase):
@@ -82,44 +93,19 @@ class Record(InDatabase):
 
     _moment = ""
 
-    def __init__(self, path: Path, *, create: bool = False, to_read: bool = False) -> None:
-        """Open the record whose SQLite file is ``path``, or which is in Postgres in its place, see `place_of`.
-
-        Args:
-            path: of the file.
-            create: whether one is made where there is none.
-            to_read: whether it is opened for reading alone where the disk is full.
+    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
+        """Open the record whose SQLite file is ``path``, or which is in Postgres in its place; see `open_database`.
 
         Raises:
             WorkspaceDamaged: there is none (and ``create`` is false), it is no SQLite file, or of another format.
-            RecordUnavailable: it is in Postgres, and the server does not answer.
-            DiskFull: there is no room for its log.
         """
-        self._check: Callable[[Record], None] | None = None
-        self._keep: Callable[[], AbstractContextManager[None]] = nullcontext
-        self._db = self._opened(path, create=create, to_read=to_read)
-        with self._faults_named():
-            if create and not self._db.has_table("meta"):
-                self._create()
-        self._check_format()
-
-    def _opened(self, path: Path, *, create: bool, to_read: bool) -> Database:
-        if (place := (place_to_make if create else place_of)(path)) is not None:
-            from graph.storage.postgres import PostgresDatabase
-
-            return PostgresDatabase(place, place.schema, must_hold="" if create else "meta")
-        if not create and not path.exists():
-            raise WorkspaceDamaged(f"There is no record at {path}", "Index the documents again with `mara index`")
-        if create or (may_write(path.parent) and may_write(path)):
-            try:
-                return _open_for_writing(path)
-            except DiskFull:
-                if not to_read:
-                    raise
-        self._scratch = scratch_folder()
-        database, _ = _open_for_reading(path, Path(self._scratch.name))
-        database.commit()
-        return database
+        self._check: Callable[[], None] | None = None
+        self._db = open_database(path, _KIND, create=create, read_only=read_only)
+        try:
+            self._check_format()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def workspace_id(self) -> str:
@@ -178,16 +164,16 @@ class Record(InDatabase):
     def corrections(self) -> list[Correction]:
         """Return all corrections, by id, those that were undone among them."""
         with self._faults_named():
-            return correction_table.read(self._db)
+            return read_corrections(self._db)
 
-    def corrected(self) -> dict[str, correction_table.Corrected]:
+    def corrected(self) -> dict[str, Corrected]:
         """Return {passage id: what corrections made of it} of the passages that they change."""
         with self._faults_named():
-            return correction_table.read_corrected(self._db)
+            return read_corrected(self._db)
 
     def passages_with(self, table: str, ids: Iterable[str]) -> set[str]:
         """Return the passages that hold one of some ``names`` or ``facts``."""
-        held = f"SELECT passage_id FROM passage_{table} WHERE {HELD_BY[table]} IN (SELECT value FROM json_each(?))"
+        held = f"SELECT passage_id FROM passage_{table} WHERE {HELD_BY[table]} {AMONG}"
         return {key for (key,) in self._rows(held, [*ids])}
 
     def sources(self) -> dict[str, str]:
@@ -217,7 +203,7 @@ class Record(InDatabase):
     def missing(self, table: str, ids: Iterable[str]) -> set[str]:
         """Return those ids of ``names`` or ``facts`` that the record has no vector for."""
         wanted = [*ids]
-        held = self._rows(f"SELECT id FROM {table} WHERE id IN (SELECT value FROM json_each(?))", wanted)
+        held = self._rows(f"SELECT id FROM {table} WHERE id {AMONG}", wanted)
         return set(wanted).difference(key for (key,) in held)
 
     def entries(self, ids: Collection[str] | None = None) -> Iterator[Entry]:
@@ -367,7 +353,7 @@ class Record(InDatabase):
     def replace_derived(self, rows: DerivedRows) -> None:
         """Put the rows that follow from passages and vectors in place of the present ones, in one transaction.
 
-        Of passages only ids change, and no vector goes that a passage needs.
+        No vector goes that a passage needs.
         """
         with self.transaction():
             for table, column in HELD_BY.items():
@@ -382,14 +368,7 @@ class Record(InDatabase):
             self._db.execute("DELETE FROM synonyms")
             synonyms = ((a, b, cosine) for (a, b), cosine in rows.synonyms.items())
             self._db.insert("synonyms", synonyms)
-            # An id is renamed together with the rows that refer to it: the database checks them at the end.
-            self._db.defer_references()
-            renamed = [(new, old) for old, new in rows.renamed.items()]
-            self._db.executemany("UPDATE passages SET id = ? WHERE id = ?", renamed)
-            for table in HELD_BY:
-                self._db.executemany(f"UPDATE passage_{table} SET passage_id = ? WHERE passage_id = ?", renamed)
-            corrected = {rows.renamed.get(key, key): each for key, each in rows.corrected.items()}
-            correction_table.replace_corrected(self._db, corrected)
+            replace_corrected(self._db, rows.corrected)
             self._count_up()
 
     def advance_generation(self) -> None:
@@ -426,20 +405,20 @@ class Record(InDatabase):
 
     def copy_to(self, path: Path) -> None:
         """Copy it, as it stands at one moment, to a SQLite file that is not there yet."""
-        with self._faults_named():
-            if isinstance(self._db, SqliteDatabase):
-                self._db.copy_to(path)
-                return
-            moment = nullcontext() if self._db.in_transaction else self.as_it_stands()
-            with closing(_open_for_writing(path)) as copy, moment:
-                copy.begin()
-                self._copy_rows(copy)
-                copy.commit()
+        with SqliteDatabase(path, FORMAT_VERSION, _RESTORE) as copy, copy.transaction():
+            self.copy_into(copy)
 
     def copy_into(self, target: Database) -> None:
         """Copy it, as it stands at one moment, into an empty database, within a transaction of that."""
-        with self.as_it_stands():
-            self._copy_rows(target)
+        scripts = {"meta": SCHEMA, "corrections": CORRECTIONS, "standing": ";".join(versions.TABLES)}
+        with nullcontext() if self._db.in_transaction else self.as_it_stands():
+            for table, script in scripts.items():
+                if self._db.has_table(table):
+                    target.define(statements_of(script))
+            for table in (*_TABLES, *CORRECTION_TABLES, *reversed(versions.TABLE_NAMES)):
+                if self._db.has_table(table):
+                    target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
+        target.continue_numbers()
 
     def part_from(self, *, complete: bool) -> None:
         """Make a copy a record of its own: under another id, complete or not, without a writer and without versions."""
@@ -449,59 +428,26 @@ class Record(InDatabase):
             self._set_meta("workspace_id", uuid.uuid4().hex)
             self._set_meta("complete", str(int(complete)))
 
-    def fence(self, check: Callable[[Record], None], keep: Callable[[], AbstractContextManager[None]]) -> None:
-        """Let every transaction begin with a check, which may refuse it by raising, and `kept` do as is told."""
-        self._check, self._keep = check, keep
-
-    def kept(self) -> AbstractContextManager[None]:
-        """Keep the writer's lease for the length of a block, which may be long and commit nothing."""
-        return self._keep()
+    def fence(self, check: Callable[[], None]) -> None:
+        """Let every transaction begin with a check, which may refuse it by raising."""
+        self._check = check
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do several things or none; no other process writes meanwhile."""
-        with self._faults_named():
-            self._db.begin()
-            try:
-                if self._check is not None:
-                    self._check(self)
-                yield
-                self._db.commit()
-            except BaseException:
-                self._db.rollback()
-                raise
+        with self._db.transaction():
+            if self._check is not None:
+                self._check()
+            yield
 
     def _add(self, new: Additions) -> None:
         insert_vectors(self._db, "names", new.names)
         insert_vectors(self._db, "facts", new.facts)
         self._db.put("synonyms", ["a", "b"], ["cosine"], new.synonyms)
 
-    def _copy_rows(self, target: Database) -> None:
-        scripts = {"meta": SCHEMA, "corrections": correction_table.SCHEMA, "standing": ";".join(versions.TABLES)}
-        for table, script in scripts.items():
-            if self._db.has_table(table):
-                target.define(statements_of(script))
-        for table in (*_TABLES, *correction_table.TABLE_NAMES, *reversed(versions.TABLE_NAMES)):
-            if self._db.has_table(table):
-                target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
-        target.continue_numbers()
-
     def _count_up(self) -> None:
         self._set_meta("generation", str(self.generation + 1))
         self._set_meta("commit_id", uuid.uuid4().hex)
-
-    def _create(self) -> None:
-        with self.transaction():
-            if self._db.has_table("meta"):  # another process was first
-                return
-            self._db.define(statements_of(SCHEMA))
-            self._set_meta("format_version", str(FORMAT_VERSION))
-            self._set_meta("workspace_id", uuid.uuid4().hex)
-            self._set_meta("generation", "0")
-            self._set_meta("commit_id", uuid.uuid4().hex)
-            self._set_meta("complete", "1")
-            self._set_meta("embedding_model", "")
-            self._set_meta("dimension", "0")
 
     def _check_format(self) -> None:
         version = self._meta("format_version")
@@ -525,7 +471,7 @@ class Record(InDatabase):
         for place, key in enumerate(ids):
             places.setdefault(key, []).append(place)
         vectors = np.zeros((len(ids), self.dimension), dtype=np.float32)
-        asked = f"SELECT id, vector FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+        asked = f"SELECT id, vector FROM {table} WHERE id {AMONG}"
         for key, blob in self._rows(asked, [*places]):
             vectors[places.pop(key)] = np.frombuffer(blob, dtype=np.float32)
         if places:
@@ -547,8 +493,10 @@ class Record(InDatabase):
 
     def _rows_of(self, columns: str, ids: Iterable[str]) -> Iterator[Any]:
         """Yield some columns of some passages, by passage id."""
-        for among, page in pages(sorted(ids)):
-            yield from self._rows(f"SELECT {columns} FROM passages WHERE id {among} ORDER BY id", *page)
+        wanted = sorted(ids)
+        for start in range(0, len(wanted), PAGE):
+            query = f"SELECT {columns} FROM passages WHERE id {AMONG} ORDER BY id"
+            yield from self._rows(query, wanted[start : start + PAGE])
 
     def _rows(self, query: str, *parameters: object) -> Iterator[Any]:
         with self._faults_named():
@@ -567,90 +515,59 @@ class RecordReader(Record):
     """A record as it stands at one moment, whatever a writer does meanwhile, with rows that may be broken.
 
     Nothing is written, neither to the file nor beside it.
-
-    Attributes:
-        pinned: whether the moment lasts; else nobody was writing, and that is to be looked at again afterwards.
     """
 
-    def __init__(self, path: Path, scratch: Path) -> None:
-        """Open the record at ``path``; where it cannot be read in place, a copy in the folder ``scratch``.
+    def __init__(self, path: Path) -> None:
+        """Open the record at ``path``; raises as `Record` does."""
+        super().__init__(path, read_only=True)
+        with self._faults_named():
+            self._db.begin_reading()
 
-        Raises:
-            WorkspaceDamaged: there is none, it is no SQLite file, or of another format.
-            BadInput: it may not be read.
-        """
-        if (place := place_of(path)) is not None:
-            from graph.storage.postgres import PostgresDatabase
-
-            self._db, self.pinned = PostgresDatabase(place, place.schema, must_hold="meta"), True
-            with self._faults_named():
-                self._db.begin_reading()
-        elif not path.exists():
-            raise WorkspaceDamaged(f"There is no record at {path}", RESTORE)
-        else:
-            self._db, self.pinned = _open_for_reading(path, scratch)
-        self._check_format()
+    @property
+    def pinned(self) -> bool:
+        """Whether the moment lasts; else nobody was writing, and that is to be looked at again afterwards."""
+        return not isinstance(self._db, SqliteDatabase) or self._db.pinned
 
     def faults_of_file(self) -> tuple[list[str], set[str]]:
-        """Return what the database says against its files, and which tables have rows that refer to none.
-
-        Raises:
-            WorkspaceDamaged: it cannot even say that.
-        """
+        """Return what the database says against its files. Raises WorkspaceDamaged: it cannot even say that."""
         with self._faults_named():
             return self._db.faults_found()
 
-    def settings(self) -> dict[str, str]:
-        """Return the record's settings."""
-        return dict(self._rows("SELECT key, value FROM meta"))
+    def examined(self) -> Iterator[tuple[str, Entry | None]]:
+        """Yield id and entry of each passage, None for one that cannot be read or is not what was written."""
+        for row in self._scan(f"SELECT {COLUMNS} FROM passages ORDER BY id"):
+            try:
+                entry = from_row(row)
+                is_whole = entry.fingerprint == row[COLUMNS.split(", ").index("fingerprint")]
+            except (ValueError, TypeError):
+                is_whole = False
+            yield str(row[0]), entry if is_whole else None
 
-    def raw_passages(self) -> list[dict[str, Any]]:
-        """Return id, metadata, entities, triples, notes and windows of every passage, as they are stored."""
-        columns = ("id", "metadata", "entities", "triples", "notes", "windows")
-        rows = self._rows(f"SELECT {', '.join(columns)} FROM passages")
-        return [dict(zip(columns, row, strict=True)) for row in rows]
-
-    def texts(self, table: str) -> dict[str, str]:
-        """Return {id: text} of the ``names`` or the ``facts``."""
-        return dict(self._rows(f"SELECT id, {TEXT_COLUMN[table]} FROM {table}"))
-
-    def links(self, table: str) -> set[tuple[str, str]]:
-        """Return (passage id, id) of those who hold ``names`` or ``facts``."""
-        return set(self._rows(f"SELECT passage_id, {HELD_BY[table]} FROM passage_{table}"))
+    def derived_rows(self) -> DerivedRows:
+        """Return the rows that should follow from passages and vectors, as they are."""
+        texts = {table: dict(self._rows(f"SELECT id, {TEXT_COLUMN[table]} FROM {table}")) for table in HELD_BY}
+        links = {
+            table: set(self._rows(f"SELECT passage_id, {column} FROM passage_{table}"))
+            for table, column in HELD_BY.items()
+        }
+        return DerivedRows(texts, links, {(a, b): cosine for a, b, cosine in self.synonyms()}, self.corrected())
 
     def odd_vectors(self, table: str) -> list[str]:
-        """Return the ids of rows whose vector is of another length than the others', not finite or no unit vector."""
-        return [key for key, blob in self._rows(f"SELECT id, vector FROM {table}") if not self._is_unit(blob)]
+        """Return the ids of rows whose vector is of another length than the others', not finite or no unit vector.
 
-    def odd_past_vectors(self) -> list[str]:
-        """Return the ids of the past versions whose vector, by the present model, is none; see `odd_vectors`."""
-        query = "SELECT id, vector FROM past_passages WHERE embedding_model = ?"
-        return [key for key, blob in self._rows(query, self.embedding_model) if not self._is_unit(blob)]
-
-    def _is_unit(self, blob: object) -> bool:
-        if not isinstance(blob, bytes) or len(blob) != 4 * self.dimension:
-            return False
-        norm = np.linalg.norm(np.frombuffer(blob, dtype=np.float32).astype(np.float64))
-        return bool(abs(norm - 1) <= _UNIT_TOLERANCE)
+        Of past passages, those count that the present model embedded.
+        """
+        of_model = "WHERE embedding_model = ?" if table == "past_passages" else ""
+        rows = self._rows(f"SELECT id, vector FROM {table} {of_model}", *([self.embedding_model] if of_model else []))
+        length = self.dimension
+        return [key for key, blob in rows if not _is_unit(blob, length)]
 
 
-def _open_for_writing(path: Path) -> SqliteDatabase:
-    """Open a file, or make one. Raises WorkspaceDamaged where it is no SQLite file; BadInput where the disk refuses."""
-    is_new = not path.exists()
-    with file_faults_named(path, _RESTORE):
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-        if is_new:
-            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-        for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
-            connection.execute(f"PRAGMA {setting}")
-    return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS)
-
-
-def _open_for_reading(path: Path, scratch: Path) -> tuple[SqliteDatabase, bool]:
-    """Open a file within a transaction that reads, see `open_read_only`; raises as `open_for_writing` does."""
-    with file_faults_named(path, _RESTORE):
-        connection, pinned = open_read_only(path, scratch)
-    return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS), pinned
+def _is_unit(blob: object, length: int) -> bool:
+    if not isinstance(blob, bytes) or len(blob) != 4 * length:
+        return False
+    norm = np.linalg.norm(np.frombuffer(blob, dtype=np.float32).astype(np.float64))
+    return bool(abs(norm - 1) <= _UNIT_TOLERANCE)
 
 
 def declared_types(record: Record) -> OwnTypes:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.corrections.apply import Stated
-from graph.storage import correction_table
+from graph.corrections.kinds import Correction, What, what_from_json, what_to_json
+from graph.errors import BadInput, WorkspaceDamaged
+from graph.storage.database import AMONG, Database, statements_of
 from graph.storage.entry import Entry, facts_of, names_of
-from graph.storage.postgres import Database
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -39,11 +41,37 @@ CREATE TABLE synonyms (
 CREATE INDEX synonyms_of_b ON synonyms (b);
 """
 
+CORRECTIONS = """
+CREATE TABLE IF NOT EXISTS corrections (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT NOT NULL, note TEXT NOT NULL, made_at TEXT NOT NULL,
+    undone_at TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS corrected (
+    passage_id TEXT PRIMARY KEY REFERENCES passages(id) ON DELETE CASCADE, fingerprint TEXT NOT NULL, by TEXT NOT NULL
+) WITHOUT ROWID
+"""
+"""The tables of corrections, and of the passages that they change: made with the first one."""
+
+CORRECTION_TABLES = ("corrections", "corrected")
+
 HELD_BY = {"names": "name_id", "facts": "fact_id"}
 """The tables whose rows passages hold, and the column of ``passage_names`` or ``passage_facts`` that refers to them."""
 
 TEXT_COLUMN = {"names": "name", "facts": "text"}
 RESTORE = "Restore the record from a backup, or index the documents into a new workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """What corrections made of a passage.
+
+    Attributes:
+        fingerprint: of what it states.
+        by: ids of the corrections, ascending.
+    """
+
+    fingerprint: str
+    by: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,37 +116,33 @@ class DerivedRows:
         texts: by table, {id: text} of the names and facts that passages hold.
         links: by table, (passage id, id of what it holds).
         synonyms: {(smaller id, larger id) of two names: their cosine}.
-        renamed: {id of a passage: the one to keep it under}, where the id holds a control character.
         corrected: {id of a passage: what corrections made of it}, where they change it.
     """
 
-    texts: Mapping[str, Mapping[str, str]]
+    texts: Mapping[str, dict[str, str]]
     links: Mapping[str, set[tuple[str, str]]]
-    synonyms: Mapping[tuple[str, str], float]
-    renamed: Mapping[str, str]
-    corrected: Mapping[str, correction_table.Corrected] = field(default_factory=dict)
+    synonyms: dict[tuple[str, str], float]
+    corrected: dict[str, Corrected]
 
 
 PAGE = 5_000
-"""Ids that one statement asks for: SQLite takes 32,766 parameters."""
+"""Passages that are read by one statement."""
 
 
 def delete(db: Database, ids: Sequence[str]) -> dict[str, set[str]]:
     """Delete passages; return the names and facts that they held, by table."""
     held = unlink(db, ids)
-    for among, page in pages(ids):
-        db.execute(f"DELETE FROM passages WHERE id {among}", page)
+    db.execute(f"DELETE FROM passages WHERE id {AMONG}", ([*ids],))
     return held
 
 
 def unlink(db: Database, ids: Sequence[str]) -> dict[str, set[str]]:
     """Let passages hold nothing; return the names and facts that they held, by table."""
     held: dict[str, set[str]] = {table: set() for table in HELD_BY}
-    for among, page in pages(ids):
-        for table, column in HELD_BY.items():
-            gone = f"DELETE FROM passage_{table} WHERE passage_id {among} RETURNING {column}"
-            held[table].update(key for (key,) in db.execute(gone, page))
-    correction_table.forget_corrected(db, ids)
+    for table, column in HELD_BY.items():
+        gone = f"DELETE FROM passage_{table} WHERE passage_id {AMONG} RETURNING {column}"
+        held[table].update(key for (key,) in db.execute(gone, ([*ids],)))
+    forget_corrected(db, ids)
     return held
 
 
@@ -130,15 +154,15 @@ def hold(db: Database, stated: Sequence[tuple[Entry, Stated]]) -> None:
     for entry, says in stated:
         if says.by:
             made = says.fingerprint(entry.fingerprint)
-            correction_table.keep_corrected(db, entry.passage.id, made, says.by)
+            keep_corrected(db, entry.passage.id, made, says.by)
 
 
 def drop_unheld(db: Database, table: str, candidates: Iterable[str]) -> set[str]:
     """Delete those of the names or facts that no passage holds; return them."""
     rows = db.execute(
-        f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+        f"DELETE FROM {table} WHERE id {AMONG}"
         f" AND id NOT IN (SELECT {HELD_BY[table]} FROM passage_{table}"
-        f" WHERE {HELD_BY[table]} IN (SELECT value FROM json_each(?))) RETURNING id",
+        f" WHERE {HELD_BY[table]} {AMONG}) RETURNING id",
         ([*candidates],) * 2,
     )
     return {key for (key,) in rows}
@@ -150,8 +174,58 @@ def insert_vectors(db: Database, table: str, new: NewVectors) -> None:
     db.put(table, ["id"], [TEXT_COLUMN[table], "vector"], rows)
 
 
-def pages(ids: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield a condition and the ids that it asks for; a list in JSON would end each id at a NUL character."""
-    for start in range(0, len(ids), PAGE):
-        page = ids[start : start + PAGE]
-        yield f"IN ({','.join('?' * len(page))})", page
+def read_corrections(db: Database) -> list[Correction]:
+    """Return all corrections, by id.
+
+    Raises:
+        WorkspaceDamaged: one cannot be read.
+    """
+    if not db.has_table("corrections"):
+        return []
+    rows = db.execute("SELECT id, what, note, made_at, undone_at FROM corrections ORDER BY id").fetchall()
+    try:
+        return [Correction(id, what_from_json(json.loads(what)), *told) for id, what, *told in rows]
+    except (BadInput, ValueError, TypeError) as fault:
+        raise WorkspaceDamaged(
+            f"The corrections in the record cannot be read ({fault})", "Restore the record from a backup"
+        ) from fault
+
+
+def add_correction(db: Database, what: What, note: str, made_at: str) -> int:
+    """Write a correction; return its id, which is larger than that of any before it."""
+    db.define(statements_of(CORRECTIONS))
+    text = json.dumps(what_to_json(what), ensure_ascii=False)
+    query = "INSERT INTO corrections (what, note, made_at, undone_at) VALUES (?,?,?,'') RETURNING id"
+    return int(db.execute(query, (text, note, made_at)).fetchone()[0])
+
+
+def undo_corrections(db: Database, ids: Sequence[int], undone_at: str) -> None:
+    """Note of some corrections that they do not stand any more."""
+    db.executemany("UPDATE corrections SET undone_at = ? WHERE id = ?", [(undone_at, id) for id in ids])
+
+
+def read_corrected(db: Database) -> dict[str, Corrected]:
+    """Return {passage id: what corrections made of it} of the passages that they change."""
+    if not db.has_table("corrections"):
+        return {}
+    rows = db.execute("SELECT passage_id, fingerprint, by FROM corrected")
+    return {key: Corrected(fingerprint, tuple(json.loads(by))) for key, fingerprint, by in rows}
+
+
+def keep_corrected(db: Database, passage_id: str, fingerprint: str, by: Sequence[int]) -> None:
+    """Note that corrections change a passage, and how."""
+    db.execute("INSERT INTO corrected VALUES (?,?,?)", (passage_id, fingerprint, json.dumps(by)))
+
+
+def forget_corrected(db: Database, passage_ids: Sequence[str]) -> None:
+    """Note that nothing changes some passages."""
+    if db.has_table("corrections"):
+        db.executemany("DELETE FROM corrected WHERE passage_id = ?", [(key,) for key in passage_ids])
+
+
+def replace_corrected(db: Database, corrected: Mapping[str, Corrected]) -> None:
+    """Put this in place of all that was noted of passages."""
+    if db.has_table("corrections"):
+        db.execute("DELETE FROM corrected")
+        for key, each in corrected.items():
+            keep_corrected(db, key, each.fingerprint, each.by)

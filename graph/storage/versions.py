@@ -17,8 +17,8 @@ from typing import Any
 from graph.errors import BadInput
 from graph.moments import ALWAYS, shown
 from graph.schema import MetadataValue
+from graph.storage.database import AMONG, Database
 from graph.storage.entry import COLUMNS, Entry, from_row, hash_of
-from graph.storage.postgres import Database
 
 TABLES = (
     """CREATE TABLE standing (
@@ -231,7 +231,7 @@ class Versions:
             return {}
         found: dict[str, tuple[str, str]] = {}
         wanted = [*passage_ids]
-        named = "id IN (SELECT value FROM json_each(?))"
+        named = f"id {AMONG}"
         for key, first, last in self._query(
             f"SELECT id, {self._since()} AS since, {self._since()} FROM {_PRESENT} WHERE {named}"
             f" UNION ALL SELECT id, min(since), max(until) FROM past_passages WHERE {named} GROUP BY id",

@@ -7,16 +7,16 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
 from graph.environment import environment
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing, shortage_behind
 from graph.server_clients import serves_clients
-from graph.storage.generation import GenerationHold, Layer
-from graph.storage.lease import LEASE_S, Lease, claim_lease
-from graph.storage.new_place import place_to_make
+from graph.storage.generation import Layer
+from graph.storage.lock import GenerationHold, WriterLock, alone
+from graph.storage.opening import place_to_make
 from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen, put_new
 from graph.storage.read_only import may_write
 from graph.storage.record import FORMAT_VERSION, Record
@@ -32,11 +32,8 @@ REPLY_CACHE = "replies.sqlite"
 KEEP_REPLACED_VARIABLE = "MARA_KEEP_REPLACED"
 """With 1, the generation that a publication replaces stays until the next one begins."""
 
-_KEPT = "kept"
-"""The file that marks a generation as one that was replaced and is kept."""
-
 _NAMED_WORKSPACES = ".mara-workspaces"
-_ADMISSION = ".mara-new-workspaces.lock"
+_ADMISSION, _ADMISSION_S = ".mara-new-workspaces.lock", 60.0
 _PAST = "as-of"
 PAST_MARK = "AS-OF"
 """The file that marks a workspace as derived from another one, of what stood there at some moment."""
@@ -126,10 +123,9 @@ def admitted(root: Path) -> Iterator[None]:
     if not _is_new_of_a_client(root):
         yield
         return
-    from filelock import FileLock
-
     root.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(root.parent / _ADMISSION):
+    told = "Another workspace has been being made for a client for a minute"
+    with alone(root.parent / _ADMISSION, _ADMISSION_S, told, "Try again when it is done"):
         check_may_be_written(root)
         yield
 
@@ -228,8 +224,8 @@ class Workspace:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def open_record(self, lease: Lease | None = None) -> Record:
-        """Open the record; with a lease, nothing can be written once that is lost.
+    def open_record(self, lock: WriterLock | None = None) -> Record:
+        """Open the record; with its writer's lock, nothing can be written once that is lost.
 
         Raises:
             WorkspaceMissing: there is none.
@@ -240,9 +236,9 @@ class Workspace:
         self._check_manifest()
         if not self.record_path.exists():
             raise WorkspaceMissing(f"There is no workspace at {self.root}", _NO_WORKSPACE_HINT)
-        record = Record(self.record_path, to_read=True)
-        if lease is not None:
-            record.fence(lease.check, lease.kept)
+        record = Record(self.record_path)
+        if lock is not None:
+            record.fence(lock.check)
         return record
 
     def check_passages(self, record: Record) -> None:
@@ -262,21 +258,15 @@ class Workspace:
                 raise shortage from fault
             return None
 
-    def publish(self, record: Record, *, keep_replaced: bool = False) -> None:
-        """Make the record's generation the current one, and remove those that nobody needs any more.
+    def publish(self, record: Record) -> None:
+        """Make the generation that was derived from a record the current one; remove those that nobody needs any more.
 
-        Args:
-            record: it holds what the generation was derived from.
-            keep_replaced: leave the generation that was current until `drop_replaced`, whoever holds it.
+        The one before it stays with ``MARA_KEEP_REPLACED``, until the next publication begins.
         """
-        replaced = self.current()
         manifest = manifest_of(record, record.generation)
         with record.transaction():
             write_atomically(self.root / "manifest.json", json.dumps(manifest, indent=2) + "\n")
             write_atomically(self.root / "CURRENT", f"{record.generation}\n")
-        if keep_replaced and replaced not in (None, record.generation):
-            with suppress(FileNotFoundError):
-                (self.index_folder(replaced) / _KEPT).touch()
         self.prune()
 
     def withdraw(self, record: Record) -> None:
@@ -285,28 +275,27 @@ class Workspace:
             for name in ("CURRENT", "manifest.json"):
                 (self.root / name).unlink(missing_ok=True)
         shutil.rmtree(self.build_cache, ignore_errors=True)
-        self.drop_replaced()
-        self.prune()
+        self.prune(replaced=True)
 
-    def claim(self, seconds: float = LEASE_S) -> Lease:
-        """Become the workspace's writer until the lease is released or runs out.
+    def claim(self) -> WriterLock:
+        """Become the workspace's writer until the lock is released.
 
-        Raises WorkspaceLocked, naming the owner, while another holds it; WorkspaceMissing where there is none; BadInput
-        where it may not be written.
+        Raises WorkspaceLocked, naming the writer, while there is another; WorkspaceMissing where there is no workspace;
+        BadInput where it may not be written.
         """
         self.open_record().close()
         if not may_write(self.root):
             raise BadInput(f"{self.root} may not be written", "Check its permissions, or index it where it may be")
-        return claim_lease(self.record_path, self.root / "lock", seconds)
+        return WriterLock(self.record_path)
 
     @contextmanager
-    def writing(self) -> Iterator[Lease]:
+    def writing(self) -> Iterator[WriterLock]:
         """Be the workspace's writer for the length of the block; raises as `claim` does."""
-        lease = self.claim()
+        lock = self.claim()
         try:
-            yield lease
+            yield lock
         finally:
-            lease.release()
+            lock.release()
 
     def hold(self, generation: int) -> GenerationHold:
         """Keep a generation from being removed while it is read. Raises OSError when it is gone."""
@@ -334,28 +323,24 @@ class Workspace:
                 "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
             )
 
-    def drop_replaced(self) -> None:
-        """Let `prune` remove the generation that a publication kept."""
-        for mark in (self.root / "index").glob(f"*/{_KEPT}"):
-            mark.unlink(missing_ok=True)
-
-    def prune(self) -> None:
+    def prune(self, *, replaced: bool = False) -> None:
         """Remove what `stale_folders` names."""
-        for folder in self.stale_folders():
+        for folder in self.stale_folders(replaced=replaced):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def stale_folders(self) -> list[Path]:
+    def stale_folders(self, *, replaced: bool = False) -> list[Path]:
         """Return what lies among the generations and nobody needs.
 
-        That is neither the current one, nor one that is kept or that a reader holds, nor one that these lie on.
+        That is neither the current one, nor one that a reader holds, nor one that these lie on; nor, with
+        ``MARA_KEEP_REPLACED``, the last before the current one, unless what was ``replaced`` is not needed any more.
         """
-        index, current = self.root / "index", str(self.current())
+        index, current = self.root / "index", self.current()
         folders = list(index.iterdir()) if index.is_dir() else []
-        needed = [
-            folder
-            for folder in folders
-            if folder.name == current or (folder / _KEPT).exists() or GenerationHold.is_held(folder)
-        ]
+        wanted = {str(current)}
+        if keeps_replaced() and not replaced:
+            older = [int(folder.name) for folder in folders if folder.name.isdecimal()]
+            wanted.add(str(max((each for each in older if each < (current or 0)), default=None)))
+        needed = [folder for folder in folders if folder.name in wanted or GenerationHold.is_held(folder)]
         layers = [layer for folder in needed if (layer := Layer.load(folder))]
         names = {folder.name for folder in needed} | {str(layer.base) for layer in layers}
         return [folder for folder in folders if folder.name not in names]
@@ -372,12 +357,12 @@ def manifest_of(record: Record, generation: int | None) -> dict[str, str | int |
     }
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Put a file in place at once: a reader finds the old text or the new one, also after a crash."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Put a file in place at once: a reader finds the old content or the new one, also after a crash."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

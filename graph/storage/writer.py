@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from graph.corrections.apply import Corrections, Stated
 from graph.embedding.embeddings import Embedder, check_dimension, check_embedder
 from graph.schema import Extraction, Passage, Triple
+from graph.storage.database import Database
 from graph.storage.entry import Entry, facts_of, names_of
-from graph.storage.postgres import Database
 from graph.storage.record import Record
 from graph.storage.record_tables import Additions, NewVectors
 from graph.storage.synonym_pairs import NameVectors, leave_to_build

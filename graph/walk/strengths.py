@@ -18,7 +18,7 @@ import numpy as np
 from graph.construction.edges import EDGE_KINDS
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
-from graph.storage.lease import alone
+from graph.storage.lock import alone
 from graph.storage.workspace import write_atomically
 from graph.walk.factors import EdgeFactors
 

@@ -1,19 +1,15 @@
 from __future__ import annotations
 
 import shutil
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from graph.publish.vector_store import VectorStore
 from graph.storage.workspace import Workspace
 from tests.builders import publish_workspace
 from tests.chroma_server import ChromaServer
 from tests.damages import PASSAGES, TRIPLES, read_at_once, refuse_to_embed
-
-MakeStore = Callable[[], VectorStore]
 
 
 @pytest.fixture(scope="session")
@@ -33,29 +29,6 @@ def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     url = str(request.getfixturevalue("chroma_url"))
     monkeypatch.setenv("MARA_CHROMA_URL", url)
     return url
-
-
-@pytest.fixture
-def connect(where: str, tmp_path: Path) -> Iterator[MakeStore]:
-    """Opens one store as often as it is called."""
-    workspace_id = uuid.uuid4().hex
-    opened: list[VectorStore] = []
-
-    def another() -> VectorStore:
-        embedded = where == "embedded"
-        opened.append(
-            VectorStore.embedded(tmp_path / "chroma") if embedded else VectorStore.server(where, workspace_id)
-        )
-        return opened[-1]
-
-    yield another
-    for store in opened:
-        store.close()
-
-
-@pytest.fixture
-def store(connect: MakeStore) -> VectorStore:
-    return connect()
 
 
 @pytest.fixture

@@ -86,8 +86,8 @@ def index(tmp_path: Path, root: Path) -> Indexer:
 @pytest.fixture
 def without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make numba, and what was compiled with it, impossible to import."""
-    monkeypatch.delitem(sys.modules, "graph.walk.engines.kernels", raising=False)
-    monkeypatch.delattr(graph.walk.engines, "kernels", raising=False)
+    monkeypatch.delitem(sys.modules, "graph.walk.engines.compiled", raising=False)
+    monkeypatch.delattr(graph.walk.engines, "compiled", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)
 
 

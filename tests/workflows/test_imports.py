@@ -23,7 +23,7 @@ HEAVY = (
     "prometheus_client",
 )
 NEED_AN_EXTRA = {
-    "graph/walk/engines/kernels.py": {"numba"},
+    "graph/walk/engines/compiled.py": {"numba"},
     "workflows/serving/mcp_server.py": {"mcp"},
     "workflows/serving/mcp_stdio.py": {"mcp"},
     "workflows/serving/metrics.py": {"prometheus_client"},
@@ -35,8 +35,7 @@ NEED_AN_EXTRA = {
     "workflows/serving/page/requests.py": {"starlette"},
     "workflows/serving/page/api.py": {"starlette"},
     "workflows/serving/service.py": {"prometheus_client"},
-    "workflows/serving/processes/supervisor.py": {"uvicorn"},
-    "workflows/serving/processes/workers.py": {"uvicorn"},
+    "workflows/serving/page/workers.py": {"uvicorn"},
 }
 """The files that are imported only where their package is wanted."""
 MAY_IMPORT = {

@@ -81,7 +81,7 @@ class TestRunsOfClients:
         """A server with a workspace and a document."""
         (base / "deep" / "notes.txt").write_text("Marn is a town in Ostra.")
         (base / "deep" / "broken.pdf").write_text("no pdf")
-        (base / "deep" / "mail.eml").write_text("Subject: Marn")
+        (base / "deep" / "mail.msg").write_text("Subject: Marn")
         monkeypatch.setenv("MARA_WORKSPACE", str(tmp_path / "spaces" / "default"))
 
     def run(self, **given: Any) -> dict[str, Any]:
@@ -96,8 +96,8 @@ class TestRunsOfClients:
         report = self.run()
         assert (report["workspace"], report["passages"], report["refused_count"]) == ("default", 1, 1)
         assert report["refused"][0]["source"] == "deep/broken.pdf"
-        reason = "deep/mail.eml is of a kind that is not read (.eml)"
-        assert report["skipped"] == [{"source": "deep/mail.eml", "reason": reason}]
+        reason = "deep/mail.msg is of a kind that is not read (.msg)"
+        assert report["skipped"] == [{"source": "deep/mail.msg", "reason": reason}]
         assert tmp_path.name not in json.dumps(report)
 
     @pytest.mark.parametrize(

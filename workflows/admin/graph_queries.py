@@ -14,8 +14,6 @@ from graph.relationships.cypher.copies import Say, open_copy
 from graph.relationships.cypher.reading import CellValue, Rows
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.upkeep import evaluate, prune, restore
-from graph.storage.workspace import Workspace
-from workflows.indexing_run.relating import related
 from workflows.runtime.graph_server import configured_server
 
 LIMIT = 100
@@ -121,9 +119,5 @@ def restore_graph(root: Path) -> dict[str, Any]:
         BadInput: the workspace has no relationship graph.
         WorkspaceLocked: another process is writing.
     """
-    workspace = Workspace(root)
-    with workspace.writing() as lease, workspace.open_record(lease) as passages:
-        with RelationshipRecord.of(root) as record:
-            restored = restore(record)
-        changes = related(workspace, passages) if restored else {}
-    return {"workspace": str(root), "restored": restored, "relationships": changes}
+    with RelationshipRecord.of(root) as record:
+        return {"workspace": str(root), "restored": restore(record), "relationships": {}}

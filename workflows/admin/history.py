@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import Any
 
 from graph.errors import BadInput, WorkspaceMissing
 from graph.relationships.conversations import (
+    ASSISTANT,
+    USER,
     Cited,
     Conversation,
     Erased,
     Message,
-    conversation,
     conversations,
     erase_user,
     messages,
@@ -31,8 +32,8 @@ from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.tables import along
 from graph.storage.marks import Mark, erase_marks, read_marks
 from graph.storage.workspace import Workspace, write_atomically
-from workflows.conversation.kept import FILE_NAME, Conversations, KeptTurn
 from workflows.conversation.kept import Conversation as PageConversation
+from workflows.conversation.kept import Conversations, KeptTurn, take_over
 from workflows.runtime.graph_server import erase_on_graph_server
 
 _DOCUMENT_OF = f"""
@@ -43,18 +44,21 @@ NO_SERVER, SERVER_NOT_NAMED, ERASED_ON_SERVER = "none", "not named", "erased"
 """What forgetting tells of a graph server: none has a copy; one has, but none is named; it is erased there, too."""
 
 
-def list_history(root: Path, user: str = "") -> dict[str, Any]:
+def list_history(root: Path, user: str = "", page_file: Path | None = None) -> dict[str, Any]:
     """Return the conversations of a workspace; of a user also what they asked outside of any, and what they viewed.
+
+    Args:
+        root: the workspace.
+        user: whose; empty: everybody's conversations.
+        page_file: a file that keeps the page's conversations in place of the history; None for none.
 
     Raises:
         WorkspaceMissing: there is no workspace.
-        WorkspaceDamaged: the relationship graph cannot be read.
+        WorkspaceDamaged: a file cannot be read.
     """
     with _opened(root) as record:
-        listed: dict[str, Any] = {
-            "workspace": str(root),
-            "conversations": [asdict(each) for each in conversations(record, user)] if record else [],
-        }
+        found = _conversations(record, Conversations(root, page_file), user)
+        listed: dict[str, Any] = {"workspace": str(root), "conversations": [asdict(each) for each in found]}
         if user:
             listed["user"] = user
             listed["questions"] = [asdict(each) for each in messages_beside(record, user)] if record else []
@@ -62,13 +66,14 @@ def list_history(root: Path, user: str = "") -> dict[str, Any]:
     return listed
 
 
-def read_conversation(root: Path, key: str) -> dict[str, Any]:
+def read_conversation(root: Path, key: str, page_file: Path | None = None) -> dict[str, Any]:
     """Return a conversation with its messages. Raises BadInput where there is none, else as `list_history`."""
+    store = Conversations(root, page_file)
     with _opened(root) as record:
-        found = conversation(record, key) if record else None
-        if record is None or found is None:
+        found = next((each for each in _conversations(record, store) if each.id == key), None)
+        if found is None:
             raise BadInput("There is no such conversation", "`mara history` lists those that there are")
-        return _with_messages(record, found)
+        return _with_messages(record, store, found)
 
 
 def export_history(root: Path, user: str = "", page_file: Path | None = None) -> dict[str, Any]:
@@ -76,19 +81,20 @@ def export_history(root: Path, user: str = "", page_file: Path | None = None) ->
 
     Args:
         root: the workspace.
-        user: whose; empty: everybody's conversations, without those of the page.
-        page_file: where the page keeps its conversations; None for its file in the workspace.
+        user: whose; empty: everybody's conversations, with their messages.
+        page_file: as for `list_history`.
 
     Raises:
         WorkspaceMissing: there is no workspace.
         WorkspaceDamaged: a file cannot be read.
     """
-    exported = {**list_history(root, user), "exported_at": now()}
+    exported = {**list_history(root, user, page_file), "exported_at": now()}
+    store = Conversations(root, page_file)
     with _opened(root) as record:
-        if record:
-            exported["conversations"] = [_with_messages(record, each) for each in conversations(record, user)]
+        found = _conversations(record, store, user)
+        exported["conversations"] = [_with_messages(record, store, each) for each in found]
         if user:
-            kept = _Kept.of(root, record, user, page_file)
+            kept = _Kept.of(root, record, user, store)
             exported["page"] = [
                 {**asdict(each), "turns": [asdict(turn) for turn in turns]} for each, turns in kept.page
             ]
@@ -110,7 +116,7 @@ def forget_user(root: Path, user: str, page_file: Path | None = None) -> dict[st
     Args:
         root: the workspace.
         user: whose name stands in the history, and in the page's conversations.
-        page_file: as for `export_history`.
+        page_file: as for `list_history`.
 
     Raises:
         WorkspaceMissing: there is no workspace.
@@ -118,13 +124,16 @@ def forget_user(root: Path, user: str, page_file: Path | None = None) -> dict[st
         GraphUnavailable: it is erased here, and the configured graph server still holds it.
     """
     with _opened(root) as record:
-        kept = _Kept.of(root, record, user, page_file)
+        store = Conversations(root, page_file)
+        kept = _Kept.of(root, record, user, store)
         n_marks = erase_marks(root, kept.questions)
-        n_page = kept.store.erase_user(user) if kept.store else 0
+        n_page = store.remove_user(user)
         erased = erase_user(record, user) if record else Erased()
         remove_copies(root)
         if record:
             record.erase_free_pages()
+        if page_file:
+            store.erase_free_pages()
         on_server = _erased_on_server(root, record)
     return {
         "workspace": str(root),
@@ -151,27 +160,23 @@ class _Kept:
     """What a workspace keeps of a user beside the relationship graph.
 
     Attributes:
-        store: the page's conversations; None where there are none.
-        page: those of the user.
+        page: the conversations that the user held on the page.
         questions: what they alone asked, in the history and on the page.
         marks: what was said of passages for these questions.
     """
 
-    store: Conversations | None
     page: Sequence[tuple[PageConversation, Sequence[KeptTurn]]]
     questions: frozenset[str]
     marks: Sequence[Mark]
 
     @classmethod
-    def of(cls, root: Path, record: RelationshipRecord | None, user: str, page_file: Path | None) -> _Kept:
+    def of(cls, root: Path, record: RelationshipRecord | None, user: str, store: Conversations) -> _Kept:
         """Return what is kept of somebody now."""
-        path = page_file or root / FILE_NAME
-        store = Conversations(path) if path.exists() else None
-        page = store.of_user(user) if store else []
+        page = store.of_user(user)
         own, others = questions_of(record, user) if record else (set(), set())
         own |= {question for _, turns in page for turn in turns for question in _asked(turn)}
         questions = frozenset(own - others)
-        return cls(store, page, questions, [mark for mark in read_marks(root) if mark.question in questions])
+        return cls(page, questions, [mark for mark in read_marks(root) if mark.question in questions])
 
 
 def _asked(turn: KeptTurn) -> Iterator[str]:
@@ -186,6 +191,7 @@ def _opened(root: Path) -> Iterator[RelationshipRecord | None]:
     """Open the relationship graph of a workspace; None where nothing was written to it yet."""
     if not Workspace(root).record_path.exists():
         raise WorkspaceMissing(f"There is no workspace at {root}", "Name the folder of a workspace")
+    take_over(root)
     if not has_relationships(root):
         yield None
         return
@@ -193,8 +199,34 @@ def _opened(root: Path) -> Iterator[RelationshipRecord | None]:
         yield record
 
 
-def _with_messages(record: RelationshipRecord, found: Conversation) -> dict[str, Any]:
-    return {**asdict(found), "messages": [_message(record, each) for each in messages(record, found.id)]}
+def _messages_of(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield question and answer of a result as messages."""
+    hits = {hit["number"]: hit for hit in result["passages"]}
+    yield {"role": USER, "content": understood["asked"] if (understood := result["understood"]) else result["question"]}
+    numbers = sorted({mark["number"] for mark in result["citations"]})
+    yield {
+        "role": ASSISTANT,
+        "content": result["answer"] or "",
+        "kind": result["answer_kind"],
+        "cited": [
+            {"number": number, "passage": hit["id"], "title": hit["title"], "path": hit["source"]}
+            for number in numbers
+            if (hit := hits.get(number))
+        ],
+    }
+
+
+def _conversations(record: RelationshipRecord | None, store: Conversations, user: str = "") -> list[Conversation]:
+    """Return the conversations of all, or of a user, the last changed first: the history's, and those of the page."""
+    held = {each.id: each for each in store.listed(user)}
+    held |= {each.id: each for each in (conversations(record, user) if record else ())}
+    return sorted(held.values(), key=lambda each: each.updated_at, reverse=True)
+
+
+def _with_messages(record: RelationshipRecord | None, store: Conversations, found: Conversation) -> dict[str, Any]:
+    said = [_message(record, each) for each in messages(record, found.id)] if record else []
+    on_page = (each for result in store.answers(found.id) for each in _messages_of(result))
+    return {**asdict(found), "messages": said or [*on_page]}
 
 
 def _message(record: RelationshipRecord, message: Message) -> dict[str, Any]:

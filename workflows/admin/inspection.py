@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.builder import PASSAGE_CLASSES
-from graph.construction.edge_weights import PassageClasses
+from graph.construction.edge_weights import PASSAGE_CLASSES, PassageClasses
 from graph.construction.edges import Edges, PassageLink
 from graph.construction.knowledge_graph import SNAPSHOT_VERSION, KnowledgeGraph, load
 from graph.embedding.embeddings import configured_embedder
 from graph.errors import BadInput, MaraError, WorkspaceDamaged
 from graph.explain.edge_evidence import edge_evidence, edges_between, find_entity, find_node, node_shown
 from graph.publish.derive import publish
-from graph.publish.search_indexes import store_name
+from graph.publish.generation_vectors import store_address
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord, has_relationships
 from graph.relationships.upkeep import n_pruned
 from graph.schema import PASSAGE_RELATIONS, entity_id
 from graph.sources.skipped import skipped_by_source
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from graph.storage.place import place_name
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import REPLY_CACHE, Workspace
@@ -66,7 +65,7 @@ def workspace_stats(root: Path) -> dict[str, Any]:
             "models": {
                 "embedding": graph.embedding_model,
                 "configured": _configured_model(),
-                "store": store_name(Workspace(root), graph.generation),
+                "store": store_address(Workspace(root), record.workspace_id, graph.generation),
             },
             "dimension": int(graph.passage_vectors.shape[1]),
             "formats": {"record": FORMAT_VERSION, "snapshot": SNAPSHOT_VERSION},

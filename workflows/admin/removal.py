@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 
 from graph.errors import BadInput
-from graph.publish.derive import forget_derivations, is_behind, publish
+from graph.publish.derive import is_behind, publish
+from graph.publish.generation_vectors import lies_on_older
 from graph.sources.skipped import forget_skipped, skipped_by_source
 from graph.storage.record import Record
 from graph.storage.record_tables import Additions, NewVectors
@@ -60,9 +61,8 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
         if not removal.is_committed(record):
             record.commit([], Additions(nothing, nothing), record.embedding_model, removal.passages)
         left = record.count_passages()
-        if left and is_behind(workspace, record):
-            forget_derivations()  # They know the words of what is gone.
-            publish(workspace, record)
+        if left and (is_behind(workspace, record) or lies_on_older(workspace)):
+            publish(workspace, record, whole=True)
         elif not left:
             workspace.withdraw(record)
         replace(removal, generation=record.generation).keep(record)

@@ -94,7 +94,7 @@ def show_version(
         raise typer.Exit
 
 
-_SOURCES_HELP = "Files and folders to read: text, Markdown, HTML, PDF, Word, tables, corpora, lists of web pages."
+_SOURCES_HELP = "Files and folders to read: text, web pages, PDF, Office documents, mails, books, tables, corpora."
 
 TriplesOption = Annotated[
     Path | None,

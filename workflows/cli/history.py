@@ -19,7 +19,7 @@ PageFileOption = Annotated[
     Path | None,
     path_option(
         "FILE",
-        "File that keeps the conversations of the page (default: conversations.sqlite in the workspace).",
+        "File that keeps the conversations of the page in place of the history (default: none).",
         "--conversations",
     ),
 ]
@@ -42,10 +42,10 @@ def history(
     if conversation is not None and (user is not None or export is not None):
         raise BadInput("A conversation is shown whole", "Leave --user and --export out, or the conversation")
     if conversation is not None:
-        return Shown(read_conversation(workspace, conversation), _show_conversation)
+        return Shown(read_conversation(workspace, conversation, conversations), _show_conversation)
     if export is not None:
         _export(workspace, user or "", conversations, export)
-    return Shown(list_history(workspace, user or ""), _show_list)
+    return Shown(list_history(workspace, user or "", conversations), _show_list)
 
 
 @command

@@ -46,7 +46,7 @@ def serve(
     ] = None,
     conversations: Annotated[
         Path | None,
-        path_option("FILE", "File that keeps the conversations (default: conversations.sqlite in the workspace)."),
+        path_option("FILE", "File that keeps the conversations in place of the history's database (default: none)."),
     ] = None,
     history: Annotated[
         bool,
@@ -72,9 +72,10 @@ def serve(
 ) -> None:
     """Serve a page in the browser to talk to a workspace."""
     try:
+        import workflows.serving.page.app  # noqa: F401 - what it needs is missed at once
         from workflows.serving.page.markdown import check_installed
-        from workflows.serving.processes.supervisor import Supervisor
-        from workflows.serving.processes.workers import Served, serve_alone
+        from workflows.serving.page.workers import Served
+        from workflows.serving.page.workers import serve as serve_site
     except ImportError as fault:
         raise DependencyMissing(
             f"The page needs packages that are not installed ({fault})",
@@ -94,10 +95,7 @@ def serve(
         if open_page:
             webbrowser.open(address)
 
-    if workers == 1:
-        serve_alone(served, listening, tell)
-    else:
-        Supervisor(served, listening, say, tell).run()
+    serve_site(served, listening, say, tell)
     say("Stopped.")
 
 

@@ -1,22 +1,31 @@
-"""The conversations of the page, in one SQLite file that several processes may write at a time."""
+"""The conversations that visitors of a page hold: in the history's database of a workspace, or in a file of their own.
+
+A run writes to the history what was said, once it is answered; this is what the page shows of it: the words of an
+answer that was stopped, why a question failed, and the whole result, each its owner's alone.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput, WorkspaceLocked
+from graph.errors import BadInput, MaraError, WorkspaceLocked
+from graph.relationships.conversations import Conversation as Listed
+from graph.relationships.record import RelationshipRecord, has_relationships
+from graph.relationships.schema import time_text
+from graph.relationships.tables import PAGE_TABLES
+from graph.storage.database import Database, Kind
+from graph.storage.opening import open_database
 from workflows.output.printable import shortened
 
-FILE_NAME = "conversations.sqlite"
-"""The file within the default workspace."""
+EARLIER_FILE = "conversations.sqlite"
+"""The file of a workspace that held its page's conversations before the history's database did: taken over once."""
 
 TOUCHED_EVERY_S = 5.0
 """How often whoever answers a turn says that it is still at work."""
@@ -29,31 +38,11 @@ TITLE_LENGTH = 80
 LAST_TURNS = 8
 """Turns that come with a question: more than any question leans on."""
 
-_VERSION = 1
-_BUSY_S = 10.0
-_TABLES = """
-CREATE TABLE IF NOT EXISTS conversations (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL, version INTEGER NOT NULL, changed REAL NOT NULL
-);
-CREATE INDEX IF NOT EXISTS conversations_of_owner ON conversations (owner, changed);
-CREATE TABLE IF NOT EXISTS turns (
-    place INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT UNIQUE NOT NULL,
-    conversation TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
-    number INTEGER NOT NULL,
-    question TEXT NOT NULL,
-    alone INTEGER NOT NULL,
-    settings TEXT NOT NULL,
-    state TEXT NOT NULL,
-    answer TEXT NOT NULL DEFAULT '',
-    result TEXT,
-    error TEXT NOT NULL DEFAULT '',
-    touched REAL NOT NULL
-);
-CREATE INDEX IF NOT EXISTS turns_of_conversation ON turns (conversation, number, place);
-"""
-_SHOWN = """
-SELECT * FROM turns AS turn WHERE conversation = ? AND NOT EXISTS (
+_CONVERSATION = "id, title, version, changed"
+_TURN = "id, conversation, number, question, alone, settings, state, answer, result, error, touched"
+_COLUMNS = {"conversations": "id, owner, title, version, changed", "turns": _TURN}
+_SHOWN = f"""
+SELECT {_TURN} FROM turns AS turn WHERE conversation = ? AND NOT EXISTS (
     SELECT 1 FROM turns AS newer
     WHERE newer.conversation = turn.conversation AND newer.number = turn.number AND newer.place > turn.place
     AND newer.state = 'running' AND newer.touched > ?
@@ -61,11 +50,16 @@ SELECT * FROM turns AS turn WHERE conversation = ? AND NOT EXISTS (
 """
 """The turns of a conversation, less those in whose place another is being answered."""
 
-_OF_USER = "substr(owner, 1, length(owner) - 17) = ?"
-"""The conversations of a user: what follows the name in the owner is a hash of the filter, of 16 digits."""
-
 RUNNING, ANSWERED, STOPPED, FAILED, CUT = "running", "answered", "stopped", "failed", "cut"
 """What became of a turn; cut: whoever answered it is gone."""
+
+_HASH_LENGTH = 17
+"""The length of what follows a name in an owner: a colon and the hash of the filter."""
+
+_OF_USER = f"substr(owner, 1, length(owner) - {_HASH_LENGTH}) = ?"
+_LISTED = f"""
+SELECT id, title, (SELECT min(touched) FROM turns WHERE conversation = conversations.id), changed, owner,
+    (SELECT count(*) FROM turns WHERE conversation = conversations.id AND state = '{ANSWERED}') FROM conversations"""
 
 
 class NoConversation(BadInput):
@@ -119,39 +113,42 @@ class KeptTurn:
 
 
 class Conversations:
-    """The conversations in a file, each its owner's alone.
+    """The conversations of visitors, each its owner's alone.
 
     Args:
-        path: the file; made where there is none.
+        root: the workspace in whose history's database they are.
+        file: a SQLite file that has them in its place; None for none.
         clock: seconds since 1970.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self.path = path
+    def __init__(self, root: Path, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._root = root
+        self._file = None if file and file.absolute() == (root / EARLIER_FILE).absolute() else file
         self._clock = clock
 
     def of(self, owner: str) -> list[Conversation]:
         """Return somebody's conversations, the last changed first."""
-        with self._open() as file:
-            rows = file.execute("SELECT * FROM conversations WHERE owner = ? ORDER BY changed DESC", (owner,))
-            return [_conversation(row) for row in rows]
+        query = f"SELECT {_CONVERSATION} FROM conversations WHERE owner = ? ORDER BY changed DESC"
+        with suppress(NoConversation), self._reading() as db:
+            return [Conversation(*row) for row in db.execute(query, (owner,))]
+        return []
 
     def read(self, owner: str, conversation: str) -> tuple[Conversation, list[KeptTurn]]:
         """Return a conversation and its turns. Raises NoConversation."""
-        with self._open() as file:
-            found = _found(file, owner, conversation)
+        with self._reading() as db:
+            found = _found(db, owner, conversation)
             cut = self._clock() - CUT_AFTER_S
-            return _conversation(found), [_turn(row, cut) for row in file.execute(_SHOWN, (conversation, cut))]
+            return found, [_turn(row, cut) for row in db.execute(_SHOWN, (conversation, cut))]
 
     def version(self, owner: str, conversation: str) -> int:
         """Return what grows with every change of a conversation. Raises NoConversation."""
-        with self._open() as file:
-            return int(_found(file, owner, conversation)["version"])
+        with self._reading() as db:
+            return _found(db, owner, conversation).version
 
     def turn(self, owner: str, turn: str) -> KeptTurn:
         """Return a turn. Raises NoConversation."""
-        with self._open() as file:
-            return _turn(_found_turn(file, owner, turn), self._clock() - CUT_AFTER_S)
+        with self._reading() as db:
+            return self._found_turn(db, owner, turn)
 
     def ended(self, owner: str, turn: str) -> tuple[KeptTurn, int]:
         """Return a turn, and the version of its conversation. Raises NoConversation."""
@@ -160,48 +157,60 @@ class Conversations:
 
     def rename(self, owner: str, conversation: str, title: str) -> None:
         """Give a conversation another title. Raises NoConversation; BadInput for one of which nothing is seen."""
-        if not shortened(title, TITLE_LENGTH):
+        shown = shortened(title, TITLE_LENGTH)
+        if not shown:
             raise BadInput("A conversation needs a title", "Write a few words")
-        with self._writing() as file:
-            _found(file, owner, conversation)
-            file.execute(
-                "UPDATE conversations SET title = ? WHERE id = ?", (shortened(title, TITLE_LENGTH), conversation)
-            )
-            self._change(file, conversation)
+        with self._writing() as db:
+            _found(db, owner, conversation)
+            db.execute("UPDATE conversations SET title = ? WHERE id = ?", (shown, conversation))
+            self._change(db, conversation)
 
     def delete(self, owner: str, conversation: str) -> None:
         """Remove a conversation and all its turns. Raises NoConversation."""
-        with self._writing() as file:
-            _found(file, owner, conversation)
-            file.execute("DELETE FROM conversations WHERE id = ?", (conversation,))
+        with self._writing() as db:
+            _found(db, owner, conversation)
+            db.execute("DELETE FROM conversations WHERE id = ?", (conversation,))
 
     def of_user(self, user: str) -> list[tuple[Conversation, list[KeptTurn]]]:
         """Return all conversations of somebody, under whatever filter they were held, with all their turns."""
-        with self._open() as file:
-            rows = file.execute(
-                f"SELECT * FROM conversations WHERE {_OF_USER} ORDER BY changed DESC", (user,)
-            ).fetchall()
-            turns = "SELECT * FROM turns WHERE conversation = ? ORDER BY number, place"
+        query = f"SELECT {_CONVERSATION} FROM conversations WHERE {_OF_USER} ORDER BY changed DESC"
+        turns = f"SELECT {_TURN} FROM turns WHERE conversation = ? ORDER BY number, place"
+        with suppress(NoConversation), self._reading() as db:
+            found = [Conversation(*row) for row in db.execute(query, (user,)).fetchall()]
+            return [(each, [_turn(row, 0.0) for row in db.execute(turns, (each.id,))]) for each in found]
+        return []
+
+    def listed(self, user: str = "") -> list[Listed]:
+        """Return all conversations, or those of a user, as the history lists its own, the last changed first."""
+        where, values = (f"WHERE {_OF_USER}", (user,)) if user else ("", ())
+        with suppress(NoConversation), self._reading() as db:
+            rows = db.execute(f"{_LISTED} {where} ORDER BY changed DESC", values)
             return [
-                (_conversation(row), [_turn(each, 0.0) for each in file.execute(turns, (row["id"],))]) for row in rows
+                Listed(key, title, _time(begun), _time(changed), owner[:-_HASH_LENGTH], 2 * answered)
+                for key, title, begun, changed, owner, answered in rows
             ]
+        return []
 
-    def erase_user(self, user: str) -> int:
-        """Remove all conversations of somebody, and leave no byte of them in the file; return how many there were.
+    def answers(self, conversation: str) -> list[Mapping[str, Any]]:
+        """Return the results of a conversation, whoever held it, in their order."""
+        query = "SELECT result FROM turns WHERE conversation = ? AND state = ? ORDER BY number, place"
+        with suppress(NoConversation), self._reading() as db:
+            return [json.loads(result) for (result,) in db.execute(query, (conversation, ANSWERED))]
+        return []
 
-        Raises WorkspaceLocked where another process keeps reading.
-        """
-        with self._writing() as file:
-            gone = file.execute(f"DELETE FROM conversations WHERE {_OF_USER}", (user,)).rowcount
-        with self._open() as file:
-            file.execute("VACUUM")
-            (busy, *_) = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy:
-            raise WorkspaceLocked(
-                f"{self.path} is being read by another process, and its log still holds what was deleted",
-                "Do it again when no page is served",
-            )
-        return gone
+    def remove_user(self, user: str) -> int:
+        """Remove all conversations of somebody; return how many there were."""
+        with suppress(NoConversation), self._reading() as db, db.transaction():
+            return db.execute(f"DELETE FROM conversations WHERE {_OF_USER}", (user,)).rowcount
+        return 0
+
+    def erase_free_pages(self) -> None:
+        """Leave no byte of what was removed. Raises WorkspaceLocked where another process keeps reading."""
+        with suppress(NoConversation), self._reading() as db:
+            if not db.erase_free_pages():
+                raise WorkspaceLocked(
+                    f"{db.told} is being read by another process", "Do it again when no page is served"
+                )
 
     def begin(
         self,
@@ -232,141 +241,173 @@ class Conversations:
             NoConversation: the conversation is somebody else's, or there is no turn to replace.
             BadInput: the turn has been asked already.
         """
-        with self._writing() as file:
+        with self._writing() as db:
             now = self._clock()
-            file.execute(
-                "INSERT OR IGNORE INTO conversations VALUES (?, ?, ?, 0, ?)",
+            db.execute(
+                "INSERT INTO conversations (id, owner, title, version, changed) VALUES (?, ?, ?, 0, ?)"
+                " ON CONFLICT DO NOTHING",
                 (conversation, owner, shortened(question, TITLE_LENGTH), now),
             )
-            _found(file, owner, conversation)
-            if file.execute("SELECT 1 FROM turns WHERE id = ?", (turn,)).fetchone():
+            _found(db, owner, conversation)
+            if db.execute("SELECT 1 FROM turns WHERE id = ?", (turn,)).fetchone():
                 raise BadInput("This question has been asked already", "Load the conversation again")
-            number = self._place(file, owner, conversation, replaces)
-            file.execute(
+            number = self._place(db, owner, conversation, replaces)
+            db.execute(
                 "INSERT INTO turns (id, conversation, number, question, alone, settings, state, touched)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (turn, conversation, number, question, alone, json.dumps(settings), RUNNING, now),
+                (turn, conversation, number, question, int(alone), json.dumps(settings), RUNNING, now),
             )
-            self._change(file, conversation)
-            row = file.execute("SELECT * FROM turns WHERE id = ?", (turn,)).fetchone()
-            before = file.execute(
+            self._change(db, conversation)
+            before = db.execute(
                 "SELECT result FROM turns WHERE conversation = ? AND number < ? AND state = ?"
                 " ORDER BY number DESC LIMIT ?",
                 (conversation, number, ANSWERED, LAST_TURNS),
             )
-            return _turn(row, now - CUT_AFTER_S), [json.loads(result) for (result,) in before][::-1]
+            results = [json.loads(result) for (result,) in before][::-1]
+            return self._found_turn(db, owner, turn), results
 
     def touch(self, turn: str) -> None:
         """Say that a turn is still being answered."""
-        with self._writing() as file:
-            file.execute("UPDATE turns SET touched = ? WHERE id = ?", (self._clock(), turn))
+        with self._writing() as db:
+            db.execute("UPDATE turns SET touched = ? WHERE id = ?", (self._clock(), turn))
 
     def finish(
         self, turn: str, state: str, *, answer: str = "", result: Mapping[str, Any] | None = None, error: str = ""
     ) -> None:
         """Keep what became of a turn; an answered one takes the place of earlier attempts. A deleted one stays so."""
-        with self._writing() as file:
-            row = file.execute("SELECT * FROM turns WHERE id = ?", (turn,)).fetchone()
+        with self._writing() as db:
+            row = db.execute("SELECT conversation, number, place FROM turns WHERE id = ?", (turn,)).fetchone()
             if row is None:
                 return
             kept = None if result is None else json.dumps(result)
-            file.execute(
+            db.execute(
                 "UPDATE turns SET state = ?, answer = ?, result = ?, error = ? WHERE id = ?",
                 (state, answer, kept, error, turn),
             )
             if state == ANSWERED:
-                file.execute(
-                    "DELETE FROM turns WHERE conversation = ? AND number = ? AND place < ?",
-                    (row["conversation"], row["number"], row["place"]),
-                )
-            self._change(file, row["conversation"])
+                db.execute("DELETE FROM turns WHERE conversation = ? AND number = ? AND place < ?", tuple(row))
+            self._change(db, row[0])
 
-    def _place(self, file: sqlite3.Connection, owner: str, conversation: str, replaces: str) -> int:
+    def _place(self, db: Database, owner: str, conversation: str, replaces: str) -> int:
         """Return the number of a new turn; earlier attempts at it that came to nothing go."""
         if not replaces:
-            (last,) = file.execute("SELECT MAX(number) FROM turns WHERE conversation = ?", (conversation,)).fetchone()
+            (last,) = db.execute("SELECT MAX(number) FROM turns WHERE conversation = ?", (conversation,)).fetchone()
             return (last or 0) + 1
-        replaced = _found_turn(file, owner, replaces)
-        if replaced["conversation"] != conversation:
+        replaced = self._found_turn(db, owner, replaces)
+        if replaced.conversation != conversation:
             raise NoConversation("There is no such turn in this conversation", "Load the conversation again")
-        file.execute(
+        db.execute(
             "DELETE FROM turns WHERE conversation = ? AND number = ? AND state != ?"
             " AND NOT (state = 'running' AND touched > ?)",
-            (conversation, replaced["number"], ANSWERED, self._clock() - CUT_AFTER_S),
+            (conversation, replaced.number, ANSWERED, self._clock() - CUT_AFTER_S),
         )
-        return int(replaced["number"])
+        return replaced.number
 
-    def _change(self, file: sqlite3.Connection, conversation: str) -> None:
-        file.execute(
+    def _change(self, db: Database, conversation: str) -> None:
+        db.execute(
             "UPDATE conversations SET version = version + 1, changed = ? WHERE id = ?", (self._clock(), conversation)
         )
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._open() as file:
-            file.execute("BEGIN IMMEDIATE")
-            try:
-                yield file
-            except BaseException:
-                file.execute("ROLLBACK")
-                raise
-            file.execute("COMMIT")
+    def _found_turn(self, db: Database, owner: str, turn: str) -> KeptTurn:
+        row = db.execute(f"SELECT {_TURN} FROM turns WHERE id = ?", (turn,)).fetchone()
+        if row is None:
+            raise NoConversation("There is no such turn", "Load the conversation again")
+        found = _turn(row, self._clock() - CUT_AFTER_S)
+        _found(db, owner, found.conversation)
+        return found
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            self._make()
-            with closing(sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)) as file:
-                file.row_factory = sqlite3.Row
-                file.execute("PRAGMA foreign_keys = ON")
-                file.execute("PRAGMA synchronous = NORMAL")  # A power cut may cost the last turn, never the file.
-                self._prepare(file)
-                yield file
-        except (sqlite3.Error, OSError) as fault:
-            raise BadInput(
-                f"The conversations in {self.path} cannot be kept ({fault})",
-                "Check the file and the disk, or name another file with `mara serve --conversations FILE`",
-            ) from fault
+    def _writing(self) -> Iterator[Database]:
+        if self._file is None:
+            take_over(self._root)
+        with self._opened(create=True) as db:
+            _make_tables(db)
+            with db.transaction():
+                yield db
 
-    def _make(self) -> None:
-        """Make the file, for nobody else to read."""
-        if not self.path.exists():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+    @contextmanager
+    def _reading(self) -> Iterator[Database]:
+        """Open what is there. Raises NoConversation where none was kept yet."""
+        if self._file is None:
+            take_over(self._root)
+        if not (has_relationships(self._root) if self._file is None else self._file.exists()):
+            raise _no_conversation()
+        with self._opened() as db, db.faults_named():
+            if not db.has_table("turns"):
+                raise _no_conversation()
+            yield db
 
-    def _prepare(self, file: sqlite3.Connection) -> None:
-        (version,) = file.execute("PRAGMA user_version").fetchone()
-        if version > _VERSION:
-            raise BadInput(f"{self.path} was written by a newer version of mara", "Update mara, or name another file")
-        if version < _VERSION:
-            file.execute("PRAGMA journal_mode = WAL")
-            file.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT")
+    def _opened(self, *, create: bool = False) -> AbstractContextManager[Database]:
+        if create:
+            (self._file.parent if self._file else self._root).mkdir(parents=True, exist_ok=True)
+        if self._file is not None:
+            return open_database(self._file, _ALONE, create=create)
+        return RelationshipRecord.of(self._root, create=create).database
 
 
-def _found(file: sqlite3.Connection, owner: str, conversation: str) -> sqlite3.Row:
-    found = file.execute("SELECT * FROM conversations WHERE id = ? AND owner = ?", (conversation, owner))
-    row: sqlite3.Row | None = found.fetchone()
+def take_over(root: Path) -> None:
+    """Take the conversations of a workspace that an earlier version kept in `EARLIER_FILE` into the history, once."""
+    earlier = root / EARLIER_FILE
+    if not earlier.exists():
+        return
+    with RelationshipRecord.of(root, create=True).database as db:
+        _make_tables(db)
+        with db.transaction():
+            if earlier.exists():  # else another process was first
+                _copy(earlier, db)
+    for suffix in ("", "-wal", "-shm"):
+        earlier.with_name(f"{EARLIER_FILE}{suffix}").unlink(missing_ok=True)
+
+
+def _copy(earlier: Path, db: Database) -> None:
+    with open_database(earlier, _ALONE) as held, held.faults_named():
+        for table, columns in _COLUMNS.items():
+            marks = ", ".join("?" * len(columns.split(",")))
+            statement = f"INSERT INTO {table} ({columns}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+            db.executemany(statement, held.scan(f"SELECT {columns} FROM {table} ORDER BY rowid"))
+
+
+def _make_tables(db: Database) -> None:
+    """Make the tables where there are none, and let no other user of the machine read the file that they are in."""
+    with db.faults_named():
+        if not db.has_table("turns"):
+            with db.transaction():
+                _make(db)
+
+
+def _make(db: Database) -> None:
+    if not db.has_table("turns"):  # else another process was first
+        db.define(PAGE_TABLES)
+    with suppress(OSError):
+        Path(db.told).chmod(0o600)
+
+
+def _missing(told: str) -> MaraError:
+    return BadInput(f"There are no conversations: {told} is not there", "Name another file with `--conversations`")
+
+
+_ALONE = Kind("turns", _make, "Restore it from a backup, or name another file with `--conversations FILE`", _missing)
+
+
+def _time(seconds: float) -> str:
+    return time_text(datetime.fromtimestamp(seconds, UTC))
+
+
+def _found(db: Database, owner: str, conversation: str) -> Conversation:
+    query = f"SELECT {_CONVERSATION} FROM conversations WHERE id = ? AND owner = ?"
+    row = db.execute(query, (conversation, owner)).fetchone()
     if row is None:
-        raise NoConversation("There is no such conversation", "It may have been deleted: choose another, or begin one")
-    return row
+        raise _no_conversation()
+    return Conversation(*row)
 
 
-def _found_turn(file: sqlite3.Connection, owner: str, turn: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = file.execute("SELECT * FROM turns WHERE id = ?", (turn,)).fetchone()
-    if row is None:
-        raise NoConversation("There is no such turn", "Load the conversation again")
-    _found(file, owner, row["conversation"])
-    return row
+def _no_conversation() -> NoConversation:
+    return NoConversation("There is no such conversation", "It may have been deleted: choose another, or begin one")
 
 
-def _conversation(row: sqlite3.Row) -> Conversation:
-    return Conversation(row["id"], row["title"], row["version"], row["changed"])
-
-
-def _turn(row: sqlite3.Row, cut: float) -> KeptTurn:
-    kept = {field.name: row[field.name] for field in fields(KeptTurn)}
-    kept |= {"alone": bool(row["alone"]), "settings": json.loads(row["settings"])}
-    kept["result"] = None if row["result"] is None else json.loads(row["result"])
-    if row["state"] == RUNNING and row["touched"] <= cut:
-        kept["state"] = CUT
-    return KeptTurn(**kept)
+def _turn(row: Sequence[Any], cut: float) -> KeptTurn:
+    key, conversation, number, question, alone, settings, state, answer, result, error, touched = row
+    if state == RUNNING and touched <= cut:
+        state = CUT
+    kept = None if result is None else json.loads(result)
+    return KeptTurn(key, conversation, number, question, bool(alone), json.loads(settings), state, answer, kept, error)

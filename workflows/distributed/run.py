@@ -1,28 +1,297 @@
-"""A run whose passages workers extract and embed: what they found is read from shards, in the order of the run."""
+"""A run whose passages workers of Ray extract and embed: shards are made by other processes, and read in order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from tempfile import gettempdir, mkdtemp
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.chat.local_model import is_local
+from agents.chat.throttle import Cancelled
 from agents.extractor import ChatExtractor, Extractor
 from graph.embedding.embeddings import Embedder, configured_embedder
+from graph.endpoints.address import censored
 from graph.environment import environment
 from graph.errors import BadInput, ClusterUnavailable
 from graph.own_types import OwnTypes
 from graph.schema import Extraction, Passage
+from graph.sources.documents import ReadOptions, ToRead, read_each
+from graph.sources.loaders.document import Loaded
 from graph.storage.workspace import REPLY_CACHE
-from workflows.distributed.engine import RayEngine, Totals
-from workflows.distributed.shards import Shard, ShardFolder, ShardTask, plan_shards, shard_task
-from workflows.distributed.work import Work, environment_of_workers
+from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, check_arrow, plan_shards
+from workflows.distributed.work import (
+    ReadTask,
+    Work,
+    environment_of_workers,
+    error_from_json,
+    from_json,
+    to_json,
+)
 from workflows.runtime.resources import extraction_urls
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage
+
+READ_FILES = 8
+"""Files that one task reads."""
+
+FILES_A_WAVE = 128 * READ_FILES
+"""Files that are given to Ray at once: what is read is in memory until all of them are done."""
+
+WAVE_SHARDS = 256
+"""Shards that are given to Ray at once, at least."""
+
+SHARDS_A_WORKER = 64
+_GLANCE_S = 1.0
+_END_S = 15.0
+_LOST_IN_VAIN = 3
+"""Times in a row that Ray may end without a shard made, before the run does."""
+
+_COORDINATOR = (sys.executable, "-m", "workflows.distributed.coordinator")
+_LOG = "coordinator.log"
+_LONGEST_FOLDER = 48
+"""Characters: Ray puts sockets into it, whose paths are limited to 107."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A task that is done, and what is told of it: the totals of a shard, or what files hold, as JSON."""
+
+    key: str
+    told: str
+
+
+_NO_MORE = Done("", "")
+
+
+class Coordinator:
+    """A running coordinator's process, and the folder of its Ray."""
+
+    def __init__(self, address: str, workers: int) -> None:
+        """Start it; Ray is there once `ask` tells the first event. Raises DependencyMissing without the packages."""
+        check_arrow()
+        place = gettempdir()
+        self.folder = Path(mkdtemp(prefix="mara-", dir=place if len(place) <= _LONGEST_FOLDER else "/tmp"))
+        self.workers = workers
+        self.is_ready = False
+        self._told: SimpleQueue[bytes] = SimpleQueue()
+        self._lock = threading.Lock()
+        with (self.folder / _LOG).open("wb") as log:
+            self._process = subprocess.Popen(
+                [*_COORDINATOR, address, str(workers), str(self.folder / "r")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=_environment(address),
+                start_new_session=True,
+            )
+        threading.Thread(target=self._listen, name="ray-events", daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        with suppress(OSError, ValueError):
+            for line in self._process.stdout:
+                self._told.put(line)
+        self._told.put(b"")
+
+    def ask(self, job: Mapping[str, Any]) -> Iterator[Done | None]:
+        """Have a job done; yield what is done, and None after each second without it.
+
+        Raises MaraError as told, EOFError where the process ended.
+        """
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):  # a process that is gone is noticed when it is listened to
+            self._process.stdin.write(json.dumps(job).encode() + b"\n")
+            self._process.stdin.flush()
+        while True:
+            try:
+                event = json.loads(self._told.get(timeout=_GLANCE_S))
+            except Empty:
+                yield None
+                continue
+            except ValueError as fault:  # the other end is gone, perhaps in the middle of a line
+                raise EOFError from fault
+            if "error" in event:
+                raise error_from_json(event["error"])
+            if "over" in event:
+                return
+            if "workers" in event:
+                self.workers, self.is_ready = event["workers"], True
+            else:
+                yield Done(**event)
+
+    def last_words(self) -> str:
+        """Return the last line of its log."""
+        with suppress(OSError):
+            lines = (self.folder / _LOG).read_text(encoding="utf-8", errors="replace").split("\n")
+            return censored(next((line.strip() for line in reversed(lines) if line.strip()), ""))[-300:]
+        return ""
+
+    def close(self) -> None:
+        """End it and its Ray; what does not end soon is killed."""
+        with self._lock:
+            with suppress(OSError):
+                assert self._process.stdin is not None
+                self._process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _environment(address: str) -> dict[str, str]:
+    """Return the variables of a coordinator: where our modules are, and what keeps others out of a Ray of its own."""
+    own = {} if address else {**_OWN_RAY_SETTINGS, "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    modules = os.pathsep.join(map(os.path.abspath, sys.path))
+    return {**environment().variables, **_RAY_SETTINGS, **own, "PYTHONPATH": modules}
+
+
+_OWN_RAY_SETTINGS = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on Linux, too, the node has the loopback address, and binds no other
+    "RAY_AUTH_MODE": "token",
+    "RAY_process_group_cleanup_enabled": "0",  # workers stay in the coordinator's group, and are killed with it
+}
+
+_RAY_SETTINGS = {
+    "RAY_ENABLE_AUTO_CONNECT": "0",  # else whatever still asks a Ray that was ended starts another one
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+class RayEngine:
+    """The workers of one run: started when they are first needed, and again where Ray ends before its time."""
+
+    def __init__(self, context: IndexingContext) -> None:
+        """Take the cluster and the workers of a run's settings. Raises DependencyMissing without the packages."""
+        check_arrow()
+        self._context = context
+        self._workers = context.workers if context.address else context.workers or os.cpu_count() or 1
+        self._coordinator: Coordinator | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+        self._making: Iterator[Done | None] = iter(())
+        self._made: set[str] = set()
+        self._totals = Totals()
+
+    def read(self, files: Sequence[ToRead], options: ReadOptions) -> Iterator[Loaded | BadInput]:
+        """Yield what each file holds, in order; what workers cannot read is read here.
+
+        Args:
+            files: to read.
+            options: how, as the settings of the run say.
+        """
+        for wave in _slices(files, FILES_A_WAVE):
+            batches = {str(number): batch for number, batch in enumerate(_slices(wave, READ_FILES))}
+            tasks = ((key, to_json(ReadTask, ReadTask.of(batch, self._context))) for key, batch in batches.items())
+            found = [*filter(None, self._done({"work": ""}, tasks))]
+            for done in sorted(found, key=lambda each: int(each.key)):
+                for file, loaded in zip(batches[done.key], from_json(list[Loaded | None], done.told), strict=True):
+                    yield loaded if loaded is not None else next(read_each([file], options))
+
+    def make(self, work: Work, tasks: Iterable[ShardTask], root: Path, replies: Path | None) -> None:
+        """Let shards be made, wave by wave; they are begun, and asked for, by `wait`."""
+        job = {
+            "work": to_json(Work, work),
+            "extractors": work.extractors,
+            "root": str(root),
+            "replies": str(replies or ""),
+        }
+        self._making = self._done(job, ((task.key, to_json(ShardTask, task)) for task in tasks))
+
+    def wait(self, key: str, glance: Callable[[Totals], None]) -> None:
+        """Return when a shard is there; ``glance`` is called with what is made so far, each second at least.
+
+        Raises:
+            MaraError: what a worker raised; ClusterUnavailable where Ray ends again and again.
+            Cancelled: the run was stopped.
+        """
+        glance(self._totals)
+        while key not in self._made:
+            done = next(self._making, _NO_MORE)
+            if done is _NO_MORE:
+                raise Cancelled("The run was stopped", "Run it again: finished shards are kept")
+            if done is not None:
+                self._made.add(done.key)
+                self._totals = self._totals.plus(from_json(Totals, done.told))
+            glance(self._totals)
+
+    def close(self) -> None:
+        """End all workers, from any thread."""
+        with self._lock:
+            self._closed = True
+            coordinator, self._coordinator = self._coordinator, None
+        if coordinator is not None:
+            coordinator.close()
+
+    def _done(self, job: Mapping[str, Any], tasks: Iterator[tuple[str, str]]) -> Iterator[Done | None]:
+        """Yield tasks as they are done, a wave of them at once; start Ray again where it ended, unless in vain."""
+        left: dict[str, str] = {}
+        in_vain = 0
+        while True:
+            workers = self._coordinator.workers if self._coordinator else self._workers
+            left.update(islice(tasks, max(0, max(WAVE_SHARDS, SHARDS_A_WORKER * workers) - len(left))))
+            if not left:
+                return
+            coordinator = self._running()
+            in_vain += 1
+            try:
+                for done in coordinator.ask({**job, "tasks": dict(left)}):
+                    if done is not None:
+                        del left[done.key]
+                        in_vain = 0
+                    yield done
+                if in_vain:
+                    raise EOFError("nothing is done")
+            except (EOFError, ClusterUnavailable) as fault:
+                words = coordinator.last_words()
+                self._lose(coordinator)
+                is_told = isinstance(fault, ClusterUnavailable)
+                if self._closed or (in_vain < _LOST_IN_VAIN and (coordinator.is_ready or not is_told)):
+                    continue
+                if is_told:
+                    raise
+                raise ClusterUnavailable(
+                    f"Ray ended {_LOST_IN_VAIN} times in a row: {words}", "Check its memory and disk"
+                ) from None
+
+    def _lose(self, coordinator: Coordinator) -> None:
+        """Let go of a coordinator whose Ray ended."""
+        coordinator.close()
+        with self._lock:
+            self._coordinator = None
+
+    def _running(self) -> Coordinator:
+        with self._lock:
+            if self._closed:
+                raise Cancelled("The run was stopped", "Run it again: finished shards are kept")
+            if self._coordinator is None:
+                self._coordinator = Coordinator(self._context.address, self._workers)
+            return self._coordinator
+
+
+def _slices(files: Sequence[ToRead], size: int) -> Iterator[Sequence[ToRead]]:
+    return (files[start : start + size] for start in range(0, len(files), size))
 
 
 class ShardVectors:
@@ -32,19 +301,18 @@ class ShardVectors:
     way. What no shard holds (a name that a correction made) is computed here.
 
     Attributes:
+        model_id: the model's own, as are the vectors of questions and what is understood.
         computed: how many texts were computed here.
     """
 
     def __init__(self, model: Embedder) -> None:
+        self.model_id = model.model_id
+        self.embed_question = model.embed_question
+        self.understands = model.understands
         self._model = model
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._windows: dict[str, int] = {}
         self.computed = 0
-
-    @property
-    def model_id(self) -> str:
-        """The model's own."""
-        return self._model.model_id
 
     def learn(self, shard: Shard, passages: Iterable[Passage]) -> None:
         """Take in the vectors of a shard and its passages."""
@@ -61,27 +329,15 @@ class ShardVectors:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector a text, shape (len(texts), dimension)."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if not texts and self._vectors:
-            return np.zeros((0, len(next(iter(self._vectors.values())))), dtype=np.float32)
-        if not texts:
-            return self._model.embed(texts)
         self.computed += len(missing)
         found = dict(zip(missing, self._model.embed(missing), strict=True)) if missing else {}
+        if not texts:
+            return np.stack([*self._vectors.values()])[:0] if self._vectors else self._model.embed(texts)
         return np.stack([found[text] if text in found else self._vectors[text] for text in texts])
-
-    def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
-        """Return the question's unit vector under an instruction, shape (dimension,)."""
-        return self._model.embed_question(question, instruction)
 
     def count_windows(self, texts: Sequence[str]) -> list[int]:
         """Return in how many pieces each text is read."""
-        missing = [text for text in dict.fromkeys(texts) if text not in self._windows]
-        found = dict(zip(missing, self._model.count_windows(missing) if missing else (), strict=True))
-        return [found[text] if text in found else self._windows[text] for text in texts]
-
-    def understands(self, text: str) -> bool:
-        """Tell whether the similarity of the text's vector to others means anything."""
-        return self._model.understands(text)
+        return [self._windows.get(text) or self._model.count_windows([text])[0] for text in texts]
 
 
 _EXTRACTORS_AN_ENDPOINT = 2
@@ -93,7 +349,6 @@ class DistributedRun:
 
     Attributes:
         embedder: the run's embedding model, which knows the vectors of the shards that were read and not committed.
-        reused: how many shards were there already.
     """
 
     def __init__(self, context: IndexingContext) -> None:
@@ -108,13 +363,12 @@ class DistributedRun:
         self._context = context
         self.engine = RayEngine(context)
         self.embedder = ShardVectors(configured_embedder())
-        self.reused = 0
         self._folder: ShardFolder
-        self._task: Callable[[str], ShardTask]
+        self._passages: Mapping[str, Passage]
         self._key_of: dict[str, str] = {}
+        self._left: Counter[str] = Counter()
         self._there: set[str] = set()
         self._open: dict[str, Shard] = {}
-        self._left: dict[str, int] = {}
         self._before = Totals()
 
     def begin(
@@ -140,21 +394,18 @@ class DistributedRun:
         self._folder.tidy()
         asks = isinstance(extractor, ChatExtractor)
         name = f"{extractor.name} at {self._context.temperature}" if asks else extractor.name
-        ids_of: dict[str, Sequence[str]] = {}
-        for task in plan_shards((passages[key] for key in ids), given, name, self.embedder.model_id):
-            ids_of[task.key] = [passage.id for passage in task.passages]
-            if self._is_finished(task):
+
+        def planned() -> Iterator[ShardTask]:
+            return plan_shards((passages[key] for key in ids), given, name, self.embedder.model_id)
+
+        for task in planned():
+            self._key_of.update((passage.id, task.key) for passage in task.passages)
+            shard = self._folder.get(task.key)
+            if shard is not None and not shard.totals.failed:  # failed passages are tried again
                 self._there.add(task.key)
-
-        def task_of(key: str) -> ShardTask:
-            return shard_task([passages[each] for each in ids_of[key]], given, name, self.embedder.model_id)
-
-        self._task = task_of
-        self._key_of = {each: key for key, held in ids_of.items() for each in held}
-        self._left = {key: len(held) for key, held in ids_of.items()}
-        self.reused = len(self._there)
-        self._before = Totals(passages=sum(self._left[key] for key in self._there))
-        wanted = [key for key in ids_of if key not in self._there]
+                self._before = self._before.plus(Totals(passages=len(task.passages)))
+        self._left.update(self._key_of.values())
+        self._passages = passages
         work = Work(
             context=self._context,
             own=own,
@@ -163,8 +414,8 @@ class DistributedRun:
             extractors=self._extractors() if asks else 0,
             environment=environment_of_workers(),
         )
-        if wanted:
-            self.engine.make(work, map(task_of, wanted), root, root / REPLY_CACHE if asks else None)
+        tasks = (task for task in planned() if task.key not in self._there)
+        self.engine.make(work, tasks, root, root / REPLY_CACHE if asks else None)
 
     def found(self, ids: Sequence[str], glance: Callable[[Totals], None]) -> list[FoundInPassage]:
         """Return what was found in passages, in the order given; their vectors are known from then on.
@@ -208,25 +459,14 @@ class DistributedRun:
             glance(self._before)
         else:
             self.engine.wait(key, lambda made: glance(self._before.plus(made)))
-        task = self._task(key)
-        shard = self._read(task)
+        shard = self._folder.get(key)
         if shard is None:
             raise ClusterUnavailable(f"The shard {key} is torn", "Run it again: it is made again, all others are kept")
         if key in self._there:
             shard = replace(shard, found=tuple(map(_as_kept, shard.found)))
         self._open[key] = shard
-        self.embedder.learn(shard, task.passages)
+        self.embedder.learn(shard, [self._passages[one["id"]] for one in shard.found])
         return shard
-
-    def _is_finished(self, task: ShardTask) -> bool:
-        """Tell whether a whole shard is there; one with failed passages is made again, as these are tried again."""
-        shard = self._read(task)
-        return shard is not None and not shard.failed
-
-    def _read(self, task: ShardTask) -> Shard | None:
-        """Return the shard of a task; None where its file is missing, torn or another's."""
-        shard = self._folder.get(task.key)
-        return shard if shard is not None and shard.answers(task) else None
 
     def _extractors(self) -> int:
         """Return how many workers ask the model: at most one a request, and one for a model of this machine."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,6 +20,7 @@ from graph.embedding.embeddings import Embedder
 from graph.errors import DependencyMissing
 from graph.schema import Extraction, Passage, stable_id
 from graph.storage.entry import content_hash, facts_of, fingerprint, names_of
+from graph.storage.workspace import write_atomically
 from graph.storage.writer import clean_extraction
 from workflows.states.indexing import FoundInPassage, extraction_of, found_in_file
 
@@ -51,6 +50,25 @@ class ShardTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """What shards hold together.
+
+    Attributes:
+        passages: how many.
+        failed: how many of them could not be extracted.
+        tokens: that their extraction took.
+    """
+
+    passages: int = 0
+    failed: int = 0
+    tokens: int = 0
+
+    def plus(self, more: Totals) -> Totals:
+        """Return the sums."""
+        return Totals(self.passages + more.passages, self.failed + more.failed, self.tokens + more.tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class Shard:
     """What was found in the passages of a task, with all vectors that committing them can ask for.
 
@@ -71,14 +89,14 @@ class Shard:
     text_vectors: NDArray[np.float32]
 
     @property
-    def failed(self) -> int:
-        """How many of its passages could not be extracted."""
-        return sum(bool(one["failure"]) for one in self.found)
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that its extraction took."""
-        return sum(one["tally"].get("tokens_in", 0) + one["tally"].get("tokens_out", 0) for one in self.found)
+    def totals(self) -> Totals:
+        """What it adds to a run."""
+        tallies = [one["tally"] for one in self.found]
+        return Totals(
+            passages=len(self.found),
+            failed=sum(bool(one["failure"]) for one in self.found),
+            tokens=sum(tally.get("tokens_in", 0) + tally.get("tokens_out", 0) for tally in tallies),
+        )
 
     @property
     def digest(self) -> str:
@@ -89,11 +107,6 @@ class Shard:
             digest.update(repr(vectors.shape).encode())
             digest.update(np.ascontiguousarray(vectors, dtype="<f4").tobytes())
         return digest.hexdigest()
-
-    def answers(self, task: ShardTask) -> bool:
-        """Tell whether it holds what was found in just the passages of a task."""
-        held = [(one["id"], one["content"]) for one in self.found]
-        return self.key == task.key and held == [(each.id, content_hash(each)) for each in task.passages]
 
 
 def plan_shards(
@@ -109,19 +122,11 @@ def plan_shards(
     """
     left = iter(passages)
     while batch := list(islice(left, SHARD_PASSAGES)):
-        yield shard_task(batch, given, extractor, embedding_model)
-
-
-def shard_task(
-    passages: Sequence[Passage], given: Mapping[str, Extraction], extractor: str, embedding_model: str
-) -> ShardTask:
-    """Return the task of some passages, which are one shard; the arguments are those of `plan_shards`."""
-    held = [(passage, given[passage.id]) for passage in passages if passage.id in given]
-    mine = {passage.id: found_in_file(passage, extraction) for passage, extraction in held}
-    told = {passage.id: fingerprint(passage, extraction) for passage, extraction in held}
-    parts = (part for each in passages for part in (each.id, content_hash(each), told.get(each.id, "")))
-    key = stable_id("shard", str(SHARD_FORMAT), extractor, embedding_model, *parts)
-    return ShardTask(key, tuple(passages), mine)
+        held = [(passage, given[passage.id]) for passage in batch if passage.id in given]
+        told = {passage.id: fingerprint(passage, extraction) for passage, extraction in held}
+        parts = (part for each in batch for part in (each.id, content_hash(each), told.get(each.id, "")))
+        key = stable_id("shard", str(SHARD_FORMAT), extractor, embedding_model, *parts)
+        yield ShardTask(key, tuple(batch), {passage.id: found_in_file(passage, found) for passage, found in held})
 
 
 def texts_to_embed(extractions: Iterable[tuple[Passage, Extraction]]) -> list[str]:
@@ -137,24 +142,17 @@ def texts_to_embed(extractions: Iterable[tuple[Passage, Extraction]]) -> list[st
     return list(texts)
 
 
-def embedded(task: ShardTask, found: Sequence[FoundInPassage], passages: Embedder, texts: Embedder) -> Shard:
-    """Return the shard of a task from what was found in its passages.
-
-    Args:
-        task: the passages.
-        found: in their order.
-        passages: embeds the passages.
-        texts: the same model, for names and facts; it may keep vectors of texts that come again.
-    """
+def embedded(task: ShardTask, found: Sequence[FoundInPassage], model: Embedder) -> Shard:
+    """Return the shard of a task from what was found in its passages, in their order."""
     contents = [passage.content for passage in task.passages]
     wanted = texts_to_embed(zip(task.passages, map(extraction_of, found), strict=True))
     return Shard(
         key=task.key,
         found=tuple(found),
-        windows=tuple(passages.count_windows(contents)),
-        vectors=passages.embed(contents),
+        windows=tuple(model.count_windows(contents)),
+        vectors=model.embed(contents),
         texts=tuple(wanted),
-        text_vectors=texts.embed(wanted),
+        text_vectors=model.embed(wanted),
     )
 
 
@@ -176,16 +174,7 @@ class ShardFolder:
     def put(self, key: str, content: bytes) -> None:
         """Write a shard's file at once: it is there whole, also after a crash, or not at all."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f".{key}.{os.getpid()}"
-        try:
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path(key))
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_atomically(self._path(key), content)
 
     def get(self, key: str) -> Shard | None:
         """Return a shard; None where there is none, or its file is torn, damaged, foreign or of another format."""
@@ -202,14 +191,12 @@ class ShardFolder:
 
     def tidy(self) -> None:
         """Remove what killed writers left unfinished. Shards of other keys stay: they may be of a run to be resumed."""
-        if self.folder.is_dir():
-            for path in self.folder.glob(".*"):
-                path.unlink(missing_ok=True)
+        for path in self.folder.glob(".*"):
+            path.unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Remove the folder: a run that has committed everything needs no shard."""
-        with suppress(FileNotFoundError):
-            shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{_SUFFIX}"

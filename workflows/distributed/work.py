@@ -1,20 +1,29 @@
-"""The work of one worker: it holds the models, and reads files, extracts and embeds shards. Nothing here knows Ray."""
+"""The work of one worker: it holds the models, and reads files, extracts and embeds shards. Nothing here knows Ray.
+
+Beside it stands how tasks, settings and errors are sent.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import compress, zip_longest
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from agents.chat.reply_cache import Replies
 from agents.extraction.run import ExtractionRun
+from graph import errors
 from graph.embedding.bert import THREADS_VARIABLE
-from graph.embedding.embeddings import Embedder, TextCache, check_embedder, configured_embedder
+from graph.embedding.embeddings import Embedder, check_embedder, configured_embedder
 from graph.endpoints.address import censored
 from graph.environment import environment, set_variables
-from graph.errors import BadInput, ClusterUnavailable, MaraError
+from graph.errors import BadInput, ClusterUnavailable, MaraError, ModelUnavailable
 from graph.own_types import OwnTypes
 from graph.sources.documents import ToRead, read_each
 from graph.sources.loaders.document import Loaded
@@ -23,23 +32,12 @@ from workflows.runtime.resources import extraction_run, extractor_for
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, found_in
 
-_CACHED_TEXTS = 50_000
-"""Names and facts whose vectors a worker keeps: names come again in other shards. 77 MB with 384 dimensions."""
-
 _LONGEST_FAULT = 300
-_PASSED_ON = ("MARA_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")
-# What begins so no worker needs: it reads, extracts and embeds, and holds no store and no client.
-_OF_STORES = (
-    "MARA_RECORD_",
-    "MARA_CHROMA_",
-    "MARA_QDRANT_",
-    "MARA_VECTORS",
-    "MARA_GRAPH_",
-    "MARA_BUILD",
-    "MARA_KEEP_REPLACED",
-    "MARA_OPEN_BYTES",
+_PASSED_ON = (
+    *("OPENAI_", "LANGSMITH_", "LANGCHAIN_", "MARA_CHAT_", "MARA_CONTEXT_", "MARA_EMBEDDING_", "MARA_EXTRACTION_"),
+    *("MARA_PRICE_", "MARA_QUESTION_", "MARA_THINKING_", "MARA_TIMEOUT_"),
 )
-_OF_SERVERS = ("MARA_WORKSPACE", "MARA_NEW_WORKSPACES", "MARA_SOURCES", "MARA_AUTH", "MARA_HISTORY", "MARA_ORIGINS")
+"""The beginnings of variables that choose models and bound their requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +63,8 @@ class Work:
 
 def environment_of_workers() -> dict[str, str]:
     """Return the variables that workers on other machines need to use the same models: none of a store or a server."""
-    kept_at_home = (*_OF_STORES, *_OF_SERVERS, THREADS_VARIABLE)
-    return {
-        name: value
-        for name, value in environment().variables.items()
-        if name.startswith(_PASSED_ON) and not name.startswith(kept_at_home)
-    }
+    variables = environment().variables.items()
+    return {name: value for name, value in variables if name.startswith(_PASSED_ON) and name != THREADS_VARIABLE}
 
 
 class Worker:
@@ -86,6 +80,7 @@ class Worker:
         set_variables({**work.environment, THREADS_VARIABLE: "1"})
         self._work = work
         self._cache = cache
+        self._fault: MaraError | None = None
 
     def extract(self, task: ShardTask) -> list[FoundInPassage]:
         """Return what is found in the passages of a task, in their order; failed ones have their reason.
@@ -95,7 +90,11 @@ class Worker:
             BadInput: this machine's extractor is another one than the run's.
         """
         asked = [passage for passage in task.passages if passage.id not in task.given]
-        results = {one.passage_id: one for one in self._run.extract_all(asked)} if asked else {}
+        try:
+            results = {one.passage_id: one for one in self._run.extract_all(asked)} if asked else {}
+        except MaraError as fault:
+            self._fault = self._fault or fault  # which stops the run: all that follows is told as stopped
+            raise self._fault from None
         return [
             task.given[each.id] if each.id in task.given else found_in(each, results[each.id], self._work.extractor)
             for each in task.passages
@@ -108,7 +107,7 @@ class Worker:
             EmbeddingMismatch: this machine's embedding model is another one than the run's.
             ModelUnavailable: the model cannot be used.
         """
-        return embedded(task, found, self._embedder, self._texts)
+        return embedded(task, found, self._embedder)
 
     @cached_property
     def _run(self) -> ExtractionRun:
@@ -126,21 +125,6 @@ class Worker:
         check_embedder(embedder, self._work.embedding_model)
         return embedder
 
-    @cached_property
-    def _texts(self) -> Embedder:
-        return _Remembering(self._embedder)
-
-
-class _Remembering:
-    """An embedding model that keeps the vectors of texts."""
-
-    def __init__(self, model: Embedder) -> None:
-        self.model_id = model.model_id
-        self.embed_question = model.embed_question
-        self.count_windows = model.count_windows
-        self.understands = model.understands
-        self.embed = TextCache(model.embed, _CACHED_TEXTS).embed
-
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
@@ -148,80 +132,72 @@ class ReadTask:
 
     Attributes:
         files: by absolute paths.
-        sizes: their bytes, as the machine of the run sees them.
-        digests: of their content, likewise; none where the worker is on that machine.
+        digests: of their content, as the machine of the run sees it; none where the worker is on that machine.
         context: the settings of the run, which say how they are read.
     """
 
     files: tuple[ToRead, ...]
-    sizes: tuple[int, ...]
     digests: tuple[str, ...]
     context: IndexingContext
 
+    @staticmethod
+    def of(files: Sequence[ToRead], context: IndexingContext) -> ReadTask:
+        """Return the task of some files."""
+        digests = tuple(_digest(file.path) for file in files) if context.address else ()
+        return ReadTask(tuple(ToRead(file.path.absolute(), file.source) for file in files), digests, context)
+
 
 def read_task(task: ReadTask) -> list[Loaded | None]:
-    """Return what each file holds; None for those that cannot be read, or that this machine does not have.
+    """Return what each file holds; None for those that cannot be read, or that this machine has otherwise, or not.
 
     The machine of the run reads these itself, and says what is wrong with them.
     """
-    there = [_is_there(task, number) for number in range(len(task.files))]
-    present = [file for file, here in zip(task.files, there, strict=True) if here]
-    outcomes = read_each(present, task.context.read_options())
+    there = [not digest or digest == _digest(file.path) for file, digest in zip_longest(task.files, task.digests)]
+    outcomes = read_each([*compress(task.files, there)], task.context.read_options())
     found = (outcome if isinstance(outcome, Loaded) else None for outcome in outcomes)
     return [next(found) if here else None for here in there]
 
 
-def read_tasks(
-    files: Sequence[ToRead], context: IndexingContext, most_files: int, most_bytes: int
-) -> Iterator[ReadTask]:
-    """Yield tasks of neighbouring files, each within the limits unless it is of one file."""
-
-    def task() -> ReadTask:
-        digests = tuple(_digest(file.path) for file in batch) if context.address else ()
-        return ReadTask(tuple(batch), tuple(sizes), digests, context)
-
-    batch: list[ToRead] = []
-    sizes: list[int] = []
-    for file in files:
-        size = _size(file.path)
-        if batch and (len(batch) == most_files or sum(sizes) + size > most_bytes):
-            yield task()
-            batch, sizes = [], []
-        batch.append(ToRead(file.path.absolute(), file.source))
-        sizes.append(size)
-    if batch:
-        yield task()
-
-
-def _is_there(task: ReadTask, number: int) -> bool:
-    """Tell whether this machine has a file as the machine of the run has it."""
-    path = task.files[number].path
-    if _size(path) != task.sizes[number]:
-        return False
-    return not task.digests or (task.digests[number] != "" and task.digests[number] == _digest(path))
-
-
 def _digest(path: Path) -> str:
-    """Return the SHA-256 of a file; empty where it cannot be read."""
+    """Return the SHA-256 of a file; "unreadable" where it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
-        return ""
+        return "unreadable"
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
+def to_json(kind: Any, value: object) -> str:
+    """Return a value of a type as JSON, which runs nothing when it is received, as a pickle might."""
+    return json.dumps(_adapter(kind).dump_python(value, mode="json"))
 
 
-def as_error(fault: Exception) -> MaraError:
+def from_json(kind: Any, text: str) -> Any:
+    """Return what `to_json` gave."""
+    return _adapter(kind).validate_python(json.loads(text))
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def error_to_json(fault: Exception) -> str:
     """Return what a worker tells of a fault: our own errors as they are, any other in a line."""
-    if isinstance(fault, MaraError):
-        return fault
-    return ClusterUnavailable(
-        f"A worker failed: {type(fault).__name__}: {censored(str(fault))[:_LONGEST_FAULT]}",
-        "Run it with the engine `local` to see the whole error",
-    )
+    if not isinstance(fault, MaraError):
+        fault = ClusterUnavailable(
+            f"A worker failed: {type(fault).__name__}: {censored(str(fault))[:_LONGEST_FAULT]}",
+            "Run it with the engine `local` to see the whole error",
+        )
+    status = fault.status if isinstance(fault, ModelUnavailable) else 0
+    return json.dumps([fault.kind, fault.message, fault.hint, status])
+
+
+def error_from_json(text: str) -> MaraError:
+    """Return the error that `error_to_json` told."""
+    name, message, hint, status = json.loads(text)
+    kind = getattr(errors, name, MaraError)
+    if issubclass(kind, ModelUnavailable):
+        return ModelUnavailable(message, hint, status=status)
+    remade: MaraError = (kind if kind.__init__ is MaraError.__init__ else MaraError)(message, hint)
+    return remade

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from graph.schema import Passage
 from graph.sources.documents import LINK_TO_NOTHING, Documents
+from graph.sources.loaders import is_link_list
 from graph.sources.loaders.files import readable_path
-from graph.sources.loaders.links import is_link_list
 from graph.sources.skipped import first_of_each_reason
 from graph.sources.triples import ImportedTriples
 from graph.storage.entry import content_hash, fingerprint

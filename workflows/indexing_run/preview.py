@@ -86,7 +86,7 @@ def _changes_of(run: IndexingRun, scratch: Path) -> tuple[Changes, Mapping[str, 
     if not run.workspace.record_path.exists():
         return Changes(tuple(run.documents.passages), (), (), ()), {}
     run.workspace.open_record().close()
-    with RecordReader(run.workspace.record_path, scratch) as record:
+    with RecordReader(run.workspace.record_path) as record:
         return run.plan(record), record.sources()
 
 

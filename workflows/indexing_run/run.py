@@ -1,4 +1,4 @@
-"""A run of indexing: its documents, what they change, and, once it writes, its workspace's record and lease.
+"""A run of indexing: its documents, what they change, and, once it writes, its workspace's record and lock.
 
 The state of the graph only names it. A fork, a restart or an interrupt makes it anew: it reads the sources and compares
 them with the record again; committed passages then count as unchanged.
@@ -21,7 +21,7 @@ from agents.chat.throttle import Cancelled
 from agents.extraction.run import Extracted, ExtractionRun
 from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
-from graph.construction.builder import PASSAGE_CLASSES
+from graph.construction.edge_weights import PASSAGE_CLASSES
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import check_embedder, configured_embedder
 from graph.environment import refresh_environment
@@ -31,18 +31,17 @@ from graph.own_types import NO_TYPES, OwnTypes
 from graph.publish.derive import is_published, publish
 from graph.schema import Extraction, Passage
 from graph.server_clients import serves_clients
-from graph.sources.documents import READABLE_HINT, read_documents
-from graph.sources.own_types_file import read_own_types
+from graph.sources.documents import read_documents
+from graph.sources.loaders import readable_hint
 from graph.sources.skipped import keep_skipped
-from graph.sources.triples import read_triples
+from graph.sources.triples import read_own_types, read_triples
 from graph.storage.entry import content_hash
 from graph.storage.record import Record, declare_types, declared_types
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.access.source_paths import resolve_source
-from workflows.distributed.engine import Totals
 from workflows.distributed.run import DistributedRun
-from workflows.distributed.shards import ShardFolder
+from workflows.distributed.shards import ShardFolder, Totals
 from workflows.indexing_run.changes import Changes, nothing_found, plan_changes, refused_sources
 from workflows.runtime.resources import FRESH_GENERATIONS, extraction_run, extractor_for
 from workflows.settings.enums import IndexingEngine
@@ -144,7 +143,7 @@ class IndexingRun:
         self.own = self._own_types()
         self.imported = read_triples(resolve_source(key.triples), self.own) if key.triples else None
         if not self.documents.passages:
-            raise BadInput(nothing_found(self._sources, self.documents), READABLE_HINT)
+            raise BadInput(nothing_found(self._sources, self.documents), readable_hint())
         self.embedder = configured_embedder() if workers is None else workers.embedder
         self.extractor: Extractor = extractor_for(context, self.own)
         self._is_read = True
@@ -167,14 +166,12 @@ class IndexingRun:
                 self._held.push(held.pop_all())
             self._is_open = True
         self._check_not_stopped()
-        self._lease.renew()
 
     def _open(self, held: ExitStack) -> None:
         with admitted(self.root):
             self.workspace.create()
-        self._lease = self.workspace.claim()
-        held.callback(self._lease.release)
-        self.record = held.enter_context(self.workspace.open_record(self._lease))
+        lock = held.enter_context(self.workspace.writing())
+        self.record = held.enter_context(self.workspace.open_record(lock))
         if self.record.embedding_model:
             check_embedder(self.embedder, self.record.embedding_model)
         if self.context.passage_classes is not None:
@@ -333,7 +330,7 @@ class IndexingRun:
             self._workers.close()
 
     def close(self) -> None:
-        """Stop and release everything, the lease last, once the node at work has ended."""
+        """Stop and release everything, the lock last, once the node at work has ended."""
         self.cancel()
         with self._lent:
             self._held.close()
@@ -369,8 +366,7 @@ class IndexingRun:
         return [one for one in there if one["content"] == content_hash(passages[one["id"]])]
 
     def _count(self, extracted: Extracted | None) -> None:
-        """Tell of a passage that was extracted, or imported, and keep the lease."""
-        self._lease.renew()
+        """Tell of a passage that was extracted, or imported."""
         self._extracted += 1
         if extracted is not None:
             self._failed += extracted.extraction is None
@@ -378,8 +374,7 @@ class IndexingRun:
         self._tell_extracted()
 
     def _count_made(self, made: Totals) -> None:
-        """Tell of the passages in the shards that workers have made, and keep the lease."""
-        self._lease.renew()
+        """Tell of the passages in the shards that workers have made."""
         if self._extracted != made.passages:
             self._extracted, self._failed, self._tokens = made.passages, made.failed, made.tokens
             self._tell_extracted()

@@ -11,9 +11,9 @@ from typing import Any
 
 from graph.errors import BadInput
 from graph.schema import stable_id
-from graph.sources.loaders.corpus import json_rows, parse_json
+from graph.sources.loaders.corpus import json_rows
 from graph.sources.loaders.fields import TEXT_KEYS
-from graph.sources.loaders.files import MAX_TEXT_BYTES, read_text, readable_path
+from graph.sources.loaders.files import MAX_TEXT_BYTES, parse_json, read_text, readable_path
 from graph.text import is_unicode
 from workflows.context import check_question
 

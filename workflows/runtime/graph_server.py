@@ -8,8 +8,7 @@ from typing import Any
 
 from graph.environment import environment
 from graph.errors import BadInput, GraphUnavailable, MaraError, WorkspaceMissing
-from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSettings
-from graph.relationships.cypher.dialect import VectorIndex
+from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSettings, VectorIndex
 from graph.relationships.cypher.mirror import mirror
 from graph.storage.workspace import Workspace
 
@@ -25,8 +24,10 @@ def configured_server() -> ServerSettings:
     return settings
 
 
-def publish_graph(root: Path, *, whole: bool = False, with_vectors: bool = False) -> dict[str, Any]:
-    """Bring the configured graph server up to date with a workspace; return what was sent.
+def publish_graph(
+    root: Path, *, whole: bool = False, with_vectors: bool = False, stored_alone: bool = False
+) -> dict[str, Any]:
+    """Bring the configured graph server up to date with a workspace, as `mirror` does; return what was sent.
 
     Raises:
         BadInput: no server is configured, there is no relationship graph, or the server's database holds another.
@@ -35,19 +36,21 @@ def publish_graph(root: Path, *, whole: bool = False, with_vectors: bool = False
     settings = configured_server()
     vectors = _vectors(root) if with_vectors else None
     with BoltServer(settings) as server:
-        done = mirror(root, server, whole=whole, vectors=vectors)
+        done = mirror(root, server, whole=whole, vectors=vectors, stored_alone=stored_alone)
         return {"server": settings.url, "dialect": server.dialect.name, **asdict(done)}
 
 
 def send_to_graph_server(root: Path) -> None:
-    """Send what changed in a relationship graph to the configured server, if there is one.
+    """Send what people said and did since to the configured server, if there is one.
+
+    What another generation changed is for `mara graph publish`: it may take minutes.
 
     Raises:
         MaraError: it cannot be sent; the next call sends it, too.
     """
     if not environment().mara_graph_url:
         return
-    publish_graph(root)
+    publish_graph(root, stored_alone=True)
 
 
 def behind_after_sending(root: Path) -> str:

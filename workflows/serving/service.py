@@ -16,8 +16,8 @@ from workflows.access.key_file import OWN_WORKSPACE
 from workflows.runtime.fresh_generations import LOOK_EVERY_S
 from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import FRESH_GENERATIONS, INDEX_POOL, OFFLINE, chat_model_name
-from workflows.serving.admission import Admission, Limits
 from workflows.serving.metrics import Metrics
+from workflows.serving.places import ASKED_OF_MODEL, Places, places_by_cores
 from workflows.settings.mara import Context
 
 STARTING, READY, DRAINING = "starting", "ready", "draining"
@@ -31,7 +31,7 @@ class Service:
     """A process that serves questions.
 
     Args:
-        at_once: questions at work; None: as `Limits.of` has it.
+        at_once: questions at work; None: `ASKED_OF_MODEL` where a chat model answers, else by cores.
         workers: how many such processes share the machine.
     """
 
@@ -47,11 +47,10 @@ class Service:
         self._trouble = ""
 
     @cached_property
-    def admission(self) -> Admission:
+    def places(self) -> Places:
         """The places for questions."""
-        asks_model = chat_model_name(Context()) != OFFLINE
-        limits = Limits.of(self._at_once, workers=self._workers, asks_model=asks_model)
-        return Admission(limits, on_change=self.metrics.load)
+        own = places_by_cores(self._workers) if chat_model_name(Context()) == OFFLINE else ASKED_OF_MODEL
+        return Places(self._at_once or own, on_change=self.metrics.load)
 
     @property
     def state(self) -> str:

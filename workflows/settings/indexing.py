@@ -177,7 +177,7 @@ class IndexingContext(BaseModel):
     )
     relationships: bool = Field(
         default=True,
-        description="Bring the relationship graph in step: sources, documents, chunks and concepts.",
+        description="Bring the relationship graph in step: sources, documents and chunks.",
         json_schema_extra=offered("Relationships · bring in step", "relate"),
     )
     replace_all: bool = Field(

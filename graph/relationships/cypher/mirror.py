@@ -15,13 +15,11 @@ from pathlib import Path
 
 from graph.errors import BadInput
 from graph.relationships.cypher import tables
-from graph.relationships.cypher.bolt import BoltServer
-from graph.relationships.cypher.dialect import VectorIndex
+from graph.relationships.cypher.bolt import BoltServer, VectorIndex
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import NODES, NodeType
+from graph.relationships.schema import NODES, EdgeType, NodeType
 from graph.relationships.tables import table_of_edges, table_of_nodes
-from graph.storage.lease import alone
-from graph.storage.record import Record
+from graph.storage.lock import alone
 
 _FORMAT = 1
 _PAGE = 1_000
@@ -57,6 +55,7 @@ class _Stamp:
         of: the record's identity.
         counts: how many nodes and edges there were, by table.
         vectors: whether it holds vectors.
+        computed: the record's `computed_state` of what the server has of the published generation.
     """
 
     of: str
@@ -64,9 +63,17 @@ class _Stamp:
     revision: int
     counts: dict[str, int]
     vectors: bool
+    computed: str = ""
 
 
-def mirror(root: Path, server: BoltServer, *, whole: bool = False, vectors: VectorIndex | None = None) -> Mirrored:
+def mirror(
+    root: Path,
+    server: BoltServer,
+    *,
+    whole: bool = False,
+    vectors: VectorIndex | None = None,
+    stored_alone: bool = False,
+) -> Mirrored:
     """Bring a server up to date with a workspace's relationship graph.
 
     Args:
@@ -74,6 +81,7 @@ def mirror(root: Path, server: BoltServer, *, whole: bool = False, vectors: Vect
         server: whose database holds nothing, or an earlier state of this graph.
         whole: compare everything, also where nothing changed here: somebody else wrote to the server.
         vectors: also send the passages' vectors, from now on, and index them so where the server can.
+        stored_alone: leave what follows from another generation than the server has for a later call.
 
     Raises:
         BadInput: there is no relationship graph, or the database holds something else.
@@ -84,9 +92,8 @@ def mirror(root: Path, server: BoltServer, *, whole: bool = False, vectors: Vect
     told = "Another process is sending to the graph server"
     with RelationshipRecord.of(root) as record, alone(root / _LOCK, _LOCK_S, told, "Try again when it is done"):
         identity = _identity(record)
-        with tables.passages_of(root) as passages, record.as_it_stands():
-            run = _Run(record, passages, server, identity)
-            return run.complete(whole=whole, vectors=vectors)
+        with record.as_it_stands():
+            return _Run(record, server, identity).complete(whole=whole, vectors=vectors, stored_alone=stored_alone)
 
 
 def was_mirrored(record: RelationshipRecord) -> bool:
@@ -100,6 +107,7 @@ class _Kind:
 
     Attributes:
         key: tells it from others in a stamp.
+        type: of the nodes or edges in the record.
         table: of the record.
         rows: returns what a later revision than a number wrote, as the statements take it.
         held: returns all that the record holds; what tells them apart comes first.
@@ -110,6 +118,7 @@ class _Kind:
     """
 
     key: str
+    type: NodeType | EdgeType
     table: str
     rows: Callable[[int], Iterator[dict[str, object]]]
     held: Callable[[], Iterator[tables.Row]]
@@ -122,15 +131,14 @@ class _Kind:
 class _Run:
     """One call of `mirror`, over a record that stands still."""
 
-    def __init__(self, record: RelationshipRecord, passages: Record | None, server: BoltServer, identity: str) -> None:
+    def __init__(self, record: RelationshipRecord, server: BoltServer, identity: str) -> None:
         self._record = record
-        self._passages = passages
         self._server = server
         self._identity = identity
         self._written = 0
         self._removed = 0
 
-    def complete(self, *, whole: bool, vectors: VectorIndex | None) -> Mirrored:
+    def complete(self, *, whole: bool, vectors: VectorIndex | None, stored_alone: bool) -> Mirrored:
         """Send what the server lacks, remove what it has too much of, and move its stamp on."""
         stamp = self._stamp()
         again = whole or stamp is None or stamp.revision > self._record.revision
@@ -144,28 +152,37 @@ class _Run:
             again = True
         since = -1 if stamp is None or again else stamp.revision
         before = {} if stamp is None or again else stamp.counts
+        revision, computed = self._record.revision, self._record.computed_state
+        held = "" if stamp is None or again else stamp.computed
         if stamp is not None:
             # What a run that breaks off has sent may be removed here before the next one, which then compares all.
             self._set_stamp(replace(stamp, counts={}))
-        counts = {kind.key: self._send(kind, since, before) for kind in self._kinds(with_vectors=with_vectors)}
-        revision = self._record.revision
-        self._set_stamp(_Stamp(self._identity, _FORMAT, revision, counts, with_vectors))
+        if not again and stored_alone and held != computed:
+            # Edges to nodes that the server lacks are sent again with these.
+            revision, computed = since, held
+        counts = {}
+        for kind in self._kinds(with_vectors=with_vectors):
+            is_held = held == computed and self._record.computes(kind.type) and kind.key in before
+            counts[kind.key] = before[kind.key] if is_held else self._send(kind, since, before)
+        self._set_stamp(_Stamp(self._identity, _FORMAT, revision, counts, with_vectors, computed))
         return Mirrored(revision, self._written, self._removed, again)
 
     def _stamp(self) -> _Stamp | None:
         """Return what the server holds; None where it holds nothing. Raises BadInput where that is something else."""
-        columns = "s.of, s.format, s.revision, s.counts, s.vectors"
+        columns = "s.of, s.format, s.revision, s.counts, s.vectors, s.computed"
         found = self._server.rows(f"MATCH (s:`{tables.STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
         if not found:
             self._refuse_foreign_nodes()
             return None
-        of, written, revision, counts, vectors = found[0]
+        of, written, revision, counts, vectors, computed = found[0]
         if of not in (None, self._identity):
             raise BadInput(
                 "The database of the graph server holds the relationship graph of another workspace",
                 "Name another database: MARA_GRAPH_DATABASE",
             )
-        return _Stamp(self._identity, written or 0, revision or 0, json.loads(counts or "{}"), bool(vectors))
+        return _Stamp(
+            self._identity, written or 0, revision or 0, json.loads(counts or "{}"), bool(vectors), computed or ""
+        )
 
     def _refuse_foreign_nodes(self) -> None:
         for of in NODES:
@@ -189,7 +206,7 @@ class _Run:
     def _kinds(self, *, with_vectors: bool) -> Iterator[_Kind]:
         """Yield what is sent: nodes first, as edges are matched by them."""
         for of in NODES:
-            yield _nodes(self._record, self._passages, of, with_vectors=with_vectors)
+            yield _nodes(self._record, of, with_vectors=with_vectors)
         for link in tables.links():
             yield _edges(self._record, link)
 
@@ -200,7 +217,9 @@ class _Run:
             self._server.write(f"UNWIND $rows AS row {kind.merge}", rows=page)
             sent += len(page)
         self._written += sent
-        count = int(self._record.execute(f'SELECT count(*) FROM "{kind.table}"').fetchone()[0])
+        count = sent
+        if not self._record.computes(kind.type):
+            count = int(self._record.execute(f'SELECT count(*) FROM "{kind.table}"').fetchone()[0])
         if kind.key not in before or sent != count - before[kind.key]:
             self._remove(kind, count)
         return count
@@ -217,11 +236,12 @@ class _Run:
         self._removed += len(gone)
 
 
-def _nodes(record: RelationshipRecord, passages: Record | None, of: NodeType, *, with_vectors: bool) -> _Kind:
+def _nodes(record: RelationshipRecord, of: NodeType, *, with_vectors: bool) -> _Kind:
     names = tables.copied_columns(of, with_vectors=with_vectors)
-    rows = partial(tables.copied_rows, record, of, passages, with_vectors=with_vectors)
+    rows = partial(tables.copied_rows, record, of, with_vectors=with_vectors)
     return _Kind(
         of.value,
+        of,
         table_of_nodes(of),
         rows=lambda since: (dict(zip(names, row, strict=True)) for row in rows(since)),
         held=lambda: tables.node_rows(record, of),
@@ -236,6 +256,7 @@ def _edges(record: RelationshipRecord, link: tables.Link) -> _Kind:
     source, target = f"(a:`{link.source}` {{id: row.source}})", f"(b:`{link.target}` {{id: row.target}})"
     return _Kind(
         f"{link.name} {link.source} {link.target}",
+        link.type,
         table_of_edges(*link.kept),
         rows=lambda since: (_edge(link, row) for row in tables.edge_rows(record, link, since)),
         held=lambda: tables.edge_rows(record, link),

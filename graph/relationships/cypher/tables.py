@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, TypeVar
 
-from graph.errors import WorkspaceMissing
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, EdgeType, NodeType
-from graph.relationships.tables import columns_of_edges, columns_of_nodes, joined_tables, table_of_nodes
-from graph.storage.entry import Entry
-from graph.storage.record import Record
-from graph.storage.workspace import Workspace
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
-
-_PASSAGES = 1_000
 
 STAMP_LABEL = "MaraCopy"
 """The label of the one node of a copy that says what it is a copy of."""
@@ -68,27 +59,35 @@ def links() -> Iterator[Link]:
 
 
 def node_rows(record: RelationshipRecord, of: NodeType, since: int = -1) -> Iterator[Row]:
-    """Yield the nodes of a type that a later revision than ``since`` wrote: id and properties, as `NODES` has them."""
-    query = f'SELECT {columns_of_nodes(of)} FROM "{table_of_nodes(of)}" WHERE revision > ?'
-    yield from record.execute(query, (since,))
+    """Yield the nodes of a type, of a stored one those that a later revision than ``since`` wrote, as `NODES` has them.
+
+    A row is the id and the properties.
+    """
+    changed = () if record.computes(of) else ("WHERE revision > ?", (since,))
+    for node in record.nodes(of, *changed):
+        yield node.id, *(node.properties.get(name) for name in NODES[of])
 
 
 def edge_rows(record: RelationshipRecord, link: Link, since: int = -1) -> Iterator[Row]:
     """Yield edges as `node_rows` does nodes: the ids of their ends, and properties as `EDGES` has them."""
-    ends = "b.id, a.id" if link.backwards else "a.id, b.id"
-    query = f"SELECT {ends}{columns_of_edges(link.type)} FROM {joined_tables(*link.kept)} WHERE e.revision > ?"
-    yield from record.execute(query, (since,))
+    changed = () if record.computes(link.type) else ("WHERE e.revision > ?", (since,))
+    for edge in record.edges(*link.kept, *changed):
+        ends = (edge.target[1], edge.source[1]) if link.backwards else (edge.source[1], edge.target[1])
+        yield *ends, *(edge.properties.get(name) for name in link.properties)
 
 
-def copied_rows(
-    record: RelationshipRecord, of: NodeType, passages: Record | None, since: int = -1, *, with_vectors: bool
-) -> Iterator[Row]:
+def copied_rows(record: RelationshipRecord, of: NodeType, since: int = -1, *, with_vectors: bool) -> Iterator[Row]:
     """Yield nodes as `node_rows` does, with all that a copy holds of them, see `copied_columns`."""
     rows = node_rows(record, of, since)
+    graph = record.graph
+    places = graph.passage_index if graph else {}
     if of is NodeType.CHUNK:
-        return _with_passages(rows, 0, passages, lambda entry: entry.passage.text)
+        return ((*row, graph.passages[places[row[0]]].text if graph and row[0] in places else None) for row in rows)
     if of is NodeType.VECTOR and with_vectors:
-        return _with_passages(rows, 1, passages, lambda entry: entry.vector.tolist())
+        return (
+            (*row, graph.passage_vectors[places[row[1]]].tolist() if graph and row[1] in places else None)
+            for row in rows
+        )
     return rows
 
 
@@ -102,25 +101,3 @@ def pages(rows: Iterator[T], size: int) -> Iterator[list[T]]:
     """Yield rows ``size`` at a time."""
     while page := list(islice(rows, size)):
         yield page
-
-
-@contextmanager
-def passages_of(root: Path) -> Iterator[Record | None]:
-    """Open the record of passages; None where the workspace has none."""
-    try:
-        record = Workspace(root).open_record()
-    except WorkspaceMissing:
-        yield None
-        return
-    with record:
-        yield record
-
-
-def _with_passages(
-    rows: Iterator[Row], place: int, passages: Record | None, value: Callable[[Entry], Any]
-) -> Iterator[Row]:
-    """Append to each row a value of the passage that it names at that place; null where there is no such passage."""
-    for page in pages(rows, _PASSAGES):
-        entries = passages.entries([row[place] for row in page]) if passages else ()
-        found = {entry.passage.id: value(entry) for entry in entries}
-        yield from ((*row, found.get(row[place])) for row in page)

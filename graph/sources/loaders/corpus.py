@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -12,7 +11,7 @@ from graph.errors import BadInput
 from graph.schema import Passage
 from graph.sources.loaders.document import Loaded
 from graph.sources.loaders.fields import TEXT_KEYS, FieldMap, RowReader
-from graph.sources.loaders.files import MAX_TEXT_BYTES, read_text, readable_path, text_lines
+from graph.sources.loaders.files import MAX_TEXT_BYTES, parse_json, read_text, readable_path, text_lines
 from graph.sources.loaders.table import passages_of_cells
 
 EMPTY_CONTEXT = "context paragraphs without text"
@@ -73,14 +72,6 @@ def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
         if line.strip():
             place = f"{where}, line {number}"
             yield place, parse_json(line, place, "Correct or remove that line")
-
-
-def parse_json(text: str, where: str, hint: str) -> Any:
-    """Return the value of a JSON text. Raises BadInput with that place and hint when it is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as fault:
-        raise BadInput(f"{where}: not valid JSON ({fault})", hint) from fault
 
 
 def _load_rows(rows: Iterator[tuple[str, Any]], source: str, fields: FieldMap, file: str) -> Loaded:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput, DependencyMissing
 from graph.schema import MetadataValue, Passage
 from graph.text import is_unicode
 
@@ -107,6 +105,52 @@ class Loaded:
     notes: Counter[str] = field(default_factory=Counter)
 
 
+def passage_to_json(passage: Passage) -> list[Any]:
+    """Return a passage as values that JSON has."""
+    return [passage.id, passage.title, passage.text, passage.source, dict(passage.metadata)]
+
+
+def passage_from_json(told: Sequence[Any]) -> Passage:
+    """Return what `passage_to_json` gave."""
+    return Passage(*told)
+
+
+def loaded_to_json(loaded: Loaded) -> dict[str, Any]:
+    """Return the contents of a file as values that JSON has."""
+    return {
+        "documents": [
+            {
+                **{name: getattr(each, name) for name in ("title", "text", "source", "pages", "links")},
+                "metadata": dict(each.metadata),
+                "headings": [[heading.offset, heading.level, heading.text] for heading in each.headings],
+                "notes": dict(each.notes),
+            }
+            for each in loaded.documents
+        ],
+        "passages": [passage_to_json(passage) for passage in loaded.passages],
+        "refused": [[one.source, one.reason] for one in loaded.refused],
+        "pages_used": [str(path) for path in loaded.pages_used],
+        "identical": loaded.identical,
+        "columns": {source: list(columns) for source, columns in loaded.columns.items()},
+        "notes": dict(loaded.notes),
+    }
+
+
+def loaded_from_json(told: Mapping[str, Any]) -> Loaded:
+    """Return what `loaded_to_json` gave."""
+    return Loaded(
+        documents=[
+            Document(**{**each, "headings": [Heading(*one) for one in each["headings"]]}) for each in told["documents"]
+        ],
+        passages=[passage_from_json(one) for one in told["passages"]],
+        refused=[Refused(source, reason) for source, reason in told["refused"]],
+        pages_used={Path(path) for path in told["pages_used"]},
+        identical=told["identical"],
+        columns={source: dict.fromkeys(columns) for source, columns in told["columns"].items()},
+        notes=Counter(told["notes"]),
+    )
+
+
 class TextBuilder:
     """Puts a document's text together block by block, and keeps where headings and links stand."""
 
@@ -120,6 +164,11 @@ class TextBuilder:
     def text(self) -> str:
         """The text so far."""
         return "".join(self._parts)
+
+    @property
+    def length(self) -> int:
+        """The characters so far."""
+        return self._length
 
     def add(self, block: str, gap: str = "\n\n", level: int = 0, links: Sequence[tuple[int, str]] = ()) -> None:
         """Append a block after a gap.
@@ -169,23 +218,6 @@ def file_title(path: Path) -> str:
 def first_heading(headings: Sequence[Heading], level: int = 0) -> str:
     """Return the text of the first heading (of that level); empty where there is none."""
     return next((heading.text for heading in headings if level in (0, heading.level)), "")
-
-
-def unreadable(where: str, kind: str, reason: object) -> BadInput:
-    """Return the error of a file that is broken, or of another kind than its suffix says."""
-    told = " ".join(str(reason).split())[:200] or type(reason).__name__
-    return BadInput(f"{where} cannot be read as {kind} ({told})", "Correct it and save it again, or leave it out")
-
-
-@contextmanager
-def needing(package: str, where: str) -> Iterator[None]:
-    """Import what the loader of a file takes from a package. Raises DependencyMissing where that is not installed."""
-    try:
-        yield
-    except ModuleNotFoundError as fault:
-        raise DependencyMissing(
-            f"{where} cannot be read without {package}", "Install it with: pip install 'mara-rag[documents]'"
-        ) from fault
 
 
 def short_spaced_passage(passage: Passage) -> tuple[Passage, int]:

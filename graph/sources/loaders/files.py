@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from graph.errors import BadInput
 from graph.sources.loaders.document import Document
@@ -153,6 +154,14 @@ def _binary(where: str) -> BadInput:
 
 def _mebibytes(count: int) -> str:
     return f"{count / 2**20:.3g} MiB"
+
+
+def parse_json(text: str, where: str, hint: str) -> Any:
+    """Return the value of a JSON text. Raises BadInput with that place and hint when it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise BadInput(f"{where}: not valid JSON ({fault})", hint) from fault
 
 
 def load_text(path: Path, source: str) -> Document:

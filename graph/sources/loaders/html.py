@@ -1,26 +1,25 @@
-"""Saved web pages: their main text, without navigation and the like, their headings, address and links."""
+"""Web pages, saved or bound as e-books: their main text, without menus and the like, their headings and links."""
 
 from __future__ import annotations
 
 import codecs
+import posixpath
 import re
-from collections.abc import Mapping, Set
+import zipfile
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from graph.errors import BadInput
-from graph.sources.loaders.document import Document, TextBuilder, first_heading, needing, sane_title, unreadable
+from graph.sources.loaders.document import Document, TextBuilder, first_heading, sane_title
 from graph.sources.loaders.files import decode, read_bytes, readable_path
-from graph.sources.loaders.page_text import PageText
-
-MAX_DEPTH = 1_000
-"""The greatest depth of nested elements; browsers keep 512 levels, and closing tags cost time in the depth."""
+from graph.sources.loaders.table import MOST_COLUMNS_SPANNED, are_names, row_lines
 
 _SURROUNDINGS = frozenset({"aside", "dialog", "footer", "form", "map", "nav", "search"})
 _CONTROLS = frozenset({"button", "select", "textarea"})
 _EMBEDDED = frozenset({"audio", "canvas", "embed", "iframe", "object", "svg", "video"})
-_DROPPED = frozenset({"noscript", "script", "style", "template"}) | _SURROUNDINGS | _CONTROLS | _EMBEDDED
+_DROPPED = frozenset({"head", "noscript", "script", "style", "template"}) | _SURROUNDINGS | _CONTROLS | _EMBEDDED
 _DROPPED_ROLES = frozenset({"banner", "complementary", "contentinfo", "navigation", "search"})
 _MENU = re.compile(
     r"(?<![A-Za-z])(?<!no[-_])(?<!has[-_])(?<!with[-_])(?<!without[-_])"
@@ -29,8 +28,6 @@ _MENU = re.compile(
 )
 """The names of menus; a name such as "no-sidebar" is of what stands beside one, or without."""
 
-_MAIN = re.compile(r"""<main\b|\brole\s*=\s*["']?main\b""", re.IGNORECASE)
-_PIECE = 2**15
 _SAVED_FROM = re.compile(r"\s*saved from url=\(\d+\)(\S+)|\s*Page saved with SingleFile\s+url:\s*(\S+)")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -39,10 +36,22 @@ _DECLARED = re.compile(
     rb"""|\A\s*<\?xml\b[^>]{0,200}?\bencoding\s*=\s*["']([A-Za-z0-9_:.()-]{1,40})""",
     re.IGNORECASE,
 )
-_Target = TypeVar("_Target", "_Page", "_Menus")
 _LOOKED_AT_BYTES = 4096
 _OF_TEXT = re.compile(r"utf-?8|ascii|iso8859|cp\d|gb|hz|big5|shift_jis|euc_|iso2022|johab|koi8|mac|ptcp|tis|viscii")
 _SUPERSETS = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030"}
+
+_HEADINGS = {f"h{level}": level for level in range(1, 10)}
+"""Of web pages, which have six, and of Word, which has nine."""
+
+_LINES = frozenset({"li", "dt", "dd", "option"})
+_SECTIONS = frozenset({"article", "body", "footer", "header", "html", "main", "section"})
+_GROUPS = frozenset({"dl", "fieldset", "figure", "hgroup", "menu", "ol", "ul", "details", "dir", "center"})
+_BLOCKS = _SECTIONS | _GROUPS | _HEADINGS.keys() | {"address", "blockquote", "caption", "div", "figcaption", "hr"}
+_BLOCKS |= {"legend", "p", "pre", "summary", "table", "thead", "tbody", "tr", "td", "th"}
+_LONGEST_TERM = 60
+
+TITLE, NAMED_COLUMNS = "title", "named-columns"
+"""The classes of a title, and of tables whose first row names the columns if it reads like names."""
 
 
 def load_html(path: Path, source: str, address: str = "") -> Document:
@@ -50,9 +59,7 @@ def load_html(path: Path, source: str, address: str = "") -> Document:
 
     The document's source is the address given, else the one that the page names, else ``source``.
 
-    Raises:
-        BadInput: it cannot be read, or shows no text without its scripts.
-        DependencyMissing: lxml is not installed.
+    Raises BadInput when it cannot be read, or shows no text without its scripts.
     """
     where = readable_path(path)
     markup = decode_page(read_bytes(path), where)
@@ -62,20 +69,55 @@ def load_html(path: Path, source: str, address: str = "") -> Document:
     return document
 
 
+def load_epub(path: Path, source: str) -> Document:
+    """Read an e-book: its pages in the order of its spine, with its author and language as metadata.
+
+    Raises BadInput when it cannot be read, or holds no text.
+    """
+    from lxml import etree
+
+    where, builder = readable_path(path), TextBuilder()
+    with zipfile.ZipFile(path) as book:
+        root = etree.fromstring(book.read("META-INF/container.xml")).find(".//{*}rootfile").get("full-path")
+        package = etree.fromstring(book.read(root))
+        places = {item.get("id"): item.get("href") for item in package.iterfind(".//{*}manifest/{*}item")}
+        for reference in package.iterfind(".//{*}spine/{*}itemref"):
+            name = posixpath.normpath(posixpath.join(posixpath.dirname(root), unquote(places[reference.get("idref")])))
+            _Page(decode_page(book.read(name), where), where).read_into(builder)
+    if not builder.text:
+        raise BadInput(f"{where} holds no text", "Leave it out, or run its pictures through text recognition")
+    named = ((key, package.findtext(f".//{{*}}metadata/{{*}}{key}", "")) for key in ("creator", "language"))
+    title = sane_title(package.findtext(".//{*}metadata/{*}title")) or first_heading(builder.headings)
+    return document_of(builder, title, source, metadata={key: " ".join(text.split()) for key, text in named if text})
+
+
 def parse_html(markup: str, where: str, source: str, address: str = "") -> Document:
     """Return the document of a page's markup; see `load_html`.
 
     Where the page marks its main part, that is the text. Forms and menus are left out, unless nothing is left then:
     some sites wrap all of a page in one.
     """
-    menus = _parse(markup, _Menus(where)).found if _MENU.search(markup) else set()
-    attempts = [(_DROPPED, True, menus)] if _MAIN.search(markup) else []
-    page = _Page(where, _DROPPED, False, menus)
-    for attempt in [*attempts, (_DROPPED, False, menus), (_DROPPED - {"form"}, False, set[int]())]:
-        page = _parse(markup, _Page(where, *attempt))
-        if page.builder.text:
-            break
-    return page.document(source, address)
+    page, builder = _Page(markup, where), TextBuilder()
+    page.read_into(builder)
+    own = normalised_address(address) or page.address()
+    titles = (first_heading(builder.headings, 1), *page.titles(), first_heading(builder.headings))
+    return document_of(builder, next(filter(None, titles), ""), own or source, urljoin(own, page.base()))
+
+
+def read_markup(markup: str, where: str, builder: TextBuilder) -> str:
+    """Give all text of markup to a builder, and return that of the first element of class `TITLE`."""
+    page = _Page(markup, where)
+    page.read_into(builder)
+    return page.text_of_class(TITLE)
+
+
+def document_of(
+    builder: TextBuilder, title: str, source: str, base: str = "", metadata: dict[str, str] | None = None
+) -> Document:
+    """Return the document of a text, whose links to other web pages are made whole by an address."""
+    found = ((offset, normalised_address(url, base)) for offset, url in builder.links)
+    links = [(offset, url) for offset, url in found if url and url != source]
+    return Document(title, builder.text, source, metadata or {}, builder.headings, links=links)
 
 
 def decode_page(content: bytes, where: str) -> str:
@@ -122,162 +164,258 @@ def normalised_address(url: str, base: str = "") -> str:
     return urlunsplit((parts.scheme, place, parts.path or "/", parts.query, "")).replace(" ", "%20")
 
 
-def _parse(markup: str, page: _Target) -> _Target:
-    with needing("lxml", page.where):
-        from lxml import etree
-    if not markup.strip():
-        return page
-    parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
-    try:
-        # An error of ours is only raised at the end of a piece.
-        for start in range(0, len(markup), _PIECE):
-            parser.feed(markup[start : start + _PIECE].encode("utf-8", "replace"))
-        parser.close()
-    except BadInput:
-        raise
-    except (etree.LxmlError, ValueError, AssertionError) as fault:
-        raise unreadable(page.where, "HTML", fault) from fault
-    return page
-
-
-class _Menus:
-    """Takes the parser's events, and finds the elements that are named like menus and hold links for the most part.
-
-    Attributes:
-        found: their numbers, in the order in which elements begin, from 1.
-    """
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.found: set[int] = set()
-        self._number = self._depth = self._links = 0
-        self._text = [0, 0]
-        self._open: list[tuple[int, int, list[int]]] = []
-
-    def start(self, tag: str, attributes: Mapping[str, Any]) -> None:
-        self._number += 1
-        self._depth += 1
-        _check_depth(self._depth, self.where)
-        self._links += tag == "a"
-        if _MENU.search(f"{attributes.get('id', '')} {attributes.get('class', '')}"):
-            self._open.append((self._number, self._depth, [*self._text]))
-
-    def data(self, text: str) -> None:
-        self._text[self._links > 0] += len("".join(text.split()))
-
-    def end(self, tag: str) -> None:
-        if self._open and self._open[-1][1] == self._depth:
-            number, _, before = self._open.pop()
-            plain, linked = (now - then for now, then in zip(self._text, before, strict=True))
-            if linked > plain:
-                self.found.add(number)
-        self._links -= tag == "a"
-        self._depth -= 1
-
-    def close(self) -> None:
-        pass
-
-
-def _check_depth(depth: int, where: str) -> None:
-    if depth > MAX_DEPTH:
-        raise BadInput(f"{where} has elements nested over {MAX_DEPTH:,} deep", "Correct the page, or leave it out")
-
-
 class _Page:
-    """Takes the parser's events: drops elements, keeps the page's names, and passes the text on."""
+    """The tree of a page's elements: its main text and its names."""
 
-    def __init__(self, where: str, dropped: frozenset[str], main_only: bool, menus: Set[int]) -> None:
-        self.where = where
-        self.builder = TextBuilder()
-        self._text = PageText(self.builder)
-        self._dropped, self._main_only, self._menus = dropped, main_only, menus
-        self._number = self._depth = self._skipped_at = self._main_at = self._articles = 0
-        self._title: list[str] | None = None
-        self._titles: list[str] = []
-        self._base = ""
-        self._named: dict[str, str] = {}
+    def __init__(self, markup: str, where: str) -> None:
+        from lxml import etree
 
-    def start(self, tag: str, attributes: Mapping[str, Any]) -> None:
-        self._number += 1
-        self._depth += 1
-        _check_depth(self._depth, self.where)
-        if self._skipped_at:
-            return
-        if self._is_dropped(tag, attributes):
-            self._skipped_at = self._depth
-        elif tag == "title":
-            self._title = []
-        elif tag in ("link", "meta", "base"):
-            self._name(tag, attributes)
-        else:
-            self._articles += tag == "article"
-            if not self._main_at and _is_main(tag, attributes):
-                self._main_at = self._depth
-            if self._is_taken():
-                self._text.start(tag, attributes)
+        parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_pis=True)
+        root = etree.fromstring(markup.encode("utf-8", "replace"), parser) if markup.strip() else None
+        if any("depth" in entry.message for entry in parser.error_log):
+            raise BadInput(f"{where} has elements nested over 2,048 deep", "Correct the page, or leave it out")
+        self._root = etree.Element("html") if root is None else root.getroottree().getroot()
+        self._comments = [each.text or "" for each in self._root.itersiblings(etree.Comment, preceding=True)]
+        self._comments += [each.text or "" for each in self._root.iter(etree.Comment)]
+        etree.strip_tags(self._root, etree.Comment)
 
-    def end(self, tag: str) -> None:
-        depth, self._depth = self._depth, self._depth - 1
-        if self._skipped_at:
-            if depth == self._skipped_at:
-                self._skipped_at = 0
-        elif tag == "title":
-            self._titles.append("".join(self._title or ()))
-            self._title = None
-        else:
-            self._articles -= tag == "article"
-            if self._is_taken():
-                self._text.end(tag)
-            if depth == self._main_at:
-                self._main_at = 0
+    def read_into(self, builder: TextBuilder) -> None:
+        """Give the main text to a builder."""
+        whole, before = [self._root], builder.length
+        mains = [each for each in self._root.iter() if _is_main(each)]
+        outermost = [each for each in mains if not any(map(_is_main, each.iterancestors()))]
+        menus = {each for each in self._root.iter() if _is_menu(each)}
+        for parts, dropped, left_out in (
+            (outermost, _DROPPED, menus),
+            (whole, _DROPPED, menus),
+            (whole, _DROPPED - {"form"}, ()),
+        ):
+            for part in parts:
+                _Blocks(builder, dropped, left_out).read(part)
+            if builder.length > before:
+                return
 
-    def data(self, text: str) -> None:
-        if self._skipped_at:
-            return
-        if self._title is not None:
-            self._title.append(text)
-        elif self._is_taken():
-            self._text.data(text)
+    def titles(self) -> list[str]:
+        """Return what the page names as its title, if that is one."""
+        return [sane_title("".join(each.itertext())) for each in self._root.xpath("//title[not(ancestor::svg)]")]
 
-    def comment(self, text: str) -> None:
-        if found := _SAVED_FROM.match(text):
-            self._named.setdefault("saved", found[1] or found[2])
+    def text_of_class(self, name: str) -> str:
+        """Return the text of the first element of a class."""
+        found = self._root.find(f".//*[@class='{name}']")
+        return "" if found is None else " ".join("".join(found.itertext()).split())
 
-    def close(self) -> None:
-        self._text.close()
+    def base(self) -> str:
+        """Return the address that the page's links are relative to; empty where it names none."""
+        return next((str(each.get("href", "")) for each in self._root.iter("base")), "")
 
-    def document(self, source: str, address: str) -> Document:
-        """Return the document of the page."""
-        own = normalised_address(address) or self._address()
-        base = urljoin(own, self._base)
-        found = ((offset, normalised_address(url, base)) for offset, url in self.builder.links)
-        links = [(offset, url) for offset, url in found if url and url != own]
-        headings = self.builder.headings
-        titles = (first_heading(headings, 1), *map(sane_title, self._titles), first_heading(headings))
-        title = next(filter(None, titles), "")
-        return Document(title, self.builder.text, own or source, headings=headings, links=links)
+    def address(self) -> str:
+        """Return the page's own address, as it names it; empty where it does not."""
+        links = [
+            each.get("href", "")
+            for each in self._root.iter("link")
+            if "canonical" in each.get("rel", "").lower().split()
+        ]
+        named = [
+            each.get("content", "")
+            for each in self._root.iter("meta")
+            if "og:url" in (each.get("property", "").lower(), each.get("name", "").lower())
+        ]
+        saved = [found[1] or found[2] for found in map(_SAVED_FROM.match, self._comments) if found]
+        return next(filter(None, map(normalised_address, (*links[:1], *named[:1], *saved[:1]))), "")
 
-    def _address(self) -> str:
-        named = (normalised_address(self._named.get(name, "")) for name in ("canonical", "og:url", "saved"))
-        return next(filter(None, named), "")
 
-    def _is_taken(self) -> bool:
-        return not self._main_only or self._main_at > 0
+def _is_main(element: Any) -> bool:
+    return bool(element.tag == "main" or element.get("role") == "main")
 
-    def _is_dropped(self, tag: str, attributes: Mapping[str, Any]) -> bool:
+
+def _is_menu(element: Any) -> bool:
+    """Tell whether an element is named like a menu and holds links for the most part."""
+    if not _MENU.search(f"{element.get('id', '')} {element.get('class', '')}"):
+        return False
+    linked = sum(_letters(link) for link in element.iter("a"))
+    return 2 * linked > _letters(element)
+
+
+def _letters(element: Any) -> int:
+    return len("".join("".join(element.itertext()).split()))
+
+
+class _Line:
+    """Text as a browser shows it: white space collapsed, line breaks kept."""
+
+    def __init__(self) -> None:
+        self.links: list[tuple[int, str]] = []
+        self.length = 0
+        self._parts: list[str] = []
+        self._space = False
+
+    def add(self, text: str) -> None:
+        words = " ".join(text.split())
+        if words and self._parts and self._parts[-1] != "\n" and (self._space or text[0].isspace()):
+            self.add_verbatim(" ")
+        if words:
+            self.add_verbatim(words)
+        self._space = bool(text) and (text[-1].isspace() or (self._space and not words))
+
+    def add_verbatim(self, text: str) -> None:
+        self._parts.append(text)
+        self.length += len(text)
+        self._space = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+
+class _Blocks:
+    """Gives the elements below one to a builder: paragraphs, list items, rows of tables, headings, links."""
+
+    def __init__(
+        self, builder: TextBuilder, dropped: Collection[str] = _DROPPED, left_out: Collection[Any] = ()
+    ) -> None:
+        self._builder, self._dropped, self._left_out = builder, dropped, left_out
+        self._line = _Line()
+        self._level = self._verbatim = self._term = 0
+        self._gap, self._sign = "\n\n", ""
+
+    def read(self, root: Any) -> None:
+        """Give all of an element."""
+        from lxml import etree
+
+        left, walk = None, etree.iterwalk(root, events=("start", "end"))
+        for event, element in walk:
+            if event == "start":
+                if self._is_dropped(element):
+                    left = element
+                elif element.tag == "table" and not _is_layout(element):
+                    self._end_block("\n\n")
+                    self._give_rows(element)
+                    left = element
+                else:
+                    self._start(element)
+                    self._add(element.text)
+                if left is element:
+                    walk.skip_subtree()
+            else:
+                if left is element:
+                    left = None
+                else:
+                    self._end(element)
+                self._add(element.tail if element is not root else None)
+        self._end_block("\n\n")
+
+    def _is_dropped(self, element: Any) -> bool:
         """Tell whether an element is no part of the main text; the header of an article is."""
-        hidden = "hidden" in attributes and attributes["hidden"] != "until-found"
-        bare = tag in self._dropped or (tag == "header" and not self._articles and not self._main_at)
-        return bare or hidden or attributes.get("role") in _DROPPED_ROLES or self._number in self._menus
+        if element.get("hidden", "until-found") != "until-found" or element.get("role") in _DROPPED_ROLES:
+            return True
+        if element.tag == "header":
+            return not any(each.tag == "article" or _is_main(each) for each in element.iterancestors())
+        return element.tag in self._dropped or element in self._left_out
 
-    def _name(self, tag: str, attributes: Mapping[str, Any]) -> None:
-        if tag == "base":
-            self._base = self._base or str(attributes.get("href", ""))
-        elif tag == "link" and "canonical" in str(attributes.get("rel", "")).lower().split():
-            self._named.setdefault("canonical", str(attributes.get("href", "")))
-        elif tag == "meta" and str(attributes.get("property", attributes.get("name", ""))).lower() == "og:url":
-            self._named.setdefault("og:url", str(attributes.get("content", "")))
+    def _add(self, text: str | None) -> None:
+        if text and self._verbatim:
+            self._line.add_verbatim(text.replace("\r\n", "\n"))
+        elif text:
+            self._line.add(text)
+
+    def _start(self, element: Any) -> None:
+        tag = element.tag
+        if tag == "br":
+            self._line.add_verbatim("\n")
+        elif tag == "a" and element.get("href"):
+            self._line.links.append((self._line.length, element.get("href")))
+        elif tag in _LINES:
+            self._flush()
+            self._sign = "- " if tag == "li" else ""
+        elif tag in _BLOCKS:
+            self._end_block("\n\n")
+            self._level = _HEADINGS.get(tag, self._level)
+            self._verbatim += tag == "pre"
+
+    def _end(self, element: Any) -> None:
+        tag = element.tag
+        if tag == "dt" and _is_explained(element, self._line.text.strip()):
+            self._line.add_verbatim(": ")
+            self._term = self._line.length
+        elif tag in _LINES:
+            self._flush()
+            self._sign = ""
+        elif tag in _BLOCKS:
+            self._end_block("\n\n")
+            self._level = 0 if tag in _HEADINGS else self._level
+            self._verbatim -= tag == "pre"
+
+    def _end_block(self, gap: str) -> None:
+        self._flush()
+        self._gap = gap
+
+    def _flush(self) -> None:
+        """Give the open line to the builder, unless it is a term that what explains it is still to follow."""
+        line = self._line
+        if self._term and line.length == self._term:
+            return
+        self._line, self._term = _Line(), 0
+        if not line.text.strip() and not line.links:
+            return
+        lead = self._sign if line.text.strip() and not self._level else ""
+        text = lead + (line.text.lstrip() if lead else line.text)
+        moved = len(text) - len(line.text)
+        self._builder.add(text, self._gap, self._level, [(max(0, at + moved), url) for at, url in line.links])
+        if line.text.strip():
+            self._gap, self._sign = "\n", ""
+
+    def _give_rows(self, table: Any) -> None:
+        """Give a table's caption, and its rows, each with the names of its columns."""
+        for caption in table.iter("caption"):
+            _Blocks(self._builder).read(caption)
+        rows = [row for row in map(_Row, table.iter("tr")) if any(row.cells)]
+        if not rows:
+            return
+        first, gap = rows[0], "\n\n"
+        is_bold = len(first.cells) > 1 and first.is_bold and not any(row.is_bold for row in rows[1:])
+        is_named = table.get("class") == NAMED_COLUMNS and len(first.cells) > 2 and are_names(first.cells)
+        has_header = first.is_header or is_bold or is_named or table.find("thead") is not None
+        for row, line in zip(rows, row_lines([row.cells for row in rows], has_header), strict=True):
+            self._builder.add(line, gap, links=[(0, url) for url in row.links])
+            gap = "\n" if line else gap
 
 
-def _is_main(tag: str, attributes: Mapping[str, Any]) -> bool:
-    return tag == "main" or attributes.get("role") == "main"
+def _is_explained(term: Any, text: str) -> bool:
+    """Tell whether a term stands before what explains it, and may stand before a colon.
+
+    The parser puts a term into the one before it where that is not closed.
+    """
+    outer = term.getparent()
+    following = outer.getnext() if term.getnext() is None and outer.tag == "dt" else term.getnext()
+    is_term = 0 < len(text) <= _LONGEST_TERM and text[-1] not in ".:;!?" and "\n" not in text
+    return is_term and following is not None and following.tag == "dd"
+
+
+class _Row:
+    """A row of a table: its cells, each on one line, and its links."""
+
+    def __init__(self, row: Any) -> None:
+        self.cells: list[str] = []
+        self.links: list[str] = []
+        found = row.xpath("./td|./th")
+        for cell in found:
+            builder = TextBuilder()
+            _Blocks(builder).read(cell)
+            self.cells += [" ".join(builder.text.split()), *[""] * (_columns_spanned(cell.get("colspan", "")) - 1)]
+            self.links += [url for _, url in builder.links]
+        names, filled = sum(cell.tag == "th" for cell in found), sum(map(bool, self.cells))
+        self.is_header = names > 1 and names >= filled
+        self.is_bold = all(_letters(cell) == sum(map(_letters, cell.iter("b", "strong"))) for cell in found)
+
+
+def _is_layout(table: Any) -> bool:
+    """Tell whether a table lays the page out: a cell holds a table or a heading, or it has no rows."""
+    inner: Sequence[Any] = [*table.iter("table", *_HEADINGS)][1:]
+    return bool(inner) or table.find(".//tr") is None
+
+
+def _columns_spanned(given: str) -> int:
+    """Return how many columns a cell takes."""
+    text = given.strip()
+    columns = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 1
+    return columns if 0 < columns <= MOST_COLUMNS_SPANNED else 1

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from graph.errors import BadInput
+from graph.sources.loaders import kinds, load, readable_hint
 from graph.sources.loaders.corpus import json_rows
 from graph.sources.loaders.document import Document, Loaded, Refused
+from graph.sources.loaders.fields import FieldMap
 from graph.sources.loaders.files import readable_path
 from graph.sources.loaders.html import load_html, normalised_address, parse_html
 from graph.sources.loaders.table import table_rows
 from graph.text import is_unicode
 
-PageLoader = Callable[[Path, str], Document]
-
 _CONTENTS = ("text", "html", "path")
 
 
-def is_link_list(path: Path) -> bool:
-    """Tell whether a file is a list of web pages: ``links.jsonl``, ``links.csv``, ``news.links.tsv``, ..."""
-    stem = path.stem.lower()
-    return path.suffix.lower() in (".jsonl", ".csv", ".tsv") and (stem == "links" or stem.endswith(".links"))
-
-
-def load_links(path: Path, loaders: Mapping[str, PageLoader]) -> Loaded:
+def load_links(path: Path, source: str) -> Loaded:
     """Read a list of web pages: rows of {url, title?, and one of text, html, path}.
 
     ``path`` names a file beside the list or in a folder below it. A row that cannot be read is refused by its
@@ -35,7 +29,7 @@ def load_links(path: Path, loaders: Mapping[str, PageLoader]) -> Loaded:
 
     Args:
         path: the list.
-        loaders: reads a file of a page, by its suffix.
+        source: unused, as each page has one of its own.
 
     Raises:
         BadInput: the list itself cannot be read.
@@ -44,13 +38,13 @@ def load_links(path: Path, loaders: Mapping[str, PageLoader]) -> Loaded:
     rows = json_rows(path) if path.suffix.lower() == ".jsonl" else islice(table_rows(path, loaded.notes), 1, None)
     for where, row in rows:
         try:
-            loaded.documents.append(_page(row, where, path.parent, loaders, loaded.pages_used))
+            loaded.documents.append(_page(row, where, path.parent, loaded.pages_used))
         except BadInput as fault:
             loaded.refused.append(Refused(where, str(fault)))
     return loaded
 
 
-def _page(row: Any, where: str, folder: Path, loaders: Mapping[str, PageLoader], used: set[Path]) -> Document:
+def _page(row: Any, where: str, folder: Path, used: set[Path]) -> Document:
     """Return the page of a row; the file that it is read from, if it is, counts as used."""
     if not isinstance(row, Mapping) or not isinstance(row.get("url"), str):
         raise BadInput(f"{where}: no address", "Give {url, title?, and one of text, html, path}")
@@ -69,7 +63,7 @@ def _page(row: Any, where: str, folder: Path, loaders: Mapping[str, PageLoader],
         raise BadInput(f"{here} holds broken Unicode", "Correct the text's escapes")
     if kind == "path":
         file = _file_of(content, here, folder)
-        document = _read_page(file, content, here, address, loaders)
+        document = _read_page(file, content, here, address)
         used.add(file)
     else:
         document = Document("", content, address) if kind == "text" else parse_html(content, here, address, address)
@@ -78,12 +72,15 @@ def _page(row: Any, where: str, folder: Path, loaders: Mapping[str, PageLoader],
     return replace(document, title=" ".join(title.split()) or document.title)
 
 
-def _read_page(file: Path, name: str, where: str, address: str, loaders: Mapping[str, PageLoader]) -> Document:
-    suffix = file.suffix.lower()
-    if suffix not in loaders:
-        raise BadInput(f"{where}: {name!r} is of a kind that is not read", f"Readable: {', '.join(sorted(loaders))}")
-    is_page = suffix in (".html", ".htm")
-    document = load_html(file, address, address) if is_page else loaders[suffix](file, address)
+def _read_page(file: Path, name: str, where: str, address: str) -> Document:
+    kind = kinds().get(file.suffix.lower())
+    is_page = file.suffix.lower() in (".html", ".htm")
+    document = load_html(file, address, address) if is_page else None
+    if document is None and kind is not None and not kind.has_rows:
+        found = load(file, address, FieldMap())
+        document = found if isinstance(found, Document) else None
+    if document is None:
+        raise BadInput(f"{where}: {name!r} is of a kind that is not read here", readable_hint())
     return replace(document, source=address, metadata={**document.metadata, "file": readable_path(Path(name))})
 
 

@@ -7,34 +7,49 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from graph.errors import BadInput
 from graph.metadata_filter import askable_metadata
 from graph.schema import MetadataValue
 from graph.sentences import unclosed
 from graph.sources.loaders.document import Document, Heading, first_heading
 from graph.sources.loaders.fields import PLACE_KEYS, scalar, within_limits
-from graph.sources.loaders.files import MAX_TEXT_BYTES, read_text
+from graph.sources.loaders.files import MAX_TEXT_BYTES, parse_json, read_text, readable_path
 from graph.sources.loaders.table import row_lines
 
 FRONT_MATTER_LEFT = "front matter entries that are no metadata"
 """The note that counts entries of front matter that are nested, have a reserved name or cannot be read."""
 
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,65536}?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _UNDERLINE = re.compile(r" {0,3}(?:={2,}|-{2,})[ \t]*")
 _NO_PARAGRAPH = re.compile(r"\s*$|    |\t|[ ]{0,3}(?:[#>|`~]|[-*+] |\d+[.)] )")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-_ENTRY = re.compile(r"([^\s:#'\"\[{&*!-][^:]*):(?:[ \t]+(.*))?")
+_BETWEEN_ENTRIES = re.compile(r"\n(?![\s-])")
 _UNESCAPED_BAR = re.compile(r"(?<!\\)\|")
 _DELIMITER = re.compile(r":?-+:?")
-_ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
 
 
 def load_markdown(path: Path, source: str) -> Document:
     """Read a Markdown document. Raises BadInput when it cannot be read as text."""
     return parse_markdown(read_text(path, MAX_TEXT_BYTES), source)
+
+
+def load_notebook(path: Path, source: str) -> Document:
+    """Read a notebook: its cells in their order, code between fences; the results of code are left out."""
+    where = readable_path(path)
+    book = parse_json(read_text(path, MAX_TEXT_BYTES), where, "Save it again")
+    if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
+        raise BadInput(f"{where} is no notebook of version 4", "Save it again with a newer program")
+    told = []
+    for cell in book["cells"]:
+        text = "".join(cell["source"]).strip()
+        told.append(f"```\n{text}\n```" if cell["cell_type"] == "code" and text else text)
+    return parse_markdown("\n\n".join(filter(None, told)), source)
 
 
 def parse_markdown(text: str, source: str) -> Document:
@@ -44,8 +59,8 @@ def parse_markdown(text: str, source: str) -> Document:
     notes: Counter[str] = Counter()
     entries = dict(_entries(found[1], notes)) if found else {}
     headings = list(_headings(body))
-    title = _unquoted(entries.pop("title", "")) or first_heading(headings)
-    return Document(title, body, source, _as_metadata(entries, notes), headings, notes=notes)
+    title = str(entries.pop("title", "")) or first_heading(headings)
+    return Document(title, body, source, within_limits(entries.items(), notes), headings, notes=notes)
 
 
 def _headings(text: str) -> Iterator[Heading]:
@@ -118,65 +133,33 @@ def _cells(line: str) -> list[str]:
     return cells[:-1] if len(cells) > 1 and not cells[-1] else cells
 
 
-def _entries(front_matter: str, notes: Counter[str]) -> Iterator[tuple[str, str]]:
-    """Yield (key, text) of ``key: value`` lines, quoted as it stands there.
+def _entries(front_matter: str, notes: Counter[str]) -> Iterator[tuple[str, MetadataValue]]:
+    """Yield the key and value of each entry, read on its own, so that one that is no YAML costs no other.
 
-    Lists, in brackets or a line an item, are joined by a comma.
+    Lists are joined by a comma; a quoted value is text, even a number; a line that YAML refuses for its second colon
+    is read as a user means it.
     """
-    lines = front_matter.split("\n")
-    number = 0
-    while number < len(lines):
-        line = lines[number]
-        number += 1
-        start = number
-        while number < len(lines) and (lines[number][:1] in (" ", "\t") or _ITEM.match(lines[number])):
-            number += 1
-        below = lines[start:number]
-        if not line.strip() or line.startswith("#"):
-            continue
-        entry = _ENTRY.fullmatch(line)
-        value = _value((entry[2] or "").strip(), below) if entry else None
-        if entry is None or value is None:
-            notes[FRONT_MATTER_LEFT] += 1
-        elif value:
-            yield entry[1].strip(), value
+    import yaml
 
-
-def _value(value: str, below: list[str]) -> str | None:
-    """Return the text of a value and of the indented lines below it; None where it is nested."""
-    if value[:1] in ("|", ">") and len(value) <= 2:
-        return (" " if value[0] == ">" else "\n").join(line.strip() for line in below).strip()
-    if value and below:
-        return None
-    if below:
-        items = [_ITEM.fullmatch(line) for line in below if line.strip()]
-        texts = [_unquoted(item[1].strip()) if item else "" for item in items]
-        return (
-            None if any(not text or text[0] in "[{" or _ENTRY.fullmatch(text) for text in texts) else ", ".join(texts)
-        )
-    if value.startswith("[") and value.endswith("]"):
-        inner = value[1:-1]
-        return None if "[" in inner or "{" in inner else ", ".join(filter(None, map(_unquoted, _split(inner))))
-    return None if value.startswith("{") else value
-
-
-def _split(items: str) -> list[str]:
-    return [item.strip() for item in items.split(",")]
-
-
-def _is_quoted(value: str) -> bool:
-    return len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-
-
-def _unquoted(value: str) -> str:
-    return value[1:-1].strip() if _is_quoted(value) else value
-
-
-def _as_metadata(entries: Mapping[str, str], notes: Counter[str]) -> dict[str, MetadataValue]:
-    """Return the entries whose keys are not reserved; a quoted value is text, even a number."""
     reserved = PLACE_KEYS | {"source"}
-    free = {key: text for key, text in entries.items() if key not in reserved and askable_metadata({key: ""})}
-    if len(free) < len(entries):
-        notes[FRONT_MATTER_LEFT] += len(entries) - len(free)
-    read = ((key, _unquoted(text) if _is_quoted(text) else scalar(text)) for key, text in free.items())
-    return within_limits(read, notes)
+    for entry in _BETWEEN_ENTRIES.split(front_matter):
+        if not entry.strip() or entry.startswith("#"):
+            continue
+        key, sign, rest = entry.partition(":")
+        value: MetadataValue | None = scalar(rest.strip()) if sign and "\n" not in entry else None
+        with suppress(yaml.YAMLError, ValueError, RecursionError):
+            ((named, node),) = yaml.compose(entry, Loader=yaml.SafeLoader).value
+            key, value = named.value, _value(node)
+        if value is None or key in reserved or not askable_metadata({key: ""}):
+            notes[FRONT_MATTER_LEFT] += 1
+        elif value != "":
+            yield key.strip(), value
+
+
+def _value(node: Any) -> MetadataValue | None:
+    """Return the value of a node of YAML; None where it is nested."""
+    if node.id == "scalar":
+        return node.value.strip() if node.style else scalar(node.value)
+    if node.id == "sequence" and all(item.id == "scalar" and item.value for item in node.value):
+        return ", ".join(item.value for item in node.value)
+    return None

@@ -6,13 +6,14 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 from graph.errors import BadInput
 from graph.schema import Passage
-from graph.sources.loaders.document import Loaded
+from graph.sources.loaders.document import Loaded, Refused
 from graph.sources.loaders.fields import (
     ID_KEYS,
     MAX_KEYS,
@@ -23,7 +24,7 @@ from graph.sources.loaders.fields import (
     first_columns,
     scalar,
 )
-from graph.sources.loaders.files import MAX_LINE_BYTES, readable_path, text_lines
+from graph.sources.loaders.files import MAX_LINE_BYTES, open_file, readable_path, text_lines
 
 MOST_COLUMNS_SPANNED = 100
 """Columns that one cell is taken to span at most."""
@@ -125,13 +126,88 @@ def load_table(path: Path, source: str, fields: FieldMap) -> Loaded:
     columns = next(rows)[1]
     loaded.columns[source] = dict.fromkeys(columns)
     file = readable_path(path)
-    reader = RowReader(source, fields.of_file(source, columns, file), loaded.notes, scalar)
+    own = fields.of_file(source, columns, file)
+    loaded.passages.extend(_passages(rows, columns, RowReader(source, own, loaded.notes, scalar), file))
+    return loaded
+
+
+def load_workbook(path: Path, source: str, fields: FieldMap) -> Loaded:
+    """Read a spreadsheet: each sheet as a table, one after the other.
+
+    A sheet's columns are named by its first row of several cells; what stands above it is a passage of its own. Where
+    an id of an earlier sheet stands for another row, the sheet's name is put before it.
+
+    Raises BadInput when it cannot be read, or no sheet has a column that is mapped for it.
+    """
+    from python_calamine import CalamineWorkbook
+
+    loaded, file, faults = Loaded(), readable_path(path), list[BadInput]()
+    with open_file(path) as opened:
+        book = CalamineWorkbook.from_filelike(opened)
+        found = ((name, book.get_sheet_by_name(name).to_python()) for name in book.sheet_names)
+        sheets = {name: _Sheet(rows, f"{file}, sheet {name!r}") for name, rows in found if rows}
+    loaded.columns[source] = {column: None for sheet in sheets.values() for column in sheet.columns}
+    own = fields.of_file(source, loaded.columns[source], file)
+    known: dict[str, Passage] = {}
+    for name, sheet in sheets.items():
+        reader = RowReader(source, own.of_file(source, sheet.columns, file), loaded.notes, scalar)
+        try:
+            passages = [*sheet.passages(reader, name)]
+        except BadInput as fault:
+            faults.append(fault)
+            loaded.refused.append(Refused(sheet.where, str(fault)))
+            continue
+        for passage in passages:
+            other = known.setdefault(passage.id, passage)
+            is_other = (other.title, other.text) != (passage.title, passage.text)
+            loaded.passages.append(replace(passage, id=f"{name} {passage.id}") if is_other else passage)
+    if faults and not loaded.passages:
+        raise faults[0]
+    return loaded
+
+
+class _Sheet:
+    """A sheet of a spreadsheet: the text above its table, the names of the columns and the rows."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]], where: str) -> None:
+        self.where = where
+        told = [[_of_spreadsheet(cell) for cell in row] for row in rows]
+        self._start = next((place for place, row in enumerate(told) if sum(map(bool, row)) > 1), 0)
+        self._above = [cell for row in told[: self._start] for cell in row if cell]
+        self._header, self._rows = told[self._start], told[self._start + 1 :]
+        self.columns = [*filter(None, self._header)]
+
+    def passages(self, reader: RowReader, name: str) -> Iterator[Passage]:
+        """Yield the passage of what stands above the table, if anything does, and that of each row."""
+        if self._above:
+            yield reader.passage_of_cells({}, name, "\n".join(self._above), self.where)
+        if any(map(any, self._rows)):
+            yield from _passages(self._filled(reader.notes), self.columns, reader, self.where)
+
+    def _filled(self, notes: Counter[str]) -> Iterator[tuple[str, dict[str, str]]]:
+        for number, cells in enumerate(self._rows, start=self._start + 2):
+            if any(cells):
+                yield f"{self.where}, row {number}", _filled(self._header, cells, notes)
+
+
+def _of_spreadsheet(cell: Any) -> str:
+    """Return a value as a user reads it: a whole number without a fraction, a day without an hour."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell).strip()
+
+
+def _passages(
+    rows: Iterator[tuple[str, Mapping[str, Any]]], columns: Collection[str], reader: RowReader, where: str
+) -> Iterator[Passage]:
+    """Yield the passage of each row of a table: its text, or all of its cells."""
     if reader.fields.text is not None or any(key in columns for key in TEXT_KEYS):
-        loaded.passages.extend(reader.passage(row, where) for where, row in rows)
+        yield from (reader.passage(row, place) for place, row in rows)
     else:
         hint = f"Name the columns in the first row, or the text's with --field text=COLUMN: {first_columns(columns)}"
-        loaded.passages.extend(passages_of_cells(rows, columns, reader, file, hint))
-    return loaded
+        yield from passages_of_cells(rows, columns, reader, where, hint)
 
 
 def passages_of_cells(
@@ -212,9 +288,14 @@ def table_rows(path: Path, notes: Counter[str]) -> Iterator[tuple[str, dict[str,
                 f"{where}, row {number}: {len(cells)} cells under {len(header)} columns",
                 "Correct that row: quote cells that hold the separator",
             )
-        filled = [(name, cell) for name, cell in zip(header, cells, strict=True) if cell.strip()]
-        notes[UNNAMED] += sum(not name for name, _ in filled)
-        yield f"{where}, row {number}", {name: cell for name, cell in filled if name}
+        yield f"{where}, row {number}", _filled(header, cells, notes)
+
+
+def _filled(header: Sequence[str], cells: Sequence[str], notes: Counter[str]) -> dict[str, str]:
+    """Return {column: cell} of the cells that are not empty; those of columns without a name are counted."""
+    filled = [(name, cell) for name, cell in zip(header, cells, strict=True) if cell.strip()]
+    notes[UNNAMED] += sum(not name for name, _ in filled)
+    return {name: cell for name, cell in filled if name}
 
 
 def _rows(path: Path, where: str) -> Iterator[tuple[int, list[str]]]:

@@ -20,7 +20,7 @@ from graph.walk.factors import EdgeFactors
 from graph.walk.sparse import SparseVector
 
 if TYPE_CHECKING:
-    from graph.walk.engines.kernels import Frontier
+    from graph.walk.engines.compiled import Frontier
 
 THRESHOLD = 2e-6
 """Residual mass an arc below which a node is left alone, times 1 - damping: chosen for the best 20 passages."""
@@ -50,7 +50,7 @@ def compiled() -> ModuleType:
     """
     with _loading:
         try:
-            from graph.walk.engines import kernels
+            from graph.walk.engines import compiled as kernels
         except ImportError as fault:
             raise DependencyMissing(
                 f"The engine push needs numba ({fault})",

@@ -81,7 +81,7 @@ def test_what_tells_no_window_leaves_it_unknown_and_the_request_unharmed(told: R
         server.tells = {"/v1/models": told}
         model = model_on(server)
         assert model.context_tokens is None
-        assert model.complete(messages()) == "Yes"
+        assert model.ask(messages()).text() == "Yes"
         assert [path for path, _ in server.looked_up] == ["/v1/models"]
 
 
@@ -136,7 +136,7 @@ def test_a_setting_that_is_no_window_is_refused(monkeypatch: pytest.MonkeyPatch,
 )
 def test_a_request_above_the_window_is_told_as_that_with_what_to_do(words: str) -> None:
     with served(Reply(words, status=400)) as model, pytest.raises(ModelUnavailable) as caught:
-        model.complete(messages())
+        model.ask(messages()).text()
     assert caught.value.message.startswith("The chat endpoint's context window is too small for the request (400): ")
     assert "MARA_CONTEXT_TOKENS" in caught.value.hint
 

@@ -16,8 +16,8 @@ from agents.chat.reply_cache import KeptReply, ReplyCache
 from graph.endpoints import http_client
 from graph.errors import MalformedReply, ModelUnavailable, TransportFault
 from tests.agents.chat.test_model_streaming import streamed
-from tests.chatting import TEXT, VERDICT, Verdict, ask_object, ask_text, messages, served
-from tests.scripted_server import Reply
+from tests.chatting import TEXT, VERDICT, Verdict, ask_object, ask_text, messages, model_on, served
+from tests.scripted_server import Reply, scripted
 
 DEEP = "[" * 10_000 + "]" * 10_000
 ENDLESS_DATE = "Fri, 31 Dec 100000000000000 23:59:59 GMT"
@@ -58,7 +58,6 @@ FAULTY = {
     "content a number": body({"content": 7}),
     "content an object": body({"content": {"a": 1}}),
     "content a list of numbers": body({"content": [1, 2]}),
-    "tool calls a text": body({"tool_calls": "x"}),
     "usage a list": body(usage=[1]),
     "usage a number": body(usage=7),
     "an error": body(error={"code": 7}),
@@ -69,6 +68,7 @@ FAULTY = {
     "redirected nowhere": Reply(status=302, headers={"Location": "http://[::1"}),
 }
 BEARABLE = {
+    "tool calls a text": body({"tool_calls": "x"}),
     "usage of words": body(usage={"prompt_tokens": "1", "completion_tokens": "2", "total_tokens": "3"}),
     "usage of words without a total": body(usage={"prompt_tokens": "1", "completion_tokens": "2"}),
     "usage of fractions": body(usage={"prompt_tokens": 0.5, "completion_tokens": float("nan")}),
@@ -132,6 +132,12 @@ BEARABLE_STREAMS: dict[str, Sequence[bytes]] = {
 def test_an_envelope_that_is_not_the_protocols_is_a_fault_of_the_endpoint(reply: Reply) -> None:
     with served(reply) as model, pytest.raises(TransportFault):
         model.ask(messages(), top_logprobs=5)
+
+
+@pytest.mark.parametrize("reply", FAULTY.values(), ids=FAULTY.keys())
+def test_so_it_is_where_the_server_does_not_stream(reply: Reply) -> None:
+    with scripted([reply], refuses=["stream"]) as server, pytest.raises(TransportFault):
+        model_on(server).ask(messages(), top_logprobs=5)
 
 
 @pytest.mark.parametrize("reply", BEARABLE.values(), ids=BEARABLE.keys())

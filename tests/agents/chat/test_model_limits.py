@@ -25,7 +25,7 @@ def limits_of(server: ScriptedServer) -> list[dict[str, int]]:
 def test_every_request_has_a_limit() -> None:
     with scripted(["yes"]) as server:
         model = model_on(server)
-        model.complete(messages())
+        model.ask(messages()).text()
         model.ask(messages(), max_tokens=32)
     assert limits_of(server) == [{"max_tokens": 4_096}, {"max_tokens": 32}]
 
@@ -57,14 +57,14 @@ def test_a_limit_that_is_too_large_for_the_window_is_left_out_of_that_request_al
     with scripted([Reply(words, status=400), "yes"]) as server:
         model = model_on(server)
         for _ in range(2):
-            assert model.complete(messages()) == "yes"
+            assert model.ask(messages()).text() == "yes"
     assert limits_of(server) == [{"max_tokens": 4_096}, {}, {"max_tokens": 4_096}]
 
 
 def test_a_prompt_that_is_too_long_is_refused_for_good() -> None:
     refusal = Reply("This model's maximum context length is 4096 tokens", status=400)
     with scripted([refusal]) as server, pytest.raises(ModelUnavailable, match="maximum context length"):
-        model_on(server).complete(messages())
+        model_on(server).ask(messages()).text()
     assert limits_of(server) == [{"max_tokens": 4_096}, {}]
 
 

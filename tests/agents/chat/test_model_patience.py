@@ -75,15 +75,17 @@ def test_a_server_that_falls_silent_in_mid_reply_is_given_up() -> None:
     assert isinstance(fault, SlowReply)
 
 
-def test_a_sign_of_life_shortly_before_the_end_gives_no_second_time() -> None:
-    def alive_once(server: ScriptedServer) -> Iterator[bytes]:
-        time.sleep(1.8)
+def test_signs_of_life_give_one_more_time_of_silence_and_no_third() -> None:
+    def alive(server: ScriptedServer) -> Iterator[bytes]:
+        for pause_s in (0.9, 0.9, 0.9):
+            yield b": keep alive\n\n"
+            time.sleep(pause_s)
         yield b": keep alive\n\n"
         server.released.wait()
 
-    fault, seconds = asked(lambda server: Reply(events=alive_once(server)), timeout_s=2.0)
+    fault, seconds = asked(lambda server: Reply(events=alive(server)), timeout_s=1.0)
     assert isinstance(fault, SlowReply)
-    assert 2.0 <= seconds < 3.5
+    assert 1.0 <= seconds < 2.5
 
 
 @pytest.mark.parametrize("name", ["content", "reasoning_content"])

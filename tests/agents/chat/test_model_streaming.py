@@ -151,7 +151,7 @@ def test_a_reply_without_end_is_broken_off_at_the_longest_that_is_read() -> None
 def test_a_reply_without_end_is_refused_where_it_comes_whole() -> None:
     refuses = scripted(["and " * 130_000], refuses=["stream"])
     with refuses as server, pytest.raises(MalformedReply, match="longer than 500,000"):
-        model_on(server).complete(messages(), max_tokens=LONG)
+        model_on(server).ask(messages(), max_tokens=LONG).text()
     speaks = scripted(["and " * 26_000], refuses=["stream"])
     with speaks as server, pytest.raises(MalformedReply, match="says more than 100,000"):
-        without_thinking(model_on(server).complete(messages(), max_tokens=LONG))
+        without_thinking(model_on(server).ask(messages(), max_tokens=LONG).text())

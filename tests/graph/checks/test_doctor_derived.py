@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from graph.checks.doctor import examine_workspace, repair_workspace
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import load
-from graph.publish.vector_store import VectorStore
-from graph.publish.vectors import passage_metadata
+from graph.publish.chroma_store import ChromaSet, ChromaStore
+from graph.publish.vector_store import Place
+from graph.storage.generation import Layer
 from graph.storage.workspace import Workspace
-from tests.builders import HashEmbedder, bm25_of, passage_of, publish_workspace
+from tests.builders import HashEmbedder, passage_of, publish_workspace, write_bm25
 from tests.cases import mostly_slow
 from tests.damages import (
     PASSAGES,
@@ -79,7 +80,7 @@ def of_another_workspace(workspace: Workspace) -> None:
 
 def words_of_others(workspace: Workspace) -> None:
     shutil.rmtree(workspace.index_folder(1) / "bm25")
-    bm25_of(["other", "words", "than", "these"]).save(workspace.index_folder(1) / "bm25")
+    write_bm25(["other", "words", "than", "these"], workspace.index_folder(1) / "bm25")
 
 
 DERIVED: dict[str, tuple[Damage, str]] = {
@@ -102,13 +103,13 @@ DERIVED: dict[str, tuple[Damage, str]] = {
     "a fact's relation": (rewritten("index/1/fact_relations.npy", add(1)), "snapshot and record"),
     "a vector of the snapshot": (rewritten("index/1/passage_vectors.npy", add(0.01)), "snapshot and record"),
     "an alias's spelling": (rewritten("index/1/spellings.numbers.values.npy", add(1, -2)), "snapshot and record"),
-    "no words": (gone("index/1/bm25"), "word index"),
-    "half the words": (truncated("index/1/bm25/weights.npy"), "word index"),
-    "a word's weight": (rewritten("index/1/bm25/weights.npy", add(0.5)), "word index"),
-    "garbled words": (garbage("index/1/bm25/terms.bounds.npy"), "word index"),
-    "others' words": (words_of_others, "word index"),
+    "no words": (gone("index/1/bm25"), "snapshot"),
+    "half the words": (truncated("index/1/bm25/weights.npy"), "snapshot"),
+    "a word's weight": (rewritten("index/1/bm25/weights.npy", add(0.5)), "snapshot and record"),
+    "garbled words": (garbage("index/1/bm25/terms.bounds.npy"), "snapshot"),
+    "others' words": (words_of_others, "snapshot and record"),
     "no search index": (gone("index/1/chroma"), "search index"),
-    "a garbled search index": (garbage("index/1/chroma/chroma.sqlite3"), "search index"),
+    "a garbled search index": (garbage("index/1/chroma/*/chroma.sqlite3"), "search index"),
 }
 
 
@@ -145,83 +146,63 @@ def test_what_is_derived_is_derived_again(workspace: Workspace, name: str) -> No
     assert after.ok, problems(after)
     assert not tidyings(after)
     with workspace.open_record() as record:
-        assert load(published(workspace)).facts == GraphBuilder().build(record).facts
+        assert load(published(workspace)).facts == derive_graph(record).facts
 
 
-def no_collection(store: VectorStore) -> None:
-    store._client.delete_collection(f"{store._prefix}facts")
+def no_collection(store: ChromaSet) -> None:
+    store._client.delete_collection(store._name_of("facts"))
 
 
-def no_fact(store: VectorStore) -> None:
-    collection = store._collections.open("facts")
-    collection.delete(ids=[collection.get(limit=1)["ids"][0]])
+def no_fact(store: ChromaSet) -> None:
+    store._open("facts")[0].delete(ids=["0"])
 
 
-def no_passage(store: VectorStore) -> None:
-    store._collections.open("passages").delete(ids=["cd"])
+def no_passage(store: ChromaSet) -> None:
+    store._open("passages")[0].delete(ids=["1"])
 
 
-def other_vector_of_a_fact(store: VectorStore) -> None:
-    collection = store._collections.open("facts")
-    key = collection.get(limit=1)["ids"][0]
-    collection.update(ids=[key], embeddings=HashEmbedder().embed(["something else"]))
+def one_fact_more(store: ChromaSet) -> None:
+    store._open("facts")[0].add(ids=["99"], embeddings=HashEmbedder().embed(["nothing"]))
 
 
-def other_vector_of_a_passage(store: VectorStore) -> None:
-    store._collections.open("passages").update(ids=["cd"], embeddings=HashEmbedder().embed(["something else"]))
+def other_vector_of_a_fact(store: ChromaSet) -> None:
+    store._open("facts")[0].update(ids=["0"], embeddings=HashEmbedder().embed(["something else"]))
 
 
-def older_passage(store: VectorStore) -> None:
-    store._collections.open("passages").update(ids=["cd"], metadatas=[passage_metadata("older", "cd.txt", {})])
+def other_vector_of_a_passage(store: ChromaSet) -> None:
+    store._open("passages")[0].update(ids=["1"], embeddings=HashEmbedder().embed(["something else"]))
 
 
-def broken_off(store: VectorStore) -> None:
-    collection = store._collections.open("passages")
-    collection.modify(metadata={**collection.metadata, "mara_writing": "a commit"})
-
-
-def of_another_commit_than_the_snapshot(store: VectorStore) -> None:
-    collection = store._collections.open("facts")
-    collection.modify(metadata={**collection.metadata, "mara_commit": "another"})
-
-
-UNSEARCHABLE: dict[str, tuple[Callable[[VectorStore], None], str]] = {
-    "no collection": (no_collection, "search index: facts"),
-    "a missing fact": (no_fact, "search index: facts"),
-    "a missing passage": (no_passage, "search index: passages"),
+UNSEARCHABLE: dict[str, tuple[Callable[[ChromaSet], None], str]] = {
+    "no collection": (no_collection, "search index"),
+    "a missing fact": (no_fact, "search index"),
+    "a missing passage": (no_passage, "search index"),
+    "a fact too many": (one_fact_more, "search index"),
     "a fact's vector": (other_vector_of_a_fact, "search index: vectors of facts"),
     "a passage's vector": (other_vector_of_a_passage, "search index: vectors of passages"),
-    "an older passage": (older_passage, "search index: passages"),
-    "a write that was broken off": (broken_off, "search index: passages"),
-    "another commit": (of_another_commit_than_the_snapshot, "search index: facts"),
 }
 
 
 @pytest.mark.parametrize(("change", "check"), mostly_slow(UNSEARCHABLE, 5))
 def test_what_the_search_index_lacks_is_found(
-    workspace: Workspace, change: Callable[[VectorStore], None], check: str
+    workspace: Workspace, change: Callable[[ChromaSet], None], check: str
 ) -> None:
     with_store(workspace, change)
     assert problems(examine_workspace(workspace.root)) == {check: True}
 
 
-def test_a_record_too_many_is_found_and_taken_out(workspace: Workspace) -> None:
-    vector = HashEmbedder().embed(["nothing"])
-    with_store(workspace, lambda store: store._collections.open("facts").add(ids=["fact-0"], embeddings=vector))
+def test_what_it_lacks_is_written_again(workspace: Workspace) -> None:
+    with_store(workspace, no_fact)
     before, _, after = repair_workspace(workspace.root)
-    assert problems(before) == {"search index: facts": True}
-    assert "fact-0" in said(before, "search index: facts")
+    assert problems(before) == {"search index": True}
     assert after.ok
-    held: set[str] = set()
-    with_store(workspace, lambda store: held.update(store.fingerprints("facts")))
-    assert held == set(load(published(workspace)).facts)
 
 
 def test_nothing_is_taken_over_from_a_damaged_index_when_the_record_is_mended_too(workspace: Workspace) -> None:
     damage_record(workspace, "INSERT INTO names SELECT 'entity-0', 'nobody', vector FROM names LIMIT 1")
     with_store(workspace, other_vector_of_a_fact)
     before, done, after = repair_workspace(workspace.root)
-    assert problems(before) == {"texts of names": True, "search index: vectors of facts": True}
+    assert problems(before) == {"derived rows": True, "search index: vectors of facts": True}
     assert len(done) == 2
     assert after.ok, problems(after)
 
@@ -238,11 +219,14 @@ def of_search_json(change: Callable[[dict[str, Any]], object]) -> Damage:
     return rewrite
 
 
-def with_folder(generation: int, change: Callable[[VectorStore], object]) -> Damage:
-    """Do something to the Chroma of one generation, without what it lies on or what lies on it."""
+def with_set(generation: int, change: Callable[[ChromaSet], object]) -> Damage:
+    """Do something to the set of one generation, without what it lies on or what lies on it."""
 
     def damage(workspace: Workspace) -> None:
-        store = VectorStore.embedded(workspace.index_folder(generation) / "chroma")
+        folder = workspace.index_folder(generation)
+        layer = Layer.load(folder)
+        assert layer is not None
+        store = ChromaStore().open(Place(folder, layer.store, layer.key))
         try:
             change(store)
         finally:
@@ -251,23 +235,22 @@ def with_folder(generation: int, change: Callable[[VectorStore], object]) -> Dam
     return damage
 
 
-def no_passage_of_the_layer(store: VectorStore) -> None:
-    store._collections.open("passages").delete(ids=["ef"])
+def no_passage_of_the_layer(store: ChromaSet) -> None:
+    store._open("passages")[0].delete(ids=["0"])
 
 
 LAYERED: dict[str, tuple[Damage, str]] = {
     "no base": (gone("index/1"), "search index"),
-    "a garbled base": (garbage("index/1/chroma/chroma.sqlite3"), "search index"),
-    "a passage the base lacks": (with_folder(1, no_passage), "search index: passages"),
-    "a vector of the base": (with_folder(1, other_vector_of_a_passage), "search index: vectors of passages"),
-    "a base that was written": (with_folder(1, of_another_commit_than_the_snapshot), "search index: facts"),
+    "a garbled base": (garbage("index/1/chroma/*/chroma.sqlite3"), "search index"),
+    "a passage the base lacks": (with_set(1, no_passage), "search index"),
+    "a vector of the base": (with_set(1, other_vector_of_a_passage), "search index: vectors of passages"),
     "no layer": (gone("index/2/chroma"), "search index"),
-    "a passage the layer lacks": (with_folder(2, no_passage_of_the_layer), "search index: passages"),
-    "a vector of the layer": (with_folder(2, other_vector_of_a_fact), "search index: vectors of facts"),
-    "a layer of another commit": (with_folder(2, of_another_commit_than_the_snapshot), "search index: facts"),
-    "a layer on nothing": (gone("index/2/search.json"), "search index: facts"),
-    "a layer that hides too little": (of_search_json(lambda said: said.update(removed={})), "search index: facts"),
-    "a layer that hides in no shape": (of_search_json(lambda said: said.update(removed=5)), "search index: facts"),
+    "a passage the layer lacks": (with_set(2, no_passage_of_the_layer), "search index"),
+    "a vector of the layer": (with_set(2, other_vector_of_a_fact), "search index: vectors of facts"),
+    "a layer on another base": (of_search_json(lambda said: said.update(base_key="another")), "search index"),
+    "a layer on nothing": (gone("index/2/search.json"), "search index"),
+    "a layer that hides too little": (of_search_json(lambda said: said.update(gone={})), "search index"),
+    "a layer that hides in no shape": (of_search_json(lambda said: said.update(gone=5)), "search index"),
 }
 
 
@@ -277,7 +260,7 @@ def layers(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = Path(shutil.copytree(template, tmp_path_factory.mktemp("layers") / "workspace"))
     new = [passage_of("ef", "Title ef", "ef is another text", year=1900), passage_of("ij", "ij", "new", year=1901)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
+        patched.setattr("graph.publish.generation_vectors._LARGE", 1)
         publish_workspace(root, new, {"ef": [("ef thing", "is", "another text")]})
     assert (root / "index" / "1" / "chroma").is_dir()
     return root
@@ -293,7 +276,7 @@ class TestLayers:
         found = examine_workspace(layered.root)
         assert found.ok, problems(found)
         assert not tidyings(found)
-        assert "holds all 5 passages" in said(found, "search index: passages")
+        assert "All 5 vectors of passages" in said(found, "search index: vectors of passages")
         assert everything_in(layered.root) == before
 
     @pytest.mark.parametrize(("damage", "check"), mostly_slow(LAYERED, 4))
@@ -313,8 +296,9 @@ class TestLayers:
         assert [path.name for path in (layered.root / "index").iterdir()] == [str(after.generation)]
 
     def test_a_change_of_what_is_hidden_is_no_damage(self, layered: Workspace) -> None:
+        hidden = str(load(layered.index_folder(1)).passage_index["ef"])
         vector = HashEmbedder().embed(["something else"])
-        with_folder(1, lambda store: store._collections.open("passages").update(ids=["ef"], embeddings=vector))(layered)
+        with_set(1, lambda store: store._open("passages")[0].update(ids=[hidden], embeddings=vector))(layered)
         assert examine_workspace(layered.root).ok
 
 
@@ -334,9 +318,7 @@ class TestServer:
         assert not tidyings(found)
         assert everything_in(served.root) == before
 
-    @pytest.mark.parametrize(
-        "name", mostly_slow(["a missing passage", "no collection", "a fact's vector", "an older passage"], 1)
-    )
+    @pytest.mark.parametrize("name", mostly_slow(["a missing passage", "no collection", "a fact's vector"], 1))
     @pytest.mark.slow
     def test_what_it_lacks_is_found_and_written_again(self, served: Workspace, name: str) -> None:
         change, check = UNSEARCHABLE[name]
@@ -344,27 +326,6 @@ class TestServer:
         before, _, after = repair_workspace(served.root)
         assert problems(before) == {check: True}
         assert after.ok, problems(after)
-
-    def test_what_older_generations_left_is_no_problem_and_goes(self, served: Workspace) -> None:
-        vector = HashEmbedder().embed(["nothing"])
-        with_store(served, lambda store: store._collections.open("facts").add(ids=["fact-0"], embeddings=vector))
-        before, done, after = repair_workspace(served.root)
-        assert before.ok
-        assert tidyings(before) == {"search index: facts"}
-        assert "older generations  fact-0" in said(before, "search index: facts")
-        assert done
-        assert after.ok
-        assert not tidyings(after)
-
-    def test_what_another_reader_still_needs_is_none_of_it(self, served: Workspace) -> None:
-        hold = served.hold(1)
-        try:
-            publish_workspace(served.root, [], removed=["cd"])
-            found = examine_workspace(served.root)
-            assert found.ok, problems(found)
-            assert not tidyings(found)
-        finally:
-            hold.release()
 
     def test_one_that_does_not_answer(self, served: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MARA_CHROMA_URL", "http://127.0.0.1:9")

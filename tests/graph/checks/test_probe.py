@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def damage_links(folder: Path) -> None:
     """Let the neighbours of every vector be ones far outside; a row is links, a vector and a label."""
-    path = max(folder.glob("*/data_level0.bin"), key=lambda path: path.stat().st_size)
+    path = max(folder.glob("*/*/data_level0.bin"), key=lambda path: path.stat().st_size)
     content = np.frombuffer(bytearray(path.read_bytes()), dtype=np.uint8)
     rows = content[: len(content) // _ROW * _ROW].reshape(-1, _ROW)
     rows[:, _COUNT:_LINKS] = 0x7F
@@ -38,12 +38,12 @@ def damage_links(folder: Path) -> None:
 
 def test_every_vector_and_link_of_what_is_whole_can_be_read(tmp_path: Path) -> None:
     workspace = publish_workspace(tmp_path, [passage_of("ab", "Title ab", "text")], {"ab": FACTS[:50]})
-    assert read_everything(workspace.index_folder(1) / "chroma") == {"facts": 50, "passages": 1}
+    assert read_everything(workspace.root, 1) == {"facts": 50, "passages": 1}
 
 
 @pytest.mark.slow
 def test_what_can_be_read_is_not_complained_of(root: Path) -> None:
-    assert why_unreadable(root / "index" / "1" / "chroma") == ""
+    assert why_unreadable(root, 1) == ""
 
 
 @pytest.mark.slow
@@ -58,5 +58,7 @@ def test_what_ends_its_reader_is_found_and_repaired(root: Path) -> None:
 
 @pytest.mark.slow
 def test_what_cannot_be_opened_is_told_in_chromas_words(tmp_path: Path) -> None:
-    (tmp_path / "chroma.sqlite3").write_bytes(b"garbage" * 100)
-    assert "not a database" in why_unreadable(tmp_path)
+    workspace = publish_workspace(tmp_path, [passage_of("ab", "Title ab", "text")])
+    for path in workspace.index_folder(1).glob("chroma/*/chroma.sqlite3"):
+        path.write_bytes(b"garbage" * 100)
+    assert "not a database" in why_unreadable(tmp_path, 1)

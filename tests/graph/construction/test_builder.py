@@ -8,13 +8,13 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.construction import edge_weights
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.schema import PASSAGE_RELATIONS, Extraction, Passage, RelationType, entity_id
 from graph.storage.record import Record
 from graph.storage.writer import Writer
-from graph.text import IncrementalMatcher, normalise_name
+from graph.text import NameMatcher, normalise_name
 from tests.builders import DIMENSION, HashEmbedder, TripleParts, extraction_of, passage_of, write_passages
 
 TEMPORAL, SPATIAL = RelationType.TEMPORAL, RelationType.SPATIAL
@@ -34,7 +34,7 @@ def graph_of(
     embedder: HashEmbedder | None = None,
 ) -> KnowledgeGraph:
     write_passages(record, passages, triples or {}, embedder or HashEmbedder())
-    return GraphBuilder().build(record)
+    return derive_graph(record)
 
 
 class Edge:
@@ -140,7 +140,7 @@ class TestPassageEdges:
         self, record: Record
     ) -> None:
         Writer(record, HashEmbedder()).write([(passage_of("a", "", self.text), extraction_of(entities=["Yokohama"]))])
-        edge = edge_between(GraphBuilder().build(record), "yokohama", "a")
+        edge = edge_between(derive_graph(record), "yokohama", "a")
         similarity = (cosine(HashEmbedder(), self.text, "yokohama") + 1) / 2
         position = 1 - self.text.index("Yokohama") / len(self.text)
         assert edge.weight == pytest.approx(0.4 * 0.5 + 0.4 * similarity + 0.2 * position)
@@ -156,7 +156,7 @@ class TestPassageEdges:
     def test_every_end_of_a_triple_has_its_edge_named_by_the_extractor_or_not(self, record: Record) -> None:
         found = Extraction(("Nissan",), extraction_of([FOUNDED]).triples, "test")
         Writer(record, HashEmbedder()).write([(passage_of("a", "", self.text), found)])
-        assert edge_between(GraphBuilder().build(record), "1933", "a").kind.link is PassageLink.MENTION
+        assert edge_between(derive_graph(record), "1933", "a").kind.link is PassageLink.MENTION
 
     def test_all_three_classes_hold_members(self, record: Record) -> None:
         passages = [passage_of(f"p{i}", f"Place {i}", f"Place {i} lies by town {i % 5}.") for i in range(30)]
@@ -204,7 +204,7 @@ class TestTitles:
         def weights(chunks: int) -> list[float]:
             passages = [Passage(f"{chunks}-{i}", "Nissan", f"Part {i}", "doc", {"chunk": i}) for i in range(chunks)]
             write_passages(record, passages, {}, HashEmbedder(), removed=list(record.fingerprints()))
-            graph = GraphBuilder().build(record)
+            graph = derive_graph(record)
             return [edge_between(graph, "nissan", passage.id).weight for passage in passages]
 
         alone = weights(1)[0]
@@ -295,13 +295,13 @@ class TestNameShares:
         assert graph.name_shares.tolist() == [1, 1]
 
     def test_a_passage_that_comes_later_counts_and_one_that_goes_does_not(self, record: Record) -> None:
-        builder, embedder = GraphBuilder(), HashEmbedder()
+        embedder = HashEmbedder()
         write_passages(record, [passage_of("a", "Data", "Here.")], {}, embedder)
-        assert builder.build(record).name_shares.tolist() == [1]
+        assert derive_graph(record).name_shares.tolist() == [1]
         write_passages(record, [passage_of("b", "", "The data.")], {}, embedder)
-        assert builder.build(record).name_shares.tolist() == [0.5]
+        assert derive_graph(record).name_shares.tolist() == [0.5]
         write_passages(record, [], {}, embedder, removed=["b"])
-        assert builder.build(record).name_shares.tolist() == [1]
+        assert derive_graph(record).name_shares.tolist() == [1]
 
 
 class TestSynonymEdges:
@@ -353,10 +353,10 @@ class TestNaming:
 
     def test_the_names_that_mentions_were_found_by_are_handed_on(self, record: Record) -> None:
         graph = graph_of(record, [passage_of("a", "Mercury (planet)", "x"), passage_of("b", "Venus", "x")])
-        relearnt = IncrementalMatcher(
-            [*((name, index) for index, name in enumerate(graph.entity_names)), *graph.aliases]
-        )
-        assert (graph.names.indices, graph.names.lengths) == (relearnt.indices, relearnt.lengths)
+        relearnt = NameMatcher.of([*((name, index) for index, name in enumerate(graph.entity_names)), *graph.aliases])
+        for learnt in ("indices", "lengths"):
+            handed_on = {key: list(numbers) for key, numbers in getattr(graph.names, learnt).items()}
+            assert handed_on == dict(getattr(relearnt, learnt))
         mercury = graph.entity_index[entity_id("Mercury")]
         assert [mention.name for mention in graph.names.find(["mercury", "planet"])] == [mercury]
 
@@ -368,7 +368,7 @@ class TestNaming:
 
 
 def test_an_empty_record_is_an_empty_graph(record: Record) -> None:
-    graph = GraphBuilder().build(record)
+    graph = derive_graph(record)
     assert (graph.n_nodes, len(graph.edges), len(graph.facts)) == (0, 0, 0)
 
 

@@ -1,9 +1,9 @@
-"""A builder that is told of changes one by one gives the graph of a fresh build, edge for edge."""
+"""A build that takes over what earlier ones read gives the graph of a fresh build, edge for edge."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.construction.bm25 import SparseIndex
-from graph.construction.builder import GraphBuilder
-from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.construction.build import build_generation, derive_graph
+from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.storage.record import Record
 from graph.storage.writer import Writer
@@ -93,68 +93,79 @@ def record(tmp_path: Path) -> Iterator[Record]:
         yield record
 
 
+class Builds:
+    """Builds of records, each of which takes over what the ones before it read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._number = 0
+
+    def build(self, record: Record) -> KnowledgeGraph:
+        """Return the graph of a record's present generation."""
+        self._number += 1
+        into = self._folder / f"generation{self._number}"
+        into.mkdir()
+        build_generation(record, into, self._folder / "cache")
+        return load(into)
+
+    def terms(self, record: Record) -> SparseIndex:
+        """Return the words of the last build."""
+        return SparseIndex.load(self._folder / f"generation{self._number}" / "bm25", record.count_passages())
+
+
+@pytest.fixture
+def builds(tmp_path: Path) -> Builds:
+    return Builds(tmp_path)
+
+
 @settings(max_examples=12, deadline=None)
 @given(st.lists(batches, min_size=1, max_size=6))
 def test_any_sequence_of_changes_gives_the_graph_of_a_fresh_build(
     changes: list[tuple[list[tuple[Passage, Extraction]], set[str]]],
 ) -> None:
-    builder = GraphBuilder()
     corpus: dict[str, tuple[Passage, Extraction]] = {}
     with TemporaryDirectory() as folder, Record(Path(folder) / "a.sqlite", create=True) as record:
-        writer = Writer(record, HashEmbedder())
+        builds, writer = Builds(Path(folder)), Writer(record, HashEmbedder())
         for batch, removed in changes:
             gone = removed - {passage.id for passage, _ in batch}
             writer.write(batch, sorted(gone))
             corpus = {key: item for key, item in corpus.items() if key not in gone} | {p.id: (p, x) for p, x in batch}
-            graph = builder.build(record)
-            assert_same(graph, GraphBuilder().build(record))
+            graph = builds.build(record)
+            assert_same(graph, derive_graph(record))
+        words = builds.terms(record)
         with Record(Path(folder) / "b.sqlite", create=True) as other:
             Writer(other, HashEmbedder()).write(list(corpus.values()))
-            fresh_builder = GraphBuilder()
             if corpus:
-                assert_same(graph, fresh_builder.build(other))
-                assert_same_terms(builder.sparse(), fresh_builder.sparse())
+                assert_same(graph, builds.build(other))
+                assert_same_terms(words, builds.terms(other))
             assert record.synonyms() == other.synonyms()
 
 
-def test_a_name_that_comes_is_found_in_old_passages_and_lost_again_when_it_goes(record: Record) -> None:
-    builder = GraphBuilder()
+def test_a_name_that_comes_is_found_in_old_passages_and_lost_again_when_it_goes(record: Record, builds: Builds) -> None:
     write_passages(record, [passage_of("old", "", "The Sund Bridge spans it.")], {}, HashEmbedder())
-    assert len(builder.build(record).edges) == 0
+    assert len(builds.build(record).edges) == 0
     for title in ("Sund", "Sund Bridge"):
         write_passages(record, [passage_of(title, title, ".")], {}, HashEmbedder())
-        assert_same(builder.build(record), GraphBuilder().build(record))
+        assert_same(builds.build(record), derive_graph(record))
     write_passages(record, [], {}, HashEmbedder(), removed=["Sund Bridge"])
-    graph = builder.build(record)
-    assert_same(graph, GraphBuilder().build(record))
+    graph = builds.build(record)
+    assert_same(graph, derive_graph(record))
     assert [graph.entity_names[source] for source in graph.edges.source] == ["sund", "sund"]
 
 
-def test_vectors_that_were_all_replaced_are_read_anew(record: Record) -> None:
+def test_vectors_that_were_all_replaced_are_read_anew(record: Record, builds: Builds) -> None:
     from graph.storage.writer import reembed
 
-    builder = GraphBuilder()
     write_passages(record, [passage_of("a", "Nissan", "Nissan is old.")], {}, HashEmbedder())
-    builder.build(record)
+    builds.build(record)
     reembed(record, HashEmbedder("another"))
-    assert_same(builder.build(record), GraphBuilder().build(record))
+    assert_same(builds.build(record), derive_graph(record))
 
 
-def test_a_builder_may_go_from_one_record_to_another(record: Record, tmp_path: Path) -> None:
-    builder = GraphBuilder()
+def test_what_was_read_of_one_record_is_not_taken_for_another(record: Record, tmp_path: Path, builds: Builds) -> None:
     write_passages(record, [passage_of("a", "Nissan", "Nissan is old.")], {}, HashEmbedder())
-    builder.build(record)
+    builds.build(record)
     with Record(tmp_path / "other.sqlite", create=True) as other:
         write_passages(other, [passage_of("a", "Sund", "Another one.")], {}, HashEmbedder())
-        assert_same(builder.build(other), GraphBuilder().build(other))
-    assert_same(builder.build(record), GraphBuilder().build(record))
-
-
-def test_it_forgets_handles_of_what_is_long_gone(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph.construction.builder._DEAD_HANDLES", 4)
-    builder = GraphBuilder()
-    for n in range(12):
-        titled = replace(passage_of("a", f"Title {n}", "text"), source=str(n))
-        write_passages(record, [titled], {}, HashEmbedder())
-        assert_same(builder.build(record), GraphBuilder().build(record))
-    assert len(builder._names.order) < 6
+        assert_same(builds.build(other), derive_graph(other))
+    assert_same(builds.build(record), derive_graph(record))

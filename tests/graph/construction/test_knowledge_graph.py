@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.construction import columns, knowledge_graph
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges, TypedGraph
 from graph.construction.knowledge_graph import (
     _NUMBERED,
@@ -27,7 +27,7 @@ from graph.construction.knowledge_graph import (
 )
 from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.storage.record import Record
-from graph.text import IncrementalMatcher, normalise_name, tokens
+from graph.text import NameMatcher, normalise_name, tokens
 from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
 from tests.random_walks import graphs as random_graphs
 
@@ -46,7 +46,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
     }
     with Record(tmp_path_factory.mktemp("record") / "record.sqlite", create=True) as record:
         write_passages(record, passages, triples, HashEmbedder())
-        return GraphBuilder().build(record)
+        return derive_graph(record)
 
 
 def assert_same(one: KnowledgeGraph, other: KnowledgeGraph) -> None:
@@ -98,7 +98,7 @@ def graphs(draw: st.DrawFn) -> KnowledgeGraph:
         passages=tuple(passages),
         facts=FactTable.of(facts),
         aliases=aliases,
-        names=IncrementalMatcher([*((name, index) for index, name in enumerate(names)), *aliases]),
+        names=NameMatcher.of([*((name, index) for index, name in enumerate(names)), *aliases]),
     )
 
 
@@ -189,7 +189,7 @@ class TestOrder:
     def test_entities_out_of_the_order_of_their_ids_are_not_saved(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         for names in (tuple(reversed(graph.entity_names)), (graph.entity_names[0], *graph.entity_names[:-1])):
             with pytest.raises(ValueError, match="order of their ids"):
-                save(replace(graph, entity_names=names, known_ids=None), tmp_path)
+                save(replace(graph, entity_names=names), tmp_path)
 
     def test_ids_that_are_looked_up_where_they_lie_have_to_ascend(
         self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.construction.columns import IntLists, SortedMapping, TextTable
-from graph.text import IncrementalMatcher, Mention, NameMatcher, find_name, tokens
+from graph.text import Mention, NameMatcher, find_name, tokens
 
 SENTENCES = {
     "Latin": ("Nissan Motor", "In 1933 the Nissan Motor company began."),
@@ -34,13 +34,13 @@ def found(matcher: NameMatcher, text: str) -> list[int]:
 @pytest.mark.parametrize("script", SENTENCES)
 def test_a_name_is_found_in_a_sentence_of_its_script(script: str) -> None:
     name, sentence = SENTENCES[script]
-    assert found(IncrementalMatcher([("something else", 0), (name, 7)]), sentence) == [7]
+    assert found(NameMatcher.of([("something else", 0), (name, 7)]), sentence) == [7]
 
 
 @pytest.mark.parametrize("script", SENTENCES)
 def test_names_of_other_scripts_are_not_found(script: str) -> None:
     others = [name for other, (name, _) in SENTENCES.items() if not other.startswith(script.split(",")[0])]
-    assert found(IncrementalMatcher([(name, 0) for name in others]), SENTENCES[script][1]) == []
+    assert found(NameMatcher.of([(name, 0) for name in others]), SENTENCES[script][1]) == []
 
 
 @pytest.mark.parametrize(
@@ -48,21 +48,21 @@ def test_names_of_other_scripts_are_not_found(script: str) -> None:
     [("Ford", "Fordham Road"), ("Malmö", "Malmo lies in Sweden"), ("Anna Berg", "Anna and Berg"), ("Nissan", "")],
 )
 def test_only_whole_names_are_found_and_accents_count(name: str, text: str) -> None:
-    assert found(IncrementalMatcher([(name, 0)]), text) == []
+    assert found(NameMatcher.of([(name, 0)]), text) == []
 
 
 def test_of_names_that_begin_alike_the_longest_is_found() -> None:
-    matcher = IncrementalMatcher([("New York", 0), ("New York City", 1), ("York City Hall", 2), ("New", 3)])
+    matcher = NameMatcher.of([("New York", 0), ("New York City", 1), ("York City Hall", 2), ("New", 3)])
     assert found(matcher, "from New York City Hall to New York and new places") == [1, 0, 3]
 
 
 def test_mentions_say_which_tokens_they_span_and_never_overlap() -> None:
-    matcher = IncrementalMatcher([("Lake Sund", 4), ("Sund Bridge", 5)])
+    matcher = NameMatcher.of([("Lake Sund", 4), ("Sund Bridge", 5)])
     assert matcher.find(tokens("the lake, Sund bridge, Sund Bridge")) == [Mention(1, 3, 4), Mention(4, 6, 5)]
 
 
 def test_aliases_share_an_index_and_homonyms_are_all_found() -> None:
-    matcher = IncrementalMatcher([("Mercury", 0), ("Mercury (planet)", 0), ("Mercury", 1), ("Mercury", 0)])
+    matcher = NameMatcher.of([("Mercury", 0), ("Mercury (planet)", 0), ("Mercury", 1), ("Mercury", 0)])
     assert found(matcher, "Mercury shines") == [0, 1]
     assert found(matcher, "Mercury (planet) shines") == [0]
 
@@ -71,11 +71,11 @@ def test_aliases_share_an_index_and_homonyms_are_all_found() -> None:
     ("name", "is_found"), [("UN", False), ("日", False), ("!!!", False), ("UNO", True), ("日産", True)]
 )
 def test_names_too_short_to_mean_one_thing_are_not_found(name: str, is_found: bool) -> None:
-    assert found(IncrementalMatcher([(name, 0)]), f"x {name} y") == [0] * is_found
+    assert found(NameMatcher.of([(name, 0)]), f"x {name} y") == [0] * is_found
 
 
 def test_every_mention_of_a_repeated_name_is_found() -> None:
-    assert found(IncrementalMatcher([("Marn", 3)]), "Marn, Marn and Marn.") == [3, 3, 3]
+    assert found(NameMatcher.of([("Marn", 3)]), "Marn, Marn and Marn.") == [3, 3, 3]
 
 
 name_lists = st.lists(st.lists(st.sampled_from(["Ann", "Bob", "日", "-", "(x)"]), max_size=3).map(" ".join), max_size=6)
@@ -91,7 +91,7 @@ def sorted_mapping(lists: Mapping[str, Sequence[int]]) -> SortedMapping[Sequence
 def test_a_matcher_over_columns_finds_what_the_one_that_learnt_the_names_finds(
     names: list[str], words: list[str], among: list[bool]
 ) -> None:
-    learnt = IncrementalMatcher([(name, index) for index, name in enumerate(names)])
+    learnt = NameMatcher.of([(name, index) for index, name in enumerate(names)])
     over = NameMatcher(sorted_mapping(learnt.indices), sorted_mapping(learnt.lengths))
     assert over.find(words) == learnt.find(words)
     assert over.find(words, np.array(among)) == learnt.find(words, np.array(among))
@@ -102,7 +102,7 @@ def test_a_mention_spells_its_name_and_no_longer_name_stands_there(words: list[s
     name = st.lists(st.sampled_from(["ann", "bob", "cat"]), min_size=1, max_size=3).map(" ".join)
     names = data.draw(st.lists(name, unique=True, max_size=6))
     position = 0
-    for mention in IncrementalMatcher([(name, index) for index, name in enumerate(names)]).find(words):
+    for mention in NameMatcher.of([(name, index) for index, name in enumerate(names)]).find(words):
         assert position <= mention.start
         assert " ".join(words[mention.start : mention.end]) == names[mention.name]
         longer = [" ".join(words[mention.start : end]) for end in range(mention.end + 1, len(words) + 1)]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.edges import EDGE_KINDS, EdgeKind
 from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header, save
 from graph.explain.flows import EdgeFacts
@@ -54,7 +54,7 @@ def built(
             for i, triple in enumerate(triples)
         ]
         Writer(record, HashEmbedder()).write(batch)
-        return GraphBuilder().build(record)
+        return derive_graph(record)
 
 
 def scores(graph: KnowledgeGraph, beta: RelationFactors | None, engine: Engine = Engine.IGRAPH) -> list[float]:

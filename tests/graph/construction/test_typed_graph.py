@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.walk import bytes_of_arrays
-from graph.construction.arcs import Arcs
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGraph
+from graph.construction.edges import EDGE_KINDS, Arcs, EdgeKind, PassageLink, TypedGraph
 from graph.schema import RelationType
 from tests.builders import typed_graph
 

@@ -175,7 +175,7 @@ class TestFactsOfEdges:
 class TestVisible:
     @pytest.fixture
     def selection(self, index: Index) -> Selection:
-        return Selection.of(index.graph, ["open-1", "open-2"])
+        return Selection.of(index.graph, index.graph.passages_of(["open-1", "open-2"]))
 
     def test_without_a_filter_everything_is(self, index: Index) -> None:
         visible = visible_part(index.graph, None, EdgeFacts(index.graph))
@@ -209,6 +209,6 @@ class TestVisible:
     def test_a_synonym_is_where_both_names_are(self, index: Index, selection: Selection) -> None:
         synonym = EdgeKind(RelationType.SYNONYMY)
         graph = typed_graph(3, 2, [(0, 1, synonym, 0.9), (0, 2, synonym, 0.9), (0, 3, MENTION, 1), (1, 3, MENTION, 1)])
-        shown = Selection.of(graph, ["p0"])
+        shown = Selection.of(graph, graph.passages_of(["p0"]))
         visible = visible_part(graph, shown, EdgeFacts(graph, shown))
         assert visible.edges.tolist() == [True, False, True, True]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graph.publish.derive import forget_derivations, publish
-from graph.publish.search_indexes import SearchIndex, open_store
-from graph.publish.vector_store import VectorStore
+from graph.construction.knowledge_graph import load
+from graph.publish.chroma_store import ChromaSet, connect, server_address
+from graph.publish.derive import publish
+from graph.publish.generation_vectors import GenerationVectors, open_vectors
+from graph.publish.vector_store import COLLECTIONS
 from graph.retrieve.open_index import open_index
 from graph.storage.generation import Layer
+from graph.storage.place import collections_prefix
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
 from tests.builders import Child, HashEmbedder, Silent
@@ -38,10 +41,25 @@ class Retrained(HashEmbedder):
         return super()._vector(f"again {text}")
 
 
+def opened(workspace: Workspace) -> GenerationVectors:
+    """The vectors of the current generation."""
+    return open_vectors(workspace, "", load(workspace.index_folder(workspace.current() or 0)))
+
+
+def ids_of(workspace: Workspace, generation: int, rows: Mapping[str, Sequence[int]]) -> list[str]:
+    """The ids of some passages of a generation."""
+    graph = load(workspace.index_folder(generation))
+    return [graph.passage_ids[row] for row in rows["passages"]]
+
+
+def record_id(workspace: Workspace) -> str:
+    with workspace.open_record() as record:
+        return record.workspace_id
+
+
 @pytest.fixture(autouse=True)
 def layering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
-    forget_derivations()
+    monkeypatch.setattr("graph.publish.generation_vectors._LARGE", 1)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +80,7 @@ def layered(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A layer, generation 2, over a base, generation 1."""
     root = Path(shutil.copytree(template, tmp_path_factory.mktemp("layered") / "workspace"))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
+        patched.setattr("graph.publish.generation_vectors._LARGE", 1)
         write(root, {"c": 1}, removed=["f"])
     return root
 
@@ -74,19 +92,20 @@ def changed(layered: Path, tmp_path: Path) -> Workspace:
 
 class TestPublishing:
     def test_a_whole_index_lies_on_itself(self, workspace: Workspace) -> None:
+        layer = layer_of(workspace)
         with workspace.open_record() as record:
-            assert layer_of(workspace) == Layer(1, record.commit_id, record.vectors_id, {})
+            assert layer == Layer(1, layer.key, layer.key, record.vectors_id, "chroma")
 
     def test_a_small_change_writes_what_changed_alone(self, changed: Workspace) -> None:
         assert generations(changed) == {"1", "2"}
-        top = VectorStore.embedded(changed.index_folder(2) / "chroma")
-        assert top.fingerprints("passages").keys() == {"c"}
-        assert top.count("facts") == 2
-        top.close()
-        assert sorted(layer_of(changed).removed["passages"]) == ["c", "f"]
+        vectors = opened(changed)
+        assert [vectors._own.count(name) for name in COLLECTIONS] == [2, 1]
+        vectors.close()
+        assert ids_of(changed, 2, layer_of(changed).new) == ["c"]
+        assert ids_of(changed, 1, layer_of(changed).gone) == ["c", "f"]
         assert assert_opens(changed, SECOND) == 2
 
-    def test_the_process_that_made_the_base_does_not_even_open_it(self, tmp_path: Path) -> None:
+    def test_the_base_is_not_even_opened(self, tmp_path: Path) -> None:
         write(tmp_path, FIRST)
         workspace = Workspace(tmp_path)
         before = everything_in(workspace.index_folder(1))
@@ -98,7 +117,7 @@ class TestPublishing:
         write(workspace.root, {"new": 1})
         write(workspace.root, {}, removed=["new"])
         assert layer_of(workspace).base == 1
-        assert not any(layer_of(workspace).removed.values())
+        assert not any([*layer_of(workspace).gone.values(), *layer_of(workspace).new.values()])
         assert assert_opens(workspace, FIRST) == 3
 
     @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
@@ -108,8 +127,6 @@ class TestPublishing:
         workspace = Workspace(tmp_path / "changed")
         write(workspace.root, content)
         for step in range(1, 4):
-            if chance.random() < 0.3:
-                forget_derivations()
             new = {f"{key}{step}": step for key in chance.sample(KEYS, chance.randint(0, 2))}
             new |= {key: chance.randint(0, 2) for key in chance.sample([*content], chance.randint(0, 2))}
             removed = [key for key in chance.sample([*content], chance.randint(0, 2)) if key not in new]
@@ -119,15 +136,13 @@ class TestPublishing:
             assert generations(workspace) == {str(base), str(workspace.current())}
             assert assert_opens(workspace, content) == workspace.current() == step + 1
         write(tmp_path / "fresh", content)
-        stores: list[SearchIndex] = [
-            open_store(w, "", w.current() or 0) for w in (workspace, Workspace(tmp_path / "fresh"))
-        ]
-        for name in ("facts", "passages"):
-            ours, fresh = (store.vectors(name, [*store.fingerprints(name)]) for store in stores)
-            assert ours.keys() == fresh.keys()
-            assert all(np.allclose(ours[key], fresh[key], atol=1e-6) for key in fresh)
-        for store in stores:
-            store.close()
+        ours, fresh = opened(workspace), opened(Workspace(tmp_path / "fresh"))
+        for name in COLLECTIONS:
+            rows = range(fresh.count(name))
+            assert ours.count(name) == len(rows)
+            assert np.allclose(ours.vectors(name, rows), fresh.vectors(name, rows), atol=1e-6)
+        ours.close()
+        fresh.close()
 
     def test_a_change_that_is_too_large_makes_a_whole_index(self, changed: Workspace) -> None:
         content = dict.fromkeys("cdefghij", 2)
@@ -146,40 +161,32 @@ class TestPublishing:
         assert generations(workspace) == {str(base)}
         assert assert_opens(workspace, {**FIRST, **new}) == base
 
-    def test_a_small_index_is_copied(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("graph.publish.search_indexes._LARGE_INDEX", 1_000)
+    def test_of_a_small_index_all_is_written(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("graph.publish.generation_vectors._LARGE", 1_000)
         write(workspace.root, {"c": 1}, removed=["f"])
         assert layer_of(workspace).base == 2
         assert generations(workspace) == {"2"}
         assert assert_opens(workspace, SECOND) == 2
 
     def test_another_process_lays_its_layer_on_the_same_base(self, changed: Workspace) -> None:
-        forget_derivations()
         write(changed.root, {"x": 1})
         assert layer_of(changed).base == 1
-        assert sorted(layer_of(changed).removed["passages"]) == ["c", "f"]
+        assert ids_of(changed, 1, layer_of(changed).gone) == ["c", "f"]
         assert assert_opens(changed, {**SECOND, "x": 1}) == 3
 
     @pytest.mark.slow
-    def test_no_layer_lies_on_a_base_that_another_process_has_replaced(
-        self, changed: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_layer_lies_on_a_base_that_was_replaced(self, changed: Workspace) -> None:
         write(changed.root, {"x": 1})
-        with monkeypatch.context() as elsewhere:
-            elsewhere.setattr("graph.publish.derive._KEPT", {})
-            write(changed.root, dict.fromkeys("klmnopqr", 3))
+        write(changed.root, dict.fromkeys("klmnopqr", 3))
         assert generations(changed) == {"4"}
         write(changed.root, {"y": 1})
         assert layer_of(changed).base == 4
         assert assert_opens(changed, {**SECOND, "x": 1, **dict.fromkeys("klmnopqr", 3), "y": 1}) == 5
 
-    @pytest.mark.parametrize("warm", mostly_slow([False, True], 1))
     @pytest.mark.slow
-    def test_no_layer_lies_over_vectors_that_were_replaced(self, changed: Workspace, warm: bool) -> None:
+    def test_no_layer_lies_over_vectors_that_were_replaced(self, changed: Workspace) -> None:
         write(changed.root, {"c": 1})
         retrained = Retrained()
-        if not warm:
-            forget_derivations()
         with changed.writing(), changed.open_record() as record:
             reembed(record, retrained)
             publish(changed, record)
@@ -231,6 +238,7 @@ class TestReaders:
 READER = """
 import sys
 from pathlib import Path
+from graph.publish.vector_store import COLLECTIONS
 from graph.retrieve.open_index import open_index
 from tests.builders import HashEmbedder
 index = open_index(Path(sys.argv[1]), HashEmbedder())
@@ -247,21 +255,19 @@ def base_gone(workspace: Workspace) -> None:
 
 
 def base_garbled(workspace: Workspace) -> None:
-    (workspace.index_folder(1) / "chroma" / "chroma.sqlite3").write_bytes(b"\xffgarbage" * 100)
+    for path in workspace.index_folder(1).glob("chroma/*/chroma.sqlite3"):
+        path.write_bytes(b"\xffgarbage" * 100)
 
 
-def base_of_another_commit(workspace: Workspace) -> None:
-    store = VectorStore.embedded(workspace.index_folder(1) / "chroma")
-    collection = store._collections.open("facts")
-    collection.modify(metadata={**collection.metadata, "mara_commit": "another"})
-    store.close()
+def base_of_another_set(workspace: Workspace) -> None:
+    replace(layer_of(workspace, 1), key="another", base_key="another").save(workspace.index_folder(1))
 
 
 def base_lacks_a_fact(workspace: Workspace) -> None:
-    store = VectorStore.embedded(workspace.index_folder(1) / "chroma")
-    kept = next(key for key in store.fingerprints("facts") if key not in layer_of(workspace).removed["facts"])
-    store._collections.open("facts").delete(ids=[kept])
-    store.close()
+    vectors = opened(workspace)
+    assert isinstance(vectors._base, ChromaSet)
+    vectors._base._open("facts")[0].delete(ids=["0"])
+    vectors.close()
 
 
 def layer_gone(workspace: Workspace) -> None:
@@ -285,14 +291,16 @@ def said(change: Callable[[Layer], object]) -> Callable[[Workspace], None]:
     return damage
 
 
-OF_THE_BASE = [base_gone, base_garbled, base_of_another_commit]
+OF_THE_BASE = [base_gone, base_of_another_set]
 DAMAGES: dict[str, Callable[[Workspace], None]] = {
-    **{damage.__name__: damage for damage in (*OF_THE_BASE, base_lacks_a_fact, layer_gone, said_gone)},
-    "of no shape": said(lambda layer: {"base": 1, "commit": layer.commit, "removed": 5}),
-    "nothing removed": said(lambda layer: replace(layer, removed={})),
+    **{damage.__name__: damage for damage in (*OF_THE_BASE, base_garbled, base_lacks_a_fact, layer_gone, said_gone)},
+    "of no shape": said(lambda layer: {"base": 1, "key": layer.key, "gone": 5}),
+    "nothing gone": said(lambda layer: replace(layer, gone={})),
     "on itself": said(lambda layer: replace(layer, base=2)),
     "on what never was": said(lambda layer: replace(layer, base=9)),
-    "on another commit": said(lambda layer: replace(layer, commit="another")),
+    "on another set": said(lambda layer: replace(layer, base_key="another")),
+    "rows that are none": said(lambda layer: replace(layer, new={"facts": [900, 901], "passages": [902]})),
+    "as an older version wrote it": said(lambda layer: {"base": 1, "commit": "c", "vectors": "", "removed": {}}),
 }
 
 
@@ -314,16 +322,10 @@ class TestDerivingAgain:
         assert generations(changed) == {str(changed.current())}
         assert assert_opens(changed, {**SECOND, "x": 1}) == changed.current()
 
-    @pytest.mark.parametrize("damage", mostly_slow([base_garbled, base_gone], 1))
-    @pytest.mark.slow
-    def test_what_the_process_that_made_it_lays_on_it_is_made_whole_when_it_is_opened(
-        self, changed: Workspace, damage: Callable[[Workspace], None]
-    ) -> None:
-        write(changed.root, {"x": 1})
-        damage(changed)
+    def test_what_is_laid_on_one_that_cannot_be_read_is_made_whole_when_it_is_opened(self, changed: Workspace) -> None:
+        base_garbled(changed)
         write(changed.root, {"y": 1})
-        content = {**SECOND, "x": 1, "y": 1}
-        assert assert_opens(changed, content) == layer_of(changed).base
+        assert assert_opens(changed, {**SECOND, "y": 1}) == layer_of(changed).base
         assert generations(changed) == {str(changed.current())}
 
     def test_a_writer_that_ended_between_its_layer_and_its_publication(
@@ -345,18 +347,30 @@ class TestDerivingAgain:
         assert generations(changed) == {"4"}
 
 
-class TestServer:
-    @pytest.mark.slow
-    def test_a_server_holds_no_layers(self, tmp_path: Path, chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("MARA_CHROMA_URL", chroma_url)
-        write(tmp_path, FIRST)
-        workspace = Workspace(tmp_path)
-        for removed in ["f"], []:
-            write(tmp_path, {"c": 1}, removed=removed)
-            assert generations(workspace) == {str(workspace.current())}
-            assert Layer.load(workspace.index_folder(workspace.current() or 0)) is None
-            assert assert_opens(workspace, SECOND) == workspace.current()
-        monkeypatch.delenv("MARA_CHROMA_URL")
-        write(tmp_path, {"x": 1})
-        assert layer_of(workspace).base == workspace.current()
-        assert assert_opens(workspace, {**SECOND, "x": 1}) == workspace.current()
+def test_a_server_takes_layers_and_forgets_what_nothing_lies_on(
+    tmp_path: Path, chroma_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sets(workspace: Workspace) -> set[str]:
+        prefix = collections_prefix(tmp_path, record_id(workspace))
+        names = {each.name for each in connect(server_address(chroma_url)).list_collections()}
+        return {name.removeprefix(prefix).partition("-")[0] for name in names if name.startswith(prefix)}
+
+    monkeypatch.setenv("MARA_CHROMA_URL", chroma_url)
+    write(tmp_path, FIRST)
+    workspace = Workspace(tmp_path)
+    base = layer_of(workspace).key
+    reader = open_index(tmp_path, Silent())
+    write(tmp_path, {"c": 1}, removed=["f"])
+    assert layer_of(workspace).base == 1
+    assert sets(workspace) == {base, layer_of(workspace).key}
+    assert assert_opens(workspace, SECOND) == 2
+    third = dict.fromkeys("abcdefgh", 3)
+    write(tmp_path, third)
+    assert layer_of(workspace).base == 3
+    assert sets(workspace) == {base, layer_of(workspace).key}
+    assert_answers(reader, FIRST)
+    reader.close()
+    write(tmp_path, {"x": 3})
+    assert sets(workspace) == {layer_of(workspace).base_key, layer_of(workspace).key}
+    monkeypatch.delenv("MARA_CHROMA_URL")
+    assert assert_opens(workspace, {**SECOND, **third, "x": 3}) == layer_of(workspace).base == 5

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +13,9 @@ import pytest
 
 from graph.checks.doctor import examine_workspace, repair_workspace
 from graph.errors import BadInput, DependencyMissing
-from graph.publish import mapped_store, near_vectors
-from graph.publish.derive import forget_derivations, publish
-from graph.publish.mapped_store import FOLDER
-from graph.publish.search_indexes import open_store, store_name
+from graph.publish import generation_vectors, mapped_store
+from graph.publish.derive import publish
+from graph.publish.generation_vectors import store_address
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
@@ -38,12 +37,9 @@ class Retrained(HashEmbedder):
 
 
 @pytest.fixture(autouse=True)
-def mapped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
+def mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graph.publish.generation_vectors._LARGE", 1)
     monkeypatch.setenv("MARA_VECTORS", "mapped")
-    forget_derivations()
-    yield
-    forget_derivations()
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +47,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A whole index, and a layer, generation 2, over a base, generation 1."""
     root = tmp_path_factory.mktemp("templates")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
+        patched.setattr("graph.publish.generation_vectors._LARGE", 1)
         patched.setenv("MARA_VECTORS", "mapped")
         write(root / "whole", FIRST)
         shutil.copytree(root / "whole", root / "layered")
@@ -70,12 +66,17 @@ def changed(templates: Path, tmp_path: Path) -> Workspace:
 
 
 def vectors_of(workspace: Workspace, generation: int = 0) -> Path:
-    return workspace.index_folder(generation or workspace.current() or 0) / FOLDER
+    return workspace.index_folder(generation or workspace.current() or 0) / "mapped"
+
+
+def file_of(workspace: Workspace, name: str, generation: int = 0) -> Path:
+    (found,) = vectors_of(workspace, generation).glob(f"*/{name}")
+    return found
 
 
 class TestPublishing:
     def test_a_generation_says_what_holds_its_vectors(self, workspace: Workspace) -> None:
-        assert layer_of(workspace).store == store_name(workspace, 1) == "mapped"
+        assert layer_of(workspace).store == store_address(workspace, "", 1) == "mapped"
         assert not (workspace.index_folder(1) / "chroma").exists()
         assert assert_opens(workspace, FIRST) == 1
 
@@ -132,8 +133,8 @@ class TestPublishing:
         def missing() -> None:
             raise DependencyMissing("Vectors need faiss", "pip install 'mara-rag[large]'")
 
-        monkeypatch.setattr(near_vectors, "COMPARED_ONE_BY_ONE", 1)
-        monkeypatch.setattr(near_vectors, "load_faiss", missing)
+        monkeypatch.setattr(mapped_store, "COMPARED_ONE_BY_ONE", 1)
+        monkeypatch.setattr(mapped_store, "load_faiss", missing)
         with pytest.raises(DependencyMissing, match="large"):
             write(workspace.root, dict.fromkeys("abcdefgh", 3))
 
@@ -142,9 +143,9 @@ class TestLayers:
     def test_a_small_change_writes_what_changed_alone(self, changed: Workspace) -> None:
         assert generations(changed) == {"1", "2"}
         assert layer_of(changed).base == 1
-        assert sorted(layer_of(changed).removed["passages"]) == ["c", "f"]
-        assert len(np.load(vectors_of(changed) / "passages.rows.npy")) == 1
-        assert len(np.load(vectors_of(changed) / "fact_vectors.npy")) == 2
+        assert [len(rows) for rows in layer_of(changed).gone.values()] == [3, 2]
+        assert len(np.load(file_of(changed, "passages.npy"))) == 1
+        assert len(np.load(file_of(changed, "facts.npy"))) == 2
         assert assert_opens(changed, SECOND) == 2
 
     @pytest.mark.parametrize("seed", mostly_slow([0, 1, 2], 1))
@@ -172,8 +173,8 @@ class TestLayers:
     def test_a_large_index_takes_more_that_is_new_but_hides_no_more(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(mapped_store, "_MOST_GONE", 0)
-        monkeypatch.setattr(mapped_store, "_SHARE_OF_NEW", 4)
+        monkeypatch.setattr(generation_vectors, "_MOST_GONE", 0)
+        monkeypatch.setattr(generation_vectors, "_SHARE_OF_NEW", 4)
         write(workspace.root, {"x": 1, "y": 1})
         assert (layer_of(workspace).base, workspace.current()) == (1, 2)
         assert assert_opens(workspace, {**FIRST, "x": 1, "y": 1}) == 2
@@ -181,23 +182,21 @@ class TestLayers:
         assert layer_of(workspace).base == 3
 
     def test_the_same_record_gives_the_same_files(self, workspace: Workspace) -> None:
-        first = {path.name: path.read_bytes() for path in vectors_of(workspace).iterdir()}
+        first = {path.name: path.read_bytes() for path in vectors_of(workspace).glob("*/*")}
         with workspace.writing(), workspace.open_record() as record:
             publish(workspace, record)
         assert workspace.current() == 2
-        second = {path.name: path.read_bytes() for path in vectors_of(workspace).iterdir()}
-        # The commit is another one.
-        assert {**second, "stamp.json": b""} == {**first, "stamp.json": b""}
+        assert {path.name: path.read_bytes() for path in vectors_of(workspace).glob("*/*")} == first
 
 
 @pytest.mark.slow
 def test_graphs_of_neighbours_answer_as_comparing_all_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("faiss", reason="the extra `large` is not installed")
-    monkeypatch.setattr(near_vectors, "COMPARED_ONE_BY_ONE", 3)
-    monkeypatch.setattr(near_vectors, "_GATHERED", 2)
+    monkeypatch.setattr(mapped_store, "COMPARED_ONE_BY_ONE", 3)
+    monkeypatch.setattr(mapped_store, "_GATHERED", 2)
     write(tmp_path, FIRST)
     workspace = Workspace(tmp_path)
-    assert {path.name for path in vectors_of(workspace).glob("*.hnsw")} == {"facts.0.hnsw", "passages.0.hnsw"}
+    assert {path.name for path in vectors_of(workspace).glob("*/*.hnsw")} == {"facts.0.hnsw", "passages.0.hnsw"}
     assert assert_opens(workspace, FIRST) == 1
     write(tmp_path, {"c": 1}, removed=["f"])
     assert layer_of(workspace).base == 1
@@ -212,31 +211,31 @@ def base_gone(workspace: Workspace) -> None:
     shutil.rmtree(workspace.index_folder(1))
 
 
-def of_another_commit(workspace: Workspace) -> None:
-    path = vectors_of(workspace, 1) / "stamp.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "commit": "another"}))
+def base_of_another_set(workspace: Workspace) -> None:
+    replace(layer_of(workspace, 1), key="another", base_key="another").save(workspace.index_folder(1))
 
 
 def a_vector_short(workspace: Workspace) -> None:
-    path = vectors_of(workspace) / "fact_vectors.npy"
+    path = file_of(workspace, "facts.npy")
     np.save(path, np.load(path)[:-1])
 
 
-def rows_of_nothing(workspace: Workspace) -> None:
-    np.save(vectors_of(workspace) / "passages.rows.npy", np.array([99], dtype=np.int32))
+def of_another_length(workspace: Workspace) -> None:
+    path = file_of(workspace, "facts.npy")
+    np.save(path, np.load(path)[:, :-1])
 
 
-def stamp_garbled(workspace: Workspace) -> None:
-    (vectors_of(workspace) / "stamp.json").write_text('{"commit": 1}')
+def named_elsewhere(workspace: Workspace) -> None:
+    file_of(workspace, "passages.path", 1).write_text("../../../record.sqlite")
 
 
 DAMAGES: list[Callable[[Workspace], None]] = [
     gone,
     a_vector_short,
-    of_another_commit,
+    base_of_another_set,
     base_gone,
-    rows_of_nothing,
-    stamp_garbled,
+    of_another_length,
+    named_elsewhere,
 ]
 
 
@@ -250,25 +249,12 @@ class TestDamages:
         assert layer_of(changed).base == 3
         assert generations(changed) == {"3"}
 
-    @pytest.mark.parametrize("damage", [of_another_commit, base_gone])
+    @pytest.mark.parametrize("damage", [base_of_another_set, base_gone])
     def test_no_layer_is_laid_on_it(self, changed: Workspace, damage: Callable[[Workspace], None]) -> None:
         damage(changed)
         write(changed.root, {"x": 1})
         assert layer_of(changed).base == changed.current()
         assert assert_opens(changed, {**SECOND, "x": 1}) == changed.current()
-
-
-def test_a_selection_is_the_same_as_that_of_chroma(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(workspace.root, {"c": 1, "d": 2}, removed=["f"])
-    store = open_store(workspace, "", workspace.current() or 0)
-    selected = [store.select(where) for where in ({"state": {"$gte": 1}}, {"source": {"$ne": "c.txt"}})]
-    store.close()
-    monkeypatch.setenv("MARA_VECTORS", "chroma")
-    open_index(workspace.root, Silent()).close()
-    store = open_store(workspace, "", workspace.current() or 0)
-    assert [store.select(where) for where in ({"state": {"$gte": 1}}, {"source": {"$ne": "c.txt"}})] == selected
-    assert all(selected)
-    store.close()
 
 
 class TestDoctor:
@@ -299,7 +285,7 @@ class TestDoctor:
 
     def test_another_vector_of_a_fact_is_found(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         read_at_once(monkeypatch)
-        path = vectors_of(workspace) / "fact_vectors.npy"
+        path = file_of(workspace, "facts.npy")
         vectors = np.load(path)
         vectors[3] = -vectors[3]
         np.save(path, vectors)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.metadata_filter import meets, read_conditions, to_chroma
-from graph.publish.mapped_store import MetadataColumns
+from graph.metadata_filter import meets, read_conditions
+from graph.publish.metadata_columns import MetadataColumns
 from graph.schema import MetadataValue, Passage
 
 VALUES = st.one_of(
@@ -38,7 +38,7 @@ def test_they_select_what_meets_the_conditions(
     held: list[Mapping[str, MetadataValue]], where: Mapping[str, object]
 ) -> None:
     passages, conditions = passages_of(held), read_conditions(where)
-    met = MetadataColumns.of(passages).meeting(to_chroma(conditions))
+    met = MetadataColumns.of(passages).meeting(conditions)
     assert met.tolist() == [meets(conditions, passage.source, passage.metadata) for passage in passages]
 
 
@@ -47,7 +47,7 @@ def test_they_are_read_as_they_were_written(tmp_path: Path) -> None:
     MetadataColumns.of(passages).save(tmp_path)
     read = MetadataColumns.load(tmp_path, 4)
     for where in {"k": 1}, {"k": True}, {"date": {"$gte": "2019"}}, {"source": "b"}, {"k": {"$ne": 1}}:
-        asked = to_chroma(read_conditions(where))
+        asked = read_conditions(where)
         assert read.meeting(asked).tolist() == MetadataColumns.of(passages).meeting(asked).tolist()
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.errors import BadInput
 from graph.moments import first_moment
-from graph.relationships import concept_edges
+from graph.relationships import documents
 from graph.relationships.documents import METRIC, InStep, bring_in_step, forget_step, is_in_step, relate
 from graph.relationships.provenance import source_id
 from graph.relationships.record import RelationshipRecord
@@ -55,7 +55,7 @@ class Step:
         write_passages(self.record, passages, facts or {}, HashEmbedder(), removed)
 
     def take(self, now: datetime = FIRST) -> InStep:
-        return bring_in_step(self.to, self.record, GraphBuilder().build(self.record), now)
+        return bring_in_step(self.to, self.record, derive_graph(self.record), now)
 
     def content(self) -> dict[str, Any]:
         return content_of(self.to)
@@ -94,7 +94,7 @@ PAGE = Passage(
 class TestWhatIsWritten:
     def test_documents_come_with_their_source_chunks_and_vectors(self, step: Step) -> None:
         step.write([NISSAN, DATSUN, PAGE], CARS)
-        assert step.take() == InStep(new=3, chunks=3, concepts=4, edges=7)
+        assert step.take() == InStep(new=3, chunks=3)
         document = step.to.node(NodeType.DOCUMENT, "nissan")
         assert document is not None
         assert document.properties == {
@@ -185,7 +185,7 @@ class TestAgain:
 
     def test_a_graph_of_another_commit_is_refused(self, step: Step) -> None:
         step.write([NISSAN])
-        graph = GraphBuilder().build(step.record)
+        graph = derive_graph(step.record)
         step.write([DATSUN])
         with pytest.raises(BadInput, match="another commit"):
             bring_in_step(step.to, step.record, graph)
@@ -341,19 +341,18 @@ def version_of(wanted: Mapping[str, tuple[str, str, RelationType, bool]]) -> tup
 
 
 class TestInterruption:
-    @given(st.lists(st.tuples(VERSIONS, st.none() | st.integers(0, 4)), min_size=1, max_size=5))
+    @given(st.lists(st.tuples(VERSIONS, st.booleans()), min_size=1, max_size=5))
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
     def test_whatever_was_interrupted_the_next_step_ends_as_a_fresh_one(
-        self, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, int | None]]
+        self, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, bool]]
     ) -> None:
         step = Step(tmp_path_factory.mktemp("step"))
-        for wanted, stopped_at in steps:
+        for wanted, is_stopped in steps:
             passages, facts = version_of(wanted)
             step.write(passages, facts, [key for key in step.record.fingerprints() if key not in wanted])
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(concept_edges, "_PAGE", 1)
-                if stopped_at is not None:
-                    stop_at(patch, stopped_at)
+                if is_stopped:
+                    patch.setattr(documents, "_drop_computed", stop)
                 try:
                     step.take()
                 except KeyboardInterrupt:
@@ -364,33 +363,23 @@ class TestInterruption:
         fresh.take()
         assert step.content() == fresh.content() if wanted else step.to.counts()[NodeType.DOCUMENT] == 0
 
-    def test_a_process_that_is_killed_between_documents_and_concepts_is_made_good(self, tmp_path: Path) -> None:
+    def test_a_process_that_is_killed_while_it_writes_is_made_good(self, tmp_path: Path) -> None:
         workspace = publish_workspace(tmp_path / "workspace", [NISSAN, DATSUN], CARS)
-        with Child(STOP_BEFORE_CONCEPTS, workspace.root) as child:
+        with Child(STOP_BEFORE_THE_END, workspace.root) as child:
             assert child.hear() == "documents are there"
             child.kill()
         with workspace.open_record() as record, RelationshipRecord.of(workspace.root) as to:
-            assert to.counts()[NodeType.DOCUMENT] == 2
-            assert to.counts()[NodeType.CONCEPT] == 0
-            changes = relate(workspace, record)
-            assert (changes.new, changes.chunks, changes.concepts) == (0, 0, 3)
+            assert to.counts()[NodeType.DOCUMENT] == 0
+            assert relate(workspace, record) == InStep(new=2, chunks=2)
             assert relate(workspace, record) == InStep()
 
 
-def stop_at(patch: pytest.MonkeyPatch, calls: int) -> None:
-    """Let writing stop before its transaction of that number, as a kill would."""
-    write = concept_edges._write_page
-    left = iter(range(calls))
-
-    def stop(*arguments: Any) -> int:
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        return write(*arguments)
-
-    patch.setattr(concept_edges, "_write_page", stop)
+def stop(*_: Any) -> None:
+    """Stop as a kill would."""
+    raise KeyboardInterrupt
 
 
-STOP_BEFORE_CONCEPTS = """
+STOP_BEFORE_THE_END = """
 import sys
 from pathlib import Path
 from graph.relationships import documents
@@ -400,7 +389,7 @@ def stop(*arguments):
     print("documents are there")
     input()
 
-documents.bring_concepts_in_step = stop
+documents._drop_computed = stop
 workspace = Workspace(Path(sys.argv[1]))
 with workspace.open_record() as record:
     documents.relate(workspace, record)

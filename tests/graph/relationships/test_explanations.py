@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relations import ENTITY_RELATIONS, RelationType
 from graph.relationships import explanations as module
@@ -16,10 +16,8 @@ from graph.relationships.concepts import NAME_ALONE
 from graph.relationships.explanations import (
     EXPLANATION_TYPES,
     ExplanationType,
-    description_digests,
     descriptions,
     explanations,
-    ids_of,
     relatedness,
 )
 from graph.schema import Passage, entity_id
@@ -38,14 +36,14 @@ def graph_of(
 ) -> KnowledgeGraph:
     with Record(tmp_path / "record.sqlite", create=True) as record:
         write_passages(record, passages, triples, HashEmbedder())
-        return GraphBuilder().build(record)
+        return derive_graph(record)
 
 
 def explained(graph: KnowledgeGraph, document_of: Sequence[int]) -> Explained:
     """Return {(document, concept's name): (relevance, type, confidence)}."""
     found = explanations(graph, np.array(document_of, dtype=np.int64))
     rows = zip(
-        *(found.documents.tolist(), found.concepts.tolist(), found.relevance.tolist()),
+        *(found.sources.tolist(), found.targets.tolist(), found.weights.tolist()),
         *(found.kinds.tolist(), found.confidence.tolist()),
         strict=True,
     )
@@ -61,8 +59,8 @@ def related(graph: KnowledgeGraph, document_of: Sequence[int]) -> dict[frozenset
     return {
         frozenset((graph.entity_labels[a], graph.entity_labels[b])): (graph.kinds[kind].relation, documents, confidence)
         for a, b, kind, documents, confidence in zip(
-            *(found.first.tolist(), found.second.tolist(), found.kinds.tolist()),
-            *(found.documents.tolist(), found.confidence.tolist()),
+            *(found.sources.tolist(), found.targets.tolist(), found.kinds.tolist()),
+            *(found.weights.tolist(), found.confidence.tolist()),
             strict=True,
         )
     }
@@ -188,26 +186,8 @@ class TestDescriptions:
             graph.entity_index[entity_id("Marn")]: "town"
         }
 
-    def test_the_digest_tells_whether_a_description_may_be_another(self, tmp_path: Path) -> None:
-        digests = []
-        for number, told in enumerate(("town", "port", "town")):
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            facts: Facts = {"a": [("Marn", "is", told, HIERARCHICAL), ("Velm", "is", "river", HIERARCHICAL)]}
-            graph = graph_of(folder, [passage_of("a", "", "Marn and Velm.")], facts)
-            found = description_digests(graph)
-            digests.append({name: found[graph.entity_index[entity_id(name)]] for name in ("Marn", "Velm")})
-        assert digests[0] == digests[2]
-        assert digests[0]["Marn"] != digests[1]["Marn"]
-        assert digests[0]["Velm"] == digests[1]["Velm"]
-
 
 def test_every_type_of_fact_gives_a_type_of_explanation() -> None:
     assert set(module._AS_SUBJECT) == set(module._AS_OBJECT) == set(ENTITY_RELATIONS)
     assert RelationType.SYNONYMY not in module._AS_SUBJECT
     assert ExplanationType.MENTION not in {*module._AS_SUBJECT.values(), *module._AS_OBJECT.values()}
-
-
-def test_ids_are_those_of_the_names(tmp_path: Path) -> None:
-    graph = graph_of(tmp_path, [MARN, ORLO], FACTS)
-    assert list(ids_of(graph)) == [entity_id(name) for name in graph.entity_names]

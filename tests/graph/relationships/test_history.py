@@ -206,6 +206,8 @@ class TestATurn:
             "Document",
             "DocumentChunk",
             "CHUNK_OF",
+            "Vector",
+            "EMBEDDING_OF",
             "Concept",
         }
         of_messages = {"Message", "Conversation", "PART_OF", "FOLLOWS", "CREATED", "REFERENCES", "MENTIONS"}

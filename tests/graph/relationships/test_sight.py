@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from graph.errors import BadInput, EmbeddingMismatch, MissingEndpoint
 from graph.relationships.conversation_search import conversation_search, documents_of_thread, thread_concepts
 from graph.relationships.discovery import discover
 from graph.relationships.documents import relate
 from graph.relationships.profile import profile_of
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import NodeType
 from graph.relationships.sight import Sight
-from graph.relationships.vector_search import search_chunks
 from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.selection import Selection
 from graph.schema import RelationType, entity_id
@@ -57,7 +53,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RelationshipRec
 
 @pytest.fixture(scope="module")
 def sight(index: Index) -> Sight:
-    return Sight(Selection.of(index.graph, ["open"]))
+    return Sight(Selection.of(index.graph, index.graph.passages_of(["open"])))
 
 
 def _workspace(root: Path) -> Path:
@@ -75,7 +71,7 @@ def test_it_sees_what_selected_passages_say(sight: Sight) -> None:
 
 
 def test_a_relation_is_seen_with_the_types_of_facts_that_are_seen(sight: Sight, index: Index) -> None:
-    everything = Sight(Selection.of(index.graph, ["open", "hidden", "secret"]))
+    everything = Sight(Selection.of(index.graph, index.graph.passages_of(["open", "hidden", "secret"])))
     assert everything.relations(MARN, LAKE) == {RelationType.SPATIAL, RelationType.CAUSALITY}
     assert sight.relations(MARN, LAKE) == sight.relations(LAKE, MARN) == {RelationType.SPATIAL}
     assert sight.relations(ORLO, LAKE) == sight.relations("none", LAKE) == frozenset()
@@ -116,40 +112,3 @@ def test_a_profile_holds_nothing_that_is_hidden(record: RelationshipRecord, sigh
     assert {ORLO, LAKE} <= whole.concepts.keys()
     assert seen.concepts.keys() == {LAKE}
     assert seen.documents == {}
-
-
-class TestSearchingByVector:
-    def test_the_nearest_chunks_come_with_similarity_and_distance(
-        self, record: RelationshipRecord, index: Index
-    ) -> None:
-        vector = index.graph.passage_vectors[index.graph.passage_index["open"]]
-        found = search_chunks(record, index, 3 * vector)
-        assert len(found) == 3
-        assert (found[0].chunk.type, found[0].chunk.id) == (NodeType.CHUNK, "open")
-        assert (found[0].similarity, found[0].distance) == (1.0, 0.0)
-        assert all(each.distance == 1 - each.similarity for each in found)
-        assert [each.similarity for each in found] == sorted((each.similarity for each in found), reverse=True)
-
-    def test_k_and_a_selection_bound_what_is_found(self, record: RelationshipRecord, index: Index) -> None:
-        vector = index.graph.passage_vectors[0]
-        assert len(search_chunks(record, index, vector, 1)) == 1
-        selection = Selection.of(index.graph, ["open"])
-        assert [each.chunk.id for each in search_chunks(record, index, vector, selection=selection)] == ["open"]
-
-    def test_a_vector_has_a_direction_and_the_length_of_the_others(
-        self, record: RelationshipRecord, index: Index
-    ) -> None:
-        for bad in (np.zeros(64), np.full(64, np.nan), np.full(64, np.inf)):
-            with pytest.raises(BadInput, match="no direction"):
-                search_chunks(record, index, bad)
-        with pytest.raises(EmbeddingMismatch):
-            search_chunks(record, index, np.ones(3))
-        with pytest.raises(BadInput, match="0 chunks"):
-            search_chunks(record, index, np.ones(64), 0)
-
-    def test_a_chunk_that_the_graph_lacks_is_told(self, index: Index, tmp_path: Path) -> None:
-        with (
-            RelationshipRecord.of(tmp_path, create=True) as empty,
-            pytest.raises(MissingEndpoint, match="no DocumentChunk"),
-        ):
-            search_chunks(empty, index, np.ones(64))

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.errors import BadInput
+from graph.relationships.concept_view import PRUNABLE
 from graph.relationships.documents import bring_in_step
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, NodeType
-from graph.relationships.upkeep import PRUNABLE, evaluate, n_pruned, prune, restore
+from graph.relationships.schema import EDGES, Edge, EdgeType, NodeType
+from graph.relationships.upkeep import evaluate, n_pruned, prune, restore
 from graph.schema import Passage, RelationType, entity_id
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, TripleParts, write_passages
@@ -44,11 +45,11 @@ class Workspace:
 
     def write(self, passages: list[Passage], removed: tuple[str, ...] = ()) -> None:
         write_passages(self.record, passages, FACTS, HashEmbedder(), removed)
-        bring_in_step(self.to, self.record, GraphBuilder().build(self.record))
+        bring_in_step(self.to, self.record, derive_graph(self.record))
 
     def names(self, of: EdgeType) -> set[tuple[str, str]]:
         """Return the ends of all edges of a type: a document's id or a concept's name, and a concept's name."""
-        _, start, end = PRUNABLE[of]
+        ((start, end),) = EDGES[of].pairs
         names = {node.id: str(node.properties["name"]) for node in self.to.nodes(NodeType.CONCEPT)}
         return {
             (names.get(edge.source[1], edge.source[1]), names[edge.target[1]]) for edge in self.to.edges(of, start, end)
@@ -113,7 +114,7 @@ def test_an_edge_comes_back_when_its_evidence_changes(workspace: Workspace) -> N
     facts = {**FACTS, "datsun": [*FACTS["datsun"][:1], ("Datsun", "near", "Tokyo", RelationType.SPATIAL, 0.9)]}
     changed = replace(DATSUN, text="Datsun was a brand of Nissan near Tokyo.")
     write_passages(workspace.record, [changed], facts, HashEmbedder())
-    bring_in_step(workspace.to, workspace.record, GraphBuilder().build(workspace.record))
+    bring_in_step(workspace.to, workspace.record, derive_graph(workspace.record))
     assert ("datsun", "Tokyo") in workspace.names(EXPLAINS)
     assert len(workspace.names(RELATED_TO)) == 3
     assert n_pruned(workspace.to) == 0
@@ -142,6 +143,6 @@ def test_all_can_be_brought_back(workspace: Workspace) -> None:
     prune(workspace.to, 1.0)
     assert workspace.names(RELATED_TO) == set()
     assert restore(workspace.to) > 0
-    bring_in_step(workspace.to, workspace.record, GraphBuilder().build(workspace.record))
+    bring_in_step(workspace.to, workspace.record, derive_graph(workspace.record))
     assert (workspace.names(EXPLAINS), workspace.names(RELATED_TO)) == before
     assert restore(workspace.to) == 0

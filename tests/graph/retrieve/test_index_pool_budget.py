@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import shutil
@@ -13,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from graph.publish.derive import _give_memory_back
+from graph.publish.vector_store import OpenCost
 from graph.retrieve.index_pool import IndexPool
-from graph.retrieve.open_cost import OpenCost, parts_of
+from graph.retrieve.open_cost import parts_of
 from graph.retrieve.open_index import Index
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from tests.builders import Child, HashEmbedder, passage_of, publish_workspace
 
 PASSAGES = [
@@ -241,7 +242,7 @@ def test_threads_that_ask_for_many_workspaces_get_each_its_own(tmp_path: Path) -
 def resident() -> int:
     """Return the bytes of memory of this process that no file backs."""
     gc.collect()
-    _give_memory_back()
+    ctypes.CDLL(None).malloc_trim(0)
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
@@ -268,7 +269,7 @@ MEASURE = """
 import sys
 from pathlib import Path
 from graph.retrieve.index_pool import IndexPool
-from graph.retrieve.open_cost import OpenCost
+from graph.publish.vector_store import OpenCost
 from tests.builders import HashEmbedder
 from tests.graph.retrieve.test_index_pool_budget import ask, resident
 pool, roots = IndexPool(OpenCost(1e12, 1e6, 1e6)), sorted(Path(sys.argv[1]).iterdir())

@@ -33,7 +33,7 @@ def names(index: Index) -> KnownNames:
 
 @pytest.fixture
 def without_ada(index: Index) -> KnownNames:
-    return KnownNames(index.graph, Selection.of(index.graph, ["orlo", "marn", "tea"]))
+    return KnownNames(index.graph, Selection.of(index.graph, index.graph.passages_of(["orlo", "marn", "tea"])))
 
 
 @pytest.mark.parametrize(

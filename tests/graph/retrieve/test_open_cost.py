@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from graph.errors import BadInput
+from graph.publish.vector_store import OpenCost
 from graph.retrieve import open_cost
-from graph.retrieve.open_cost import OPEN_BYTES_VARIABLE, OpenCost, Taken, budget_of_environment, parts_of
+from graph.retrieve.open_cost import OPEN_BYTES_VARIABLE, Taken, budget_of_environment, parts_of
 from graph.storage.generation import Layer
 from tests.builders import passage_of, publish_workspace
 
@@ -74,10 +75,10 @@ class TestWhatAGenerationTakes:
 
     def test_a_layer_takes_what_it_lies_on_too_and_both_generations_take_that_once(self, tmp_path: Path) -> None:
         for generation, size in (("1", 10_000_000), ("2", 0), ("3", 0)):
-            vectors = tmp_path / generation / "chroma" / "segment"
+            vectors = tmp_path / generation / "chroma" / f"key{generation}" / "segment"
             vectors.mkdir(parents=True)
             (vectors / "data_level0.bin").write_bytes(bytes(size))
-            Layer(1, "commit").save(tmp_path / generation)
+            Layer(1, f"key{generation}", "key1").save(tmp_path / generation)
         two, three = parts_of(tmp_path / "2"), parts_of(tmp_path / "3")
         assert sum(two.values(), OpenCost()).bytes > 11_000_000 + 2 * 6_000_000
         taken = Taken()
@@ -85,7 +86,7 @@ class TestWhatAGenerationTakes:
         alone = taken.total
         taken.add(three)
         assert taken.total.bytes - alone.bytes == pytest.approx(
-            sum(three.values(), OpenCost()).bytes - three[tmp_path / "1" / "chroma"].bytes
+            sum(three.values(), OpenCost()).bytes - three[tmp_path / "1" / "chroma" / "key1"].bytes
         )
         taken.remove(two)
         taken.remove(three)

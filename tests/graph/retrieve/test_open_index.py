@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from graph.construction.edges import EDGE_KINDS
 from graph.errors import EmbeddingMismatch, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.publish import derive
-from graph.publish.search_indexes import SearchIndex, open_store
-from graph.publish.vector_store import VectorStore
+from graph.publish.chroma_store import ChromaSet, ChromaStore
+from graph.publish.vector_store import Place
 from graph.retrieve import open_index as module
 from graph.retrieve.open_index import Index, open_index
 from graph.schema import Passage, RelationType
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from graph.storage.workspace import Workspace
 from tests.builders import (
     HOLD_LOCK,
@@ -32,6 +31,7 @@ from tests.builders import (
     write_passages,
 )
 from tests.cases import mostly_slow
+from tests.damages import with_store
 
 PASSAGES = [
     passage_of("nissan", "Nissan", "Nissan was founded in 1933."),
@@ -258,30 +258,32 @@ class TestDerivingAgain:
 
     @pytest.mark.parametrize("damage", mostly_slow([overwrite, truncate, Path.unlink], 1))
     def test_the_search_index(self, workspace: Workspace, damage: Callable[[Path], None]) -> None:
-        damage(workspace.index_folder(1) / "chroma" / "chroma.sqlite3")
+        (path,) = workspace.index_folder(1).glob("chroma/*/chroma.sqlite3")
+        damage(path)
         index = open_index(workspace.root, Silent())
         assert_answers(index)
         index.close()
 
     def test_what_could_not_be_opened_is_let_go(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-        opened: list[SearchIndex] = []
-        closed: list[SearchIndex] = []
-        close = VectorStore.close
+        opened: list[ChromaSet] = []
+        closed: list[ChromaSet] = []
+        open_set, close = ChromaStore.open, ChromaSet.close
 
-        def watched_open(*arguments: Any) -> SearchIndex:
-            opened.append(open_store(*arguments))
+        def watched_open(self: ChromaStore, place: Place, *, untouched: bool = False) -> ChromaSet:
+            opened.append(open_set(self, place, untouched=untouched))
             return opened[-1]
 
-        def watched_close(self: VectorStore) -> None:
+        def watched_close(self: ChromaSet) -> None:
             closed.append(self)
             close(self)
 
-        monkeypatch.setattr(module, "open_store", watched_open)
-        monkeypatch.setattr(VectorStore, "close", watched_close)
-        shutil.rmtree(workspace.index_folder(1) / "chroma")
+        with_store(workspace, lambda held: held._open("facts")[0].delete(ids=["0"]))
+        monkeypatch.setattr(ChromaStore, "open", watched_open)
+        monkeypatch.setattr(ChromaSet, "close", watched_close)
         index = open_index(workspace.root, Silent())
         assert len(opened) == 2
         assert opened[0] in closed
+        assert opened[1] not in closed
         assert not workspace.index_folder(1).exists()
         index.close()
         assert opened[1] in closed
@@ -350,25 +352,6 @@ class TestDerivingAgain:
             assert index.graph.generation == 1
             assert_answers(index)
             index.close()
-
-    def test_what_loses_the_workspace_to_a_writer_while_it_derives_publishes_nothing(
-        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with workspace.open_record() as record:
-            write_passages(record, [passage_of("new", "New", "text")], {}, HashEmbedder())
-        derived = derive._derive
-
-        def overtaken(*arguments: Any, **options: Any) -> None:
-            derived(*arguments, **options)
-            claim = {"token": "another", "owner": "another writer", "expires": 1e12, "locked": False}
-            with workspace.open_record() as record, record.transaction():
-                record.set_note("writer", json.dumps(claim))
-
-        monkeypatch.setattr(derive, "_derive", overtaken)
-        index = open_index(workspace.root, Silent())
-        assert index.graph.generation == workspace.current() == 1
-        assert_answers(index)
-        index.close()
 
     @pytest.mark.parametrize("name", mostly_slow(["index/1/facts.text.npy", "CURRENT"], 1))
     def test_while_a_writer_is_at_work_nothing_can_be_mended(self, workspace: Workspace, name: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.open_index import Index
-from graph.storage.generation import GenerationHold
+from graph.storage.lock import GenerationHold
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder, passage_of, publish_workspace
 

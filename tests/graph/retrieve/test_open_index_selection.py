@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.errors import BadInput
-from graph.publish.derive import forget_derivations
-from graph.publish.vector_store import VectorStore
+from graph.metadata_filter import Condition
+from graph.publish.generation_vectors import GenerationVectors
 from graph.retrieve import open_index as module
 from graph.retrieve import search
 from graph.retrieve.modes import MARA
@@ -51,13 +50,13 @@ def cosines(index: Index, question: str, facts: Iterable[str]) -> NDArray[np.flo
 def searches(houses: Index, monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """How many ids each search of the store was restricted to."""
     seen: list[int | None] = []
-    search = VectorStore.search
+    search = GenerationVectors.search
 
-    def watched(self: VectorStore, name: str, vector: Any, k: int, within: Any = None) -> Any:
+    def watched(self: GenerationVectors, name: str, vector: Any, k: int, within: Any = None) -> Any:
         seen.append(None if within is None else len(within))
         return search(self, name, vector, k, within)
 
-    monkeypatch.setattr(VectorStore, "search", watched)
+    monkeypatch.setattr(GenerationVectors, "search", watched)
     return seen
 
 
@@ -105,7 +104,7 @@ def test_more_are_asked_for_first_and_the_selected_alone_where_that_is_too_few_o
 
 
 def test_a_selection_without_facts_is_not_searched(houses: Index, searches: list[int | None]) -> None:
-    assert houses.search_facts("House", 3, Selection.of(houses.graph, [])) == []
+    assert houses.search_facts("House", 3, Selection.of(houses.graph, np.zeros(0, dtype=np.intp))) == []
     assert searches == []
 
 
@@ -143,13 +142,13 @@ def test_the_cosines_of_some_passages_are_those_of_all(houses: Index, count: int
 
 def test_what_was_selected_last_is_kept_and_no_more_than_that(houses: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    select = VectorStore.select
+    select = GenerationVectors.select
 
-    def watched(self: VectorStore, where: Mapping[str, Any]) -> Any:
+    def watched(self: GenerationVectors, where: Sequence[Condition]) -> Any:
         asked.append(where)
         return select(self, where)
 
-    monkeypatch.setattr(VectorStore, "select", watched)
+    monkeypatch.setattr(GenerationVectors, "select", watched)
     first = houses.select({"built": {"$gt": 1950, "$lt": 1960}})
     assert houses.select({"built": {"$lt": 1960, "$gt": 1950}}) is first
     assert len(asked) == 1
@@ -157,21 +156,3 @@ def test_what_was_selected_last_is_kept_and_no_more_than_that(houses: Index, mon
         houses.select({"built": year})
     assert len(houses._selections) == module._SELECTIONS_KEPT
     assert houses.select({"built": {"$gt": 1950, "$lt": 1960}}) is not first
-
-
-def test_a_workspace_of_an_older_version_answers_for_dates_once_it_is_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def as_before(fingerprint: str, source: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        return {**metadata, "source": source, "mara_fingerprint": fingerprint}
-
-    with monkeypatch.context() as patch:
-        patch.setattr("graph.publish.search_indexes.passage_metadata", as_before)
-        publish_workspace(tmp_path, [passage_of("old", "Old", "text", day="2020-05-31")])
-    forget_derivations()
-    publish_workspace(tmp_path, [passage_of("new", "New", "text", day="2021-05-31")])
-    index = open_index(tmp_path, HashEmbedder())
-    selection = index.select({"day": {"$gt": "2019"}})
-    assert selection is not None
-    assert len(selection.rows) == 2
-    index.close()

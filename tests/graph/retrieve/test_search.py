@@ -197,7 +197,7 @@ class TestRanking:
     def test_hybrid_at_either_end_is_the_single_ranking_at_every_depth_and_under_any_filter(
         self, index: Index, alpha: float, mode: Mode, question: str, k: int, shown: set[str] | None
     ) -> None:
-        selection = None if shown is None else Selection.of(index.graph, sorted(shown))
+        selection = None if shown is None else Selection.of(index.graph, index.graph.passages_of(sorted(shown)))
         single = rank_passages(index, question, mode, k, 0.5, selection)
         assert rank_passages(index, question, Mode.HYBRID, k, alpha, selection) == single
 
@@ -277,7 +277,7 @@ class TestSeeds:
         assert names(index, weigh_entity_seeds(index, "Which town?", kept, MARA)).keys() == {"town"}
 
     def test_the_bar_for_facts_is_that_of_the_passages_which_a_filter_selects(self, index: Index) -> None:
-        orlo = Selection.of(index.graph, ["orlo"])
+        orlo = Selection.of(index.graph, index.graph.passages_of(["orlo"]))
         cosines = index.score_passages("marn is town")
         kept = facts_of(index, _1933=float(cosines.max() + cosines[orlo.rows[0]]) / 2)
         settings = replace(MARA, name_weight=0.0)
@@ -470,7 +470,7 @@ class TestWalking:
             return walk(*arguments, top_k=top_k)
 
         monkeypatch.setattr("graph.retrieve.search.walk", watched)
-        for selection in (None, Selection.of(index.graph, ["marn"])):
+        for selection in (None, Selection.of(index.graph, index.graph.passages_of(["marn"]))):
             restart = restart_of(index, ALL_PASSAGES)
             walk_passages(index, restart, factors_for(None, MARA), MARA, 5, selection=selection)
         assert asked == [5, None]
@@ -492,7 +492,7 @@ def test_what_a_walk_reached_ranks_as_the_scores_of_all_nodes_do(
     selection = None
     if shown is not None:
         graph = typed_graph(3, 9, [])
-        selection = Selection.of(graph, [graph.passage_ids[row] for row in shown])
+        selection = Selection.of(graph, graph.passages_of([graph.passage_ids[row] for row in shown]))
     assert best_reached(reached, 3, k, selection) == best(reached.dense()[3:], k, selection)
 
 
@@ -501,7 +501,7 @@ class TestWithinASelection:
 
     @pytest.fixture
     def shown(self, index: Index) -> Selection:
-        return Selection.of(index.graph, ["marn", "orlo"])
+        return Selection.of(index.graph, index.graph.passages_of(["marn", "orlo"]))
 
     def test_facts_are_those_of_the_selected_passages_with_their_own_nearest_first(
         self, index: Index, shown: Selection
@@ -552,7 +552,7 @@ class TestWithinASelection:
         assert ranking[0][1] > 0, "reached through Nissan's passage"
 
     def test_nothing_is_found_where_nothing_is_selected(self, index: Index) -> None:
-        nothing = Selection.of(index.graph, [])
+        nothing = Selection.of(index.graph, index.graph.passages_of([]))
         assert nothing.is_empty
         for settings in (MARA, HIPPORAG2):
             assert find_facts(index, "Nissan", settings, nothing) == []

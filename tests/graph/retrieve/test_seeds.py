@@ -12,7 +12,7 @@ from graph.retrieve.seeds import (
     name_seeds,
     passage_seeds,
 )
-from graph.text import IncrementalMatcher
+from graph.text import NameMatcher
 
 NISSAN, YEAR, JAPAN = 0, 1, 2
 
@@ -75,7 +75,7 @@ class TestRarity:
 
 
 class TestNameSeeds:
-    matcher = IncrementalMatcher([("Nissan", NISSAN), ("Nissan Leaf", 3), ("Japan", JAPAN), ("日産自動車", 4)])
+    matcher = NameMatcher.of([("Nissan", NISSAN), ("Nissan Leaf", 3), ("Japan", JAPAN), ("日産自動車", 4)])
 
     def test_names_in_the_question_are_seeds_longest_only(self) -> None:
         assert name_seeds("Is the Nissan Leaf from Japan?", self.matcher, once, 1.0) == {3: 1.0, JAPAN: 1.0}

@@ -59,7 +59,7 @@ def test_an_entity_is_seen_where_a_selected_passage_is_linked_with_it(
     """One passage more than there are is asked for: ids that the graph does not know are left out."""
     edges = [(e, N_ENTITIES + p, MENTION, 0.5) for e, p in links]
     graph = typed_graph(N_ENTITIES, N_PASSAGES, [*edges, (0, 1, SPATIAL, 1.0), (2, 3, SPATIAL, 1.0)])
-    selection = Selection.of(graph, [f"p{p}" for p in selected])
+    selection = Selection.of(graph, graph.passages_of([f"p{p}" for p in selected]))
     assert selection.rows.tolist() == sorted(selected - {N_PASSAGES})
     assert np.flatnonzero(selection.passages).tolist() == selection.rows.tolist()
     assert set(np.flatnonzero(selection.entities)) == {e for e, p in links if p in selected}
@@ -68,7 +68,7 @@ def test_an_entity_is_seen_where_a_selected_passage_is_linked_with_it(
 
 
 def test_a_fact_is_seen_where_a_selected_passage_supports_it_with_that_evidence_alone(graph: KnowledgeGraph) -> None:
-    selection = Selection.of(graph, ["open"])
+    selection = Selection.of(graph, graph.passages_of(["open"]))
     (key,) = selection.facts
     fact = selection.fact(key)
     assert fact is not None
@@ -79,7 +79,7 @@ def test_a_fact_is_seen_where_a_selected_passage_supports_it_with_that_evidence_
 
 
 def test_what_hidden_passages_spell_their_own_way_is_shown_in_its_normal_form(graph: KnowledgeGraph) -> None:
-    selection = Selection.of(graph, ["open"])
+    selection = Selection.of(graph, graph.passages_of(["open"]))
     (fact,) = [selection.fact(key) for key in selection.facts]
     assert fact is not None
     assert fact.fact.text == "marn lies by lake sund"
@@ -89,14 +89,14 @@ def test_what_hidden_passages_spell_their_own_way_is_shown_in_its_normal_form(gr
 
 
 def test_what_only_selected_passages_hold_is_shown_as_they_spell_it(graph: KnowledgeGraph) -> None:
-    selection = Selection.of(graph, ["open", "hidden"])
+    selection = Selection.of(graph, graph.passages_of(["open", "hidden"]))
     assert selection.facts.keys() == {key for key, fact in graph.facts.items() if fact.fact.object != "1933"}
     assert all(selection.fact(key) == graph.facts[key] for key in selection.facts)
     assert selection.label(entity(graph, "Ostra")) == "OSTRA"
 
 
 def test_everything_selected_is_the_whole_graph(graph: KnowledgeGraph) -> None:
-    selection = Selection.of(graph, graph.passage_index)
+    selection = Selection.of(graph, graph.passages_of(graph.passage_index))
     assert selection.facts.keys() == graph.facts.keys()
     assert selection.passages.all()
     assert selection.entities.all()
@@ -104,7 +104,7 @@ def test_everything_selected_is_the_whole_graph(graph: KnowledgeGraph) -> None:
 
 
 def test_nothing_selected_is_an_empty_selection(graph: KnowledgeGraph) -> None:
-    selection = Selection.of(graph, [])
+    selection = Selection.of(graph, graph.passages_of([]))
     assert selection.is_empty
     assert not selection.facts
     assert not selection.entities.any()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.review.proposals import Likeness, Review, alike_pairs
 from graph.schema import RelationType
@@ -20,7 +20,7 @@ def graph_of(folder: Path, triples: Sequence[TripleParts]) -> KnowledgeGraph:
     passages = [passage_of(f"p{i}", "", f"{t[0]} {t[1]} {t[2]}.") for i, t in enumerate(triples)]
     with Record(folder / "record.sqlite", create=True) as record:
         write_passages(record, passages, {f"p{i}": [t] for i, t in enumerate(triples)}, HashEmbedder())
-        return GraphBuilder().build(record)
+        return derive_graph(record)
 
 
 @pytest.mark.parametrize(

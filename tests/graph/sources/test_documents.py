@@ -9,8 +9,9 @@ import pytest
 
 from graph.errors import BadInput
 from graph.schema import Passage
-from graph.sources.documents import READABLE, Documents, ReadOptions, read_documents
-from tests.graph.sources.loaders.files import docx, lines, paragraph, passages_of, pdf, write
+from graph.sources.documents import Documents, ReadOptions, read_documents
+from graph.sources.loaders import kinds
+from tests.graph.sources.loaders.files import docx, epub, lines, paragraph, passages_of, pdf, pptx, write, xlsx
 
 
 class TestSeveral:
@@ -32,7 +33,7 @@ class TestSeveral:
         assert [p.source for p in passages_of(tmp_path)] == ["a.txt", "b.txt", "sub/a.md", "sub/deep/c.txt"]
 
     def test_files_that_are_no_documents_are_named_once_with_the_reason(self, tmp_path: Path) -> None:
-        content = {".hidden.txt": "x", ".git/d.txt": "x", "Makefile": "x", "sub/b.PNG": "x", "sub/mail.eml": "x"}
+        content = {".hidden.txt": "x", ".git/d.txt": "x", "Makefile": "x", "sub/b.PNG": "x", "sub/song.mp3": "x"}
         without_text = {"a.txt": "", "b.md": " \n\t\n", "c.jsonl": "", "d.json": "[]", "e.csv": "name,role\n"}
         for name, text in {**content, **without_text, "good.txt": "Karv"}.items():
             write(tmp_path / name, text)
@@ -43,7 +44,7 @@ class TestSeveral:
             ".hidden.txt": "is hidden",
             "Makefile": "is of a kind that is not read (no suffix)",
             "sub/b.PNG": "is of a kind that is not read (.png)",
-            "sub/mail.eml": "is of a kind that is not read (.eml)",
+            "sub/song.mp3": "is of a kind that is not read (.mp3)",
             **dict.fromkeys(without_text, "holds no text"),
         }
         named = [(str(tmp_path / name), f"{tmp_path / name} {reason}") for name, reason in reasons.items()]
@@ -236,14 +237,19 @@ class TestUnreadable:
             "a.htm": "<p>good",
             "a.pdf": pdf(["good"]),
             "a.docx": docx(paragraph("good")),
+            "a.pptx": pptx("good"),
+            "a.xlsx": xlsx(Sheet=[["text"], ["good"]]),
+            "a.epub": epub("<p>good"),
+            "a.eml": "Subject: Untitled\n\ngood\n",
+            "a.ipynb": '{"cells": [{"cell_type": "markdown", "source": "good"}]}',
             "a.csv": "text\ngood\n",
             "a.tsv": "text\ngood\n",
             "a.json": '[{"text": "good"}]',
             "a.jsonl": '{"text": "good"}\n',
             "links.jsonl": '{"url": "https://ex.org/", "text": "good"}\n',
         }
-        assert {Path(name).suffix for name in good} == READABLE
-        bad = [f"b{suffix}" for suffix in sorted(READABLE)] + ["b.links.csv"]
+        assert {Path(name).suffix for name in good} == kinds().keys()
+        bad = [f"b{suffix}" for suffix in sorted(kinds())] + ["b.links.csv"]
         for name, content in good.items():
             write(tmp_path / name, content)
         for name in bad:

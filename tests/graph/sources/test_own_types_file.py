@@ -8,7 +8,7 @@ import pytest
 
 from graph.errors import BadInput
 from graph.relations import RelationType
-from graph.sources.own_types_file import MAX_TYPES_BYTES, read_own_types
+from graph.sources.triples import MAX_TYPES_BYTES, read_own_types
 
 GOOD = """[relations.SUPPLIES]
 meaning = "one delivers to the other"

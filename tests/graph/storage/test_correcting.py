@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.edges import EDGE_KINDS
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.corrections.kinds import Apart, Drop, Merge, Split, Statement, What
@@ -54,7 +54,7 @@ def linked(graph: KnowledgeGraph, name: str) -> set[str]:
 
 def test_a_merged_name_is_one_entity_in_facts_in_text_and_in_questions(record: Record) -> None:
     make(record, Merge(("IBM", "I.B.M."), "IBM"))
-    graph = GraphBuilder().build(record)
+    graph = derive_graph(record)
     assert "i.b.m" not in graph.entity_names
     assert linked(graph, "ibm") == {"hr", "news", "plain"}
     (found,) = graph.names.find(["who", "runs", "i", "b", "m"])
@@ -64,7 +64,7 @@ def test_a_merged_name_is_one_entity_in_facts_in_text_and_in_questions(record: R
 
 def test_a_split_name_means_one_entity_in_a_text_and_both_in_a_question(record: Record) -> None:
     make(record, Split("John Smith", ("hr.txt",), "John Smith (hr)"))
-    graph = GraphBuilder().build(record)
+    graph = derive_graph(record)
     assert linked(graph, "john smith (hr") == {"hr"}
     assert linked(graph, "john smith") == {"news", "plain"}
     assert len(graph.names.find(["where", "is", "john", "smith"])) == 2
@@ -72,7 +72,7 @@ def test_a_split_name_means_one_entity_in_a_text_and_both_in_a_question(record: 
 
 def test_no_edge_of_synonymy_joins_what_is_kept_apart(record: Record) -> None:
     def synonyms() -> int:
-        graph = GraphBuilder().build(record)
+        graph = derive_graph(record)
         return sum(EDGE_KINDS[kind].relation is RelationType.SYNONYMY for kind in graph.edges.kind.tolist())
 
     write_passages(
@@ -84,12 +84,12 @@ def test_no_edge_of_synonymy_joins_what_is_kept_apart(record: Record) -> None:
 
 
 def test_what_was_extracted_stays_and_an_undone_correction_stays_listed(record: Record) -> None:
-    before, raw = GraphBuilder().build(record), list(record.entries())
+    before, raw = derive_graph(record), list(record.entries())
     make(record, Merge(("IBM", "I.B.M."), "IBM"), Drop(Statement("IBM", "paid", "the cup")))
     assert [entry.extraction for entry in record.entries()] == [entry.extraction for entry in raw]
     plan_undoing(record, [1, 2]).commit(record, HashEmbedder())
     assert [each.stands for each in record.corrections()] == [False, False]
-    assert GraphBuilder().build(record).entity_names == before.entity_names
+    assert derive_graph(record).entity_names == before.entity_names
     assert not record.corrected()
 
 

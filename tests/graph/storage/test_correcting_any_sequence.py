@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Pin, Split, Statement, What
 from graph.errors import BadInput
 from graph.schema import Extraction, Passage, RelationType, Triple
-from graph.storage import correction_table
 from graph.storage.correcting import plan_corrections, plan_undoing
 from graph.storage.record import Record
+from graph.storage.record_tables import add_correction, undo_corrections
 from graph.storage.writer import Writer
 from graph.text import normalise_name
 from tests.builders import HashEmbedder
-from tests.graph.construction.test_builder_changes import assert_same, assert_same_terms
+from tests.graph.construction.test_builder_changes import Builds, assert_same, assert_same_terms
 
 NAMES = ["IBM", "I.B.M.", "Big Blue", "Blue", "John Smith", "日産"]
 FACTS = [
@@ -101,10 +101,10 @@ steps = st.one_of(corrections, corrections, undone, undone, written)
 class World:
     """A record that is written and corrected, and the corpus that it is of."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, folder: Path) -> None:
         self.record = record
         self.corpus: dict[str, tuple[Passage, Extraction]] = {}
-        self.builder = GraphBuilder()
+        self.builds = Builds(folder)
         self._embedder = HashEmbedder()
 
     def take(self, step: Written | What | int) -> None:
@@ -130,9 +130,9 @@ class World:
         fresh = Record(path, create=True)
         with fresh.transaction():
             for each in self.record.corrections():
-                correction_table.add(fresh._db, each.what, each.note, each.made_at)
+                add_correction(fresh._db, each.what, each.note, each.made_at)
                 if not each.stands:
-                    correction_table.undo(fresh._db, [each.id], each.undone_at)
+                    undo_corrections(fresh._db, [each.id], each.undone_at)
         Writer(fresh, HashEmbedder()).write([self.corpus[key] for key in sorted(self.corpus, reverse=True)])
         return fresh
 
@@ -147,18 +147,18 @@ def rows_of(record: Record) -> dict[str, list[object]]:
 def run(place: Path, begun: Sequence[tuple[Passage, Extraction]], sequence: Sequence[Written | What | int]) -> None:
     with TemporaryDirectory(dir=place) as folder, Record(Path(folder) / "a.sqlite", create=True) as record:
         record._db.execute("PRAGMA synchronous = OFF")
-        world = World(record)
+        world = World(record, Path(folder))
         for step in ((begun, set[str]()), *sequence):
             world.take(step)
-            assert_same(world.builder.build(record), GraphBuilder().build(record))
+            assert_same(world.builds.build(record), derive_graph(record))
         if not world.corpus:
             return
         with world.built_afresh(Path(folder) / "b.sqlite") as fresh:
             assert rows_of(record) == rows_of(fresh)
             assert record.stated_fingerprints() == fresh.stated_fingerprints()
-            builder = GraphBuilder()
-            assert_same(world.builder.build(record), builder.build(fresh))
-            assert_same_terms(world.builder.sparse(), builder.sparse())
+            graph, words = world.builds.build(record), world.builds.terms(record)
+            assert_same(graph, world.builds.build(fresh))
+            assert_same_terms(words, world.builds.terms(fresh))
 
 
 SEQUENCES = st.lists(steps, min_size=6, max_size=12)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
-from graph.storage import marks
+from graph.storage import database
 from graph.storage.marks import (
     FEEDBACK_FILE,
     Mark,
@@ -167,7 +167,7 @@ class TestFaults:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_marks(tmp_path, [A_GOLD])
-        monkeypatch.setattr(marks, "BUSY_TIMEOUT_S", 0.01)
+        monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.01)
         with closing(sqlite3.connect(tmp_path / FEEDBACK_FILE, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(WorkspaceLocked, match="another process"):
@@ -175,5 +175,5 @@ class TestFaults:
             assert read_marks(tmp_path) == [A_GOLD]
 
     def test_a_disk_that_refuses_is_no_damage(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match="cannot be used"):
+        with pytest.raises(BadInput, match="cannot be opened for writing"):
             add_marks(tmp_path / "nowhere", [A_GOLD])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graph.checks.record_checks import examine_record
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.edges import IS_SYNONYM_KIND
 from graph.schema import entity_id
 from graph.storage import synonym_pairs as synonyms
@@ -40,7 +40,7 @@ def pairs_of(*numbers: int) -> list[tuple[str, str]]:
 
 
 def edges_of(record: Record) -> list[tuple[str, str]]:
-    graph = GraphBuilder().build(record)
+    graph = derive_graph(record)
     near = IS_SYNONYM_KIND[graph.edges.kind]
     ids = [entity_id(name) for name in graph.entity_names]
     ends = zip(graph.edges.source[near].tolist(), graph.edges.target[near].tolist(), strict=True)
@@ -129,17 +129,17 @@ def test_embedding_anew_leaves_them_to_the_same(record: Record, names: int) -> N
 
 def test_the_doctor_misses_no_pairs_where_there_are_none_to_be_held(record: Record, tmp_path: Path) -> None:
     write(Writer(record, HashEmbedder()), *range(FEW + 1))
-    with RecordReader(tmp_path / "record.sqlite", tmp_path) as reader:
+    with RecordReader(tmp_path / "record.sqlite") as reader:
         findings, _ = examine_record(reader)
     assert all(finding.ok for finding in findings)
-    assert "7 names" in next(each.message for each in findings if each.check == "missing synonyms")
+    assert "0 synonyms" in next(each.message for each in findings if each.check == "derived rows")
 
 
 def test_a_review_of_names_takes_the_pairs_of_the_graph_then(record: Record) -> None:
     write(Writer(record, HashEmbedder()), *range(FEW))
-    held = near_names(record, GraphBuilder().build(record))
+    held = near_names(record, derive_graph(record))
     write(Writer(record, HashEmbedder()), FEW)
-    found = near_names(record, GraphBuilder().build(record))
+    found = near_names(record, derive_graph(record))
     assert sorted(pair[:2] for pair in found) == pairs_of(*range(FEW + 1))
     assert {pair[:2]: pair[2] for pair in found}.items() >= {
         (a, b): pytest.approx(cosine, abs=1e-6) for a, b, cosine in held

@@ -4,13 +4,15 @@ import json
 import os
 import shutil
 import threading
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.storage.generation import GenerationHold
+from graph.storage.database import SqliteDatabase
+from graph.storage.lock import GenerationHold
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import (
     Workspace,
@@ -23,6 +25,7 @@ from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, passage_of
 
 HOLD_GENERATION = """
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from graph.storage.workspace import Workspace
 hold = Workspace(Path(sys.argv[1])).hold(int(sys.argv[2]))
@@ -87,6 +90,7 @@ class TestFiles:
             "record.sqlite",
             "CURRENT",
             "index",
+            "build",
             "lock",
         }
 
@@ -109,14 +113,14 @@ class TestCreating:
 
     def test_no_half_of_a_record_is_there_at_any_time(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         workspace = Workspace(tmp_path / "workspace")
-        fill = Record._create
+        define = SqliteDatabase.define
 
-        def look(record: Record) -> None:
+        def look(database: SqliteDatabase, statements: Iterable[str]) -> None:
             assert not workspace.record_path.exists()
-            fill(record)
+            define(database, statements)
             assert not workspace.record_path.exists()
 
-        monkeypatch.setattr(Record, "_create", look)
+        monkeypatch.setattr(SqliteDatabase, "define", look)
         workspace.create()
         with workspace.open_record() as record:
             assert record.count_passages() == 0

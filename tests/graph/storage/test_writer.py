@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.construction.builder import GraphBuilder
+from graph.construction.build import derive_graph
 from graph.construction.edges import Edges
 from graph.errors import EmbeddingMismatch
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
@@ -50,7 +50,7 @@ def assert_same_record(one: Record, other: Record) -> None:
     for mine, theirs in ((one.names(), other.names()), (facts_in(one), facts_in(other))):
         assert mine[:2] == theirs[:2]
         assert mine[2].tolist() == theirs[2].tolist()
-    graph, fresh = GraphBuilder().build(one), GraphBuilder().build(other)
+    graph, fresh = derive_graph(one), derive_graph(other)
     for name in ("entity_names", "entity_labels", "passages", "aliases", "facts"):
         assert getattr(graph, name) == getattr(fresh, name), name
     for name in ("triple_passages", "name_passages", "name_shares", "passage_vectors"):

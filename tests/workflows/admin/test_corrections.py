@@ -15,6 +15,7 @@ from graph.checks.doctor import examine_workspace
 from graph.corrections.kinds import Apart, Drop, Merge, Split, Statement, What
 from graph.errors import BadInput, WorkspaceLocked, WorkspaceMissing
 from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import NodeType
 from graph.schema import entity_id
 from graph.storage.workspace import Workspace
 from tests.builders import HOLD_LOCK, Child
@@ -264,7 +265,7 @@ def test_names_are_only_ever_names(engines: Path, tmp_path: Path) -> None:
 def test_the_relationship_graph_follows(engines: Path) -> None:
     def concepts() -> set[str]:
         with RelationshipRecord.of(engines) as relationships:
-            return {key for (key,) in relationships.execute("SELECT id FROM concept")}
+            return {node.id for node in relationships.nodes(NodeType.CONCEPT)}
 
     assert entity_id("K.M.W.") in concepts()
     correct(engines, [MERGE])

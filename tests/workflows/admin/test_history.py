@@ -37,7 +37,7 @@ from workflows.admin.history import (
 )
 from workflows.ask import ask
 from workflows.context import make_context
-from workflows.conversation.kept import ANSWERED, FILE_NAME, Conversations
+from workflows.conversation.kept import ANSWERED, Conversations
 from workflows.runtime.resources import close_indexes
 
 ZOE, BEN = "zoe-81f3", "ben-27ac"
@@ -65,7 +65,7 @@ def asked(root: Path, question: str, user: str = ZOE, conversation: str = "marn"
 def remembered(root: Path) -> list[dict[str, Any]]:
     """Let Zoe leave traces wherever a workspace keeps any; return what she was answered."""
     results = [asked(root, ASKED), asked(root, FOUNDER), asked(root, BESIDE, conversation="")]
-    page = Conversations(root / FILE_NAME)
+    page = Conversations(root)
     for number in range(3):
         page.begin(f"{ZOE}:{number:016x}", f"talk-{number}", f"turn-{number}", ON_THE_PAGE, {"mode": "mara"})
         page.finish(f"turn-{number}", ANSWERED, result={**results[0], "question": ON_THE_PAGE})
@@ -106,7 +106,7 @@ class TestForgetting:
             assert copy.query("MATCH (u:User) RETURN u.id").rows == ((ZOE,),)
         before = found_in(root, secrets)
         assert {ZOE, ASKED, ON_THE_PAGE} <= {text for _, text in before}
-        assert {RELATIONSHIPS_FILE, FILE_NAME, "feedback.sqlite"} <= {place.removesuffix("-wal") for place, _ in before}
+        assert {RELATIONSHIPS_FILE, "feedback.sqlite"} <= {place.removesuffix("-wal") for place, _ in before}
         assert any(place.startswith(COPIES) for place, _ in before)
         done = forget_user(root, ZOE)
         assert found_in(root, secrets) == []
@@ -118,12 +118,12 @@ class TestForgetting:
     def test_what_others_keep_stays(self, root: Path) -> None:
         remembered(root)
         theirs = asked(root, ASKED, BEN, "of ben")
-        Conversations(root / FILE_NAME).begin(f"{BEN}:{0:016x}", "theirs", "their-turn", "Who?", {})
+        Conversations(root).begin(f"{BEN}:{0:016x}", "theirs", "their-turn", "Who?", {})
         before = messages(root, "of ben"), views(root, BEN)
         forget_user(root, ZOE)
         assert (messages(root, "of ben"), views(root, BEN)) == before
         assert messages(root, "of ben")[1].content == theirs["answer"]
-        assert [each.id for each in Conversations(root / FILE_NAME).of(f"{BEN}:{0:016x}")] == ["theirs"]
+        assert [each.id for each in Conversations(root).of(f"{BEN}:{0:016x}")] == ["theirs"]
         assert {mark.question for mark in read_marks(root)} == {ASKED}, "Ben asked it, too"
         assert counts(root)["User"] == 1
 
@@ -180,7 +180,8 @@ class TestExport:
         path = tmp_path / "zoe.json"
         write_export(export_history(root, ZOE), path)
         exported = json.loads(path.read_text(encoding="utf-8"))
-        (conversation,) = exported["conversations"]
+        conversation, *on_the_page = sorted(exported["conversations"], key=lambda each: str(each["id"]))
+        assert [each["messages"][0]["content"] for each in on_the_page] == 3 * [ON_THE_PAGE]
         assert [message["content"] for message in conversation["messages"]][::2] == [ASKED, FOUNDER]
         assert conversation["messages"][1]["content"] == results[0]["answer"]
         assert [message["content"] for message in exported["questions"]] == [BESIDE, results[2]["answer"]]
@@ -193,7 +194,9 @@ class TestExport:
         remembered(root)
         asked(root, "Who was Duke Orlo?", BEN, "of ben")
         found = export_history(root)
-        assert {each["owner"]: len(each["messages"]) for each in found["conversations"]} == {ZOE: 4, BEN: 2}
+        figures = {each["id"]: (each["owner"], len(each["messages"])) for each in found["conversations"]}
+        talks = {f"talk-{number}": (ZOE, 2) for number in range(3)}
+        assert figures == {"marn": (ZOE, 4), "of ben": (BEN, 2), **talks}
 
     def test_a_conversation_is_shown_with_its_sources(self, root: Path) -> None:
         result = asked(root, ASKED)
@@ -205,6 +208,13 @@ class TestExport:
         assert all(each["title"] == titles[each["passage"]] for each in shown["messages"][1]["cited"])
         with pytest.raises(BadInput, match="no such conversation"):
             read_conversation(root, "other")
+
+    def test_a_conversation_of_the_page_is_shown_as_one_of_the_history(self, root: Path) -> None:
+        results = remembered(root)
+        shown = read_conversation(root, "talk-1")
+        assert (shown["owner"], shown["messages"][1]["content"]) == (ZOE, results[0]["answer"])
+        cited = {mark["passage_id"] for mark in results[0]["citations"]}
+        assert {each["passage"] for each in shown["messages"][1]["cited"]} == cited
 
     def test_a_folder_without_a_workspace_is_refused(self, tmp_path: Path) -> None:
         for call in (list_history, export_history):

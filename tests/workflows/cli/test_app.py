@@ -96,7 +96,6 @@ def test_a_key_that_no_passage_has_is_refused_with_those_that_there_are(
     for command in (
         ["ask", question],
         ["batch", "--single-question", question, "--out", tmp_path / "out"],
-        ["plot", "walk", question, "--out", tmp_path / "walk.png"],
         ["mcp"],
     ):
         as_json = [] if command == ["mcp"] else ["--json"]

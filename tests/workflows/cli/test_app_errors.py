@@ -24,7 +24,6 @@ from workflows.cli import app
         (["ask", "x", "--top-k", "0"], "BadInput", "--top-k has to be 1 or more, not 0"),
         (["ask", "x", "--n", "1"], "BadInput", "workflow mara has no setting --n"),
         (["ask", "who", "founded", "nissan"], "BadInput", "came as 3 words"),
-        (["plot", "walk", "who", "founded", "nissan", "-o", "x.png"], "BadInput", "came as 3 words"),
         (["ask", "x", "--top-k", "many"], "BadInput", "--top-k"),
         (["ask", "x", "--no-such-option"], "BadInput", "--no-such-option"),
         (["ask", "x", "--engine", "fast"], "BadInput", "fast"),

@@ -190,11 +190,11 @@ def test_in_a_folder_the_good_files_are_indexed_and_the_bad_ones_named(mara: Mar
 
 def test_a_folder_of_other_kinds_alone_is_refused_with_their_names(mara: Mara, tmp_path: Path) -> None:
     for n in range(7):
-        (tmp_path / f"{n}.eml").write_text("Subject: Karv", encoding="utf-8")
+        (tmp_path / f"{n}.msg").write_text("Subject: Karv", encoding="utf-8")
     failed = mara("index", tmp_path, "-w", tmp_path / "w", "--json")
     message = failed.json["error"]["message"]
     assert failed.code == 2
-    assert f"{tmp_path / '0.eml'} is of a kind that is not read (.eml); " in message
+    assert f"{tmp_path / '0.msg'} is of a kind that is not read (.msg); " in message
     assert message.endswith("and 2 more files")
 
 
@@ -203,7 +203,7 @@ class TestSkipped:
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
-        for name in ("docs/karv.txt", "docs/mail/one.eml", "docs/photo.png", "other/velm.txt", "other/two.eml"):
+        for name in ("docs/karv.txt", "docs/mail/one.msg", "docs/photo.png", "other/velm.txt", "other/two.msg"):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(f"{name} tells of Karv.", encoding="utf-8")
         (tmp_path / "docs/bad.txt").write_bytes(b"\xff\xfe\x00")
@@ -224,7 +224,7 @@ class TestSkipped:
         assert lines[0].startswith("bad.txt is not UTF-16 text")
         assert lines[1:] == [
             "photo.png is of a kind that is not read (.png)",
-            "mail/one.eml is of a kind that is not read (.eml)",
+            "mail/one.msg is of a kind that is not read (.msg)",
         ]
         assert mara("stats", "-w", folder / "w", "--json").json["skipped_files"] == 3
 
@@ -235,21 +235,21 @@ class TestSkipped:
         mara("index", folder / "docs/mail", folder / "docs", "-w", root)
         mara("index", folder / "other", "-w", root)
         assert self.named(mara, root).keys() == {"mail", "docs", "other"}
-        (folder / "docs/mail/one.eml").unlink()
+        (folder / "docs/mail/one.msg").unlink()
         mara("index", folder / "docs", "-w", root)
-        assert self.named(mara, root) == {"docs": ["bad.txt", "photo.png"], "other": ["two.eml"]}
+        assert self.named(mara, root) == {"docs": ["bad.txt", "photo.png"], "other": ["two.msg"]}
         mara("sync", folder / "other", "-w", root)
-        assert self.named(mara, root) == {"other": ["two.eml"]}
+        assert self.named(mara, root) == {"other": ["two.msg"]}
 
     def test_a_removed_source_takes_its_name_along(self, mara: Mara, folder: Path) -> None:
         root = folder / "w"
         mara("index", folder / "docs", "-w", root)
-        for name in ("mail/one.eml", "bad.txt"):
+        for name in ("mail/one.msg", "bad.txt"):
             assert mara("remove", "--source", name, "-w", root).code == 0
         (left,) = mara("stats", "--skipped", "-w", root, "--json").json["sources"]
         assert [each["source"] for each in left["files"]] == ["photo.png"]
         assert (left["count"], left["reasons"]) == (1, {"is of a kind that is not read (.png)": 1})
-        assert mara("remove", "--source", "mail/one.eml", "-w", root).code == 2
+        assert mara("remove", "--source", "mail/one.msg", "-w", root).code == 2
 
 
 @pytest.mark.parametrize("command", ["index", "sync"])

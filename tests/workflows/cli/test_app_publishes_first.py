@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from pathlib import Path
@@ -52,7 +51,6 @@ ASK = ("ask", "What is ab?", "--model", "offline")
         ["doctor"],
         [*ASK],
         ["batch", "--single-question", "What is ab?", "--model", "offline", "--out", "batch"],
-        ["plot", "walk", "What is ab?", "--model", "offline", "--out", "walk.svg"],
         ["index", "ab.txt"],
     ],
     ids=" ".join,
@@ -76,7 +74,7 @@ def test_a_server_publishes_before_it_starts(
     mara: Mara, root: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     seen: list[int | None] = []
-    for start in ("workflows.serving.processes.workers.serve_alone", "anyio.run"):
+    for start in ("workflows.serving.page.workers.serve", "anyio.run"):
         monkeypatch.setattr(start, lambda *_: seen.append(Workspace(root).current()))
     assert mara(*arguments, "-w", root).err.count(SAID) == 1
     assert seen == [2]
@@ -132,11 +130,10 @@ def test_what_a_writer_at_work_has_committed_is_his_to_publish(mara: Mara, root:
 
 
 def test_what_cannot_be_published_is_said_and_the_command_goes_on(mara: Mara, root: Path) -> None:
-    metadata = json.dumps({f"k{i}": 1 for i in range(10_000)})
-    damage_record(Workspace(root), "UPDATE passages SET metadata = ?, fingerprint = 'older' WHERE id = 'cd'", metadata)
+    damage_record(Workspace(root), "UPDATE passages SET triples = '[' WHERE id = 'cd'")
     told = mara("doctor", "-w", root, "--json")
     assert (told.code, bool(told.json["findings"])) == (4, True)
-    assert told.err.startswith("What an interrupted command committed cannot be published: The passage 'cd' has 10,002")
+    assert told.err.startswith("What an interrupted command committed cannot be published: ")
     assert mara("remove", "cd", "-w", root).code == 0
     assert mara("doctor", "-w", root).code == 0
 
@@ -157,11 +154,11 @@ def test_what_writes_nothing_publishes_nothing(mara: Mara, root: Path, tmp_path:
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk with no room for a generation: what is derived is left half made."""
 
-    def save(graph: object, folder: Path) -> None:
+    def build(record: Record, folder: Path, *_: object, **__: object) -> None:
         (folder / "half.npy").write_bytes(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(derive, "save", save)
+    monkeypatch.setattr(derive, "build_generation", build)
 
 
 @pytest.mark.usefixtures("full_disk")

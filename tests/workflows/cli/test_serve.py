@@ -123,7 +123,7 @@ def test_without_its_packages_it_says_what_to_install(
         return real(name, *rest)
 
     # Imported by an earlier test, it would not ask for uvicorn again.
-    monkeypatch.delitem(sys.modules, "workflows.serving.processes.workers", raising=False)
+    monkeypatch.delitem(sys.modules, "workflows.serving.page.workers", raising=False)
     monkeypatch.setattr(builtins, "__import__", without_uvicorn)
     outcome = mara("serve", "-w", workspace)
     assert outcome.code == 2

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
+import sqlite3
 import stat
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graph.errors import BadInput
+from graph.errors import BadInput, WorkspaceDamaged
 from workflows.conversation.kept import (
     ANSWERED,
     CUT,
     CUT_AFTER_S,
+    EARLIER_FILE,
     FAILED,
     LAST_TURNS,
     RUNNING,
@@ -27,6 +31,28 @@ from workflows.conversation.kept import (
 
 ME, OTHER = "me", "other"
 TALK = "conversation-1"
+EARLIER_TABLES = """
+CREATE TABLE conversations (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL, version INTEGER NOT NULL, changed REAL NOT NULL
+);
+CREATE INDEX conversations_of_owner ON conversations (owner, changed);
+CREATE TABLE turns (
+    place INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT UNIQUE NOT NULL,
+    conversation TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    question TEXT NOT NULL,
+    alone INTEGER NOT NULL,
+    settings TEXT NOT NULL,
+    state TEXT NOT NULL,
+    answer TEXT NOT NULL DEFAULT '',
+    result TEXT,
+    error TEXT NOT NULL DEFAULT '',
+    touched REAL NOT NULL
+);
+CREATE INDEX turns_of_conversation ON turns (conversation, number, place);
+PRAGMA user_version = 1;
+"""
 RESULT = {"question": "Who?", "answer": "Ada [1].", "citations": [], "passages": []}
 
 
@@ -45,9 +71,14 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def store(tmp_path: Path, clock: Clock) -> Conversations:
-    return Conversations(tmp_path / "workspace" / "conversations.sqlite", clock)
+@pytest.fixture(params=["in the history", pytest.param("in Postgres", marks=pytest.mark.slow), "in a file"])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, unconfigured: None
+) -> Conversations:
+    file = tmp_path / "kept" / "page.sqlite" if request.param == "in a file" else None
+    if request.param == "in Postgres":
+        monkeypatch.setenv("MARA_RECORD_URL", request.getfixturevalue("postgres_url"))
+    return Conversations(tmp_path / "workspace", file, clock)
 
 
 def begin(store: Conversations, turn: str, question: str = "Who?", owner: str = ME, **how: Any) -> KeptTurn:
@@ -210,8 +241,8 @@ def test_only_a_turn_of_the_same_conversation_is_replaced(store: Conversations) 
         begin(store, "turn-0003", replaces="nothing-there")
 
 
-def ask_many(path: Path, writer: int, n_turns: int) -> None:
-    store = Conversations(path)
+def ask_many(root: Path, writer: int, n_turns: int) -> None:
+    store = Conversations(root)
     for number in range(n_turns):
         key = f"turn-{writer}-{number}"
         store.begin(ME, TALK, key, f"{writer} {number}", {})
@@ -219,36 +250,88 @@ def ask_many(path: Path, writer: int, n_turns: int) -> None:
 
 
 def test_threads_and_processes_that_write_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
-    path, n_turns = tmp_path / "conversations.sqlite", 8
+    n_turns = 8
     spawning = multiprocessing.get_context("spawn")
-    writers: list[Any] = [threading.Thread(target=ask_many, args=(path, writer, n_turns)) for writer in range(4)]
-    writers += [spawning.Process(target=ask_many, args=(path, writer, n_turns)) for writer in range(4, 6)]
+    writers: list[Any] = [threading.Thread(target=ask_many, args=(tmp_path, writer, n_turns)) for writer in range(4)]
+    writers += [spawning.Process(target=ask_many, args=(tmp_path, writer, n_turns)) for writer in range(4, 6)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
-    kept = Conversations(path).read(ME, TALK)[1]
+    kept = Conversations(tmp_path).read(ME, TALK)[1]
     assert sorted(turn.question for turn in kept) == sorted(f"{w} {n}" for w in range(6) for n in range(n_turns))
     assert [turn.number for turn in kept] == list(range(1, len(kept) + 1))
 
 
-def test_only_its_user_may_read_the_file(store: Conversations) -> None:
-    begin(store, "turn-0001")
-    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+@pytest.mark.parametrize("name", ["", "page.sqlite"])
+def test_only_its_user_may_read_the_file(tmp_path: Path, name: str) -> None:
+    begin(Conversations(tmp_path, tmp_path / name if name else None), "turn-0001")
+    (file,) = tmp_path.rglob("*.sqlite")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_reading_makes_nothing(store: Conversations, tmp_path: Path) -> None:
+    assert (store.of(ME), store.of_user(ME), store.remove_user(ME)) == ([], [], 0)
+    with pytest.raises(NoConversation):
+        store.read(ME, TALK)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_file_that_cannot_be_kept_is_told_by_its_name(tmp_path: Path) -> None:
-    broken = tmp_path / "conversations.sqlite"
+    broken = tmp_path / "page.sqlite"
     broken.write_text("no database " * 100, encoding="utf-8")
-    with pytest.raises(BadInput, match=r"conversations\.sqlite cannot be kept .*--conversations FILE"):
-        Conversations(broken).of(ME)
+    with pytest.raises(WorkspaceDamaged, match=r"page\.sqlite cannot be read .*--conversations FILE"):
+        Conversations(tmp_path, broken).of(ME)
 
 
-def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path, store: Conversations) -> None:
-    import sqlite3
-
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    store = Conversations(tmp_path, tmp_path / "page.sqlite")
     begin(store, "turn-0001")
-    with sqlite3.connect(store.path) as file:
+    with sqlite3.connect(tmp_path / "page.sqlite") as file:
         file.execute("PRAGMA user_version = 99")
-    with pytest.raises(BadInput, match="newer version"):
+    with pytest.raises(WorkspaceDamaged, match="format 99"):
         store.of(ME)
+
+
+class TestTheFileOfAnEarlierVersion:
+    """`conversations.sqlite` in the workspace, as it was before conversations were kept in the history."""
+
+    @pytest.fixture
+    def earlier(self, tmp_path: Path) -> Path:
+        """A workspace with two conversations in that file, of which one is being answered."""
+        root = tmp_path / "workspace"
+        root.mkdir()
+        with closing(sqlite3.connect(root / EARLIER_FILE)) as file:
+            file.executescript(EARLIER_TABLES)
+            file.executemany(
+                "INSERT INTO conversations VALUES (?, ?, 'Dams', 3, 17.0)", [(TALK, ME), ("conversation-2", OTHER)]
+            )
+            values = "VALUES (?, ?, ?, ?, 'Who?', 0, '{}', ?, '', ?, '', 17.0)"
+            file.execute(f"INSERT INTO turns {values}", (7, "turn-0001", TALK, 1, ANSWERED, json.dumps(RESULT)))
+            file.execute(f"INSERT INTO turns {values}", (9, "turn-0002", "conversation-2", 1, RUNNING, None))
+            file.commit()
+        return root
+
+    def test_is_taken_over_whole_and_goes(self, earlier: Path) -> None:
+        store = Conversations(earlier)
+        conversation, (turn,) = store.read(ME, TALK)
+        assert (conversation.title, conversation.version, conversation.changed) == ("Dams", 3, 17.0)
+        assert (turn.id, turn.state, turn.result) == ("turn-0001", ANSWERED, RESULT)
+        assert [each.state for each in store.read(OTHER, "conversation-2")[1]] == [CUT]
+        assert [path.name for path in earlier.iterdir()] == ["relationships.sqlite"]
+
+    def test_joins_what_is_there_already(self, earlier: Path) -> None:
+        aside = earlier.with_name("aside")
+        (earlier / EARLIER_FILE).rename(aside)
+        begin(Conversations(earlier), "turn-0003", owner="third", question="When?")
+        aside.rename(earlier / EARLIER_FILE)
+        assert [each.id for each in Conversations(earlier).of(OTHER)] == ["conversation-2"]
+        with pytest.raises(NoConversation):
+            Conversations(earlier).turn(ME, "turn-0003")
+
+    def test_serves_as_the_file_of_its_own_that_it_was(self, earlier: Path, tmp_path: Path) -> None:
+        kept = (earlier / EARLIER_FILE).rename(tmp_path / "page.sqlite")
+        store = Conversations(earlier, kept)
+        begin(store, "turn-0003", "When?")
+        assert [turn.question for turn in store.read(ME, TALK)[1]] == ["Who?", "When?"]
+        assert [*earlier.iterdir()] == []

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graph.errors import BadInput, ClusterUnavailable, DependencyMissing, ModelUnavailable
 from graph.own_types import NO_TYPES
 from graph.sources.documents import ToRead, read_documents
+from graph.sources.loaders.document import Loaded
 from tests.builders import passage_of
-from workflows.distributed import engine, shards
-from workflows.distributed.engine import RayEngine, Totals
-from workflows.distributed.run import DistributedRun
-from workflows.distributed.shards import SHARD_PASSAGES, ShardTask, plan_shards
-from workflows.distributed.wire import FilesRead, Job, MakeJob, ReadJob, ShardMade, files_to_json, reading_from_json
-from workflows.distributed.work import Work, read_task
+from workflows.distributed import run as engine
+from workflows.distributed import shards
+from workflows.distributed.run import DistributedRun, Done, RayEngine
+from workflows.distributed.shards import SHARD_PASSAGES, ShardTask, Totals, plan_shards
+from workflows.distributed.work import ReadTask, Work, from_json, read_task, to_json
 from workflows.indexing_run import run
 from workflows.indexing_run.run import workers_of
 from workflows.settings.enums import IndexingEngine
@@ -25,7 +26,8 @@ from workflows.settings.indexing import IndexingContext
 CONTEXT = IndexingContext(engine=IndexingEngine.RAY)
 WORK = Work(CONTEXT, NO_TYPES, "rules", "hash", 0, {})
 
-Script = Callable[[Job], Iterator[FilesRead | ShardMade]]
+Job = Mapping[str, Any]
+Script = Callable[[Job], Iterator[Done]]
 
 
 class Coordinators:
@@ -42,7 +44,7 @@ class Coordinators:
         self.started += 1
         return self
 
-    def ask(self, job: Job) -> Iterator[FilesRead | ShardMade]:
+    def ask(self, job: Job) -> Iterator[Done]:
         self.jobs.append(job)
         yield from self.scripts[min(self.started, len(self.scripts)) - 1](job)
 
@@ -53,19 +55,19 @@ class Coordinators:
         self.closed += 1
 
 
-def well(job: Job) -> Iterator[FilesRead | ShardMade]:
+def well(job: Job) -> Iterator[Done]:
     """Do the whole job; what is done last is told first."""
-    if isinstance(job, ReadJob):
-        for number, task in reversed([*enumerate(job.tasks)]):
-            yield FilesRead(number, files_to_json(read_task(reading_from_json(task))))
-    elif isinstance(job, MakeJob):
-        yield from (ShardMade(key, SHARD_PASSAGES, 0, 3) for key in reversed(job.tasks))
+    for key, task in reversed([*job["tasks"].items()]):
+        if job["work"]:
+            yield Done(key, to_json(Totals, Totals(SHARD_PASSAGES, 0, 3)))
+        else:
+            yield Done(key, to_json(list[Loaded | None], read_task(from_json(ReadTask, task))))
 
 
 def ending_after(count: int) -> Script:
     """End in the middle of a job."""
 
-    def script(job: Job) -> Iterator[FilesRead | ShardMade]:
+    def script(job: Job) -> Iterator[Done]:
         for event, _ in zip(well(job), range(count), strict=False):
             yield event
         raise EOFError
@@ -73,7 +75,7 @@ def ending_after(count: int) -> Script:
     return script
 
 
-def refusing(job: Job) -> Iterator[FilesRead | ShardMade]:
+def refusing(job: Job) -> Iterator[Done]:
     raise ModelUnavailable("The chat endpoint refused the key (401)", "Set OPENAI_API_KEY", status=401)
     yield
 
@@ -118,7 +120,7 @@ def test_ray_is_started_again_for_what_is_left(
 ) -> None:
     running, coordinators = run_of(monkeypatch, ending_after(1), ending_after(0), ending_after(2), well)
     assert waited_for(running, tasks, tmp_path).passages == 4 * SHARD_PASSAGES
-    left = [len(job.tasks) for job in coordinators.jobs if isinstance(job, MakeJob)]
+    left = [len(job["tasks"]) for job in coordinators.jobs]
     assert left == [4, 3, 3, 1]
     assert coordinators.closed == coordinators.started == 4
 
@@ -130,6 +132,14 @@ def test_ray_that_ends_three_times_in_vain_ends_the_run(
     with pytest.raises(ClusterUnavailable, match="ended 3 times in a row: the store is full"):
         waited_for(running, tasks, tmp_path)
     assert coordinators.started == 4
+
+
+def test_ray_that_says_that_all_is_done_and_did_nothing_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
+) -> None:
+    running, _ = run_of(monkeypatch, lambda job: iter(()))
+    with pytest.raises(ClusterUnavailable, match="ended 3 times in a row"):
+        waited_for(running, tasks, tmp_path)
 
 
 def test_what_a_worker_raises_ends_the_run_at_once(
@@ -148,7 +158,7 @@ def test_shards_go_to_ray_in_waves_and_each_wave_is_filled_up(
     monkeypatch.setattr(engine, "SHARDS_A_WORKER", 1)
     running, coordinators = run_of(monkeypatch, well)
     waited_for(running, tasks, tmp_path)
-    assert [len(job.tasks) for job in coordinators.jobs if isinstance(job, MakeJob)] == [2, 2]
+    assert [len(job["tasks"]) for job in coordinators.jobs] == [2, 2]
 
 
 def test_documents_read_by_workers_are_those_read_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -159,10 +169,10 @@ def test_documents_read_by_workers_are_those_read_here(monkeypatch: pytest.Monke
     context = CONTEXT.read_options()
     running, _ = run_of(monkeypatch, ending_after(1), well)
     assert read_documents([tmp_path], context, running.read) == read_documents([tmp_path], context)
-    monkeypatch.setattr(engine, "READS_A_WAVE", 1)
+    monkeypatch.setattr(engine, "FILES_A_WAVE", 32)
     running, coordinators = run_of(monkeypatch, well, ending_after(0), well)
     assert read_documents([tmp_path], context, running.read) == read_documents([tmp_path], context)
-    assert [len(job.tasks) for job in coordinators.jobs if isinstance(job, ReadJob)] == [1, 1, 1]
+    assert [len(job["tasks"]) for job in coordinators.jobs] == [4, 4, 1]
 
 
 def test_no_file_needs_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def shard() -> Shard:
     passages = [passage_of(f"p{n}", f"Lake {n}", "It lies in Karv, « 湖 ».", year=n) for n in range(9)]
     (task,) = plan_shards(passages, {}, "rules", "hash")
     found = [found_in_file(each, extraction_of([(each.title, "lies in", "Karv")], ["Karv"])) for each in passages]
-    return embedded(task, found, HashEmbedder(), HashEmbedder())
+    return embedded(task, found, HashEmbedder())
 
 
 def assert_same(one: Shard | None, other: Shard) -> None:

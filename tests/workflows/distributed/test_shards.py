@@ -39,7 +39,7 @@ def plan(wanted: Sequence[Passage], extractor: str = "rules", model: str = "hash
 
 def made(task: ShardTask) -> Shard:
     found = [found_in_file(passage, extraction(passage)) for passage in task.passages]
-    return embedded(task, found, MODEL, MODEL)
+    return embedded(task, found, MODEL)
 
 
 def test_shards_hold_all_passages_in_their_order_as_many_as_a_commit() -> None:
@@ -116,16 +116,6 @@ def test_texts_that_no_shard_holds_are_computed_by_the_model() -> None:
     vectors.forget()
     vectors.embed(["karv"])
     assert vectors.computed == 2
-
-
-def test_a_shard_answers_the_task_that_it_was_made_for_and_no_other() -> None:
-    wanted = passages(3)
-    (task,) = plan(wanted)
-    shard = made(task)
-    assert shard.answers(task)
-    assert not shard.answers(replace(task, passages=(*wanted[:2], replace(wanted[2], text="Another lake."))))
-    assert not shard.answers(replace(task, passages=tuple(wanted[:2])))
-    assert not shard.answers(replace(task, key="shard-another"))
 
 
 def test_the_digest_of_a_shard_tells_any_change() -> None:

@@ -9,32 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.errors import BadInput, ClusterUnavailable, EmbeddingMismatch, MaraError, ModelUnavailable, TransportFault
-from graph.own_types import NO_TYPES
+from graph.environment import refresh_environment
+from graph.errors import BadInput, ClusterUnavailable, EmbeddingMismatch, MaraError, ModelUnavailable
+from graph.own_types import NO_TYPES, own_types_of
 from graph.schema import Passage
 from graph.sources.documents import ToRead, read_each
 from graph.sources.loaders.document import Loaded
 from tests.builders import extraction_of, passage_of
 from tests.docs.pages import ROOT, plain, read, table
-from workflows.distributed.shards import plan_shards
-from workflows.distributed.wire import (
-    Failed,
-    MakeJob,
-    Message,
-    ReadJob,
-    ShardMade,
-    files_from_json,
-    files_to_json,
-    reading_from_json,
-    reading_to_json,
-    receive,
-    send,
-    task_from_json,
-    task_to_json,
-    work_from_json,
-    work_to_json,
+from tests.scripted_server import Reply, scripted
+from workflows.distributed.shards import ShardTask, plan_shards
+from workflows.distributed.work import (
+    ReadTask,
+    Work,
+    Worker,
+    environment_of_workers,
+    error_from_json,
+    error_to_json,
+    from_json,
+    read_task,
+    to_json,
 )
-from workflows.distributed.work import Work, Worker, as_error, environment_of_workers, read_task, read_tasks
+from workflows.runtime.resources import extractor_for
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import found_in_file
@@ -42,6 +38,7 @@ from workflows.states.indexing import found_in_file
 CONTEXT = IndexingContext(chunk_tokens=40, chunk_overlap=8, metadata={"tenant": "a"}, engine=IndexingEngine.RAY)
 TEXTS = st.text(max_size=20)
 SCALARS = st.one_of(TEXTS, st.integers(-(2**60), 2**60), st.booleans(), st.floats(allow_nan=False))
+FILES = list[Loaded | None]
 PASSAGES = st.builds(Passage, TEXTS, TEXTS, TEXTS, TEXTS, st.dictionaries(TEXTS, SCALARS, max_size=3))
 
 
@@ -63,89 +60,67 @@ def folder(tmp_path: Path) -> list[ToRead]:
     return [ToRead(tmp_path / name, name) for name in contents]
 
 
-def test_files_read_by_tasks_are_those_read_one_after_another(folder: list[ToRead]) -> None:
-    options = CONTEXT.read_options()
-    tasks = [*read_tasks(folder, CONTEXT, most_files=2, most_bytes=10_000)]
-    assert [len(task.files) for task in tasks] == [2, 2]
-    sent = [reading_from_json(reading_to_json(task)) for task in tasks]
-    outcomes = [one for task in sent for one in files_from_json(files_to_json(read_task(task)))]
-    at_home = [one if isinstance(one, Loaded) else None for one in read_each(folder, options)]
+ON_A_CLUSTER = CONTEXT.model_copy(update={"address": "10.0.0.1:6379"})
+
+
+@pytest.mark.parametrize("context", [CONTEXT, ON_A_CLUSTER])
+def test_files_read_by_tasks_are_those_read_one_after_another(folder: list[ToRead], context: IndexingContext) -> None:
+    tasks = [ReadTask.of(folder[:2], context), ReadTask.of(folder[2:], context)]
+    sent = [from_json(ReadTask, to_json(ReadTask, task)) for task in tasks]
+    assert sent == tasks
+    read = [from_json(FILES, to_json(FILES, read_task(task))) for task in sent]
+    outcomes = [one for task in read for one in task]
+    at_home = [one if isinstance(one, Loaded) else None for one in read_each(folder, context.read_options())]
     assert outcomes == at_home
     assert [one is None for one in outcomes] == [False, False, True, False]
 
 
 def test_a_file_that_the_machine_does_not_have_or_has_otherwise_is_left_to_the_run(folder: list[ToRead]) -> None:
-    (task,) = read_tasks(folder, CONTEXT, most_files=9, most_bytes=10_000)
-    folder[0].path.write_text("Another text, of another length.", encoding="utf-8")
+    task = ReadTask.of(folder, ON_A_CLUSTER)
+    path = folder[0].path
+    path.write_text(path.read_text(encoding="utf-8").replace("Orla", "Sund"), encoding="utf-8")
     folder[1].path.unlink()
     assert [one is None for one in read_task(task)] == [True, True, True, False]
 
 
-def test_a_file_of_the_same_size_that_a_machine_of_the_cluster_has_otherwise_is_left_to_the_run(
-    folder: list[ToRead],
-) -> None:
-    on_a_cluster = CONTEXT.model_copy(update={"address": "10.0.0.1:6379"})
-    (task,) = read_tasks(folder, on_a_cluster, most_files=9, most_bytes=10_000)
-    task = reading_from_json(reading_to_json(task))
-    assert [one is None for one in read_task(task)] == [False, False, True, False]
-    path = folder[0].path
-    path.write_text(path.read_text(encoding="utf-8").replace("Orla", "Sund"), encoding="utf-8")
-    assert [one is None for one in read_task(task)] == [True, False, True, False]
-
-
 def test_a_file_that_the_run_cannot_read_is_left_to_it(folder: list[ToRead]) -> None:
-    on_a_cluster = CONTEXT.model_copy(update={"address": "10.0.0.1:6379"})
-    (task,) = read_tasks(folder[:1], on_a_cluster, most_files=9, most_bytes=10_000)
-    assert read_task(replace(task, digests=("",))) == [None]
+    there = folder[0].path.rename(folder[0].path.with_name("there"))
+    task = ReadTask.of(folder[:1], ON_A_CLUSTER)
+    there.rename(folder[0].path)
+    assert read_task(task) == [None]
 
 
-def test_workers_of_this_machine_compare_sizes_alone(folder: list[ToRead]) -> None:
-    (task,) = read_tasks(folder, CONTEXT, most_files=9, most_bytes=10_000)
-    assert task.digests == ()
-
-
-def test_a_large_file_has_a_task_of_its_own(folder: list[ToRead]) -> None:
-    tasks = read_tasks(folder, CONTEXT, most_files=9, most_bytes=100)
-    assert [[file.source for file in task.files] for task in tasks] == [["a.md"], ["b.csv", "c.jsonl", "d.txt"]]
+def test_workers_of_this_machine_compare_nothing(folder: list[ToRead]) -> None:
+    assert ReadTask.of(folder, CONTEXT).digests == ()
 
 
 @given(st.lists(PASSAGES, min_size=1, max_size=3, unique_by=lambda passage: passage.id))
 def test_a_task_is_sent_whole(passages: list[Passage]) -> None:
     given = {passages[0].id: extraction_of([("a", "b", "c")], ["a"])}
     (task,) = plan_shards(passages, given, "rules", "hash")
-    assert task_from_json(task_to_json(task)) == task
+    assert from_json(ShardTask, to_json(ShardTask, task)) == task
     assert task.given[passages[0].id] == found_in_file(passages[0], given[passages[0].id])
 
 
 def test_the_settings_of_workers_are_sent_whole() -> None:
-    assert work_from_json(work_to_json(work())) == work()
+    relation = {"meaning": "A place within another", "examples": ["Orla lies in Karv"], "cues": ["lies in"]}
+    own = own_types_of({"relations": {"LIES_IN": relation}, "entities": {"Lake": {"meaning": "A water"}}})
+    sent = replace(work(), own=own)
+    assert from_json(Work, to_json(Work, sent)) == sent
 
 
 @pytest.mark.parametrize("error", [BadInput("No", "Do"), ModelUnavailable("Key", "Set it", status=401)])
 def test_an_error_is_sent_with_all_that_it_says(error: MaraError) -> None:
-    told = Failed.of(error).remade()
+    told = error_from_json(error_to_json(error))
     assert (type(told), told.message, told.hint) == (type(error), error.message, error.hint)
     assert getattr(told, "status", None) == getattr(error, "status", None)
 
 
 def test_an_error_that_is_no_error_of_ours_is_told_in_a_line() -> None:
-    told = as_error(TypeError("x" * 1000))
+    told = error_from_json(error_to_json(TypeError("x" * 1000)))
     assert isinstance(told, ClusterUnavailable)
     assert "TypeError" in told.message
     assert len(told.message) < 400
-    assert as_error(fault := TransportFault("Gone")) is fault
-
-
-def test_messages_cross_a_pipe_one_after_another_and_half_of_one_is_the_end(tmp_path: Path) -> None:
-    messages: list[Message] = [ReadJob(["a\nb"]), MakeJob("{}", 2, {"k": "{}"}, "/w", ""), ShardMade("k", 64, 1, 7)]
-    with (tmp_path / "pipe").open("wb") as stream:
-        for message in messages:
-            send(stream, message)
-        stream.write(b'["ShardMade", {"key"')
-    with (tmp_path / "pipe").open("rb") as stream:
-        assert [receive(stream) for _ in messages] == messages
-        with pytest.raises(EOFError):
-            receive(stream)
 
 
 def test_a_worker_with_another_extractor_or_model_than_the_run_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +132,19 @@ def test_a_worker_with_another_extractor_or_model_than_the_run_refuses(monkeypat
     assert found[0]["id"] == "p"
     with pytest.raises(EmbeddingMismatch):
         Worker(work(model="another")).embed(task, found)
+
+
+def test_a_worker_whose_model_refuses_says_why_also_of_the_next_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARA_EMBEDDING_THREADS", "1")
+    (task,) = plan_shards([passage_of("p", "Lake Orla", "It lies in Karv.")], {}, "rules", "hash")
+    with scripted([Reply("no", status=401)]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        refresh_environment()
+        context = CONTEXT.model_copy(update={"model": "scripted"})
+        worker = Worker(replace(work(extractor_for(context, NO_TYPES).name), context=context, extractors=1))
+        for _ in range(2):
+            with pytest.raises(ModelUnavailable, match="refused the key"):
+                worker.extract(task)
 
 
 def test_workers_are_told_the_variables_of_models_and_none_of_a_store_or_a_server(

@@ -44,7 +44,7 @@ class TestNames:
         assert [cited.spoken(node) for node in (A, P, Q)] == ["Nissan", "passage Nissan Motor", "passage [3] p1"]
 
     def test_under_a_filter_nodes_are_counted_and_spelled_as_far_as_it_lets_be_seen(self) -> None:
-        filtered = names(Selection.of(GRAPH, ["p1"]))
+        filtered = names(Selection.of(GRAPH, GRAPH.passages_of(["p1"])))
         assert filtered.key(Q) == "p0"
         assert filtered.label(A) == GRAPH.entity_names[A]
         assert filtered.label(B) == "1933"

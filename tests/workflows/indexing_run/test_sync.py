@@ -211,7 +211,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def interrupted(*given: object) -> None:
+def interrupted(*given: object, **settings: object) -> None:
     raise KeyboardInterrupt
 
 

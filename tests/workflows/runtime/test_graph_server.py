@@ -44,7 +44,7 @@ class TestAServerThatIsDown:
         assert "bolt://" not in told
 
     def test_whatever_fails_on_the_way_there_costs_no_answer(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def broken(*args: object) -> None:
+        def broken(*args: object, **options: object) -> None:
             raise RuntimeError("a fault of the driver")
 
         monkeypatch.setattr(graph_server, "publish_graph", broken)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.dictation import PATIENCE_S
-from workflows.serving.processes import workers
-from workflows.serving.processes.workers import Served, Server
+from workflows.serving import workers
+from workflows.serving.page.workers import Served, Server
 
 
 class Ticked(Server):
@@ -21,7 +21,7 @@ class Ticked(Server):
     def __init__(self, served: Served) -> None:
         self.is_up = threading.Event()
         self.ended = asyncio.Event()
-        super().__init__(served)
+        super().__init__(served.config)
 
     async def main_loop(self) -> None:
         """Serve until told to end, and look at nothing."""

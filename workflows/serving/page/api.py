@@ -10,8 +10,9 @@ import time
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
+from anyio import CancelScope
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
@@ -20,7 +21,6 @@ from workflows.ask import ask
 from workflows.context import QUESTION_LIMIT, Context, asking, check_question
 from workflows.results import TOTAL
 from workflows.runtime.own_run import Brake, braked
-from workflows.serving.admission import Gone, Overloaded
 from workflows.serving.metrics import CONTENT_TYPE
 from workflows.serving.page.requests import (
     Asked,
@@ -33,9 +33,8 @@ from workflows.serving.page.requests import (
     shown_key,
 )
 from workflows.serving.page.site import Site
+from workflows.serving.places import Overloaded
 from workflows.serving.service import READY, Service
-
-T = TypeVar("T")
 
 Work = Callable[[Asked], Awaitable["dict[str, Any] | Response"]]
 
@@ -73,8 +72,6 @@ class Admitted:
 
         try:
             await self._answer(scope, receive, noting)
-        except Gone:
-            return
         except Exception as fault:
             if has_begun:
                 raise
@@ -82,13 +79,13 @@ class Admitted:
             await error_response(self._site, fault)(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        admission = self._service.admission
-        if admission.is_full:
-            raise admission.refusal()
+        places = self._service.places
+        if places.is_full:
+            raise places.refusal()
         read = await Read.of(Request(scope, receive))
-        async with _left(receive) as gone, admission.place(gone):
+        async with _while_there(receive), places.place():
             asked = await to_thread(read.asked, self._site, self._service)
-            given = await _unless_gone(self._work(asked), gone)
+            given = await self._work(asked)
             response = given if isinstance(given, Response) else JSONResponse(given)
             await response(scope, receive, send)
 
@@ -109,34 +106,20 @@ def in_a_thread(function: Function) -> Work:
 
 
 @asynccontextmanager
-async def _left(receive: Receive) -> AsyncIterator[asyncio.Future[None]]:
-    """Yield what is done once whoever asked has gone."""
+async def _while_there(receive: Receive) -> AsyncIterator[None]:
+    """Cancel the block once the client has gone."""
+    with CancelScope() as scope:
 
-    async def listen() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        async def listen() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            scope.cancel()
 
-    gone = asyncio.ensure_future(listen())
-    try:
-        yield gone
-    finally:
-        gone.cancel()
-
-
-async def _unless_gone(work: Awaitable[T], gone: asyncio.Future[None]) -> T:
-    """Return what comes of some work; whoever has gone has it cancelled. Raises Gone."""
-    task = asyncio.ensure_future(work)
-    first: set[asyncio.Future[Any]] = {task, gone}
-    try:
-        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-    except asyncio.CancelledError:
-        task.cancel()
-        raise
-    if task.done():
-        return task.result()
-    task.cancel()
-    await asyncio.wait({task})
-    raise Gone
+        listening = asyncio.create_task(listen())
+        try:
+            yield
+        finally:
+            listening.cancel()
 
 
 async def ask_once(asked: Asked) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from graph.errors import BadInput, MaraError
-from graph.sources.documents import READABLE, READABLE_HINT
-from graph.sources.loaders.links import is_link_list
+from graph.sources.loaders import is_link_list, kinds, readable_hint
 from graph.storage.workspace import Workspace
 from workflows.output.printable import visible
 
@@ -163,8 +162,8 @@ def check_name(name: str) -> None:
         )
     if _RESERVED.match(name):
         raise BadInput(f"{name} cannot be the name of a file here", "Windows keeps this name for a device: use another")
-    if Path(name).suffix.lower() not in READABLE or is_link_list(Path(name)):
-        raise BadInput(f"{name} is of a kind that is not read", READABLE_HINT)
+    if Path(name).suffix.lower() not in kinds() or is_link_list(Path(name)):
+        raise BadInput(f"{name} is of a kind that is not read", readable_hint())
 
 
 async def indexed(

@@ -17,8 +17,8 @@ from starlette.responses import JSONResponse, Response
 from graph.errors import BadInput, MaraError
 from workflows.access.identity import Identity, authorization_of
 from workflows.context import QUESTION_LIMIT
-from workflows.serving.admission import Overloaded
 from workflows.serving.page.site import Site
+from workflows.serving.places import Overloaded
 from workflows.serving.service import Service
 
 BODY_BYTES = 2**20

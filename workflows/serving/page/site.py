@@ -13,7 +13,7 @@ from graph.server_clients import serves_clients, without_folders
 from graph.storage.workspace import Workspace, default_workspace, resolve_workspace
 from workflows.access.identity import Identity, Keyring
 from workflows.access.key_file import OWN_WORKSPACE
-from workflows.conversation.kept import FILE_NAME, Conversations
+from workflows.conversation.kept import Conversations
 from workflows.output.printable import visible
 from workflows.runtime.access import keeps_history
 from workflows.serving.page.documents import Uploads
@@ -82,7 +82,7 @@ class Site:
 
     Attributes:
         workspace: the server's own; None for that of ``MARA_WORKSPACE``.
-        conversations_file: where conversations are kept; None for a file within that workspace.
+        conversations_file: a file that keeps conversations in place of the history of that workspace; None for none.
         uploads: the folder for documents that visitors add; None where they may not.
         keyring: tells who is known; read for every request.
         keeps_history: tells whether conversations go into the history, each under the name of who asks.
@@ -102,7 +102,7 @@ class Site:
     @property
     def conversations(self) -> Conversations:
         """The conversations of all."""
-        return Conversations(self.conversations_file or self.workspaces.own / FILE_NAME)
+        return Conversations(self.workspaces.own, self.conversations_file)
 
     def told(self, fault: Exception) -> str:
         """Return what visitors are told of an error: of ours the words without folders, of others the kind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graph.errors import BadInput
-from graph.relationships.cypher.dialect import VectorIndex, dialect_of
+from graph.relationships.cypher.bolt import VectorIndex, dialect_of
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,45 @@ def zipped(parts: Mapping[str, str | bytes]) -> bytes:
     return content.getvalue()
 
 
+def epub(*pages: str, spine: Sequence[str] = ()) -> bytes:
+    """Return an e-book of pages with those bodies; other items of its spine are not there."""
+    names = 'xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns="http://www.idpf.org/2007/opf"'
+    metadata = "<dc:title>Pumps</dc:title><dc:creator>Ida Berg</dc:creator><dc:language>en</dc:language>"
+    numbers = [*range(len(pages))]
+    items = "".join(f'<item id="p{n}" href="text/page%20{n}.xhtml"/>' for n in reversed(numbers))
+    order = "".join(f'<itemref idref="{key}"/>' for key in [*(f"p{n}" for n in numbers), *spine])
+    parts = {
+        "META-INF/container.xml": "<container><rootfiles><rootfile full-path='OPS/a.opf'/></rootfiles></container>",
+        "OPS/a.opf": f"<package {names}><metadata>{metadata}</metadata><manifest>{items}</manifest>"
+        f"<spine>{order}</spine></package>",
+    }
+    page = '<html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>{}</body></html>'
+    return zipped({**parts, **{f"OPS/text/page {n}.xhtml": page.format(pages[n]) for n in numbers}})
+
+
+def xlsx(**sheets: Sequence[Sequence[Any]]) -> bytes:
+    """Return a workbook of sheets with those rows."""
+    from xlsxwriter import Workbook
+
+    content = io.BytesIO()
+    with Workbook(content, {"default_date_format": "yyyy-mm-dd", "in_memory": True}) as book:
+        for name, rows in sheets.items():
+            sheet = book.add_worksheet(name)
+            for number, row in enumerate(rows):
+                sheet.write_row(number, 0, row)
+    return content.getvalue()
+
+
+def pptx(title: str) -> bytes:
+    """Return a deck of one slide with a title."""
+    from pptx import Presentation
+
+    deck, content = Presentation(), io.BytesIO()
+    deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = title
+    deck.save(content)
+    return content.getvalue()
+
+
 def paragraph(text: str, style: str = "") -> str:
     """Return a paragraph of a Word document."""
     named = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""

@@ -1,19 +1,18 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.errors import BadInput, DependencyMissing
+from graph.errors import BadInput
 from graph.sources.documents import read_documents
 from graph.sources.loaders.document import Document
-from graph.sources.loaders.html import load_html, normalised_address, parse_html
+from graph.sources.loaders.html import normalised_address, parse_html
 from graph.sources.splitting import split_document
-from tests.graph.sources.loaders.files import passage_of_file, write
+from tests.graph.sources.loaders.files import epub, passage_of_file, write
 from tests.growth import grows_with_length_alone
 
 
@@ -127,16 +126,6 @@ class TestText:
     @pytest.mark.parametrize("markup", ["", "  ", "<!-- -->", "<html></html>", "<script>x</script>"])
     def test_a_page_without_text_is_empty(self, markup: str) -> None:
         assert parse_html(markup, "page", "page.html").text == ""
-
-    def test_a_page_is_the_same_in_whatever_pieces_the_parser_gets_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        body = (
-            "<h1 class='é'>日産</h1><p>a &eacute;&amp;<!-- x --> b<script>if (a<b) x</script><a href='http://a/'>c</a>"
-            * 3
-        )
-        whole = page(body)
-        for size in (1, 2, 7):
-            monkeypatch.setattr("graph.sources.loaders.html._PIECE", size)
-            assert page(body) == whole
 
     def test_a_file_that_scripts_would_fill_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=r"a\.html holds no text \(written by scripts\?\)"):
@@ -276,11 +265,10 @@ class TestHostile:
     @pytest.mark.parametrize(
         ("opened", "closed"), [("<div>", "</div>"), ("<b>", "</i>"), ("<table><tr><td>", "")], ids=str
     )
-    def test_deep_nesting_is_refused_in_linear_time(self, tmp_path: Path, opened: str, closed: str) -> None:
+    def test_deep_nesting_is_refused_in_linear_time(self, opened: str, closed: str) -> None:
         def work(length: int) -> None:
-            path = write(tmp_path / "a.html", f"{opened * length}x{closed * length}")
-            with pytest.raises(BadInput, match=r"a\.html has elements nested over 1,000 deep"):
-                read_documents([path])
+            with pytest.raises(BadInput, match=r"page has elements nested over 2,048 deep"):
+                parse_html(f"{opened * length}x{closed * length}", "page", "page.html")
 
         assert grows_with_length_alone(work, 3_000)
 
@@ -294,13 +282,6 @@ class TestHostile:
             parse_html(f"{before}{unit * length}{after}", "page", "page.html")
 
         assert grows_with_length_alone(work, 3_000)
-
-    def test_without_the_parser_it_is_an_error_that_says_what_to_install(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setitem(sys.modules, "lxml", None)
-        with pytest.raises(DependencyMissing, match=r"a\.html .*pip install 'mara-rag\[documents\]'"):
-            load_html(write(tmp_path / "a.html", "<p>x"), "a.html")
 
     @settings(max_examples=30, deadline=None)
     @given(
@@ -323,3 +304,24 @@ class TestHostile:
         assert [found.text[h.offset : h.offset + 1] for h in found.headings] == [h.text[:1] for h in found.headings]
         assert all(0 <= offset <= len(found.text) for offset, _ in found.links)
         assert found.text == found.text.strip()
+
+
+PAGES = (
+    "<h1>One</h1><p>Text&nbsp;of one.</p>",
+    "<h1>Two</h1><table><tr><th>Year<th>Flow<tr><td>1900<td>3</table>",
+)
+
+
+class TestBook:
+    def test_its_pages_stand_in_the_order_of_its_spine(self, tmp_path: Path) -> None:
+        passage = passage_of_file(write(tmp_path / "a.epub", epub(*PAGES)))
+        assert (passage.title, passage.text) == ("Pumps", "One\n\nText of one.\n\nTwo\n\nYear: 1900; Flow: 3")
+        assert passage.metadata["creator"] == "Ida Berg"
+
+    def test_a_file_that_is_none_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match=r"a\.epub cannot be read as EPUB"):
+            read_documents([write(tmp_path / "a.epub", b"none")])
+        with pytest.raises(BadInput, match=r"a\.epub cannot be read as EPUB"):
+            read_documents([write(tmp_path / "a.epub", epub(spine=["none"]))])
+        with pytest.raises(BadInput, match=r"a\.epub holds no text"):
+            read_documents([write(tmp_path / "a.epub", epub())])

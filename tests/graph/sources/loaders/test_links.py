@@ -10,7 +10,7 @@ import pytest
 
 from graph.errors import BadInput
 from graph.sources.documents import Documents, read_documents
-from graph.sources.loaders.links import is_link_list
+from graph.sources.loaders import is_link_list
 from tests.graph.sources.loaders.files import docx, lines, paragraph, pdf, write
 
 URL = "https://ex.org/a"

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graph.errors import BadInput
 from graph.sources.documents import read_documents
 from graph.sources.loaders.markdown import FRONT_MATTER_LEFT, parse_markdown
 from graph.sources.splitting import split_document
@@ -160,3 +162,24 @@ class TestHeadings:
         for passage in split_document(found, 16, 4):
             assert found.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
         assert all(h.text[:1] in found.text[h.offset : h.offset + 8] for h in found.headings)
+
+
+class TestNotebook:
+    def test_its_cells_are_one_document_without_results(self, tmp_path: Path) -> None:
+        output = {"output_type": "stream", "name": "stdout", "text": ["3\n"]}
+        cells = [
+            {"cell_type": "markdown", "source": ["# Flow\n", "\n", "It is measured."]},
+            {"cell_type": "code", "source": "# no heading\nprint(3)", "outputs": [output]},
+            {"cell_type": "markdown", "source": "## Result\n\n| Year | Flow |\n|---|---|\n| 1900 | 3 |"},
+        ]
+        path = write(tmp_path / "a.ipynb", json.dumps({"nbformat": 4, "cells": cells}))
+        passage = passage_of_file(path)
+        assert passage.title == "Flow"
+        assert passage.text == (
+            "# Flow\n\nIt is measured.\n\n```\n# no heading\nprint(3)\n```\n\n## Result\n\nYear: 1900; Flow: 3"
+        )
+
+    @pytest.mark.parametrize("content", ["{}", "[1]", '{"cells": [1]}', '{"cells": [{"source": "x"}]}', "no JSON"])
+    def test_another_file_is_refused(self, tmp_path: Path, content: str) -> None:
+        with pytest.raises(BadInput, match=r"a\.ipynb"):
+            read_documents([write(tmp_path / "a.ipynb", content)])

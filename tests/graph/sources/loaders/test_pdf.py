@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import io
-import logging
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,8 @@ from hypothesis import strategies as st
 
 from graph.errors import BadInput, DependencyMissing
 from graph.sources.documents import read_documents
+from graph.sources.loaders import load, load_file
+from graph.sources.loaders.fields import FieldMap
 from graph.sources.loaders.pdf import BLANK_PAGES, BROKEN_PAGES, load_pdf
 from graph.sources.splitting import split_document
 from tests.graph.sources.loaders.files import passage_of_file, passages_of, pdf, write
@@ -60,11 +61,10 @@ class TestPages:
             return whole(self, **options)
 
         monkeypatch.setattr(PageObject, "extract_text", failing)
-        documents = read_documents([write(tmp_path / "a.pdf", pdf(["One.", "Two."]))])
-        assert [p.text for p in documents.passages.values()] == ["Two."]
-        assert documents.notes == {BROKEN_PAGES: 1}
+        found = load_pdf(write(tmp_path / "a.pdf", pdf(["One.", "Two."])), "a.pdf")
+        assert (found.text, found.notes) == ("Two.", {BROKEN_PAGES: 1})
         with pytest.raises(BadInput, match=r"b\.pdf cannot be read as PDF \(division by zero\)"):
-            read_documents([write(tmp_path / "b.pdf", pdf(["One."]))])
+            load(write(tmp_path / "b.pdf", pdf(["One."])), "b.pdf", FieldMap())
 
     @pytest.mark.parametrize("matrix", ["1 0 0 1 {x} {y}", "0 1 -1 0 {turned} {x}"])
     def test_the_cells_of_a_row_are_one_line_though_each_is_drawn_with_a_line_of_its_own(
@@ -87,7 +87,8 @@ class TestPages:
             visitor_text("a\x00b\ud800c\x0bd\n", (1, 0, 0, 1, 0, 0), (1, 0, 0, 1, 0, 0))
 
         monkeypatch.setattr(PageObject, "extract_text", broken)
-        assert load_pdf(write(tmp_path / "a.pdf", pdf(["x"])), "a").text == "a b?c d"
+        (found,) = load_file(write(tmp_path / "a.pdf", pdf(["x"])), "a", FieldMap()).documents
+        assert found.text == "a b?c d"
 
     @settings(max_examples=12, deadline=None)
     @given(st.lists(st.lists(st.sampled_from(["word", "a.", "é", "", "( )"]), max_size=60), min_size=1, max_size=5))
@@ -161,25 +162,13 @@ class TestUnreadable:
         content = pdf(["In 1933.", "It grew."], "Nissan")
         place %= len(content)
         path = write(tmp_path_factory.mktemp("pdf") / "a.pdf", content[:place] + noise + content[place + cut :])
-        documents = read_documents([path.parent])
-        assert [refused.source for refused in documents.refused] in ([], [str(path)])
+        with suppress(BadInput):
+            load(path, "a.pdf", FieldMap())
 
     def test_without_the_library_it_is_an_error_that_says_what_to_install(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = write(tmp_path / "a.pdf", pdf(["x"]))
-        write(tmp_path / "b.txt", "good")
         monkeypatch.setitem(sys.modules, "pypdf", None)
-        with pytest.raises(DependencyMissing, match=r"a\.pdf .*pip install 'mara-rag\[documents\]'"):
-            read_documents([path])
-        documents = read_documents([tmp_path])
-        assert "mara-rag[documents]" in documents.refused[0].reason
-        assert len(documents.passages) == 1
-
-    def test_its_flaws_are_not_written_to_the_terminal(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        said = io.StringIO()
-        monkeypatch.setattr(logging, "lastResort", logging.StreamHandler(said))
-        monkeypatch.setattr(logging.getLogger("pypdf"), "propagate", False)
-        content = pdf(["In 1933."]).replace(b"startxref\n", b"startxref\n9")
-        read_documents([write(tmp_path / "a.pdf", content)])
-        assert said.getvalue() == ""
+        with pytest.raises(DependencyMissing, match=r"a\.pdf .*pypdf.*pip install 'mara-rag\[documents\]'"):
+            load(path, "a.pdf", FieldMap())

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.errors import BadInput
+from graph.errors import BadInput, UnknownColumn
 from graph.schema import Passage
 from graph.sentences import sentence_spans
 from graph.sources.documents import ReadOptions, read_documents
-from graph.sources.loaders.fields import MAX_KEYS, OVER_LIMIT, FieldMap, scalar
+from graph.sources.loaders.fields import MAX_KEYS, OVER_LIMIT, FieldMap, parse_fields, scalar
 from graph.sources.loaders.table import UNNAMED
-from tests.graph.sources.loaders.files import passage_of_file, passages_of, write
+from tests.graph.sources.loaders.files import passage_of_file, passages_of, write, xlsx
 from tests.growth import grows_with_length_alone
 
 
@@ -172,3 +174,56 @@ class TestScalars:
     @pytest.mark.parametrize("text", ["007", "+1", "1.", ".5", "0x1", "1_000", "NaN", "Infinity", "True", "", "9" * 30])
     def test_everything_else_stays_text(self, text: str) -> None:
         assert scalar(text) == text
+
+
+class TestWorkbook:
+    def test_rows_are_passages_one_sheet_after_the_other(self, tmp_path: Path) -> None:
+        parts: list[list[Any]] = [
+            ["Part", "Price", "Since", "In stock"],
+            ["bolt", 3, date(2024, 1, 2), True],
+            ["nut", 2.5, None, False],
+        ]
+        path = write(tmp_path / "a.xlsx", xlsx(Parts=parts, People=[["Name", "Town"], ["Ida", "Moor"]], Empty=[]))
+        first, second, third = passages_of(path)
+        assert first.text == "Part: bolt; Price: 3; Since: 2024-01-02; In stock: true"
+        assert first.metadata == {"Part": "bolt", "Price": 3, "Since": "2024-01-02", "In stock": True}
+        assert (second.title, second.text) == ("nut", "Part: nut; Price: 2.5; In stock: false")
+        assert (third.source, third.text) == ("a.xlsx", "Name: Ida; Town: Moor")
+
+    def test_a_row_is_the_passage_that_it_is_in_a_csv(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.xlsx", xlsx(Parts=[["id", "text", "year"], ["p1", "A bolt.", 1933]]))
+        table = write(tmp_path / "a.csv", "id,text,year\np1,A bolt.,1933\n")
+        (one,), (other,) = passages_of(path), passages_of(table)
+        assert replace(one, source="") == replace(other, source="")
+
+    def test_what_stands_above_the_table_is_a_passage(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.xlsx", xlsx(Parts=[["Prices of 2024"], [], ["Part", "Price"], ["bolt", 3]]))
+        above, row = passages_of(path)
+        assert (above.title, above.text, row.text) == ("Parts", "Prices of 2024", "Part: bolt; Price: 3")
+
+    def test_an_id_of_two_sheets_stands_for_both_rows(self, tmp_path: Path) -> None:
+        rows: dict[str, list[list[Any]]] = {name: [["id", "text"], [1, f"A {name}."]] for name in ("bolt", "nut")}
+        assert {each.id: each.text for each in passages_of(write(tmp_path / "a.xlsx", xlsx(**rows)))} == {
+            "1": "A bolt.",
+            "nut 1": "A nut.",
+        }
+
+    def test_columns_can_be_mapped(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.xlsx", xlsx(A=[["part", "body"], ["bolt", "Of steel."]], B=[["Name"], ["Ida"]]))
+        options = ReadOptions(parse_fields(["a.xlsx:text=body", "title=part"]))
+        found = read_documents([path], options).passages.values()
+        assert [(each.title, each.text) for each in found] == [("bolt", "Of steel."), ("Ida", "Name: Ida")]
+        with pytest.raises(UnknownColumn, match="no column 'author'"):
+            read_documents([path], ReadOptions(parse_fields(["text=author"])))
+
+    def test_a_sheet_that_is_no_table_is_refused_by_name_and_the_others_are_read(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.xlsx", xlsx(Sums=[[1, 2], [3, 4]], People=[["Name"], ["Ida"]]))
+        documents = read_documents([path])
+        assert [each.text for each in documents.passages.values()] == ["Name: Ida"]
+        assert [each.source for each in documents.refused] == [f"{path}, sheet 'Sums'"]
+        with pytest.raises(BadInput, match="sheet 'Sums' has no column for the text"):
+            read_documents([write(tmp_path / "b.xlsx", xlsx(Sums=[[1, 2], [3, 4]]))])
+
+    def test_a_file_that_is_none_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match=r"a\.xlsx cannot be read as XLSX"):
+            read_documents([write(tmp_path / "a.xlsx", b"none")])

@@ -15,7 +15,7 @@ from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGra
 from graph.errors import WorkspaceDamaged
 from graph.schema import RelationType
 from graph.walk.engines import matrix, push
-from graph.walk.engines.kernels import _compiled
+from graph.walk.engines.compiled import _compiled
 from graph.walk.factors import EdgeFactors, edge_factors
 from graph.walk.sparse import SparseVector
 from tests.builders import typed_graph

@@ -56,7 +56,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
                 yield each
 
         monkeypatch.setattr(answers, "aask_with_pauses", scripted)
-        store = Conversations(tmp_path / "conversations.sqlite")
+        store = Conversations(tmp_path)
         turn, _ = store.begin("me", "conversation-1", "turn-0001", "Who?", {})
 
         async def collected() -> str:

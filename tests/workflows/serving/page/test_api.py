@@ -92,7 +92,7 @@ class TestFull:
 
     @pytest.fixture
     def full(self, service: Service) -> None:
-        service.__dict__["admission"] = _Full(service.admission)
+        service.__dict__["places"] = _Full(service.places)
 
     @pytest.mark.parametrize("path", ["api/ask", "api/retrieve", "page/api/turns"])
     def test_refuses_with_429_and_says_when_to_ask_again(self, full: None, client: TestClient, path: str) -> None:
@@ -114,8 +114,8 @@ class TestFull:
 class _Full:
     is_full = True
 
-    def __init__(self, admission: Any) -> None:
-        self.refusal = admission.refusal
+    def __init__(self, places: Any) -> None:
+        self.refusal = places.refusal
 
 
 class TestFigures:

@@ -18,7 +18,7 @@ from tests.workflows.explanation.browser import chromium
 from tests.workflows.serving.page.site import on_a_port, site_of
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
-from workflows.serving.admission import Admission, Limits
+from workflows.serving.places import Places
 from workflows.serving.service import Service
 
 pytestmark = pytest.mark.slow
@@ -120,15 +120,15 @@ def test_a_turn_that_was_cut_is_offered_again_and_not_doubled(
 
 def test_a_server_that_is_full_says_so_and_what_was_typed_is_kept(hashing: None, world: Path, tmp_path: Path) -> None:
     service = Service()
-    service.__dict__["admission"] = admission = Admission(Limits(1, 0))
+    service.__dict__["places"] = places = Places(1, 0)
     with on_a_port(site_of(world, tmp_path), service) as address, chromium(tmp_path / "profile") as driver:
         page = Window(driver)
         page.open(address)
-        admission._at_work = 1
+        places.at_work = 1
         page.ask(QUESTION)
         page.until(lambda: "The server has as many questions as it takes" in page.text("body"))
         page.until(lambda: page.run("return document.getElementById('question').value") == QUESTION)
-        admission._at_work = 0
+        places.at_work = 0
         page.find("#question").send_keys(Keys.ENTER)
         page.answered(1)
         assert page.questions() == [QUESTION]

@@ -1,1 +1,0 @@
-"""Building a generation whose graph is larger than memory: stages that read and write files, by external sorting."""

@@ -1,0 +1,216 @@
+"""Vectors on a Qdrant server, ``MARA_QDRANT_URL``: a collection for the facts and one for the passages of a set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from graph.endpoints.address import Address, censored
+from graph.endpoints.openai_protocol import timeout_s
+from graph.environment import environment
+from graph.errors import BadInput, DependencyMissing, MaraError, StoreUnavailable, WorkspaceDamaged, faults_behind
+from graph.publish.vector_store import (
+    COLLECTIONS,
+    Hits,
+    Numbers,
+    OpenCost,
+    Place,
+    Vector,
+    Vectors,
+    unused_collections,
+)
+
+URL_VARIABLE = "MARA_QDRANT_URL"
+KEY_VARIABLE = "MARA_QDRANT_KEY"
+_REPAIR = "If it stays so, `mara doctor --repair` writes the vectors again from the record"
+
+_OVERSAMPLING = 2.0
+_LOOKED_AT = 256
+_PAGE = 1_000
+_PAGE_BYTES = 8_000_000
+_NUMBER_BYTES = 22
+"""A request's vectors are JSON, and servers refuse requests of more than 32 MB by default."""
+
+_MOST_WITHIN = 1_000_000
+"""Numbers that one search is within: each takes some 8 bytes of the request."""
+
+
+class QdrantStore:
+    """Sets on a Qdrant server."""
+
+    remote = True
+
+    def address(self, place: Place) -> str:
+        """Return the server's address. Raises BadInput where that is none, or is not set."""
+        return qdrant_address().url
+
+    def write(self, place: Place, vectors: Mapping[str, Vectors]) -> None:
+        """Write a set."""
+        with _faults():
+            written = QdrantSet(_client(), place)
+            for name, content in vectors.items():
+                written.write(name, content)
+
+    def open(self, place: Place, *, untouched: bool = False) -> QdrantSet:
+        """Open a set. Raises WorkspaceDamaged where the server does not have it."""
+        with _faults():
+            client = _client()
+            for name in COLLECTIONS:
+                if not client.collection_exists(place.collection(name)):
+                    raise WorkspaceDamaged(f"The server has no {place.collection(name)}", "Run `mara index` again")
+        return QdrantSet(client, place)
+
+    def cost(self, place: Place) -> OpenCost:
+        """Return nothing: it is the server's."""
+        return OpenCost()
+
+    def forget(self, prefix: str, kept: Collection[str]) -> None:
+        """Delete a workspace's collections that belong to no set that is kept."""
+        with _faults():
+            client = _client()
+            names = [each.name for each in client.get_collections().collections]
+            for name in unused_collections(names, prefix, kept):
+                client.delete_collection(name)
+
+
+class QdrantSet:
+    """A set on a Qdrant server. A vector's point has its number for an id."""
+
+    def __init__(self, client: Any, place: Place) -> None:
+        self._client = client
+        self._place = place
+
+    def write(self, name: str, vectors: Vectors) -> None:
+        """Make the collection of the facts or the passages: vectors on the disk, their 8-bit codes in memory."""
+        from qdrant_client import models
+
+        codes = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+        size = models.VectorParams(size=vectors.dimension, distance=models.Distance.COSINE, on_disk=True)
+        self._client.create_collection(
+            self._place.collection(name),
+            vectors_config=size,
+            quantization_config=models.ScalarQuantization(scalar=codes),
+        )
+        for start, page in vectors.pages(max(1, min(_PAGE, _PAGE_BYTES // (_NUMBER_BYTES * vectors.dimension)))):
+            batch = models.Batch(ids=[*range(start, start + len(page))], vectors=page.tolist())
+            self._client.upsert(self._place.collection(name), points=batch, wait=True)
+
+    def count(self, name: str) -> int:
+        """Return how many facts or passages it has."""
+        with _faults():
+            return int(self._client.count(self._place.collection(name)).count)
+
+    def search(self, name: str, vector: Vector, k: int, within: Numbers | None = None) -> Hits:
+        """Return the ``k`` nearest to a unit vector."""
+        parts = [None] if within is None else np.split(within, range(_MOST_WITHIN, len(within), _MOST_WITHIN))
+        found = [point for part in parts for point in self._nearest(name, vector, k, part)]
+        return sorted(((int(p.id), float(p.score)) for p in found), key=lambda hit: -hit[1])[:k]
+
+    def vectors(self, name: str, numbers: Sequence[int]) -> Vector:
+        """Return some vectors as a search reads them."""
+        with _faults():
+            held = self._client.retrieve(self._place.collection(name), ids=[*numbers], with_vectors=True)
+            found = {point.id: point.vector for point in held}
+            return np.asarray([found[number] for number in numbers], dtype=np.float32)
+
+    def close(self) -> None:
+        """Do nothing: one client serves the process."""
+
+    def _nearest(self, name: str, vector: Vector, k: int, within: Numbers | None) -> list[Any]:
+        """Return the points nearest to a vector, of all or of some; they are scored by the vectors themselves."""
+        from qdrant_client import models
+
+        own = None if within is None else models.HasIdCondition(has_id=within.tolist())
+        with _faults():
+            answer = self._client.query_points(
+                self._place.collection(name),
+                query=vector.tolist(),
+                query_filter=own and models.Filter(must=[own]),
+                search_params=models.SearchParams(
+                    hnsw_ef=max(_LOOKED_AT, 2 * k),
+                    quantization=models.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING),
+                ),
+                limit=k,
+            )
+        return list(answer.points)
+
+
+def _client() -> Any:
+    return connect(qdrant_address())
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except Exception as fault:
+        raise unavailable(qdrant_address().url, fault) from fault
+
+
+def qdrant_address() -> Address:
+    """Return the address of the server that ``MARA_QDRANT_URL`` names.
+
+    Raises:
+        BadInput: it names none; the message shows nothing secret of it.
+    """
+    text = environment().mara_qdrant_url or ""
+    if not text:
+        raise BadInput(
+            f"The vectors of this workspace are on a Qdrant server, and {URL_VARIABLE} is not set",
+            "Set it to the server's address, such as http://localhost:6333, or MARA_VECTORS to another store",
+        )
+    return Address.parse(text, URL_VARIABLE, "http://localhost:6333")
+
+
+def connect(address: Address) -> Any:
+    """Return the client of a Qdrant server, the process's only one, whose requests take ``MARA_TIMEOUT_S`` at most.
+
+    Without a port in the address, it is Qdrant's own, 6333. The key of ``MARA_QDRANT_KEY`` is sent along, and so are
+    name and password of the address.
+
+    Raises:
+        DependencyMissing: qdrant-client is not installed.
+    """
+    return _client_of(address, timeout_s(), environment().mara_qdrant_key or "")
+
+
+@cache
+def _client_of(address: Address, seconds: float, key: str) -> Any:
+    try:
+        from qdrant_client import QdrantClient
+    except ImportError as fault:
+        raise DependencyMissing(
+            f"A Qdrant server needs qdrant-client, which cannot be loaded ({fault})",
+            "Install it: pip install 'mara-rag[qdrant]'",
+        ) from fault
+    headers = {"Authorization": address.authorization} if address.credentials else {}
+    return QdrantClient(
+        url=address.url,
+        api_key=key or None,
+        timeout=math.ceil(seconds),
+        metadata=headers,
+        check_compatibility=False,
+    )
+
+
+def unavailable(url: str, fault: Exception) -> MaraError:
+    """Translate what Qdrant's client raised into an error that says what the server did and what to do."""
+    if isinstance(fault, MaraError):
+        return fault
+    status = next((each.status_code for each in faults_behind(fault) if hasattr(each, "status_code")), None)
+    if status in (401, 403):
+        return StoreUnavailable(
+            f"The Qdrant server at {url} refuses the credentials", f"Put its key into {KEY_VARIABLE}"
+        )
+    if status is not None:
+        said = censored(str(fault)).splitlines()[0]
+        return StoreUnavailable(f"The Qdrant server at {url} answers with an error ({said})", _REPAIR)
+    return StoreUnavailable(
+        f"The Qdrant server at {url} does not answer as it should ({type(fault).__name__})",
+        f"Start it, or check {URL_VARIABLE}",
+    )

@@ -1,0 +1,161 @@
+"""Reading files in a process of its own, whose time and memory are limited: a hostile file costs no more than that.
+
+Requests and answers are lines of JSON. The process stays for a run; where a file ends it, the next file starts another.
+Its memory is limited on Linux alone, where the system enforces the limit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from threading import Timer
+from typing import Any, Self
+
+from graph.environment import environment
+from graph.errors import BadInput, DependencyMissing, MaraError, UnknownColumn
+from graph.sources.loaders import load_file
+from graph.sources.loaders.document import Loaded, loaded_from_json, loaded_to_json
+from graph.sources.loaders.fields import FieldMap
+from graph.sources.loaders.files import readable_path
+
+MOST_BYTES = 2 * 2**30
+"""Memory of the process."""
+
+SECONDS, SECONDS_A_MEBIBYTE = 60.0, 20.0
+"""Time for a file: at least so much, and more for a large one."""
+
+_GRACE_S = 30
+_KEPT_FROM_IT = ("MARA_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")
+"""Variables that begin so hold keys and addresses, which no loader needs."""
+
+_ERRORS = {kind.__name__: kind for kind in (BadInput, DependencyMissing, UnknownColumn)}
+
+
+class Child:
+    """A process that reads files, started with the first of them."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def load(self, path: Path, source: str, fields: FieldMap) -> Loaded:
+        """Return what a file holds. Raises as `load_file` does, and BadInput where it takes too much time or memory."""
+        if self._process is None:
+            self._process = _start()
+        seconds = _seconds_for(path)
+        request = {"path": str(path), "source": source, "fields": asdict(fields), "seconds": seconds}
+        timer = Timer(seconds, self._process.kill)
+        timer.start()
+        answer = b""
+        try:
+            answer = _ask(self._process, request)
+        finally:
+            timer.cancel()
+            if not answer:
+                self.close()
+        if not answer:
+            raise BadInput(
+                f"{readable_path(path)} cannot be read in {seconds:.0f} s and {MOST_BYTES >> 30} GiB of memory",
+                "Split it, or leave it out",
+            )
+        told = json.loads(answer)
+        if "error" in told:
+            raise _ERRORS.get(told["error"], BadInput)(told["message"], told["hint"])
+        return loaded_from_json(told)
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    modules = os.pathsep.join(map(os.path.abspath, sys.path))
+    variables = {name: value for name, value in environment().variables.items() if not name.startswith(_KEPT_FROM_IT)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "graph.sources.child"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**variables, "PYTHONPATH": modules},
+    )
+
+
+def _seconds_for(path: Path) -> float:
+    with suppress(OSError):
+        return SECONDS + SECONDS_A_MEBIBYTE * path.stat().st_size / 2**20
+    return SECONDS
+
+
+def _ask(process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
+    """Return the answer to a request; empty where the process has ended."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+    except OSError:
+        return b""
+    return answer if answer.endswith(b"\n") else b""
+
+
+def _answer(request: dict[str, Any]) -> str:
+    path = Path(request["path"])
+    try:
+        return json.dumps(loaded_to_json(load_file(path, request["source"], _fields_from_json(request["fields"]))))
+    except MaraError as fault:
+        return json.dumps({"error": fault.kind, "message": fault.message, "hint": fault.hint})
+    except Exception as fault:
+        told = f"{readable_path(path)} cannot be read ({type(fault).__name__})"
+        return json.dumps({"error": BadInput.__name__, "message": told, "hint": "Leave it out"})
+
+
+def _fields_from_json(told: dict[str, Any]) -> FieldMap:
+    kept, files = told["metadata"], told["files"]
+    return FieldMap(
+        told["id"],
+        told["title"],
+        told["text"],
+        None if kept is None else tuple(kept),
+        tuple((pattern, _fields_from_json(fields)) for pattern, fields in files),
+    )
+
+
+def _limit_memory() -> None:
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, hard))
+
+
+def _serve() -> None:
+    """Answer requests until there are no more; whatever libraries print goes nowhere."""
+    _limit_memory()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        if hasattr(signal, "alarm"):
+            # Where the run has been killed, there is no one else to end this process.
+            signal.alarm(int(request["seconds"]) + _GRACE_S)
+        answers.write(_answer(request).encode() + b"\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    _serve()

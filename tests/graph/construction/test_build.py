@@ -1,0 +1,196 @@
+"""A generation is the same, byte for byte, however much is worked on at once, and by how many processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.construction.build import Sizes, build_generation, derive_graph
+from graph.construction.edge_weights import PASSAGE_CLASSES, PassageClasses
+from graph.construction.edges import EDGE_KINDS
+from graph.construction.knowledge_graph import load
+from graph.corrections.kinds import Apart, Merge, Pin, Split, Statement, What
+from graph.errors import WorkspaceDamaged
+from graph.schema import Extraction, Passage, RelationType
+from graph.storage.correcting import plan_corrections
+from graph.storage.record import Record
+from graph.storage.synonym_pairs import are_left_to_build
+from graph.storage.workspace import Workspace
+from graph.storage.writer import Writer
+from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
+from tests.graph.construction import test_builder_changes as changes
+from tests.graph.storage import test_correcting_any_sequence as correcting
+
+SMALL = Sizes(shard=2, names=3, edges=4)
+"""So that every boundary is crossed."""
+
+WRITTEN_AS = [
+    passage_of("hr", "", "John Smith works at I.B.M. in Velm."),
+    passage_of("news", "IBM (company)", "John Smith won the cup. IBM paid, says ibm.com."),
+    passage_of("part 1", "Big Blue", "Nobody but John Smith and I.B.M. knew.", chunk=0, document="d"),
+    passage_of("part 2", "Big Blue", "big blue again, and 日産.", chunk=1, document="d"),
+]
+STATED: dict[str, Sequence[TripleParts]] = {
+    "hr": [("John Smith", "works at", "I.B.M.", RelationType("EMPLOYS"))],
+    "news": [("John Smith", "won", "the cup"), ("IBM", "paid", "the cup")],
+    "part 2": [("john smith", "Won", "the cup")],
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return publish_workspace(tmp_path / "workspace", WRITTEN_AS, STATED)
+
+
+@pytest.fixture
+def record(workspace: Workspace) -> Iterator[Record]:
+    with workspace.open_record() as record:
+        yield record
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def built(
+    workspace: Workspace, record: Record, folder: Path, *, processes: int = 0, sizes: Sizes = SMALL
+) -> dict[str, bytes]:
+    folder.mkdir()
+    build_generation(record, folder, workspace.build_cache, root=workspace.root, processes=processes, sizes=sizes)
+    return files_of(folder)
+
+
+def built_at_once(record: Record, folder: Path) -> dict[str, bytes]:
+    """Return the files that a build writes that holds all in one shard and one range, and takes nothing over."""
+    folder.mkdir()
+    derive_graph(record, folder)
+    return files_of(folder)
+
+
+def assert_same_files(workspace: Workspace, record: Record, *, processes: int = 0, sizes: Sizes = SMALL) -> None:
+    with TemporaryDirectory() as folder:
+        in_parts = built(workspace, record, Path(folder) / "parts", processes=processes, sizes=sizes)
+        at_once = built_at_once(record, Path(folder) / "once")
+        assert {name for name in in_parts if in_parts[name] != at_once.get(name)} == set()
+        assert in_parts.keys() == at_once.keys()
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.tuples(changes.passages, changes.extractions), max_size=8, unique_by=lambda item: item[0].id))
+def test_any_corpus_gives_the_same_files(corpus: list[tuple[Passage, Extraction]]) -> None:
+    with TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder) / "workspace")
+        workspace.create()
+        with workspace.open_record() as record:
+            Writer(record, HashEmbedder()).write(corpus)
+            assert_same_files(workspace, record)
+
+
+@settings(max_examples=6, deadline=None)
+@given(correcting.first, st.lists(correcting.corrections, min_size=1, max_size=4))
+def test_any_corrections_give_the_same_files(corpus: list[tuple[Passage, Extraction]], corrections: list[What]) -> None:
+    with TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder) / "workspace")
+        workspace.create()
+        with workspace.open_record() as record:
+            world = correcting.World(record, Path(folder))
+            world.take((corpus, set()))
+            for correction in corrections:
+                world.take(correction)
+            assert_same_files(workspace, record)
+
+
+def test_names_that_corrections_make_one_or_keep_apart_give_the_same_files(
+    workspace: Workspace, record: Record
+) -> None:
+    made: list[What] = [
+        Merge(("IBM", "I.B.M."), "IBM"),
+        Split("John Smith", ("news",), "John Smith the younger"),
+        Pin(Statement("Velm", "is near", "the cup", "OWNS"), "part 1"),
+        Apart(("John Smith", "John Smith the younger")),
+    ]
+    plan_corrections(record, [(one, "") for one in made]).commit(record, HashEmbedder())
+    assert_same_files(workspace, record)
+
+
+def test_processes_of_their_own_write_the_same_files(workspace: Workspace, record: Record) -> None:
+    assert_same_files(workspace, record, processes=2)
+
+
+def test_classes_that_are_cut_as_published_give_the_same_files(workspace: Workspace, record: Record) -> None:
+    record.change_setting(PASSAGE_CLASSES, PassageClasses.PUBLISHED)
+    assert_same_files(workspace, record)
+
+
+def test_an_empty_record_gives_the_same_files(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "workspace")
+    workspace.create()
+    with workspace.open_record() as record:
+        assert_same_files(workspace, record)
+
+
+def test_more_than_a_hundred_near_names_lose_the_same_pairs(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "workspace")
+    workspace.create()
+    corpus = [passage_of(f"p{n}", f"Near {'one' if n % 2 else 'other'} {n}", "") for n in range(130)]
+    with workspace.open_record() as record:
+        write_passages(record, corpus, {}, HashEmbedder())
+        assert len(derive_graph(record).edges) - len(corpus) < len(record.synonyms())
+        assert_same_files(workspace, record, sizes=Sizes(shard=32, names=50, edges=4_000))
+
+
+def test_pairs_that_the_record_leaves_to_the_build_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph.storage.synonym_pairs.EXACT_NAMES", 10)
+    corpus = [passage_of(f"p{n}", f"{'Nissan' if n % 2 else 'Datsun'} {n}", "Nissan 3 and Datsun 4") for n in range(30)]
+    workspace = publish_workspace(tmp_path / "workspace", corpus)
+    with workspace.open_record() as record:
+        plan_corrections(record, [(Apart(("Nissan 1", "Nissan 3")), "")]).commit(record, HashEmbedder())
+        assert are_left_to_build(record)
+        assert any(EDGE_KINDS[kind].relation == "SYNONYMY" for kind in derive_graph(record).edges.kind)
+        assert_same_files(workspace, record, sizes=Sizes(shard=8, names=20, edges=100))
+
+
+def test_the_sample_corpus_gives_the_same_files(tmp_path: Path) -> None:
+    lines = Path("workflows/sample/corpus.jsonl").read_text(encoding="utf-8").splitlines()[:40]
+    corpus = [passage_of(one["id"], one["title"], one["text"]) for one in map(json.loads, lines)]
+    titles = [passage.title for passage in corpus]
+    stated: dict[str, Sequence[TripleParts]] = {
+        passage.id: [(passage.title, "is beside", other), (other, "is beside", passage.title.upper())]
+        for passage, other in zip(corpus, titles[1:] + titles[:1], strict=True)
+    }
+    workspace = publish_workspace(tmp_path / "workspace", corpus, stated)
+    with workspace.open_record() as record:
+        assert_same_files(workspace, record, sizes=Sizes(shard=8, names=60, edges=200))
+
+
+def test_what_a_passage_says_is_read_again_only_where_its_neighbourhood_changed(
+    workspace: Workspace, record: Record, tmp_path: Path
+) -> None:
+    built(workspace, record, tmp_path / "first")
+    before = {folder.name for folder in workspace.build_cache.iterdir()}
+    write_passages(record, [passage_of("part 3", "Velm", "Velm is a town.")], {}, HashEmbedder())
+    assert_same_files(workspace, record)
+    after = {folder.name for folder in workspace.build_cache.iterdir()}
+    assert before & after
+    assert len(after - before) == 1
+
+
+def test_a_build_that_fails_leaves_no_snapshot_and_nothing_to_tidy_up(
+    workspace: Workspace, record: Record, tmp_path: Path
+) -> None:
+    with record.transaction():
+        record._db.execute("DELETE FROM names WHERE name = 'velm'")
+        record._db.execute("DELETE FROM names WHERE name = 'john smith'")
+    with pytest.raises(WorkspaceDamaged, match="lacks the vectors"):
+        built(workspace, record, tmp_path / "failed", processes=1)
+    assert not (tmp_path / "failed" / "building").exists()
+    with pytest.raises(OSError, match=r"snapshot\.json"):
+        load(tmp_path / "failed")

@@ -1,0 +1,113 @@
+"""What a build finds of near names, the next one takes over: a few new ones cost no comparison of all with all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from graph.construction import near_names
+from graph.construction.arrays import ID_TYPE, Ids
+from graph.construction.near_names import near_pairs
+from tests.graph.construction.test_near_names import Floats, exact_pairs, families
+
+ALL = families(20, 6, 0.35, dimension=16)
+OTHER = families(20, 6, 0.35, dimension=16, seed=8)
+"""Vectors of the same names in another model's eyes."""
+
+Pairs = dict[tuple[int, int], Any]
+
+
+def ids_of(names: NDArray[np.int64]) -> Ids:
+    """Return ascending ids, some of which share their first half."""
+    return np.array([bytes([0, name // 3, 0, name % 3]) for name in names.tolist()], dtype=ID_TYPE)
+
+
+def found_by(names: list[int], kept: Path, *, changed: frozenset[int] = frozenset(), barred: int = -1) -> Pairs:
+    """Return the pairs of some names that a build finds, by the names."""
+    present = np.array(sorted(names), dtype=np.int64)
+    vectors = vectors_of(present, changed)
+    found = near_pairs(ids_of(present), vectors, present != barred, kept)
+    rows = zip(present[found.first].tolist(), present[found.second].tolist(), strict=True)
+    return dict(zip(rows, found.cosine.tolist(), strict=True))
+
+
+def vectors_of(names: NDArray[np.int64], changed: frozenset[int]) -> Floats:
+    is_changed = np.isin(names, np.array(sorted(changed), dtype=np.int64))
+    return np.where(is_changed[:, None], OTHER[names], ALL[names])
+
+
+def wanted(names: list[int], *, changed: frozenset[int] = frozenset(), barred: int = -1) -> Pairs:
+    """Return all pairs of some names."""
+    present = np.array(sorted(names), dtype=np.int64)
+    pairs = exact_pairs(vectors_of(present, changed))
+    by_name = {(int(present[a]), int(present[b])): cosine for (a, b), cosine in pairs.items()}
+    return {pair: pytest.approx(cosine, abs=1e-9) for pair, cosine in by_name.items() if barred not in pair}
+
+
+def not_again(*_: object) -> NoReturn:
+    raise AssertionError("all were compared with all")
+
+
+@pytest.fixture
+def lenient(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Let any number of names change; called: from now on, comparing all with all is an error."""
+    monkeypatch.setattr(near_names, "_SHARE", 1)
+    return lambda: monkeypatch.setattr(near_names, "find_near_names", not_again)
+
+
+def test_names_that_come_go_and_change_are_followed(tmp_path: Path, lenient: Callable[[], None]) -> None:
+    kept = tmp_path / "near"
+    assert found_by([*range(100)], kept) == wanted([*range(100)])
+    lenient()
+    later = [*range(5, 110)]
+    assert found_by(later, kept) == wanted(later)
+    changed = frozenset([7, 50])
+    assert found_by(later, kept, changed=changed) == wanted(later, changed=changed)
+    assert found_by(later, kept, changed=changed, barred=9) == wanted(later, changed=changed, barred=9)
+    assert found_by(later, kept) == wanted(later)
+    assert [path.name for path in tmp_path.iterdir()] == ["near"]
+
+
+@given(steps=st.lists(st.sets(st.integers(0, 119), max_size=60), min_size=2, max_size=4))
+@settings(deadline=None, max_examples=30)
+def test_after_any_changes_all_pairs_are_there(steps: list[set[int]]) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(near_names, "_SHARE", 1)
+        patched.setattr(near_names, "_NEW_ROWS", 3)
+        patched.setattr(near_names, "_ROWS", 7)
+        patched.setattr(near_names, "_PAIRS", 5)
+        for names in steps:
+            assert found_by([*names], Path(folder) / "near") == wanted([*names])
+
+
+def test_where_many_changed_all_are_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "near"
+    monkeypatch.setattr(near_names, "_SHARE", 20)
+    found_by([*range(100)], kept)
+    for last, changed in (102, 2), (104, 4), (105, 5), (106, 0), (108, 2):
+        found_by([*range(last)], kept)
+        assert json.loads((kept / "kept.json").read_text())["changed"] == changed
+
+
+@pytest.mark.parametrize("name", ["kept.json", "ids.npy", "sums.npy", "near_first.bin", "near_cosine.bin"])
+@pytest.mark.parametrize("content", [None, b"", b"\x01\x02", b'{"version": 0, "changed": 0}'])
+def test_what_is_damaged_is_found_again(
+    tmp_path: Path, lenient: Callable[[], None], name: str, content: bytes | None
+) -> None:
+    kept, names = tmp_path / "near", [*range(60)]
+    found_by(names, kept)
+    (kept / name).unlink()
+    if content is not None:
+        (kept / name).write_bytes(content)
+    assert found_by(names, kept) == wanted(names)
+    lenient()
+    assert found_by(names[1:], kept) == wanted(names[1:])

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from graph.construction.workers import Workers
+from graph.errors import BadInput, OutOfResources
+
+
+@dataclass(frozen=True)
+class Noting:
+    """A build whose tasks tell which process did them, or fail."""
+
+    folder: Path
+
+    @staticmethod
+    def load(folder: Path) -> Noting:
+        return Noting(folder)
+
+    def note(self, number: int) -> None:
+        (self.folder / str(number)).write_text(str(os.getpid()), encoding="ascii")
+
+    def refuse(self, number: int) -> None:
+        raise (
+            BadInput("it cannot be done", "do something else"),
+            OSError(errno.ENOSPC, "No space left on device", "file.npy"),
+            sqlite3.DatabaseError("odd"),
+        )[number]
+
+    def end(self, number: int) -> None:
+        os._exit(number)
+
+
+def test_without_processes_this_one_works(tmp_path: Path) -> None:
+    with Workers(Noting(tmp_path), 0) as workers:
+        workers.run("note", [(1,)])
+    assert (tmp_path / "1").read_text(encoding="ascii") == str(os.getpid())
+
+
+def test_every_task_is_done_by_another_process(tmp_path: Path) -> None:
+    with Workers(Noting(tmp_path), 2) as workers:
+        workers.run("note", [(number,) for number in range(5)])
+    found = {path.read_text(encoding="ascii") for path in tmp_path.iterdir()}
+    assert len([*tmp_path.iterdir()]) == 5
+    assert str(os.getpid()) not in found
+
+
+def test_what_a_task_raises_is_raised_here_and_the_process_works_on(tmp_path: Path) -> None:
+    with Workers(Noting(tmp_path), 1) as workers:
+        with pytest.raises(BadInput, match="it cannot be done") as ours:
+            workers.run("refuse", [(0,)])
+        with pytest.raises(OSError, match="No space left") as systems:
+            workers.run("refuse", [(1,)])
+        with pytest.raises(RuntimeError, match="DatabaseError: odd"):
+            workers.run("refuse", [(2,)])
+        workers.run("note", [(1,)])
+    assert ours.value.hint == "do something else"
+    assert (systems.value.errno, systems.value.filename) == (errno.ENOSPC, "file.npy")
+    assert (tmp_path / "1").exists()
+
+
+def test_a_process_that_ends_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(OutOfResources, match="MARA_BUILD_PROCESSES"), Workers(Noting(tmp_path), 1) as workers:
+        workers.run("end", [(9,)])

@@ -1,0 +1,193 @@
+"""Addresses, credentials and faults of a Chroma server."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import numpy as np
+import pytest
+
+from graph.errors import BadInput, StoreUnavailable
+from graph.publish.chroma_store import ChromaStore, connect, server_address
+from graph.publish.vector_store import Place, Vectors
+from graph.retrieve.open_index import open_index
+from tests.builders import HashEmbedder, chroma_of, publish_workspace
+from tests.chroma_server import ChromaServer, Gate, free_port
+from tests.fleet import BUILT, CARS, NEWER, opened, seen, whole
+
+PLACE = Place(Path("nowhere"), "chroma", "0a", "w-")
+BASIC = ("Authorization", "Basic bWU6c2VjcmV0L3ZhdWx0")
+"""Of the name "me" and the password "secret/vault"."""
+
+
+class TestFaults:
+    def test_one_that_is_down_is_named_with_the_variable(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        publish_workspace(tmp_path, CARS[:1], BUILT)
+        url = f"http://127.0.0.1:{free_port()}"
+        with monkeypatch.context() as down:
+            down.setenv("MARA_CHROMA_URL", url)
+            with pytest.raises(StoreUnavailable, match=rf"{url} .*chroma run.*MARA_CHROMA_URL") as caught:
+                open_index(tmp_path, HashEmbedder())
+            assert caught.value.exit_code == 3
+            with pytest.raises(StoreUnavailable):
+                publish_workspace(tmp_path, CARS[1:2], BUILT)
+        assert opened(tmp_path) == whole(CARS[:2])
+
+    @pytest.mark.slow
+    def test_one_that_is_killed_in_the_middle_of_everything(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nothing is rebuilt or called damaged while it is down; once it is back, the write is made good."""
+        with ChromaServer(tmp_path / "server") as server:
+            monkeypatch.setenv("MARA_CHROMA_URL", server.url)
+            workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
+            index = open_index(workspace.root, HashEmbedder())
+            with monkeypatch.context() as patch:
+                patch.setattr("graph.publish.chroma_store._PAGE", 5)
+                upsert, calls = chromadb.Collection.upsert, iter(range(99))
+
+                def killing(self: chromadb.Collection, **content: Any) -> None:
+                    if next(calls) == 2:
+                        server.kill()
+                    upsert(self, **content)
+
+                patch.setattr(chromadb.Collection, "upsert", killing)
+                with pytest.raises(StoreUnavailable, match="MARA_CHROMA_URL"):
+                    publish_workspace(workspace.root, NEWER, BUILT, removed=["car-0"])
+            vector = index.graph.passage_vectors[0]
+            for use in (
+                lambda: index.search_facts("car", 3),
+                lambda: index.search_passages("car", 3),
+                lambda: chroma_of(index).search("facts", vector, 1, within=np.array([0])),
+                lambda: chroma_of(index).vectors("facts", [0]),
+                lambda: ChromaStore().open(PLACE),
+                lambda: ChromaStore().write(PLACE, {"facts": Vectors(0, 4, lambda: iter(()))}),
+                lambda: ChromaStore().forget("w-", set()),
+                lambda: open_index(workspace.root, HashEmbedder()),
+            ):
+                with pytest.raises(StoreUnavailable, match=r"does not answer.*chroma run"):
+                    use()
+            assert workspace.current() == 1
+            with server.again():
+                assert seen(index) == whole(CARS)
+                assert opened(workspace.root) == whole([*CARS[1:], *NEWER])
+                assert seen(index) == whole(CARS)
+                index.close()
+
+    @pytest.mark.slow
+    def test_one_that_hangs_is_waited_for_no_longer_than_is_said(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_TIMEOUT_S", "0.3")
+        with ChromaServer(tmp_path) as server:
+            monkeypatch.setenv("MARA_CHROMA_URL", server.url)
+            ChromaStore().forget("w-", set())
+            server.freeze()
+            with pytest.raises(StoreUnavailable, match=r"does not answer.*Timeout"):
+                ChromaStore().forget("w-", set())
+            monkeypatch.setenv("MARA_TIMEOUT_S", "0.2")
+            with pytest.raises(StoreUnavailable, match=r"does not answer.*imeout"):
+                ChromaStore().open(PLACE)
+
+    def test_one_that_says_nothing_is_waited_for_no_longer_than_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_TIMEOUT_S", "0.1")
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            monkeypatch.setenv("MARA_CHROMA_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+            with pytest.raises(StoreUnavailable, match=r"does not answer.*imeout"):
+                ChromaStore().open(PLACE)
+
+
+class TestAddresses:
+    def test_under_a_path_with_name_and_password_that_are_never_shown(
+        self, tmp_path: Path, chroma_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with Gate(chroma_url, "/vectors/chroma", BASIC) as gate:
+            address = gate.url.replace("http://", "http://me:secret%2Fvault@")
+            monkeypatch.setenv("MARA_CHROMA_URL", f"{address}/")
+            publish_workspace(tmp_path, CARS, BUILT)
+            index = open_index(tmp_path, HashEmbedder())
+            assert seen(index) == whole(CARS)
+            assert index.store_name == gate.url
+            for status in (401, 403, 500, 502):
+                gate.failing = status
+                with pytest.raises(StoreUnavailable) as caught:
+                    index.search_facts("car", 1)
+                assert gate.url in str(caught.value)
+                assert ("refuses the credentials" in str(caught.value)) == (status < 500)
+                assert "secret" not in str(caught.value)
+            index.close()
+
+    def test_without_the_credentials_it_says_what_is_missing(self, chroma_url: str) -> None:
+        with (
+            Gate(chroma_url, "", BASIC) as gate,
+            pytest.raises(StoreUnavailable, match=r"refuses the credentials.*MARA_CHROMA_URL.*CHROMA_CLIENT_AUTH"),
+        ):
+            connect(server_address(gate.url))
+
+    def test_a_path_where_no_chroma_is(self, chroma_url: str) -> None:
+        with pytest.raises(StoreUnavailable, match=r"/nowhere does not answer as it should"):
+            connect(server_address(f"{chroma_url}/nowhere"))
+
+    @pytest.mark.parametrize(
+        ("header", "transport"),
+        [(("Authorization", "Bearer t0ken"), None), (("X-Chroma-Token", "t0ken"), "X-Chroma-Token")],
+    )
+    def test_a_token_of_chromas_own_variables(
+        self, chroma_url: str, header: tuple[str, str], transport: str | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CHROMA_CLIENT_AUTH_PROVIDER", "chromadb.auth.token_authn.TokenAuthClientProvider")
+        if transport:
+            monkeypatch.setenv("CHROMA_AUTH_TOKEN_TRANSPORT_HEADER", transport)
+        with Gate(chroma_url, "", header) as gate:
+            for token in ("wrong", "t0ken"):
+                monkeypatch.setenv("CHROMA_CLIENT_AUTH_CREDENTIALS", token)
+                if token == "wrong":
+                    with pytest.raises(StoreUnavailable, match="refuses the credentials"):
+                        connect(server_address(gate.url))
+                else:
+                    assert connect(server_address(gate.url)).heartbeat()
+
+    def test_one_client_serves_all_sets_of_a_server(self, chroma_url: str) -> None:
+        one, two = (connect(server_address(chroma_url)) for _ in range(2))
+        assert one is two
+
+    @pytest.mark.parametrize(
+        ("given", "shown", "port"),
+        [
+            ("http://localhost:8000", "http://localhost:8000", 8000),
+            (" http://localhost:8000/ ", "http://localhost:8000", 8000),
+            ("https://Chroma.example.org/a/b/", "https://Chroma.example.org/a/b", 443),
+            ("http://me:secret@localhost", "http://localhost", 80),
+            ("https://secret@localhost:99/a", "https://localhost:99/a", 99),
+            ("http://[::1]:8000", "http://[::1]:8000", 8000),
+        ],
+    )
+    def test_what_of_an_address_is_shown(self, given: str, shown: str, port: int) -> None:
+        address = server_address(given)
+        assert (address.url, address.port) == (shown, port)
+        assert bool(address.credentials) == ("secret" in given)
+        assert "secret" not in repr(address)
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "localhost:8000",
+            "ftp://localhost",
+            "http://",
+            "http://[::1",
+            "http://localhost:99999",
+            "chroma",
+            "http://localhost?token=secret",
+            "http://localhost#secret",
+            "me:secret@localhost",
+            "http://me:secret/x@localhost",
+            "http://me:secret#x@localhost",
+        ],
+    )
+    def test_what_is_no_address_is_bad_input_that_tells_no_secret(self, url: str) -> None:
+        with pytest.raises(BadInput, match=r"MARA_CHROMA_URL is .*http://localhost:8000") as caught:
+            server_address(url)
+        assert "secret" not in str(caught.value)

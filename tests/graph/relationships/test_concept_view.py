@@ -1,0 +1,168 @@
+"""Concepts and the edges at them follow from the published generation, and are held nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph.relationships.documents import relate
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType
+from graph.relationships.tables import VIEWS
+from graph.relationships.upkeep import n_pruned, prune, restore
+from graph.schema import Passage, RelationType, entity_id
+from graph.storage.workspace import Workspace
+from tests.builders import TripleParts, publish_workspace
+from tests.graph.relationships.small_graph import conversation, explains, related, say
+
+PASSAGES = [
+    Passage("nissan", "Nissan", "Nissan was founded in Yokohama.", "cars.jsonl"),
+    Passage("datsun", "Datsun", "Datsun was a brand of Nissan.", "cars.jsonl"),
+]
+FACTS: dict[str, list[TripleParts]] = {
+    "nissan": [("Nissan", "founded in", "Yokohama", RelationType.SPATIAL, 0.9)],
+    "datsun": [("Datsun", "brand of", "Nissan", RelationType.HIERARCHICAL, 0.8)],
+}
+NISSAN, DATSUN, YOKOHAMA = map(entity_id, ("Nissan", "Datsun", "Yokohama"))
+COMPUTED_TABLES = ("explains", "related_to")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    published = publish_workspace(tmp_path, PASSAGES, FACTS)
+    bring_in_step(published)
+    return published
+
+
+def bring_in_step(workspace: Workspace) -> None:
+    with workspace.open_record() as passages:
+        relate(workspace, passages)
+
+
+@pytest.fixture
+def record(workspace: Workspace) -> Iterator[RelationshipRecord]:
+    with RelationshipRecord.of(workspace.root) as opened:
+        yield opened
+
+
+def rows_of(record: RelationshipRecord, table: str) -> int:
+    return int(record.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+class TestWhatIsComputed:
+    def test_nothing_of_it_is_in_the_tables(self, record: RelationshipRecord) -> None:
+        assert not any(rows_of(record, table) for table in (*COMPUTED_TABLES, "concept"))
+        counts = record.counts()
+        assert (counts[NodeType.CONCEPT], counts[NodeType.VECTOR], counts[EdgeType.STORED_IN]) == (3, 2, 2)
+        assert (counts[EdgeType.EXPLAINS], counts[EdgeType.RELATED_TO]) == (4, 2)
+
+    def test_as_many_are_listed_as_are_counted(self, record: RelationshipRecord) -> None:
+        counts = record.counts()
+        for of in (NodeType.CONCEPT, NodeType.VECTOR, NodeType.VECTOR_STORE):
+            assert len(list(record.nodes(of))) == counts[of]
+        for edge_type, start, end in (
+            (EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT),
+            (EdgeType.RELATED_TO, NodeType.CONCEPT, NodeType.CONCEPT),
+            (EdgeType.STORED_IN, NodeType.VECTOR, NodeType.VECTOR_STORE),
+            (EdgeType.EMBEDDING_OF, NodeType.VECTOR, NodeType.CHUNK),
+        ):
+            edges = list(record.edges(edge_type, start, end))
+            assert len(edges) == counts[edge_type]
+            assert all(record.edge(edge_type, edge.source, edge.target) == edge for edge in edges)
+
+    def test_what_a_document_explains_comes_best_first(self, record: RelationshipRecord) -> None:
+        explained = record.concepts.concepts_of("nissan")
+        assert explained[0] == (NISSAN, 1.0)
+        assert [key for key, _ in explained[1:]] == [YOKOHAMA]
+        assert record.concepts.concepts_of("unknown") == []
+
+    def test_what_explains_a_concept_comes_best_first(self, record: RelationshipRecord) -> None:
+        assert list(record.concepts.documents_of(NISSAN)) == ["nissan", "datsun"]
+        assert list(record.concepts.documents_of("unknown")) == []
+
+    def test_a_relation_is_seen_from_both_ends(self, record: RelationshipRecord) -> None:
+        assert {each.id for each in record.concepts.neighbours(NISSAN)} == {DATSUN, YOKOHAMA}
+        (near,) = record.concepts.neighbours(DATSUN)
+        assert (near.id, near.name, near.relation) == (NISSAN, "Nissan", "HIERARCHICAL")
+
+    def test_it_follows_the_next_generation(self, workspace: Workspace, record: RelationshipRecord) -> None:
+        assert len(record.concepts.documents_of(YOKOHAMA)) == 1
+        publish_workspace(workspace.root, [PASSAGES[1]], FACTS, removed=["nissan"])
+        bring_in_step(workspace)
+        with RelationshipRecord.of(workspace.root) as later:
+            assert later.node(NodeType.CONCEPT, YOKOHAMA) is None
+            assert list(later.concepts.documents_of(NISSAN)) == ["datsun"]
+
+
+class TestMentions:
+    @pytest.fixture
+    def record(self, record: RelationshipRecord) -> RelationshipRecord:
+        record.put_node(conversation("thread"))
+        say(record, "thread", "m", "Nissan", "Yokohama", by="")
+        return record
+
+    def test_a_message_mentions_a_concept_of_the_generation(self, record: RelationshipRecord) -> None:
+        edge = record.edge(EdgeType.MENTIONS, (NodeType.MESSAGE, "m"), (NodeType.CONCEPT, NISSAN))
+        assert edge is not None
+        assert rows_of(record, "concept") == 2
+        assert record.execute("SELECT DISTINCT name FROM concept").fetchall() == [("",)], "names are in the generation"
+        node = record.node(NodeType.CONCEPT, NISSAN)
+        assert node is not None
+        assert node.properties["name"] == "Nissan"
+
+    def test_a_mention_goes_with_its_concept(self, workspace: Workspace, record: RelationshipRecord) -> None:
+        publish_workspace(workspace.root, [PASSAGES[1]], FACTS, removed=["nissan"])
+        bring_in_step(workspace)
+        mentions = record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT)
+        assert [edge.target[1] for edge in mentions] == [NISSAN]
+
+
+class TestAWorkspaceOfBefore:
+    """Of a file that held what is computed, what people said stays, and the rest goes with the next step."""
+
+    @pytest.fixture
+    def record(self, workspace: Workspace, record: RelationshipRecord) -> RelationshipRecord:
+        for name in ("Nissan", "Yokohama", "Gone"):
+            record.put_node(Node(NodeType.CONCEPT, entity_id(name), {"name": name, "description": "of before"}))
+        for view in VIEWS:
+            record.execute(f"DROP VIEW {view.lower()}")
+            record.execute(f"CREATE TABLE {view.lower()} (source INTEGER, target INTEGER, revision INTEGER)")
+        record.execute("CREATE TABLE digests (name TEXT)")
+        record.link_all([explains("nissan", "Gone"), related("Nissan", "Gone")])
+        record.put_node(conversation("thread"))
+        say(record, "thread", "m", "Nissan")
+        record.set_note("documents", "1 of before")
+        return record
+
+    def test_its_copies_go_and_its_mentions_stay(self, workspace: Workspace, record: RelationshipRecord) -> None:
+        bring_in_step(workspace)
+        assert not any(rows_of(record, table) for table in COMPUTED_TABLES)
+        assert [node.id for node in record.nodes(NodeType.VECTOR)] == ["datsun", "nissan"]
+        assert record.execute("SELECT id, name, description FROM concept").fetchall() == [(NISSAN, "", None)]
+        assert len(list(record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT))) == 1
+
+    def test_before_that_step_what_is_computed_is_told_all_the_same(self, record: RelationshipRecord) -> None:
+        assert len(list(record.edges(EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT))) == 4
+        assert list(record.concepts.documents_of(entity_id("Gone"))) == []
+
+
+def test_pruning_needs_no_step_and_neither_does_restoring(record: RelationshipRecord) -> None:
+    edges = record.counts()[EdgeType.EXPLAINS]
+    prune(record, 0.9, [EdgeType.EXPLAINS])
+    assert n_pruned(record) == edges - record.counts()[EdgeType.EXPLAINS] > 0
+    assert restore(record) > 0
+    assert record.counts()[EdgeType.EXPLAINS] == edges
+
+
+def test_without_a_generation_there_is_what_was_imported(tmp_path: Path) -> None:
+    with RelationshipRecord.of(tmp_path, create=True) as record:
+        for name in ("Nissan", "Yokohama"):
+            record.put_node(Node(NodeType.CONCEPT, entity_id(name), {"name": name}))
+        record.link(related("Nissan", "Yokohama", "SPATIAL"))
+        (near,) = record.concepts.neighbours(YOKOHAMA)
+        assert (near.name, near.relation) == ("Nissan", "SPATIAL")
+        assert record.edges(EdgeType.RELATED_TO, NodeType.CONCEPT, NodeType.CONCEPT) is not None
+        edge = Edge(EdgeType.RELATED_TO, (NodeType.CONCEPT, NISSAN), (NodeType.CONCEPT, YOKOHAMA))
+        assert record.edge(edge.type, edge.source, edge.target) is not None

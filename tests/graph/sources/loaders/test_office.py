@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import io
+import re
+import tracemalloc
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.errors import BadInput
+from graph.sources.documents import ReadOptions, read_documents
+from graph.sources.loaders import load
+from graph.sources.loaders.document import Document, Loaded
+from graph.sources.loaders.fields import FieldMap
+from graph.sources.loaders.office import load_docx, load_pptx
+from graph.sources.splitting import split_document
+from tests.graph.sources.loaders.files import HEADINGS, docx, paragraph, passage_of_file, write, zipped
+from tests.growth import grows_with_length_alone
+
+RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+TITLE = '<w:style w:type="paragraph" w:styleId="T"><w:name w:val="Title"/></w:style>'
+
+
+def document_of(folder: Path, content: bytes) -> Document:
+    return load_docx(write(folder / "a.docx", content), "a.docx")
+
+
+def read(folder: Path, content: bytes) -> Document | Loaded:
+    return load(write(folder / "a.docx", content), "a.docx", FieldMap())
+
+
+def run(text: str) -> str:
+    return f"<w:r><w:t>{text}</w:t></w:r>"
+
+
+def table(*rows: list[str]) -> str:
+    cells = ("".join(f"<w:tc>{cell}</w:tc>" for cell in row) for row in rows)
+    return f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in cells)}</w:tbl>"
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("body", "text"),
+        [
+            (paragraph("One.") + paragraph("") + paragraph("Two &amp; 日本."), "One.\n\nTwo & 日本."),
+            (f"<w:p>{run('a')}<w:r><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t></w:r></w:p>", "a b\nc"),
+            (f"<w:p><w:pPr><w:tabs><w:tab/></w:tabs></w:pPr>{run('a')}</w:p>", "a"),
+            (f"<w:p>{run('kept ')}<w:ins>{run('added')}</w:ins><w:del>{run('gone')}</w:del></w:p>", "kept added"),
+            (f"<w:sdt><w:sdtContent>{paragraph('control')}</w:sdtContent></w:sdt>", "control"),
+            (
+                table([paragraph("1"), paragraph("2") + paragraph("3")], [paragraph(""), paragraph("4")]),
+                "1: 2 3\n4",
+            ),
+            (paragraph("a") + table([paragraph("1")]) + paragraph("b"), "a\n\n1\n\nb"),
+            (table([paragraph("a") + table([paragraph("1"), paragraph("2")]), paragraph("b")]), "a\n\n1 | 2\n\nb"),
+        ],
+    )
+    def test_it_is_what_the_document_shows(self, tmp_path: Path, body: str, text: str) -> None:
+        assert document_of(tmp_path, docx(body)).text == text
+
+    def test_strict_open_xml_is_read(self, tmp_path: Path) -> None:
+        with zipfile.ZipFile(io.BytesIO(docx(paragraph("Cars", "H1"), HEADINGS))) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        names = re.compile(rb"http://schemas\.openxmlformats\.org/(wordprocessingml|officeDocument)/2006/")
+        strict = {name: names.sub(rb"http://purl.oclc.org/ooxml/\1/", part) for name, part in parts.items()}
+        found = document_of(tmp_path, zipped(strict))
+        assert [(heading.text, heading.level) for heading in found.headings] == [("Cars", 1)]
+
+    def test_a_text_box_is_read_once(self, tmp_path: Path) -> None:
+        box = f"<w:txbxContent>{paragraph('in the box')}</w:txbxContent>"
+        body = (
+            f"<w:p>{run('host')}<w:r><mc:AlternateContent><mc:Choice>{box}</mc:Choice>"
+            f"<mc:Fallback>{box}</mc:Fallback></mc:AlternateContent></w:r>{run(' text')}</w:p>"
+        )
+        assert document_of(tmp_path, docx(body)).text == "host\n\nin the box\n\ntext"
+
+    @pytest.mark.parametrize(
+        ("first_row", "text"),
+        [
+            ("<w:trPr><w:tblHeader/></w:trPr>{}", "Part: bolt; Made of: steel"),
+            ("bold", "Part: bolt; Made of: steel"),
+        ],
+    )
+    def test_rows_carry_the_names_of_a_header_that_is_marked_or_in_bold_type(
+        self, tmp_path: Path, first_row: str, text: str
+    ) -> None:
+        names = [f"<w:tc>{paragraph(name)}</w:tc>" for name in ("Part", "Made of")]
+        if first_row == "bold":
+            names = [name.replace("<w:r>", "<w:r><w:rPr><w:b/></w:rPr>") for name in names]
+        header = "".join(names) if first_row == "bold" else first_row.format("".join(names))
+        body = f"<w:tbl><w:tr>{header}</w:tr>{table([paragraph('bolt'), paragraph('steel')])[7:]}"
+        assert document_of(tmp_path, docx(body)).text == text
+
+    @pytest.mark.parametrize(
+        ("names", "text"),
+        [
+            (("Grade", "Class", "Approver"), "Grade: Engineer; Class: Economy; Approver: Bo Lind"),
+            (("3 May", "Rome", "Lind"), "3 May | Rome | Lind\nEngineer | Economy | Bo Lind"),
+        ],
+    )
+    def test_so_they_do_of_a_first_row_that_reads_like_names(
+        self, tmp_path: Path, names: tuple[str, ...], text: str
+    ) -> None:
+        rows = [[paragraph(cell) for cell in row] for row in (names, ("Engineer", "Economy", "Bo Lind"))]
+        assert document_of(tmp_path, docx(table(*rows))).text == text
+
+    def test_notes_stand_at_the_end(self, tmp_path: Path) -> None:
+        with zipfile.ZipFile(io.BytesIO(docx(""))) as archive:
+            xml = archive.read("word/document.xml").decode()
+        part = xml.replace("<w:body></w:body>", f"<w:footnote w:id='2'>{paragraph('A note.')}</w:footnote>")
+        relation = f'<Relationship Id="n" Type="{RELATION}/footnotes" Target="/word/notes.xml"/>'
+        body = f"<w:p>{run('Text.')}<w:r><w:footnoteReference w:id='2'/></w:r></w:p>"
+        content = docx(body, parts={"word/notes.xml": part}, relations=relation)
+        assert document_of(tmp_path, content).text == "Text.\n\n- A note."
+
+    def test_links_are_references(self, tmp_path: Path) -> None:
+        body = f"<w:p>{run('see ')}<w:hyperlink r:id='l'>{run('this')}</w:hyperlink></w:p>"
+        relation = f'<Relationship Id="l" Type="{RELATION}/hyperlink" Target="https://a.org" TargetMode="External"/>'
+        found = document_of(tmp_path, docx(body, relations=relation))
+        assert found.links == [(3, "https://a.org/")]
+        passage = passage_of_file(tmp_path / "a.docx")
+        assert passage.metadata["references"] == "https://a.org/"
+
+    def test_what_another_program_writes_is_read(self, tmp_path: Path) -> None:
+        writer = pytest.importorskip("docx").Document()
+        writer.core_properties.title = ""
+        writer.add_heading("Nissan", 0)
+        writer.add_heading("History", 1)
+        writer.add_paragraph("It was founded in 1933.")
+        writer.add_paragraph("one", style="List Bullet")
+        grid = writer.add_table(2, 2)
+        for number, cell in enumerate(grid.rows[0].cells + grid.rows[1].cells):
+            cell.text = f"cell {number}"
+        writer.add_heading("Models", 2)
+        writer.save(str(tmp_path / "a.docx"))
+        found = load_docx(tmp_path / "a.docx", "a.docx")
+        assert found.title == "Nissan"
+        assert [(heading.level, heading.text) for heading in found.headings] == [(1, "History"), (2, "Models")]
+        assert found.text == (
+            "Nissan\n\nHistory\n\nIt was founded in 1933.\n\n- one\n\ncell 0: cell 1\ncell 2: cell 3\n\nModels"
+        )
+
+
+class TestTitle:
+    @pytest.mark.parametrize(
+        ("named", "body", "title"),
+        [
+            ("Nissan", paragraph("Other", "H1"), "Nissan"),
+            ("Document1", paragraph("Cover", "H2") + paragraph("The Title", "T"), "The Title"),
+            ("Word Document", paragraph("text") + paragraph("Cars", "H2"), "Cars"),
+            ("", paragraph("text"), ""),
+        ],
+    )
+    def test_it_is_that_of_the_properties_else_of_the_style_else_the_first_heading(
+        self, tmp_path: Path, named: str, body: str, title: str
+    ) -> None:
+        assert document_of(tmp_path, docx(body, HEADINGS + TITLE, named)).title == title
+
+
+class TestHeadings:
+    def test_they_are_found_by_name_by_outline_and_by_the_style_they_are_based_on(self, tmp_path: Path) -> None:
+        styles = (
+            HEADINGS
+            + '<w:style w:type="paragraph" w:styleId="Mine"><w:name w:val="x"/><w:basedOn w:val="H2"/></w:style>'
+            + '<w:style w:type="paragraph" w:styleId="Out"><w:name w:val="y"/>'
+            + '<w:pPr><w:outlineLvl w:val="2"/></w:pPr></w:style>'
+            + '<w:style w:type="paragraph" w:styleId="Body"><w:name w:val="b"/><w:basedOn w:val="Body"/>'
+            + '<w:pPr><w:outlineLvl w:val="9"/></w:pPr></w:style>'
+        )
+        body = "".join(paragraph(style or "none", style) for style in ("H1", "Mine", "Out", "Body", ""))
+        found = document_of(tmp_path, docx(body, styles))
+        assert [(h.text, h.level) for h in found.headings] == [("H1", 1), ("Mine", 2), ("Out", 3)]
+        assert all(found.text[h.offset :].startswith(h.text) for h in found.headings)
+
+    def test_a_former_style_of_a_paragraph_counts_for_nothing(self, tmp_path: Path) -> None:
+        body = f'<w:p><w:pPr><w:pPrChange><w:pPr><w:pStyle w:val="H1"/></w:pPr></w:pPrChange></w:pPr>{run("a")}</w:p>'
+        assert document_of(tmp_path, docx(body, HEADINGS)).headings == []
+
+    def test_they_are_the_sections_of_the_passages(self, tmp_path: Path) -> None:
+        body = paragraph("Cars", "H1") + paragraph("Makers", "H2") + paragraph("alpha beta gamma. " * 200)
+        passages = list(read_documents([write(tmp_path / "a.docx", docx(body, HEADINGS))]).passages.values())
+        assert {passage.title for passage in passages} == {"Cars"}
+        assert [passage.metadata.get("section") for passage in passages[1:]] == ["Makers"] * (len(passages) - 1)
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.lists(st.tuples(st.sampled_from(["H1", "H2", "", "T"]), st.sampled_from(["word", " a. b ", "", "日本"]))))
+    def test_places_hold_for_any_paragraphs(
+        self, tmp_path_factory: pytest.TempPathFactory, paragraphs: list[tuple[str, str]]
+    ) -> None:
+        body = "".join(paragraph(text, style) for style, text in [*paragraphs, ("", "end")])
+        found = document_of(tmp_path_factory.mktemp("docx"), docx(body, HEADINGS + TITLE))
+        for passage in split_document(found, 16, 4):
+            assert found.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
+
+
+def entity_bomb() -> bytes:
+    levels = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+    xml = f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY l0 "lol">{levels}]><x>&l9;</x>'
+    return docx("", parts={"word/document.xml": xml.encode("utf-16")})
+
+
+def with_document_type() -> bytes:
+    """An entity that names a file of the machine."""
+    xml = '<!DOCTYPE x [<!ENTITY secret SYSTEM "file:///etc/hostname">]><x>&secret;</x>'
+    return docx("", parts={"word/document.xml": xml})
+
+
+def zip_bomb() -> bytes:
+    return docx("", parts={"word/document.xml": b" " * (20 * 2**20)})
+
+
+def encrypted() -> bytes:
+    content = docx(paragraph("x"))
+    place = content.find(b"PK\x01\x02")
+    return content[: place + 8] + b"\x01" + content[place + 9 :]
+
+
+class TestUnreadable:
+    @pytest.mark.parametrize(
+        ("content", "complaint"),
+        [
+            (zip_bomb(), "cannot be read as DOCX"),
+            (entity_bomb(), "cannot be read as DOCX .*amplification"),
+            (with_document_type(), "cannot be read as DOCX"),
+            (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "before 2007.*Save it as .docx"),
+            (encrypted(), "is encrypted"),
+            (b"", "cannot be read as DOCX"),
+            (b"plain text", "cannot be read as DOCX"),
+            (docx(paragraph("x"))[:-60], "cannot be read as DOCX"),
+            (
+                docx(paragraph("x" * 5000))[:300] + bytes(50) + docx(paragraph("x" * 5000))[350:],
+                "cannot be read as DOCX",
+            ),
+            (zipped({"a.txt": "x"}), "cannot be read as DOCX"),
+            (docx("<w:p>"), "cannot be read as DOCX"),
+            (docx(""), "holds no text"),
+            (docx("", parts={"word/document.xml": '<?xml version="1.0" encoding="klingon"?><x/>'}), "cannot be read"),
+        ],
+        ids=[
+            "zip bomb",
+            "entity bomb",
+            "document type",
+            "doc",
+            "encrypted parts",
+            "empty",
+            "text",
+            "cut",
+            "damaged",
+            "other zip",
+            "malformed XML",
+            "no text",
+            "encoding",
+        ],
+    )
+    def test_it_is_refused_with_the_reason(self, tmp_path: Path, content: bytes, complaint: str) -> None:
+        path = write(tmp_path / "a.docx", content)
+        tracemalloc.start()
+        with pytest.raises(BadInput, match=rf"a\.docx.*{complaint}") as failure:
+            read_documents([path])
+        unpacked = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert unpacked < 2**22, "a bomb is unpacked elsewhere"
+        assert failure.value.hint
+        write(tmp_path / "b.txt", "good")
+        documents = read_documents([tmp_path])
+        assert [refused.source for refused in documents.refused] == [str(path)]
+        assert [p.text for p in documents.passages.values()] == ["good"]
+
+    def test_parts_outside_the_package_are_not_reached(self, tmp_path: Path) -> None:
+        write(tmp_path / "secret.xml", "secret")
+        types = f'<Relationship Id="r" Type="{RELATION}/officeDocument" Target="../../secret.xml"/>'
+        part = f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{types}</Relationships>'
+        assert document_of(tmp_path, docx(paragraph("inside"), parts={"_rels/.rels": part})).text == "inside"
+
+    def test_deep_nesting_is_refused(self, tmp_path: Path) -> None:
+        opened, closed = "<w:sdt><w:sdtContent>", "</w:sdtContent></w:sdt>"
+        assert document_of(tmp_path, docx(opened * 20 + paragraph("deep") + closed * 20)).text == "deep"
+        with pytest.raises(BadInput, match="recursion"):
+            read(tmp_path, docx(opened * 10_000 + paragraph("deep") + closed * 10_000))
+
+    def test_styles_that_are_based_on_each_other_take_time_that_grows_with_their_number_alone(
+        self, tmp_path: Path
+    ) -> None:
+        def work(length: int) -> None:
+            based = '<w:style w:type="paragraph" w:styleId="s{}"><w:basedOn w:val="s{}"/></w:style>'
+            styles = "".join(based.format(n, (n + 1) % length) for n in range(length))
+            document_of(tmp_path, docx(paragraph("x", "s0"), styles))
+
+        assert grows_with_length_alone(work, 500)
+
+    def test_sane_limits_let_a_large_document_through(self, tmp_path: Path) -> None:
+        found = document_of(tmp_path, docx("".join(paragraph(f"Paragraph {n} of it.") for n in range(20_000))))
+        assert found.text.endswith("Paragraph 19999 of it.")
+
+    def test_a_long_document_takes_time_that_grows_with_its_length_alone(self, tmp_path: Path) -> None:
+        def work(length: int) -> None:
+            document_of(tmp_path, docx("".join(paragraph(f"Paragraph {n} of it.") for n in range(length))))
+
+        assert grows_with_length_alone(work, 500)
+
+    @settings(max_examples=30, deadline=None)
+    @given(st.integers(0, 10_000), st.binary(min_size=1, max_size=40), st.integers(0, 40))
+    def test_damage_anywhere_is_no_crash(
+        self, tmp_path_factory: pytest.TempPathFactory, place: int, noise: bytes, cut: int
+    ) -> None:
+        content = docx(paragraph("In 1933.", "H1"), HEADINGS, "Nissan")
+        place %= len(content)
+        with suppress(BadInput):
+            read(tmp_path_factory.mktemp("docx"), content[:place] + noise + content[place + cut :])
+
+
+class TestSlides:
+    def deck(self, path: Path) -> Path:
+        from pptx import Presentation
+        from pptx.util import Inches
+
+        deck = Presentation()
+        deck.core_properties.title = "PowerPoint Presentation"
+        first = deck.slides.add_slide(deck.slide_layouts[1])
+        first.shapes.title.text = "Pumps of\nKarv"
+        first.placeholders[1].text = "Sales rose\nCosts fell"
+        first.notes_slide.notes_text_frame.text = "A note."
+        second = deck.slides.add_slide(deck.slide_layouts[6])
+        place = [Inches(1)] * 4
+        grid = second.shapes.add_table(2, 2, *place).table
+        for cell, text in zip(grid.iter_cells(), ("Part", "Price", "bolt", "3"), strict=True):
+            cell.text = text
+        box = second.shapes.add_group_shape().shapes.add_textbox(*place)
+        run = box.text_frame.paragraphs[0].add_run()
+        run.text, run.hyperlink.address = "in a group", "https://ex.org/a#b"
+        deck.save(str(path))
+        return path
+
+    def test_each_is_a_section_and_a_page(self, tmp_path: Path) -> None:
+        found = load_pptx(self.deck(tmp_path / "a.pptx"), "a.pptx")
+        assert found.title == "Pumps of Karv"
+        assert found.text == (
+            "Pumps of Karv\n\n- Sales rose\n- Costs fell\n\nA note.\n\nPart: bolt; Price: 3\n\nin a group"
+        )
+        assert [(heading.text, found.text[heading.offset :][:4]) for heading in found.headings] == [
+            ("Pumps of Karv", "Pump"),
+            ("Slide 2", "Part"),
+        ]
+        assert [found.text[page:][:4] for page in found.pages] == ["Pump", "Part"]
+        assert found.links == [(found.text.index("in a group"), "https://ex.org/a")]
+
+    def test_its_passages_name_their_slides(self, tmp_path: Path) -> None:
+        options = ReadOptions(chunk_tokens=16, chunk_overlap=0)
+        *_, last = read_documents([self.deck(tmp_path / "a.pptx")], options).passages.values()
+        assert (last.metadata["page"], last.metadata["section"]) == (2, "Slide 2")
+
+    def test_a_file_that_is_none_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match=r"a\.pptx cannot be read as PPTX"):
+            read_documents([write(tmp_path / "a.pptx", b"none")])

@@ -1,1 +1,0 @@
-"""The processes of `mara serve`: one that serves a site, or several under a supervisor."""
