@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
@@ -61,7 +62,9 @@ class Workers:
                 process.kill()
             for pipe in (process.stdin, process.stdout):
                 assert pipe is not None
-                pipe.close()
+                # What was not written to a process that ended cannot be any more.
+                with suppress(BrokenPipeError):
+                    pipe.close()
             process.wait()
 
     def run(self, task: str, calls: Sequence[tuple[int, ...]]) -> None:

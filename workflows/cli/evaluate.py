@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 _NAMED_KINDS = 4
 _SHOWN_DEPTHS = ("2", "5", "10")
-_SHOWN_DIFFERENCES = {"recall@5": "R@5", "all-gold@5": "all@5"}
+_ANSWER_HEADINGS = ("system", "EM", "F1", "gold", "ref.", "support", "calls", "in", "out", "s", "lost")
+_COMPARED = ("metric", "questions", "A", "B", "B − A", "95 % interval", "p (Holm)")
 
 
 RunArgument = Annotated[
@@ -244,11 +245,10 @@ def _show_run(console: Console, run: Run, pushed: Mapping[str, Experiment], *, a
 
 def _show_answers(console: Console, run: Run) -> None:
     """Print the table of answers, and what was left out of it."""
-    from workflows.evaluation.tables import COLUMNS, SHORT_LEGEND, answer_rows, remarks
+    from workflows.evaluation.report import remarks, side_by_side, text
 
-    rows = answer_rows(run.metrics["systems"])
-    console.print(_table([*COLUMNS.values()], rows, padding=(0, 1, 0, 0)))
-    console.print(f"[dim]{SHORT_LEGEND}[/]")
+    console.print(_table(_ANSWER_HEADINGS, side_by_side(run.metrics["systems"]), padding=(0, 1, 0, 0)))
+    console.print(f"[dim]{text('short_legend')}[/]")
     for remark in remarks(run.settings["models"]["chat"]):
         console.print(f"[yellow]{escape(remark)}[/]")
 
@@ -265,28 +265,24 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], **layout: Any
 
 
 def _measures(systems: Mapping[str, Row]) -> Table:
-    answers = any(figures["f1"]["mean"] is not None for figures in systems.values())
-    recall, all_gold = ([f"{name}@{depth}" for depth in _SHOWN_DEPTHS] for name in ("R", "all"))
-    headings = ["system", *recall, *all_gold, "MRR", *(("EM", "F1") if answers else ()), "p50 ms"]
-    rows = []
-    for system, figures in systems.items():
-        measured = [figures[name][depth] for name in ("recall", "all_gold") for depth in _SHOWN_DEPTHS]
-        measured += [figures["mrr"], *((figures["em"], figures["f1"]["mean"]) if answers else ())]
-        latency = figures["latency_ms"]["total"]
-        cells = ["-" if value is None else f"{value:.3f}" for value in measured]
-        rows.append([system, *cells, f"{latency['p50']:.1f}" if latency else "-"])
-    return _table(headings, rows)
+    from workflows.evaluation.report import RETRIEVAL, cells_of, number
+
+    shown = [f"{name}@{depth}" for name in ("R", "all") for depth in _SHOWN_DEPTHS]
+    columns = {heading: RETRIEVAL[heading] for heading in (*shown, "MRR")}
+    if any(figures["f1"]["mean"] is not None for figures in systems.values()):
+        columns |= {"EM": number("em"), "F1": number("f1.mean")}
+    columns["p50 ms"] = number("latency_ms.total.p50", 1)
+    return _table(["system", *columns], cells_of(systems, columns))
 
 
 def _differences(differences: Mapping[str, Row]) -> Table:
     """Return the differences of each system to the baseline, with their intervals."""
-    from workflows.output.markdown import interval, signed
+    from workflows.evaluation.report import LESS_BASELINE, difference_cell
 
-    rows = []
-    for system, found in differences.items():
-        each = [found[metric] for metric in _SHOWN_DIFFERENCES]
-        rows.append([system, *(f"{signed(one['difference'])} {interval(one['low'], one['high'])}" for one in each)])
-    return _table(["system", *_SHOWN_DIFFERENCES.values()], rows)
+    rows = [
+        [system, *(difference_cell(found[metric]) for metric in LESS_BASELINE)] for system, found in differences.items()
+    ]
+    return _table(["system", *LESS_BASELINE.values()], rows)
 
 
 @command
@@ -301,7 +297,7 @@ def compare(
     """Compare two runs question by question: differences B - A with intervals and tests, wins and losses."""
     from graph.storage.workspace import write_atomically
     from workflows.evaluation.compare import compare_runs
-    from workflows.evaluation.comparison_page import comparison_page
+    from workflows.evaluation.report import comparison_page
     from workflows.runs.output_files import check_output
 
     if out:
@@ -315,27 +311,19 @@ def compare(
 
 def _show_comparisons(console: Console, comparisons: Sequence[Comparison], out: Path | None) -> None:
     """Print the metrics of each comparison, and where the rest is."""
-    from workflows.evaluation.comparison_page import main_metric, verdict
-    from workflows.output.markdown import figure, interval, p_value, signed
+    from workflows.evaluation.report import COMPARED, verdict
 
     for found in comparisons:
         console.print(f"A [bold]{escape(found.a)}[/]  B [bold]{escape(found.b)}[/]  {found.paired} questions")
-        rows = [
-            (
-                *(each.metric, str(each.n), figure(each.a), figure(each.b), signed(each.difference)),
-                *(interval(each.low, each.high), p_value(each.p_holm)),
-            )
-            for each in found.metrics
-        ]
-        headings = ("metric", "questions", "A", "B", "B - A", "95 % interval", "p (Holm)")
-        console.print(_table(headings, rows))
+        rows = [[COMPARED[heading](each) for heading in _COMPARED] for each in found.metrics]
+        console.print(_table(_COMPARED, rows))
         console.print(f"B wins {len(found.won)} questions, loses {len(found.lost)}, {found.equal} are equal")
         left_out = len(found.only_a) + len(found.only_b)
         if left_out:
             console.print(f"[yellow]left out: {left_out} questions that only one was asked[/]")
         if found.failed_a or found.failed_b:
             console.print(f"[yellow]failed, and counted as nothing found: A {found.failed_a}, B {found.failed_b}[/]")
-        console.print(f"{escape(verdict(main_metric(found)))}\n")
+        console.print(f"{escape(verdict(found))}\n")
     told = f"The page is {escape(str(out))}" if out else "With --out FILE.md: a page with the questions won and lost"
     console.print(f"[dim]{told}[/]")
 

@@ -17,6 +17,7 @@ from workflows.evaluation.aggregate import run_metrics
 from workflows.evaluation.ask_system import Asker, GoldQuestion
 from workflows.evaluation.compare import baseline_of
 from workflows.evaluation.gold import GoldLookup
+from workflows.evaluation.report import write_report
 from workflows.evaluation.systems import parse_systems
 from workflows.runs.evaluation_files import EVALUATION, METRICS, RESULTS, Run, load_run
 from workflows.runs.question_files import AskedQuestion, draw, read_questions
@@ -131,7 +132,7 @@ def evaluate(
         check_untuned_since(folder.settings["systems"], {system.name: system.describe() for system in systems})
         _finish(folder, rounds, order.prices, baseline)
     run = load_run(order.out)
-    _write_report(run)
+    write_report(run)
     return run
 
 
@@ -187,9 +188,3 @@ def _finish(folder: RunFolder, rounds: Sequence[Round[GoldQuestion]], prices: Pr
         METRICS: dumps(metrics, indent=2) + "\n",
     }
     folder.finish([key for each in rounds for key in each.questions], files)
-
-
-def _write_report(run: Run) -> None:
-    from workflows.evaluation.report import write_report
-
-    write_report(run)

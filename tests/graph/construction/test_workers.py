@@ -67,3 +67,10 @@ def test_what_a_task_raises_is_raised_here_and_the_process_works_on(tmp_path: Pa
 def test_a_process_that_ends_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(OutOfResources, match="MARA_BUILD_PROCESSES"), Workers(Noting(tmp_path), 1) as workers:
         workers.run("end", [(9,)])
+
+
+def test_a_process_that_ended_is_told_of_again_and_can_be_let_go(tmp_path: Path) -> None:
+    with Workers(Noting(tmp_path), 1) as workers:
+        for task in ("end", "note"):
+            with pytest.raises(OutOfResources):
+                workers.run(task, [(9,)])

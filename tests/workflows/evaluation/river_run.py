@@ -65,7 +65,7 @@ def order_of(workspace: Path, folder: Path, questions: Sequence[Row] = QUESTIONS
 
 def run_order(monkeypatch: pytest.MonkeyPatch, order: Order, **how: Any) -> Run:
     """Run an order without a report."""
-    monkeypatch.setattr(runner, "_write_report", lambda run: None)
+    monkeypatch.setattr(runner, "write_report", lambda run: None)
     return evaluate(order, **how)
 
 

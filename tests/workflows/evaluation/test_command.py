@@ -44,7 +44,7 @@ def run_eval(mara: Mara, rivers: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.fixture
 def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "_write_report", lambda run: None)
+    monkeypatch.setattr(runner, "write_report", lambda run: None)
 
 
 def test_all_modes_are_asked_and_the_folder_holds_all_that_was_promised(run_eval: Eval) -> None:
@@ -89,7 +89,7 @@ def test_what_has_no_gold_is_told(run_eval: Eval) -> None:
     assert "1 questions without gold passages are not in recall and MRR" in shown.out
     assert "1 gold passages are not in the workspace" in shown.out
     write_lines(run_eval.questions, [{"question": "Who dammed Lake Sund?"}])
-    assert " - " in run_eval("--mode", "dense", "--restart").out
+    assert " – " in run_eval("--mode", "dense", "--restart").out
 
 
 @pytest.mark.usefixtures("without_report")
@@ -136,7 +136,7 @@ def test_answers_are_compared_in_one_table_with_a_model(run_eval: Eval, chat_ser
     for name in ANSWER_SYSTEMS:
         assert f"\n{name} " in shown.out
     assert max(map(len, shown.out.splitlines()[:11])) <= 80
-    assert "## Differences to `hybrid`" in report
+    assert "R@5 − `hybrid`" in report
     requests = len(chat_server.requests)
     written = (run_eval.out / "results.jsonl").read_bytes()
     assert run_eval(*asked).out == shown.out

@@ -20,9 +20,8 @@ from workflows.evaluation.compare import (
     compare_systems,
     dominant_relation,
     pair_rows,
-    paired_differences,
 )
-from workflows.evaluation.comparison_page import comparison_page, verdict
+from workflows.evaluation.report import comparison_page, verdict
 from workflows.output.markdown import code, plain
 
 # Of gold a and b: the first system finds one in q1, both in q2, none in q3; the second both, one, and one at rank 6.
@@ -308,17 +307,14 @@ def test_code_and_text_are_cut_and_never_empty() -> None:
     ],
 )
 def test_the_verdict_says_no_more_than_the_interval_and_p(first: str, second: str, says: str) -> None:
-    pairs = [(row(f"q{n}", first), row(f"q{n}", second)) for n in range(12)]
-    found = next(each for each in paired_differences(pairs, list(METRICS)) if each.metric == "recall@5")
+    found = compared([row(f"q{n}", first) for n in range(12)], [row(f"q{n}", second) for n in range(12)])
     assert verdict(found).startswith(says)
 
 
 def test_the_verdict_says_where_a_difference_does_not_stand_after_correction() -> None:
-    pairs = [(row(f"q{n}", "x"), row(f"q{n}", "a b")) for n in range(6)]
-    found = next(each for each in paired_differences(pairs, list(METRICS)) if each.metric == "recall@5")
+    found = compared([row(f"q{n}", "x") for n in range(6)], [row(f"q{n}", "a b") for n in range(6)])
     assert verdict(found).startswith("6 questions hint at a difference on recall@5 that does not stand: +1.000")
 
 
 def test_the_verdict_on_too_few_questions_is_that_they_are_too_few() -> None:
-    pairs = [(row("q", "x"), row("q", "a b"))]
-    assert "1 questions are too few" in verdict(paired_differences(pairs, ["recall@5"])[0])
+    assert "1 questions are too few" in verdict(compared([row("q", "x")], [row("q", "a b")], metrics=["recall@5"]))

