@@ -1,18 +1,16 @@
 """Asking a chat model over the OpenAI protocol: requests, and replies as they came.
 
-LangChain's client asks; its replies are read, bounded and checked on their way to it.
+LangChain's client asks; `agents.chat.reply_under_way` reads the replies on their way to it.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
@@ -20,6 +18,7 @@ from pydantic import SecretStr
 from agents.answers.unlinked import Addresses, Unlinking
 from agents.chat.context_window import configured_context_tokens, told_context_tokens
 from agents.chat.replies import TokenLogprobs, read_logprobs
+from agents.chat.reply_under_way import ReplyUnderWay, counted_tokens, read_reply, reading
 from agents.chat.usage import QuestionBudget, Usage, budget_of_question, count_usage
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address
@@ -59,184 +58,18 @@ _REFUSALS = {
     "stream_options": re.compile(r"stream[_ ]options|include[_ ]usage", re.IGNORECASE),
     "stream": re.compile(r"\bstream(?:ing)?\b", re.IGNORECASE),
 }
-"""What a request may have beside its messages, and the words by which a server refuses it."""
+"""Parameters that a request may have, each with the words by which a server refuses it."""
 
-_ROLES = (None, "", "assistant")
-_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _UNHEARD = ("nostream", "langsmith:nostream")
 """Tags of a request whose reply no stream tells as chat: LangGraph's own, and the one that chat interfaces know."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _NOT_IN_KEYS = re.compile(r"[^!-~]")
-
-
-MAX_REPLY_CHARACTERS = 500_000
-"""A longer reply is refused unread, its thinking included; one that is streamed is cut off there."""
-
-_LEAST_PIECE = 4
-_MOST_TOKENS = 10**9
-
-
-@dataclass(slots=True)
-class _UnderWay:
-    """A request on its way, whose reply is read here before its client reads it.
-
-    LangChain's client keeps back what tells a slow model from a dead server: the thinking beside a reply, and what
-    keeps a connection alive.
-
-    Attributes:
-        streams: whether it asks for a stream.
-        silence_s: the longest time without a token, in seconds, the first one included.
-        left_s: tells after how many seconds it is broken off whatever comes; infinity for never.
-        most_characters: of its reply, which is cut there.
-        unlinking: takes images and links from its reply, before any listener is told of them; None leaves them.
-    """
-
-    streams: bool
-    silence_s: float
-    left_s: Callable[[], float]
-    most_characters: int
-    unlinking: Unlinking | None
-    silent_until: float = field(init=False)
-    characters: int = field(default=0, init=False)
-    thought: bool = field(default=False, init=False)
-    ended: bool = field(default=False, init=False)
-    came_whole: bool = field(default=False, init=False)
-    fault: Exception | None = field(default=None, init=False)
-    said: list[str] = field(default_factory=list, init=False)
-    length: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        self._renew()
-
-    def _renew(self) -> None:
-        self.silent_until = time.monotonic() + self.silence_s
-
-    @property
-    def wait_s(self) -> float:
-        """The seconds that the next bytes are waited for."""
-        return min(self.silent_until - time.monotonic(), self.left_s())
-
-    def read(self, response: httpx.Response, data: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield what the client is told of a response: a stream of sound events that ends, or one sound reply."""
-        came = self._in_time(data)
-        try:
-            if response.status_code != 200:
-                yield censored(b"".join(came).decode("utf-8", "replace")).encode()
-            elif response.headers.get("Content-Type", "").startswith("application/json"):
-                yield self._whole(b"".join(came))
-            else:
-                yield from self._events(came)
-        except Exception as fault:
-            self.fault = fault
-            raise
-
-    def _in_time(self, data: Iterator[bytes]) -> Iterator[bytes]:
-        """Break off what sends no token, however it keeps the connection alive."""
-        import httpx
-
-        for each in data:
-            if self.wait_s <= 0:
-                raise httpx.ReadTimeout("the time of the request is over")
-            yield each
-
-    def _whole(self, body: bytes) -> bytes:
-        """A reply in one piece; the only event of a stream where one was asked for."""
-        told = _told(body)
-        if not told["choices"]:
-            raise ValueError("the reply holds no choice")
-        for choice in told["choices"]:
-            self._hear(choice["message"], is_last=True)
-            if self.streams:
-                choice["delta"] = choice.pop("message")
-        if isinstance(usage := told.get("usage"), dict):
-            told["usage"] = usage | {name: _tokens(usage.get(name)) for name in _COUNTS}
-        self.came_whole = True
-        return _event(told) if self.streams else json.dumps(told).encode()
-
-    def _events(self, came: Iterator[bytes]) -> Iterator[bytes]:
-        held: list[bytes] = []
-        for data in came:
-            *ended, rest = data.split(b"\n")
-            for part in ended:
-                yield self._line(b"".join((*held, part)))
-                held.clear()
-                if self.characters > self.most_characters and not self.ended:
-                    yield _event({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
-                    return
-            held.append(rest)
-        if not self.ended:
-            raise ValueError("the stream ends without saying that the reply does")
-
-    def _line(self, line: bytes) -> bytes:
-        name, _, value = line.partition(b":")
-        if name != b"data":
-            return b"\n"
-        if value.strip() == b"[DONE]":
-            if not self.ended:
-                raise ValueError("the stream ends without saying that the reply does")
-            return line + b"\n\n"
-        told = _told(value)
-        self.length += _LEAST_PIECE
-        for choice in told.get("choices") or ():
-            is_last = bool(choice.get("finish_reason"))
-            self._hear(choice["delta"], is_last)
-            self.ended = self.ended or is_last
-        return _event(told)
-
-    def _hear(self, message: Any, is_last: bool) -> None:
-        """Take note of what a reply, or a piece of one, says; one that says nothing is no sign of life."""
-        if not isinstance(message, dict):
-            return
-        if message.get("role") not in _ROLES:
-            raise ValueError("the reply's role is another one")
-        # No agent offers tools, and LangChain's time over an unreadable call grows with the square of its length.
-        message.pop("tool_calls", None)
-        if any(value for name, value in message.items() if name != "role"):
-            self._renew()
-        thinking = str(message.get("reasoning_content") or message.get("reasoning") or "")
-        content = message.get("content")
-        text = content if isinstance(content, str) else ""
-        self.thought = self.thought or bool(thinking)
-        self.characters += len(thinking) + len(text)
-        self.said.append(text)
-        self.length += max(0, len(text) - _LEAST_PIECE)
-        if self.length > MAX_REPLY_CHARACTERS:
-            raise MalformedReply(f"The reply is longer than {MAX_REPLY_CHARACTERS:,} characters", "".join(self.said))
-        if _SURROGATE.search(text):
-            raise MalformedReply("The reply holds broken Unicode", text.encode("utf-8", "replace").decode())
-        if self.unlinking is not None and isinstance(content or "", str) and (text or is_last):
-            message["content"] = self.unlinking.feed(text) + (self.unlinking.end() if is_last else "")
-
-
-_UNDER_WAY: ContextVar[_UnderWay] = ContextVar("under way")
-
-
-def _read(response: httpx.Response, data: Iterator[bytes]) -> Iterator[bytes]:
-    return _UNDER_WAY.get().read(response, data)
-
-
-def _told(text: bytes) -> Any:
-    """What a reply, or an event of one, says; an error may repeat the key, and is told to nothing that traces."""
-    told = json.loads(text)
-    if told.get("error"):
-        raise ValueError("the reply is an error")
-    return told
-
-
-def _event(told: object) -> bytes:
-    return b"data: " + json.dumps(told).encode() + b"\n\n"
 
 
 def usage_of(message: AIMessage) -> Usage:
     """Return the tokens that the server says it took; a server that says nothing, or 0, counts as unknown."""
     told = message.usage_metadata
-    prompt, completion = (_tokens(told[key]) for key in ("input_tokens", "output_tokens")) if told else (0, 0)
+    prompt, completion = (counted_tokens(told[key]) for key in ("input_tokens", "output_tokens")) if told else (0, 0)
     return Usage(1, prompt, completion, unknown=0 if prompt > 0 else 1)
-
-
-def _tokens(told: object) -> int:
-    """A number of tokens within what one reply can take, so that sums of them can be stored; 0 for no number."""
-    return min(max(0, told), _MOST_TOKENS) if isinstance(told, int) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +101,7 @@ class ChatReply:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is asked of a model; where addresses are given, streams are told the reply, which may name these alone."""
+    """A request to a model. With addresses, streams are told its reply, which may name these alone."""
 
     messages: Sequence[BaseMessage]
     response_format: dict[str, Any] | None
@@ -405,7 +238,7 @@ class ChatModel:
                 refusals += 1
 
     def _extras(self, wanted: _Wanted, refused: Collection[str]) -> dict[str, Any]:
-        """What a request has beside its messages, as far as its server takes it."""
+        """Return the parameters of a request, less those that its server or the caller of this leaves out."""
         limit = next((name for name in self._limit_names if name not in refused), "")
         extras = {
             "response_format": wanted.response_format,
@@ -445,7 +278,7 @@ class ChatModel:
     def _asked(
         self, client: ChatOpenAI, wanted: _Wanted, extras: Mapping[str, Any], budget: QuestionBudget
     ) -> ChatReply:
-        under_way = _UnderWay(
+        under_way = ReplyUnderWay(
             streams="stream" in extras,
             silence_s=self._timeout_s,
             left_s=budget.left_s,
@@ -464,14 +297,12 @@ class ChatModel:
             how["stream_usage"] = False
         tags = list(_UNHEARD) if wanted.addresses is None else []
         fault: Exception | None = None
-        token = _UNDER_WAY.set(under_way)
         try:
-            message = client.invoke(list(wanted.messages), {"tags": tags}, **how)
+            with reading(under_way):
+                message = client.invoke(list(wanted.messages), {"tags": tags}, **how)
         except Exception as caught:
             # The client tells some faults of the reading as a lost connection.
             fault = under_way.fault or caught
-        finally:
-            _UNDER_WAY.reset(token)
         if fault is not None:
             raise fault
         reply = _read_message(message, with_logprobs="logprobs" in extras)
@@ -509,7 +340,7 @@ class ChatModel:
                     temperature=self.temperature,
                     base_url=self._address.url if self._address else None,
                     openai_proxy=None,
-                    http_client=self._http_client(_read),
+                    http_client=self._http_client(read_reply),
                     api_key=self._api_key,
                     max_retries=0,
                     streaming=True,
@@ -575,7 +406,7 @@ def open_chat_model(
 
 
 def _read_message(message: AIMessage, *, with_logprobs: bool) -> ChatReply:
-    """What the client made of a reply's envelope."""
+    """Return the reply that the client's message holds."""
     metadata, raw = message.response_metadata, str(message.text)
     cut = str(metadata.get("finish_reason")).startswith("length")
     tokens = read_logprobs(metadata) if with_logprobs else ()
