@@ -221,7 +221,7 @@ def _check_generation(
 
 
 def _check_leftovers(workspace: Workspace) -> Iterator[Finding]:
-    """Name what nobody needs; what a writer is making would look the same."""
+    """Name leftovers; the files that a writer is making would look the same."""
     for check, paths, message in (
         ("older generations", workspace.stale_folders(), "older or half-made generations that nobody reads"),
         ("temporary files", _temporary_files(workspace.root), "files that a killed writer left"),

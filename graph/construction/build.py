@@ -119,7 +119,7 @@ def build_generation(
     """Write the snapshot and the BM25 index of a record's present generation into an existing folder.
 
     Args:
-        record: nobody writes to it meanwhile.
+        record: no other process writes to it meanwhile.
         folder: the generation's.
         cache: the folder of what is kept for the next build: what shards say, and pairs of near names.
         root: the workspace's, whose record other processes open; without it, none work beside this one.
@@ -211,11 +211,11 @@ class Build:
 
     @property
     def _whole(self) -> Columns:
-        """What stages leave each other that concerns all passages."""
+        """The arrays that stages leave each other on all passages."""
         return Columns(self.folder / SCRATCH)
 
     def _part(self, stage: str, part: int) -> Columns:
-        """What a stage leaves of one shard or range."""
+        """Return the arrays that a stage leaves on one shard or range."""
         folder = self.folder / SCRATCH / stage / str(part)
         folder.mkdir(parents=True, exist_ok=True)
         return Columns(folder)

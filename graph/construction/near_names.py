@@ -324,7 +324,7 @@ def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What an earlier build found.
+    """The pairs that an earlier build found.
 
     Attributes:
         ids: of all its names, in order; pairs are of their places.

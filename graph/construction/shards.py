@@ -277,7 +277,7 @@ class Shard:
 
     @property
     def said(self) -> Columns:
-        """What they say."""
+        """The arrays of what its passages say."""
         return Columns(self.folder)
 
     def read(self, record: Record, corrections: Corrections) -> None:

@@ -69,7 +69,7 @@ _HNSW_HEADER = struct.Struct("<i4Q")
 _LENGTH_BYTES = 4
 _PER_VECTOR_BYTE = 1.1
 _CACHED = 3 * 2_000_000
-"""What three connections to Chroma's database keep of it, at most."""
+"""Bytes of its database that three connections of Chroma keep, at most."""
 
 
 class ChromaStore:

@@ -1,4 +1,4 @@
-"""What keeps vectors: a protocol of a few methods, which an entry point of the group ``mara.vector_stores`` names.
+"""Vector stores: a protocol of a few methods, which an entry point of the group ``mara.vector_stores`` names.
 
 A store keeps sets. A set is written once, by one generation, and never changed: it has the vectors of all of the
 generation's facts and passages, or of those that changed since an older set. Its vectors are numbered from 0 on, in the
@@ -87,7 +87,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class OpenCost:
-    """What something open takes, or may take.
+    """The resources that something open takes, or may take.
 
     Attributes:
         bytes: of memory.
@@ -131,7 +131,7 @@ class OpenSet(Protocol):
 
 
 class VectorStore(Protocol):
-    """What keeps sets. It is made without arguments, and reads the environment when it is asked.
+    """A store of sets. It is made without arguments, and reads the environment when it is asked.
 
     It raises WorkspaceDamaged where a set cannot be read, so that it is made again from the record, and
     StoreUnavailable where its server does not answer.

@@ -20,7 +20,7 @@ PAGE_TABLES = (
     " answer TEXT NOT NULL DEFAULT '', result TEXT, error TEXT NOT NULL DEFAULT '', touched REAL NOT NULL)",
     "CREATE INDEX turns_of_conversation ON turns (conversation, number, place)",
 )
-"""What makes the tables of conversations on the page, made with the first one."""
+"""The tables of conversations on the page, made with the first one."""
 
 
 def table_of_nodes(of: NodeType) -> str:

@@ -44,7 +44,7 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 Parts = Mapping[Path, OpenCost]
-"""What an open generation consists of, by folder: two generations may lie on one set of vectors, open once."""
+"""The parts of an open generation, by folder: two generations may lie on one set of vectors, open once."""
 
 
 def parts_of(folder: Path) -> Parts:

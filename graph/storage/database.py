@@ -210,7 +210,7 @@ def _not_there(told: str) -> MaraError:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the databases of one kind hold, and what is told of one that is missing or damaged.
+    """A kind of databases: their tables, and the errors of one that is missing or damaged.
 
     Attributes:
         table: one that is there as soon as anything is.
@@ -235,7 +235,7 @@ class SqliteDatabase(Database):
     One that may not be written, or has no room for its log, is read: from a copy, where it cannot be in place.
 
     Attributes:
-        pinned: whether a transaction that reads sees one moment; else nobody was writing when it was opened.
+        pinned: whether a transaction that reads sees one moment; else no process was writing when it was opened.
     """
 
     faults = (sqlite3.DatabaseError,)
@@ -395,7 +395,7 @@ def _open_to_write(path: Path) -> sqlite3.Connection:
 
 
 class InDatabase:
-    """What every record does with the database that it lies in."""
+    """A record in a database, which it opens, writes and closes."""
 
     _db: Database
 

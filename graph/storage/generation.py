@@ -1,4 +1,4 @@
-"""What the vectors of a generation consist of."""
+"""The file that tells of which sets the vectors of a generation consist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FILE = "search.json"
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What a generation's vectors consist of: a set of its own, whole or of what changed since an older one's.
+    """The sets of a generation's vectors: a set of its own, whole or of what changed since an older one's.
 
     Attributes:
         base: the generation whose set it lies on; its own number where its set is whole.

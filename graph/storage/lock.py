@@ -92,7 +92,7 @@ class WriterLock:
 
 
 def writer_of(record: Record) -> str:
-    """Return who writes a record, or was killed as he did; empty where nobody does."""
+    """Return the process that writes a record, or was killed while it did; empty where there is none."""
     return record.note(_WRITER)
 
 
@@ -123,7 +123,7 @@ def _lock_of(record_path: Path) -> FileLock | SessionLock:
 class GenerationHold:
     """A reader's share of the lock of a generation, which is not removed meanwhile.
 
-    Where the folder may not be written there is none: nobody removes anything there.
+    Where the folder may not be written there is none: no process removes anything there.
     """
 
     _FILE = "held.db"
@@ -158,7 +158,7 @@ class GenerationHold:
         except Timeout:
             return True
         except sqlite3.DatabaseError:
-            return False  # a damaged file, which nobody can have locked
+            return False  # a damaged file, which no process can have locked
         finally:
             lock.close()
         return False

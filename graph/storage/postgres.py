@@ -47,7 +47,7 @@ _TYPES = {
     "TEXT": 'TEXT COLLATE "C"',
     " WITHOUT ROWID": "",
 }
-"""What stands in Postgres for the types of SQLite, in order."""
+"""The types of Postgres for those of SQLite, in order."""
 
 _BUSY = ("55P03", "40P01", "40001")
 _FORBIDDEN = ("42501", "25006")

@@ -525,7 +525,7 @@ class RecordReader(Record):
 
     @property
     def pinned(self) -> bool:
-        """Whether the moment lasts; else nobody was writing, and that is to be looked at again afterwards."""
+        """Whether the moment lasts; else no process was writing, and that is to be looked at again afterwards."""
         return not isinstance(self._db, SqliteDatabase) or self._db.pinned
 
     def faults_of_file(self) -> tuple[list[str], set[str]]:

@@ -63,7 +63,7 @@ RESTORE = "Restore the record from a backup, or index the documents into a new w
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """What corrections made of a passage.
+    """A passage as corrections left it.
 
     Attributes:
         fingerprint: of what it states.

@@ -246,7 +246,7 @@ class Workspace:
             return None
 
     def publish(self, record: Record) -> None:
-        """Make the generation that was derived from a record the current one; remove those that nobody needs any more.
+        """Make the generation that was derived from a record the current one; remove those that are no longer needed.
 
         The one before it stays with ``MARA_KEEP_REPLACED``, until the next publication begins.
         """

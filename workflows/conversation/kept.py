@@ -192,7 +192,7 @@ class Conversations:
         return []
 
     def answers(self, conversation: str) -> list[Mapping[str, Any]]:
-        """Return the results of a conversation, whoever held it, in their order."""
+        """Return the results of a conversation, of any owner, in their order."""
         query = "SELECT result FROM turns WHERE conversation = ? AND state = ? ORDER BY number, place"
         with suppress(NoConversation), self._reading() as db:
             return [json.loads(result) for (result,) in db.execute(query, (conversation, ANSWERED))]

@@ -146,7 +146,7 @@ def _connect(address: str, workers: int, folder: Path) -> int:
 
 
 def _check_listening(address: str) -> None:
-    """Raise OSError where nobody listens at an address: Ray itself asks again for minutes before it says so."""
+    """Raise OSError where no process listens at an address: Ray itself asks again for minutes before it says so."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()

@@ -51,7 +51,7 @@ class ShardTask:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What shards hold together.
+    """The totals of several shards.
 
     Attributes:
         passages: how many.
@@ -90,7 +90,7 @@ class Shard:
 
     @property
     def totals(self) -> Totals:
-        """What it adds to a run."""
+        """The totals that it adds to a run."""
         tallies = [one["tally"] for one in self.found]
         return Totals(
             passages=len(self.found),

@@ -33,7 +33,7 @@ from workflows.runs.evaluation_files import REPORT, Run
 from workflows.runtime.resources import OFFLINE
 
 Figures = Mapping[str, Any]
-"""What ``metrics.json`` holds of one system."""
+"""The figures of one system in ``metrics.json``."""
 
 Cell = Callable[[Figures], str]
 

@@ -1,1 +1,1 @@
-"""Text and pictures for a reader: printable text, Markdown, plots."""
+"""Text for a reader: printable text, quotes, Markdown."""

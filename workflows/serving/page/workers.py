@@ -81,7 +81,7 @@ class Served:
 
     @cached_property
     def service(self) -> Service:
-        """What this process keeps beside the site."""
+        """The service of this process: its places, and the counts of its questions."""
         from workflows.serving.service import Service
 
         return Service(self.at_once, self.workers)
