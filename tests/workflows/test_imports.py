@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("agents", "graph", "workflows", "prompts")
 HEAVY = (
     *("chromadb", "openai", "langchain_openai", "igraph", "onnxruntime", "onnx", "bm25s", "tokenizers"),
-    *("matplotlib", "numba", "mcp", "ladybug", "neo4j", "nh3", "scipy.sparse.csgraph", "starlette", "uvicorn"),
+    *("numba", "mcp", "ladybug", "neo4j", "nh3", "scipy.sparse.csgraph", "starlette", "uvicorn"),
     "prometheus_client",
 )
 NEED_AN_EXTRA = {

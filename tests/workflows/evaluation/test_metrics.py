@@ -296,7 +296,7 @@ def test_tokens_add_up_and_cost_what_a_million_costs() -> None:
 
 
 def test_the_measures_load_nothing_heavy() -> None:
-    heavy = ["langsmith", "matplotlib", "scipy", "chromadb", "openai", "igraph", "langgraph"]
+    heavy = ["langsmith", "scipy", "chromadb", "openai", "igraph", "langgraph"]
     code = f"import sys, workflows.evaluation; print(*(set({heavy}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
