@@ -31,7 +31,7 @@ SECONDS, SECONDS_A_MEBIBYTE = 60.0, 20.0
 """Time for a file: at least so much, and more for a large one."""
 
 _GRACE_S = 30
-_KEPT_FROM_IT = ("MARA_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")
+_KEPT_FROM_IT = ("MARA_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "CHROMA_CLIENT_", "OTEL_")
 """Variables that begin so hold keys and addresses, which no loader needs."""
 
 _ERRORS = {kind.__name__: kind for kind in (BadInput, DependencyMissing, UnknownColumn)}
