@@ -22,7 +22,7 @@ from graph.publish.derive import publish
 from graph.relationships.documents import forget_step, is_in_step, relate
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import NodeType
-from graph.storage.database import SqliteDatabase
+from graph.storage.database import FIRST_FORMAT, SqliteDatabase
 from graph.storage.lock import WriterLock, is_being_written, writer_of
 from graph.storage.place import PLACE_FILE, RECORD_FILE, RELATIONSHIPS_FILE
 from graph.storage.record import Record, RecordReader
@@ -238,7 +238,7 @@ def _check_replies(workspace: Workspace) -> Finding:
     if not path.exists():
         return sound("reply cache", "No replies of models are kept")
     try:
-        with SqliteDatabase(path, 0, "", read_only=True) as replies, replies.faults_named():
+        with SqliteDatabase(path, FIRST_FORMAT, "", read_only=True) as replies, replies.faults_named():
             said, _ = replies.faults_found()
     except MaraError as fault:
         said = [fault.message]

@@ -208,6 +208,10 @@ def _not_there(told: str) -> MaraError:
     return WorkspaceDamaged(f"{told} is not there", "Restore it from a backup")
 
 
+FIRST_FORMAT = 1
+"""The number of a kind's format that was never changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of databases: their tables, and the errors of one that is missing or damaged.
@@ -225,7 +229,7 @@ class Kind:
     make: Callable[[Database], None]
     restore: str
     missing: Callable[[str], MaraError] = _not_there
-    number: int = 1
+    number: int = FIRST_FORMAT
     schema: Callable[[Place], str] | None = None
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agents.chat.reply_cache import KeptReply, ReplyCache
+from agents.chat.usage import Usage
 from graph.checks import doctor
 from graph.checks.doctor import examine_workspace, repair_workspace
 from graph.checks.findings import Finding
@@ -227,6 +229,11 @@ class TestWhatCannotBeRepaired:
         found, _, _ = repair_workspace(workspace.root)
         assert problems(found) == {"record file": False}
         assert "--workspace NEW" in said(found, "record file")
+
+    def test_replies_that_were_kept_are_sound(self, workspace: Workspace) -> None:
+        with ReplyCache(workspace.root / "replies.sqlite") as cache:
+            cache.put(b"key", "extractor", KeptReply("{}", Usage(requests=1)))
+        assert "reply cache" not in problems(examine_workspace(workspace.root))
 
     def test_kept_replies(self, workspace: Workspace) -> None:
         path = workspace.root / "replies.sqlite"

@@ -19,15 +19,15 @@ pytestmark = pytest.mark.slow
 _FILES = "graph/retrieve/past.py", "graph/storage/record.py", "graph/publish/derive.py", "graph/storage/workspace.py"
 _PAST, _RECORD, _DERIVE, _WORKSPACE = _FILES
 STEPS = (
-    Step(_PAST, "_take_search_index"),
+    Step(_PAST, "_take_vectors"),
     Step(_PAST, "_go_back"),
     Step(_RECORD, "copy_to"),
     Step(_RECORD, "part_from"),
     Step("graph/storage/writer.py", "restore"),
     Step("graph/storage/record_tables.py", "drop_unheld"),
     Step(_DERIVE, "publish"),
-    Step("graph/construction/knowledge_graph.py", "save"),
-    Step("graph/publish/vector_store.py", "synchronise", 2),
+    Step("graph/construction/build.py", "build_generation"),
+    Step("graph/publish/chroma_store.py", "write", 2),
     Step(_WORKSPACE, "publish"),
     Step(_WORKSPACE, "write_atomically", 2),
     Step(_PAST, "_prune"),
