@@ -32,6 +32,11 @@ def cited_passages(result: Mapping[str, Any]) -> list[tuple[CitationMark, Passag
     return [(mark, hits[mark["number"]]) for mark in result["citations"] if mark["number"] in hits]
 
 
+def name_of(hit: Mapping[str, Any]) -> str:
+    """Return what a passage is called where its source is shown: its title and its source, else its id."""
+    return " · ".join(filter(None, (hit["title"], hit["source"]))) or hit["id"]
+
+
 def notes_of(result: Mapping[str, Any]) -> list[str]:
     """Return what was retried, dropped or defaulted on the way to a result, one text each."""
     return [f"{each['node']}: {each['kind']}: {each['message']}" for each in result["errors"]]

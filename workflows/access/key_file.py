@@ -20,17 +20,25 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from graph.environment import environment
-from graph.errors import BadInput
+from graph.errors import BadInput, DependencyMissing, NoAccess
 from graph.metadata_filter import read_conditions
 from graph.storage.workspace import is_workspace_name
-from workflows.access.tokens import CLAIMS, Verifier, is_claim, names_claims, with_samples
+from workflows.access.tokens import ASK, CLAIMS, is_claim, names_claims, with_samples
 from workflows.settings.problems import problems_of
 
 ANY_WORKSPACE = "all"
@@ -40,6 +48,13 @@ OWN_WORKSPACE = ""
 LEAST_SECRET = 32
 """Characters of a shared secret: a shorter one can be found from one token."""
 
+_REFUSED = {
+    "ExpiredSignatureError": "The token has expired",
+    "InvalidAudienceError": "The token is for another audience",
+    "InvalidIssuerError": "The token is of another issuer",
+}
+_NO_TOKEN = "The key is not known, and is no token that can be trusted"
+_NAME_LENGTH = 200
 _SHARED = ("HS256", "HS384", "HS512")
 _DIGEST = re.compile("[0-9a-f]{64}")
 _NAME = re.compile("[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
@@ -113,6 +128,7 @@ class Tokens(Rights):
     name: Annotated[str, Field(min_length=1)] = "sub"
     leeway_s: Annotated[float, Field(ge=0, le=300)] = 30
     may_index: bool | Annotated[str, Field(pattern=r"^\$claims\..+$")] = False
+    _key: str = PrivateAttr("")
 
     @model_validator(mode="after")
     def _check_rights(self) -> Tokens:
@@ -125,16 +141,47 @@ class Tokens(Rights):
             raise ValueError("HS256, HS384 and HS512 take a secret_variable, and all others a key_file")
         return self
 
-    def verifier(self, folder: Path) -> Verifier:
-        """Return what checks the tokens; a relative ``key_file`` lies in the folder. Raises BadInput."""
+    def read_key(self, folder: Path) -> None:
+        """Read the key by which tokens are checked; a relative ``key_file`` lies in the folder.
+
+        Raises:
+            BadInput: it cannot be read, or does not fit the algorithms.
+            DependencyMissing: PyJWT is not installed.
+        """
+        jwt = _pyjwt()
         key = self._shared_secret() if self.secret_variable else self._public_key(folder)
-        verifier = Verifier(key, self.algorithms, self.issuer, self.audience, self.name, self.leeway_s)
+        setting = "secret_variable" if self.secret_variable else "key_file"
+        for algorithm in self.algorithms:
+            try:
+                jwt.get_algorithm_by_name(algorithm).prepare_key(key)
+            except (jwt.PyJWTError, NotImplementedError, TypeError, ValueError) as fault:
+                named = f"What tokens.{setting} names, {getattr(self, setting)}"
+                raise BadInput(f"{named}, is no key for {algorithm}", _HINT) from fault
+        self._key = key
+
+    def claims_of(self, token: str) -> Mapping[str, Any]:
+        """Return the claims of a token. Raises NoAccess where it cannot be trusted, or names nobody."""
+        jwt = _pyjwt()
         try:
-            verifier.check_key()
-        except ValueError as fault:
-            setting = "secret_variable" if self.secret_variable else "key_file"
-            raise BadInput(f"What tokens.{setting} names, {getattr(self, setting)}, {fault}", _HINT) from fault
-        return verifier
+            claims: Mapping[str, Any] = jwt.decode(
+                token,
+                self._key,
+                algorithms=list(self.algorithms),
+                issuer=self.issuer,
+                audience=self.audience,
+                leeway=self.leeway_s,
+                options={"require": ["exp", "iss", "aud", self.name]},
+            )
+        except jwt.ImmatureSignatureError as fault:
+            raise NoAccess("The token is not valid yet", "Check the clocks of both machines", status=401) from fault
+        except jwt.MissingRequiredClaimError as fault:
+            raise NoAccess(f"The token has no claim {fault.claim}", ASK, status=401) from fault
+        except jwt.PyJWTError as fault:
+            raise NoAccess(_REFUSED.get(type(fault).__name__, _NO_TOKEN), ASK, status=401) from fault
+        name = claims[self.name]
+        if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > _NAME_LENGTH:
+            raise NoAccess(f"The token's claim {self.name} is no name", ASK)
+        return claims
 
     def _shared_secret(self) -> str:
         secret = environment().value(self.secret_variable)
@@ -154,8 +201,13 @@ class Tokens(Rights):
         return key
 
 
-class _Form(BaseModel):
-    """The whole file."""
+class KeyFile(BaseModel):
+    """Who is known.
+
+    Attributes:
+        keys: who holds a key, by name.
+        tokens: the rights of who comes with a token; None where none is taken.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -163,28 +215,12 @@ class _Form(BaseModel):
     tokens: Tokens | None = None
 
     @model_validator(mode="after")
-    def _check_that_somebody_is_known(self) -> _Form:
+    def _check_that_somebody_is_known(self) -> KeyFile:
         if not self.keys and self.tokens is None:
             raise ValueError("it names nobody: give a table [keys.NAME], or [tokens]")
-        digests = [digest for holder in self.keys.values() for digest in holder.sha256]
-        if len(digests) != len(set(digests)):
+        if len({digest for _, digest in self.digests}) != len(self.digests):
             raise ValueError("one key has two holders")
         return self
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFile:
-    """Who is known.
-
-    Attributes:
-        keys: who holds a key, by name.
-        tokens: the rights of who comes with a token; None where none is taken.
-        verifier: what checks the tokens.
-    """
-
-    keys: Mapping[str, Holder]
-    tokens: Tokens | None
-    verifier: Verifier | None
 
     @property
     def digests(self) -> list[tuple[str, str]]:
@@ -199,8 +235,10 @@ def read_key_file(path: Path) -> KeyFile:
         BadInput: it cannot be read, or a setting in it cannot be used, named in the message.
         DependencyMissing: it takes tokens, and PyJWT is not installed.
     """
-    form = _read(_text_of(path, "MARA_AUTH names"), str(path))
-    return KeyFile(form.keys, form.tokens, form.tokens.verifier(path.parent) if form.tokens else None)
+    read = _read(_text_of(path, "MARA_AUTH names"), str(path))
+    if read.tokens:
+        read.tokens.read_key(path.parent)
+    return read
 
 
 def check_lines(text: str) -> None:
@@ -208,9 +246,9 @@ def check_lines(text: str) -> None:
     _read(text, "The table")
 
 
-def _read(text: str, where: str) -> _Form:
+def _read(text: str, where: str) -> KeyFile:
     try:
-        return _Form.model_validate(tomllib.loads(text))
+        return KeyFile.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as fault:
         raise BadInput(f"{where} is no TOML ({fault})", _HINT) from fault
     except ValidationError as fault:
@@ -224,3 +262,13 @@ def _text_of(path: Path, which: str) -> str:
         raise BadInput(f"{path}, which {which}, cannot be read ({fault.strerror})", _HINT) from fault
     except UnicodeDecodeError as fault:
         raise BadInput(f"{path}, which {which}, is no UTF-8", _HINT) from fault
+
+
+def _pyjwt() -> Any:
+    try:
+        import jwt
+    except ImportError as fault:
+        raise DependencyMissing(
+            f"Tokens need the package PyJWT ({fault})", "Install it with: pip install 'mara-rag[auth]'"
+        ) from fault
+    return jwt

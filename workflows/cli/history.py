@@ -13,7 +13,7 @@ from graph.errors import BadInput
 from workflows.cli.command import Shown, command, somebody_answers
 from workflows.cli.options import WorkspaceOption, path_option, text_argument, text_option
 from workflows.cli.render import escape
-from workflows.results import label_of, labelled
+from workflows.results import label_of, labelled, name_of
 
 
 @command
@@ -101,7 +101,7 @@ def _show_conversation(console: Console, found: Mapping[str, Any]) -> None:
         else:
             console.print(escape(labelled(each["content"], each.get("kind", ""))))
             for cited in each.get("cited", ()):
-                named = " · ".join(filter(None, (cited["title"], cited["path"]))) or cited["passage"]
+                named = name_of({"title": cited["title"], "source": cited["path"], "id": cited["passage"]})
                 console.print(f"[dim]\\[{cited['number']}] {escape(named)}[/]")
             console.print()
 

@@ -11,11 +11,12 @@ from secrets import token_urlsafe
 from threading import Lock
 from typing import Any
 
+from agents.leaning import chosen_reading
 from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.context import Context, make_context
 from workflows.output.markdown import plain
-from workflows.results import Result, label_of, turn_of, understood_as
+from workflows.results import Result, cited_passages, label_of, name_of, turn_of, understood_as
 from workflows.runtime.history import past_turns, seen_turns
 from workflows.runtime.resources import open_run
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
@@ -41,21 +42,19 @@ class Thread:
     def read(self, typed: str) -> tuple[str, tuple[Turn, ...]]:
         """Return the question to ask, and the turns to ask it with: none with a choice, which is whole.
 
-        A choice is picked by its number, or by its own words.
+        A choice is picked by its number, or by words that it alone has.
 
         Raises:
             BadInput: no choice has that number.
         """
+        if chosen := chosen_reading(typed, self.choices):
+            return chosen, ()
         number = typed.strip()
-        if number in self.choices:
-            return number, ()
-        if not self.choices or not number.isdecimal() or len(number) > 2:
-            return typed, self.turns
-        if not 1 <= int(number) <= len(self.choices):
+        if self.choices and number.isdecimal() and len(number) <= 2:
             raise BadInput(
                 f"There is no choice {number}", f"Choose from 1 to {len(self.choices)}, or ask something else"
             )
-        return self.choices[int(number) - 1], ()
+        return typed, self.turns
 
     def after(self, result: Mapping[str, Any]) -> Thread:
         """Return what the next question needs after this result."""
@@ -168,19 +167,9 @@ def _told(result: Mapping[str, Any]) -> list[str]:
     if label := label_of(result["answer_kind"]):
         parts.append(f"{label}:")
     parts.append("\n".join(plain(line, len(line)) for line in result["answer"].strip().splitlines()))
-    cited = {mark["number"] for mark in result["citations"]}
-    sources = [
-        f"- \\[{hit['number']}\\] {plain(' · '.join(filter(None, (hit['title'], hit['source']))) or hit['id'])}"
-        for hit in result["passages"]
-        if hit["number"] in cited
-    ]
+    cited = {hit["number"]: hit for _, hit in cited_passages(result)}
+    sources = [f"- \\[{number}\\] {plain(name_of(hit))}" for number, hit in sorted(cited.items())]
     return [*parts, "\n".join(sources)] if sources else parts
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    thread: Thread
-    where: str
 
 
 def new_key() -> str:
@@ -189,59 +178,29 @@ def new_key() -> str:
 
 
 class Conversations:
-    """Some conversations; of too many the one that rested longest goes, of one too long its first turns.
+    """Some conversations in memory; of too many the one that rested longest goes, of one too long its first turns.
 
     A conversation stays with the filter that it was begun with.
     """
 
     def __init__(self, most: int = MOST_CONVERSATIONS) -> None:
         self._most = most
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._threads: OrderedDict[tuple[str, str], Thread] = OrderedDict()
         self._lock = Lock()
 
-    def holds(self, key: str) -> bool:
-        """Tell whether a conversation of that key is in memory."""
+    def find(self, key: str, where: Mapping[str, Any]) -> Thread | None:
+        """Return what the next question of a conversation needs; None where there is no such one (any more)."""
         with self._lock:
-            return key in self._kept
+            return self._threads.get((key, _spelled(where)))
 
-    def find(self, key: str, where: Mapping[str, Any]) -> Thread:
-        """Return what the next question of a conversation needs; an empty key begins one.
-
-        Raises:
-            BadInput: there is no such conversation (any more), or it has another filter.
-        """
-        if not key:
-            return Thread()
+    def keep(self, key: str, where: Mapping[str, Any], thread: Thread) -> None:
+        """Keep a conversation as it stands, under its id and its filter."""
+        place = (key, _spelled(where))
         with self._lock:
-            kept = self._kept.get(key)
-        if kept is None:
-            raise BadInput(
-                "This server knows no such conversation",
-                "Begin a new one without `conversation`: old ones are forgotten, and all of them with the server",
-            )
-        if kept.where != _spelled(where):
-            raise BadInput(
-                "The conversation was begun with another `where`", "Give the same again, or begin a new conversation"
-            )
-        return kept.thread
-
-    def keep(self, key: str, where: Mapping[str, Any], before: Thread, result: Mapping[str, Any]) -> str:
-        """Add a result to a conversation, and return its key, a new one for an empty key.
-
-        Args:
-            key: of the conversation.
-            where: its filter.
-            before: the thread that the question was asked in; it counts where the conversation is gone meanwhile.
-            result: of the question.
-        """
-        key = key or new_key()
-        with self._lock:
-            kept = self._kept.pop(key, None)
-            thread = (kept.thread if kept else before).after(result)
-            self._kept[key] = _Kept(replace(thread, turns=thread.turns[-MOST_TURNS:]), _spelled(where))
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return key
+            self._threads.pop(place, None)
+            self._threads[place] = replace(thread, turns=thread.turns[-MOST_TURNS:])
+            while len(self._threads) > self._most:
+                self._threads.popitem(last=False)
 
 
 def _spelled(where: Mapping[str, Any]) -> str:

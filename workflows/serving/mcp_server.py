@@ -287,29 +287,44 @@ class _Talk:
     conversations: Conversations
     context: Context
 
-    def read(self, typed: str, key: str) -> tuple[Thread, str, tuple[Turn, ...]]:
-        """Return a conversation as it stands, the question to ask in it, and the turns to ask it with."""
-        thread = self._thread(key)
-        return thread, *thread.read(typed)
+    def begin(self, typed: str, key: str) -> "_Turn":
+        """Return the turn that a call is of a conversation; an empty key begins one.
 
-    def context_in(self, key: str) -> Context:
-        """Return the settings of a question in a conversation: one of the history where somebody is known to ask."""
-        return self.context.in_history(key, self.context.user_id) if self.context.user_id else self.context
+        Where a user is known to ask, the conversation is in the history, too.
 
-    def key_of(self, key: str) -> str:
-        """Return the key of a conversation; a new one for an empty key where the history needs to know it first."""
-        return key or (new_key() if self.context.user_id else "")
+        Raises:
+            BadInput: there is no such conversation (any more), or no choice has that number.
+        """
+        is_new, key, user = not key, key or new_key(), self.context.user_id
+        context = self.context.in_history(key, user) if user else self.context
+        thread = self.conversations.find(key, context.where)
+        if thread is None and not (is_new or user):
+            raise BadInput(
+                "This server knows no such conversation",
+                "Begin a new one without `conversation`: old ones are forgotten, all of them with the server, and one"
+                " that was begun with another `where` does not go on",
+            )
+        thread = thread or Thread(turns_of_history(context))
+        return _Turn(self.conversations, key, context, thread, *thread.read(typed))
 
-    def _thread(self, key: str) -> Thread:
-        if self.context.user_id and not self.conversations.holds(key):
-            return Thread(turns_of_history(self.context_in(key)))
-        return self.conversations.find(key, self.context.where)
 
-    def keep(self, key: str, before: Thread, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Add a result to its conversation; return what the client is told of both."""
+@dataclass(frozen=True)
+class _Turn:
+    """A question in its conversation: its settings, the conversation as it stands, and the turns to ask it with."""
+
+    conversations: Conversations
+    key: str
+    context: Context
+    thread: Thread
+    question: str
+    turns: tuple[Turn, ...]
+
+    def keep(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a result to the conversation; return what the client is told of both."""
+        self.conversations.keep(self.key, self.context.where, self.thread.after(result))
         understood = result["understood"]
         return {
-            "conversation": self.conversations.keep(key, self.context.where, before, result),
+            "conversation": self.key,
             "understood": understood_as(result),
             "choices": list(understood["choices"]) if understood else [],
         }
@@ -325,11 +340,10 @@ async def _answer(talk: _Talk, typed: str, key: str, client: Client, used: Usage
         client: of the call.
         used: what the call took of models before.
     """
-    key = talk.key_of(key)
-    before, question, turns = await to_thread(talk.read, typed, key)
+    turn = await to_thread(talk.begin, typed, key)
     result: Mapping[str, Any] = {}
     begun = 0
-    async with aclosing(aask_stream(question, talk.context_in(key), turns)) as events:
+    async with aclosing(aask_stream(turn.question, turn.context, turn.turns)) as events:
         async for event in events:
             if isinstance(event, NodeStarted):
                 begun += 1
@@ -337,7 +351,7 @@ async def _answer(talk: _Talk, typed: str, key: str, client: Client, used: Usage
             elif isinstance(event, Answered):
                 result = event.result
     return AskResult(
-        **talk.keep(key, before, result),
+        **turn.keep(result),
         answer=result["answer"],
         answer_kind=result["answer_kind"],
         refused=result["refused"],
@@ -360,11 +374,10 @@ async def _answer(talk: _Talk, typed: str, key: str, client: Client, used: Usage
 def _found(talk: _Talk, typed: str, key: str) -> RetrieveResult:
     from workflows.retrieval import graph
 
-    key = talk.key_of(key)
-    before, question, turns = talk.read(typed, key)
-    result = graph.invoke(asking(question, turns), context=talk.context_in(key))
+    turn = talk.begin(typed, key)
+    result = graph.invoke(asking(turn.question, turn.turns), context=turn.context)
     return RetrieveResult(
-        **talk.keep(key, before, {**result, "answer": "", "citations": []}),
+        **turn.keep({**result, "answer": "", "citations": []}),
         passages=[FoundPassage.model_validate(hit) for hit in result["passages"]],
         ranked_by=result["ranked_by"],
         notes=notes_of(result),

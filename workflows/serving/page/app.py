@@ -9,31 +9,26 @@ from __future__ import annotations
 from asyncio import to_thread
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import cache, partial
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from graph.server_clients import serve_clients
 from workflows.serving.guard import AllowedOrigins, Guard
 from workflows.serving.page import endpoints
-from workflows.serving.page.requests import Address, Endpoint, Function
+from workflows.serving.page.requests import Address, Function
 from workflows.serving.page.site import Site
 from workflows.serving.service import READY, Service
 
 PREFIX = "/page"
 
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+_STATIC = Path(__file__).parent / "static"
 
 
 def make_app(site: Site, service: Service | None = None, *, opens_first: bool = False) -> Starlette:
@@ -45,7 +40,7 @@ def make_app(site: Site, service: Service | None = None, *, opens_first: bool = 
         opens_first: whether the workspace is open before the first request is taken, rather than soon after.
     """
     serving = service or Service()
-    home = Route("/", _redirect(f"{PREFIX[1:]}/"))
+    home = Route("/", RedirectResponse(f"{PREFIX[1:]}/"), methods=["GET"])
     guarded = Guard(Starlette(routes=_api(site, serving)), lambda: site.keyring().is_open)
     own = [home, *_operations(site, serving), *routes(site, serving), Mount("/api", guarded)]
     return Starlette(routes=own, lifespan=partial(_opening, site, serving, opens_first))
@@ -68,8 +63,8 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
 
     inner = Starlette(
         routes=[
-            Route("/", _static("index.html")),
-            Route("/static/{name}", _static()),
+            Route("/", FileResponse(_STATIC / "index.html"), methods=["GET"]),
+            Mount("/static", StaticFiles(directory=_STATIC)),
             at("/api/setup", endpoints.setup),
             at("/api/filters", endpoints.filters),
             at("/api/conversations", endpoints.list_conversations),
@@ -86,7 +81,7 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
             Mount("/api", routes=_api(site, service)),
         ]
     )
-    own = [Route(PREFIX, _redirect(f"{PREFIX[1:]}/")), *_operations(site, service, PREFIX)]
+    own = [Route(PREFIX, RedirectResponse(f"{PREFIX[1:]}/"), methods=["GET"]), *_operations(site, service, PREFIX)]
     return [*own, Mount(PREFIX, Guard(inner, lambda: site.keyring().is_open))]
 
 
@@ -114,31 +109,6 @@ def _operations(site: Site, service: Service, prefix: str = "") -> list[BaseRout
         Route(f"{prefix}/ready", ready),
         Route(f"{prefix}/metrics", figures, methods=["GET"]),
     ]
-
-
-def _redirect(place: str) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        return RedirectResponse(place)
-
-    return endpoint
-
-
-def _static(name: str = "") -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        wanted = name or request.path_params["name"]
-        content = (await to_thread(_files)).get(wanted)
-        if content is None:
-            return Response("There is no such file", 404)
-        return Response(content, media_type=_TYPES[Path(wanted).suffix])
-
-    return endpoint
-
-
-@cache
-def _files() -> dict[str, bytes]:
-    """Return the files of the page, by name."""
-    folder = files("workflows.serving.page").joinpath("static")
-    return {file.name: file.read_bytes() for file in folder.iterdir() if Path(file.name).suffix in _TYPES}
 
 
 def _platform_app() -> Starlette:

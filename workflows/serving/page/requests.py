@@ -89,7 +89,6 @@ class Asked:
         return value
 
 
-Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 Reply: TypeAlias = dict[str, Any] | Response
 Function: TypeAlias = Callable[[Asked], Reply | Awaitable[Reply]]
 
