@@ -18,7 +18,7 @@ from workflows.explanation.assembly import Assembly, NodeNames
 from workflows.explanation.finished_run import Answered, ComparedWalks, compare_walks, open_answered
 from workflows.explanation.graphml import to_graphml
 from workflows.explanation.model import Citation, Explanation, Models, ShownFact, WalkedBy
-from workflows.runs.output_files import check_outside
+from workflows.runs.run_folder import check_outside
 from workflows.states.conversion import facts_of
 
 DEFAULT_NODES = 60

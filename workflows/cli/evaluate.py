@@ -26,14 +26,13 @@ from workflows.cli.options import (
 )
 from workflows.cli.render import escape
 from workflows.output.printable import VisibleConsole
-from workflows.runs.batch_rows import Format
+from workflows.runs.run_folder import Format
 from workflows.settings.enums import Workflow
 
 if TYPE_CHECKING:
     from workflows.evaluation.compare import Comparison
     from workflows.evaluation.langsmith_experiment import Experiment
-    from workflows.runs.evaluation_files import Run
-    from workflows.runs.run_folder import Answered, Row
+    from workflows.runs.run_folder import Answered, Row, Run
 
 
 _NAMED_KINDS = 4
@@ -298,7 +297,7 @@ def compare(
     from graph.storage.workspace import write_atomically
     from workflows.evaluation.compare import compare_runs
     from workflows.evaluation.report import comparison_page
-    from workflows.runs.output_files import check_output
+    from workflows.runs.run_folder import check_output
 
     if out:
         check_output(out, ".md")

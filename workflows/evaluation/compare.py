@@ -21,8 +21,7 @@ from workflows.evaluation import (
 )
 from workflows.evaluation.statistics import bootstrap_interval, holm, mcnemar_p, permutation_p
 from workflows.evaluation.systems import Control, is_control
-from workflows.runs.evaluation_files import Run, load_run
-from workflows.runs.run_folder import rounded
+from workflows.runs.run_folder import Run, load_run, rounded
 
 Row = Mapping[str, Any]
 """One line of ``results.jsonl``."""

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from langsmith import Client
     from langsmith.schemas import Example
 
-    from workflows.runs.evaluation_files import Run
-    from workflows.runs.run_folder import Row
+    from workflows.runs.run_folder import Row, Run
 
 Values = dict[str, Any]
 Scores = dict[str, Any]

@@ -29,7 +29,7 @@ from workflows.evaluation.compare import (
 from workflows.evaluation.statistics import DRAWS, LEVEL, SIGNIFICANT
 from workflows.evaluation.systems import NEED_A_MODEL, Given, answer_systems, is_control
 from workflows.output.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
-from workflows.runs.evaluation_files import REPORT, Run
+from workflows.runs.run_folder import REPORT, Run
 from workflows.runtime.resources import OFFLINE
 
 Figures = Mapping[str, Any]

@@ -19,9 +19,21 @@ from workflows.evaluation.compare import baseline_of
 from workflows.evaluation.gold import GoldLookup
 from workflows.evaluation.report import write_report
 from workflows.evaluation.systems import parse_systems
-from workflows.runs.evaluation_files import EVALUATION, METRICS, RESULTS, Run, load_run
 from workflows.runs.question_files import AskedQuestion, draw, read_questions
-from workflows.runs.run_folder import FORMAT_VERSION, Answered, Row, RunFolder, dumps, json_lines, writing
+from workflows.runs.run_folder import (
+    EVALUATION,
+    FORMAT_VERSION,
+    METRICS,
+    RESULTS,
+    Answered,
+    Row,
+    Run,
+    RunFolder,
+    dumps,
+    json_lines,
+    load_run,
+    writing,
+)
 from workflows.runs.runner import (
     Progress,
     Round,

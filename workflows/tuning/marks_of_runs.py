@@ -33,7 +33,7 @@ def record_run(root: Path, folder: Path) -> dict[str, Any]:
         BadInput: there is no finished run, its rows are damaged, or it asked another workspace.
         WorkspaceMissing: there is no workspace, or it is empty.
     """
-    from workflows.runs.evaluation_files import load_run
+    from workflows.runs.run_folder import load_run
 
     run = load_run(folder)
     with filled_record(root) as record:

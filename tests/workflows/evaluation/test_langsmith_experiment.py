@@ -25,7 +25,7 @@ from workflows.evaluation.langsmith_experiment import (
     run_experiment,
     summary_citation_support,
 )
-from workflows.runs.evaluation_files import Run
+from workflows.runs.run_folder import Run
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:'upload_results' parameter is in beta", "ignore:The following arguments are no longer used"

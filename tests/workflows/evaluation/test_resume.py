@@ -35,7 +35,7 @@ from tests.workflows.evaluation.river_run import (
 from tests.workflows.small_world import well_behaved
 from tests.workflows.workspaces import KARV, ROWS
 from workflows.context import Context
-from workflows.runs.evaluation_files import Run, load_run
+from workflows.runs.run_folder import Run, load_run
 from workflows.runs.runner import GIVE_UP_AFTER
 
 
