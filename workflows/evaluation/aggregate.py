@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from statistics import median, pstdev
 from typing import Literal
+
+import numpy as np
 
 from agents.answers.citations import strip_citations
 from agents.chat.usage import Prices
@@ -12,29 +15,26 @@ from workflows.evaluation import (
     ALL_GOLD_DEPTHS,
     DEPTHS,
     FIRST_PAGE,
-    citation_support_rate,
-    fallback_counts,
+    averaged,
+    f1_at_k,
+    found_all_at_k,
     holds_gold,
     known,
-    latency_by_node,
     mean,
-    mean_all_gold,
-    mean_f1,
-    mean_precision,
-    mean_recall,
     mrr,
-    refusal_rate,
-    total_usage,
+    precision_at_k,
+    recall_at_k,
 )
 from workflows.evaluation.attribution import attribution_figures, checking_figures
 from workflows.evaluation.compare import Difference, baseline_of, less_baseline
 from workflows.runs.run_folder import Row, counted, rounded
-from workflows.states.records import usage_of
+from workflows.states.records import NO_USAGE, add_usage, usage_of
 
 _DECIMALS = 6
 ABOUT_RUN = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
 """The settings of a run that its figures, and its experiments in LangSmith, repeat."""
 
+_FALLBACK = "Fallback"
 _TOTAL = "total"
 _SPENT: tuple[Literal["calls", "prompt_tokens", "completion_tokens"], ...] = (
     "calls",
@@ -85,27 +85,27 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
     citations = [citation for row in rows for citation in row["citations"]]
     errors = [error for row in rows for error in row["errors"]]
     f1 = known(rows, "f1")
-    usage = total_usage(row["usage"] for row in timings)
+    usage = reduce(add_usage, (row["usage"] for row in timings), NO_USAGE)
     figures: Row = rounded(
         {
             "questions": len(rows),
             "with_gold": sum(bool(gold) for gold in golds),
             "failed": len(known(rows, "failed")),
-            "recall": {str(k): mean_recall(rankings, golds, k) for k in DEPTHS},
-            "all_gold": {str(k): mean_all_gold(rankings, golds, k) for k in ALL_GOLD_DEPTHS},
-            "precision": {str(k): mean_precision(rankings, golds, k) for k in DEPTHS},
-            "retrieval_f1": {str(k): mean_f1(rankings, golds, k) for k in DEPTHS},
+            "recall": _by_depth(recall_at_k, DEPTHS, rankings, golds),
+            "all_gold": _by_depth(found_all_at_k, ALL_GOLD_DEPTHS, rankings, golds),
+            "precision": _by_depth(precision_at_k, DEPTHS, rankings, golds),
+            "retrieval_f1": _by_depth(f1_at_k, DEPTHS, rankings, golds),
             "mrr": mrr(rankings, golds),
             "mrr_at_5": mrr(rankings, golds, FIRST_PAGE),
             "em": mean(known(rows, "em")),
             "f1": {"mean": mean(f1), "median": _of(median, f1), "std": _of(pstdev, f1)},
             "gold_in_answer": mean(float(_answer_holds_gold(row)) for row in rows if row["em"] is not None),
-            "refusal_rate": refusal_rate(known(rows, "refused")),
-            "citation_support_rate": citation_support_rate(citation["supported"] for citation in citations),
+            "refusal_rate": mean(map(float, known(rows, "refused"))),
+            "citation_support_rate": mean(float(citation["supported"]) for citation in citations),
             "citation_gold_rate": mean(float(citation["gold"]) for citation in citations),
             **attribution_figures(rows),
             **checking_figures(rows),
-            "fallbacks": fallback_counts(errors),
+            "fallbacks": counted(error["node"] for error in errors if error["kind"] == _FALLBACK),
             "errors": counted(error["kind"] for error in errors),
             "failures": counted(failed["kind"] for failed in known(rows, "failed")),
             "fact_outcomes": counted(row["fact_outcome"] for row in rows),
@@ -118,6 +118,15 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
         _DECIMALS,
     )
     return figures
+
+
+def _by_depth(
+    measure: Callable[[Sequence[str], Sequence[str], int], float],
+    depths: Sequence[int],
+    rankings: Sequence[Sequence[str]],
+    golds: Sequence[Sequence[str]],
+) -> Row:
+    return {str(k): averaged(partial(measure, k=k), rankings, golds) for k in depths}
 
 
 def _told(found: Difference) -> Row:
@@ -135,6 +144,15 @@ def _latency(timings: Sequence[Row]) -> Row:
     answered = [row for row in timings if row["total_ms"] is not None]
     whole = latency_by_node({_TOTAL: row["total_ms"]} for row in answered)
     return {"total": whole.get(_TOTAL), "nodes": latency_by_node(row["timings_ms"] for row in answered)}
+
+
+def latency_by_node(timings: Iterable[Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return the p50 and p95 of each node's milliseconds, over the questions on which it ran."""
+    by_node: dict[str, list[float]] = {}
+    for times in timings:
+        for node, ms in times.items():
+            by_node.setdefault(node, []).append(ms)
+    return {node: {f"p{q}": float(np.percentile(ms, q)) for q in (50, 95)} for node, ms in sorted(by_node.items())}
 
 
 def _of(figure: Callable[[list[float]], float], values: list[float]) -> float | None:

@@ -20,7 +20,7 @@ from graph.endpoints.address import censored
 from graph.environment import environment
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
-from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, citation_support_rate, exact_match, mean, token_f1
+from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, exact_match, mean, token_f1
 from workflows.evaluation.aggregate import ABOUT_RUN
 from workflows.evaluation.compare import METRICS
 from workflows.runtime.trace_delivery import langsmith_client
@@ -102,7 +102,7 @@ def evaluators(prices: Prices | None = None) -> list[Evaluator]:
 def summary_citation_support(outputs: list[Values], reference_outputs: list[Values]) -> Scores:
     """Return the citation support rate over all citations of an experiment: no mean over questions gives it."""
     citations = [citation for values in outputs for citation in (values or {}).get("citations") or ()]
-    score = citation_support_rate(citation["supported"] for citation in citations)
+    score = mean(float(citation["supported"]) for citation in citations)
     return _feedback("citation_support_rate", score)
 
 
