@@ -19,8 +19,8 @@ from graph.environment import environment
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
 from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, exact_match, mean, token_f1
-from workflows.evaluation.aggregate import ABOUT_RUN
 from workflows.evaluation.compare import METRICS
+from workflows.evaluation.runner import ABOUT_RUN
 from workflows.runtime.trace_delivery import langsmith_client
 from workflows.states.records import usage_of
 

@@ -448,21 +448,21 @@ def _by_system(settings: Row, path: Path) -> dict[str, list[Row]]:
     return rows
 
 
-def check_output(path: Path, suffix: str) -> None:
+def check_output(path: Path, *suffixes: str) -> None:
     """Refuse a file that is no place for what a command writes, so that nothing of mara's own is overwritten.
 
     Args:
         path: the file to write.
-        suffix: what its name ends in, in any case.
+        suffixes: what its name ends in, one of them, in any case.
 
     Raises:
-        BadInput: the name ends otherwise, the folder is missing, or the file lies in a workspace or a run.
+        BadInput: the name ends otherwise, the file cannot be written, or lies in a workspace or a run.
     """
-    if path.suffix.lower() != suffix:
-        raise BadInput(f"{path} does not end in {suffix}", f"Name a file that ends in {suffix}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise BadInput(f"{path} cannot be written", "Name a file in an existing folder")
-    check_outside(path)
+    if path.suffix.lower() not in suffixes:
+        raise BadInput(f"{path} does not end in {' or '.join(suffixes)}", f"End the name in {', '.join(suffixes)}")
+    if (path.exists() and not path.is_file()) or not os.access(path.parent, os.W_OK):
+        raise BadInput(f"{path} cannot be written", "Name a file in a folder that is there and may be written")
+    check_outside(path.resolve())
 
 
 def check_outside(path: Path) -> None:

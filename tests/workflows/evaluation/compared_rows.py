@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workflows.evaluation.aggregate import run_metrics
+from workflows.evaluation.runner import run_metrics
 from workflows.evaluation.systems import Control
 from workflows.runs.run_folder import Run, load_run
 

@@ -25,7 +25,7 @@ from workflows.evaluation import (
     reciprocal_rank,
     token_f1,
 )
-from workflows.evaluation.aggregate import latency_by_node
+from workflows.evaluation.runner import latency_by_node
 
 IDS = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 GOLD = st.sets(st.sampled_from("abcdefgh"), min_size=1)
