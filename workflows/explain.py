@@ -26,8 +26,7 @@ from graph.walk.factors import FactorPolicy
 from graph.walk.pagerank import Engine, walk
 from graph.walk.strengths import UNTUNED, tuned, workspace_tuning
 from workflows.context import Context
-from workflows.explanation.assembly import Assembly, NodeNames
-from workflows.explanation.graphml import to_graphml
+from workflows.explanation.assembly import Assembly, NodeNames, to_graphml
 from workflows.explanation.model import Citation, Explanation, Models, ShownFact, Stop, WalkedBy
 from workflows.runs.run_folder import check_output
 from workflows.runtime.resources import open_workspace_index, selection_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.explain.flow_paths import FlowPath, FlowStep
 from graph.explain.flows import EdgeFacts, Flows, Subgraph, Visible
+from graph.relationships.exchange import Element, graphml
 from graph.retrieve.selection import Selection
 from graph.schema import Passage, entity_id
-from workflows.explanation.model import Edge, Node, Path, Shown, Step
+from workflows.explanation.model import Edge, Explanation, Node, Path, Shown, Step
 
 TEXT_LENGTH = 600
 """Characters of a passage that are shown."""
@@ -215,3 +216,40 @@ def path_in_words(names: NodeNames, nodes: Sequence[int], steps: Sequence[Step])
         words.append(f"←{told}—" if step.reversed else f"—{told}→")
         words.append(names.spoken(node))
     return " ".join(words)
+
+
+_KEYS = {
+    "node": {
+        **dict.fromkeys(("kind", "label", "ref", "type"), "string"),
+        **dict.fromkeys(("mass", "restart"), "double"),
+        "number": "int",
+    },
+    "edge": {
+        **dict.fromkeys(("relation", "link", "predicates"), "string"),
+        **dict.fromkeys(("weight", "forward", "backward"), "double"),
+    },
+}
+
+
+def to_graphml(explanation: Explanation) -> str:
+    """Return the nodes and edges with their numbers at the run's own stop; what one does not have is left out."""
+    return "".join(graphml("explanation", _KEYS, _elements(explanation)))
+
+
+def _elements(explanation: Explanation) -> Iterator[Element]:
+    for node in explanation.nodes:
+        values = {"kind": node.kind, "label": node.label, "ref": node.ref, "type": node.type or None}
+        yield (
+            "node",
+            {"id": node.id},
+            {**values, **_numbers(mass=node.mass, restart=node.restart), "number": node.number},
+        )
+    for edge in explanation.edges:
+        values = {"relation": edge.relation, "link": edge.link, "predicates": "; ".join(edge.predicates) or None}
+        flows = _numbers(forward=edge.forward, backward=edge.backward)
+        ends = {"id": edge.id, "source": edge.source, "target": edge.target}
+        yield "edge", ends, {**values, "weight": edge.weight, **flows}
+
+
+def _numbers(**by_stop: Sequence[float]) -> dict[str, float | None]:
+    return {name: values[-1] if values else None for name, values in by_stop.items()}

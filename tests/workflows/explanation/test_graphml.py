@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflows.explanation.graphml import to_graphml
+from workflows.explanation.assembly import to_graphml
 from workflows.explanation.model import Edge, Explanation, Models, Node, Shown, Stop
 
 HOSTILE = "\x00\x1b[31m]]><!--&amp; \"<node id='x'/>\u2028\ud800\ufffe\U0001f600"
