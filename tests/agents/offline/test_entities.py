@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.language.entities import SpanKind, governed_name, scan_entities, title_names
+from agents.offline.entities import SpanKind, governed_name, scan_entities, title_names
 
 
 def found(text: str, kind: SpanKind, title: str = "") -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.offline.reading.evidence import Evidence, find_evidence
+from agents.offline.evidence import Evidence, find_evidence
 from agents.roles import NumberedPassage
 
 

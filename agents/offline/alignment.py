@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.answers.citations import quotable, strip_citations
-from agents.offline.language.words import days_in, function_words, month_names, month_number, stem, words_of
-from agents.offline.reading.questions import ParsedQuestion, Role, Term, holds_kind
+from agents.offline.questions import ParsedQuestion, Role, Term, holds_kind
+from agents.offline.words import days_in, function_words, month_names, month_number, stem, words_of
 from agents.roles import NumberedPassage
 from graph.embedding.bert import word_vectors
 from graph.embedding.embeddings import TextCache

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from agents.answers.citations import quotable
-from agents.offline.reading import alignment
-from agents.offline.reading.evidence import (
+from agents.offline import alignment
+from agents.offline.evidence import (
     MOST_LISTED,
     best_sentence,
     find_each_evidence,
     find_evidence,
     holds_anything,
 )
-from agents.offline.reading.questions import split_question
+from agents.offline.questions import split_question
 from graph.embedding.embeddings import TextCache
 from graph.errors import DependencyMissing
-from tests.agents.offline.reading.office import (
+from tests.agents.offline.office import (
     BOATS,
     ENGINES,
     FAQ,

@@ -7,9 +7,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agents.offline.language.clauses import NO_NOUNS, Item
-from agents.offline.language.entities import EntitySpan, SpanKind, is_acronym, opening_name
-from agents.offline.language.words import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, word_set
+from agents.offline.clauses import NO_NOUNS, Item
+from agents.offline.entities import EntitySpan, SpanKind, is_acronym, opening_name
+from agents.offline.words import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, word_set
 from graph.sentences import KeyValue
 from graph.text import normalise_name, title_name, tokens
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from agents.offline.language.entities import scan_entities
-from agents.offline.language.leaning_words import HE, OWNERS, PRONOUNS, SHE
-from agents.offline.language.words import (
+from agents.leaning import HE, OWNERS, PRONOUNS, SHE
+from agents.offline.entities import scan_entities
+from agents.offline.words import (
     AUXILIARIES,
     Day,
     date_spans,

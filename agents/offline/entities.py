@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import regex
 
-from agents.offline.language.words import FUNCTION_WORDS, word_set
+from agents.offline.words import FUNCTION_WORDS, word_set
 from graph.sentences import KeyValue, key_values, sentence_spans
 from graph.text import date_spans, is_date, is_unspaced
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agents.offline.language.clauses import Aside, Item, Sentence
-from agents.offline.language.entities import SpanKind
-from agents.offline.language.statements import (
+from agents.offline.clauses import Aside, Item, Sentence
+from agents.offline.entities import SpanKind
+from agents.offline.statements import (
     CAUSAL_VERBS,
     EXPLICIT,
     LIKELY,
@@ -25,7 +25,7 @@ from agents.offline.language.statements import (
     short_tail,
     without_determiner,
 )
-from agents.offline.language.words import (
+from agents.offline.words import (
     ADVERBS,
     AUXILIARIES,
     CONJUNCTIONS,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from agents.offline.reading import alignment
-from agents.offline.reading.alignment import (
+from agents.offline import alignment
+from agents.offline.alignment import (
     ABBREVIATED,
     CONTEXT,
     HELD,
@@ -18,10 +18,10 @@ from agents.offline.reading.alignment import (
     edit_distance,
     passage_sentences,
 )
-from agents.offline.reading.questions import parse_question
+from agents.offline.questions import parse_question
 from graph.embedding.embeddings import TextCache
 from graph.errors import DependencyMissing
-from tests.agents.offline.reading.office import passage
+from tests.agents.offline.office import passage
 
 words = st.text(alphabet="abc", max_size=6)
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.reading.alignment import LONGEST_EXCERPT, LONGEST_QUOTE, Excerpt, excerpt_around, passage_sentences
-from tests.agents.offline.reading.office import ENGINES, FAQ, LEASE, TOOLS, passage
+from agents.offline.alignment import LONGEST_EXCERPT, LONGEST_QUOTE, Excerpt, excerpt_around, passage_sentences
+from tests.agents.offline.office import ENGINES, FAQ, LEASE, TOOLS, passage
 
 
 def texts(*args: str) -> list[str]:

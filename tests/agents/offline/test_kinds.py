@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.reading.questions import AnswerKind, answer_kind, holds_kind
+from agents.offline.questions import AnswerKind, answer_kind, holds_kind
 
 
 @pytest.mark.parametrize(

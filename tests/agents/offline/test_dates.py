@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.language.words import Day, date_spans, days_in, month_names, month_number
+from agents.offline.words import Day, date_spans, days_in, month_names, month_number
 
 ENGLISH = [
     "January",

@@ -9,9 +9,7 @@ from functools import cache, lru_cache, partial
 
 import numpy as np
 
-from agents.offline.language.entities import scan_entities
-from agents.offline.language.words import Day, days_in, word_spans
-from agents.offline.reading.alignment import (
+from agents.offline.alignment import (
     HELD,
     LIKENESS,
     MOST_EMBEDDED,
@@ -25,8 +23,10 @@ from agents.offline.reading.alignment import (
     excerpt_around,
     passage_sentences,
 )
-from agents.offline.reading.comparison import Side, compare
-from agents.offline.reading.questions import AnswerKind, holds_kind, parse_question, split_question
+from agents.offline.comparison import Side, compare
+from agents.offline.entities import scan_entities
+from agents.offline.questions import AnswerKind, holds_kind, parse_question, split_question
+from agents.offline.words import Day, days_in, word_spans
 from agents.roles import Answer, Citation, NumberedPassage, refusal
 from graph.sentences import key_values
 from graph.text import title_name, tokens

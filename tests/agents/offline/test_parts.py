@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.reading.questions import split_question
+from agents.offline.questions import split_question
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from agents.offline.language.entities import EntityScan, EntitySpan, SpanKind
-from agents.offline.language.words import (
+from agents.offline.entities import EntityScan, EntitySpan, SpanKind
+from agents.offline.words import (
     ADVERBS,
     AUXILIARIES,
     CONJUNCTIONS,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.language.words import bare_stem, content_stems
+from agents.offline.words import bare_stem, content_stems
 from graph.text import tokens
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.offline.reading.comparison import Side, compare
+from agents.offline.comparison import Side, compare
 
 
 def short(question: str, one: str, other: str) -> str | None:

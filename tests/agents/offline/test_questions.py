@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.language.words import Day
-from agents.offline.reading.questions import AnswerKind, Role, parse_question
+from agents.offline.questions import AnswerKind, Role, parse_question
+from agents.offline.words import Day
 
 
 def roles(question: str) -> dict[str, Role]:

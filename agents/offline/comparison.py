@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from agents.offline.language.words import (
+from agents.offline.questions import parse_question
+from agents.offline.words import (
     AUXILIARIES,
     FUNCTION_WORDS,
     date_spans,
@@ -18,7 +19,6 @@ from agents.offline.language.words import (
     word_spans,
     words_of,
 )
-from agents.offline.reading.questions import parse_question
 from graph.sentences import KeyValue, key_values
 
 Attribute = frozenset[str]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.language.words import function_words, language_of, stem, word_spans
+from agents.offline.words import function_words, language_of, stem, word_spans
 
 
 def test_codes_and_numbers_are_one_word() -> None:
