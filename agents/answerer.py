@@ -12,9 +12,9 @@ from agents.answers.citations import locate_quote, parse_citations, strip_citati
 from agents.answers.claims import citing_sentences
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
-from agents.chat.fitting import Room
-from agents.offline.reading.alignment import Embed
-from agents.offline.reading.evidence import find_each_evidence, quote_evidence
+from agents.chat.material import Room
+from agents.offline.alignment import Embed
+from agents.offline.evidence import find_each_evidence, quote_evidence
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, refusal
 from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply

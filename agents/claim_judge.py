@@ -15,11 +15,11 @@ from agents.agent import Agent
 from agents.answerer import comparing_sentences, passages_material, tell_left_out, within_room
 from agents.answers.claims import Claim
 from agents.chat.agent import ChatAgent, Schema, list_of, number_of, numbers_of, object_of, one_of, text_of
-from agents.chat.fitting import Room
-from agents.offline.language.words import ADVERBS, FUNCTION_WORDS, bare_stem, content_stems
-from agents.offline.reading.alignment import Embed
-from agents.offline.reading.evidence import Evidence, find_each_evidence
-from agents.offline.reading.questions import split_question
+from agents.chat.material import Room
+from agents.offline.alignment import Embed
+from agents.offline.evidence import Evidence, find_each_evidence
+from agents.offline.questions import split_question
+from agents.offline.words import ADVERBS, FUNCTION_WORDS, bare_stem, content_stems
 from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply
 from graph.text import normalise_name, token_spans, tokens

@@ -22,10 +22,9 @@ from agents.chat.agent import (
     share,
     text_of,
 )
-from agents.chat.context_window import most_tokens
 from agents.chat.echoes import check_no_echo
+from agents.chat.material import most_tokens, quoted
 from agents.chat.model import ChatModel, ChatReply
-from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object
 from agents.roles import Feedback
 from graph.errors import MalformedReply
@@ -106,7 +105,7 @@ class TypedReply(ExtractorReply):
 class ChatExtractor(ChatAgent):
     """Asks a chat model for the entities and typed triples of a passage.
 
-    Asking and reading are two steps, so that a reply that was kept can be read again: see `agents.extraction.run`.
+    Asking and reading are two steps, so that a reply that was kept can be read again: see `agents.extraction`.
     """
 
     prompt = "extractor"

@@ -20,7 +20,7 @@ from agents.answerer import (
 from agents.answers.citations import parse_citations, strip_citations
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
-from agents.offline.reading.alignment import Embed
+from agents.offline.alignment import Embed
 from agents.roles import REFUSAL, Answer, Feedback, NumberedPassage, refusal
 from graph.errors import MalformedReply
 

@@ -14,7 +14,7 @@ from agents.answerer import DEFAULT_BUDGET_CHARACTERS, fitting_passages
 from agents.chat.agent import ChatAgent, checked
 from agents.chat.model import ChatReply
 from agents.chat.replies import TokenLogprobs, without_thinking
-from agents.offline.reading.evidence import holds_anything
+from agents.offline.evidence import holds_anything
 from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply
 

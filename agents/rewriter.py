@@ -11,12 +11,12 @@ from pydantic import BaseModel
 
 from agents.agent import Agent
 from agents.chat.agent import ChatAgent, list_of, object_of, text_of
-from agents.leaning import LONGEST_FRAGMENT, asks, leaning_of, open_comparison
-from agents.offline.language.leaning_words import (
+from agents.leaning import (
     DEMONSTRATIVES,
     DOUBTS,
     HE,
     JOINING,
+    LONGEST_FRAGMENT,
     OWNERS,
     PLACE,
     QUESTION_WORDS,
@@ -24,9 +24,12 @@ from agents.offline.language.leaning_words import (
     THING,
     TURNING,
     any_of,
+    asks,
+    leaning_of,
+    open_comparison,
 )
-from agents.offline.language.words import FUNCTION_WORDS, content_stems, language_of, word_spans
 from agents.offline.references import Antecedents, asked_with, filled_in, topic_of
+from agents.offline.words import FUNCTION_WORDS, content_stems, language_of, word_spans
 from agents.roles import Feedback, Turn
 from graph.errors import MalformedReply
 from graph.retrieve.known_names import KnownNames

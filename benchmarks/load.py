@@ -244,7 +244,7 @@ def served(workspace: Path, workers: int, at_once: int | None = None) -> Iterato
     command = [_MARA, "serve", "-w", str(workspace), "--port", "0"]
     command += ["--workers", str(workers), *(["--at-once", str(at_once)] if at_once else [])]
     with tempfile.TemporaryDirectory() as folder:
-        command += ["--conversations", str(Path(folder) / "conversations.sqlite")]
+        command += ["--conversations", str(Path(folder) / "conversations")]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             assert process.stderr

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 from langgraph.graph import END, START, StateGraph
 
+from workflows.conversation.messages import choices_of
 from workflows.conversation.nodes import Answer, Conversation, choose_reading
-from workflows.conversation.reading import choices_of
 from workflows.conversation.settings import ANSWER, ChatContext
 
 WORKFLOW = "chat"

@@ -9,7 +9,7 @@ from agents.chat.usage import Prices
 from agents.roles import Turn
 from workflows.settings.enums import ResultKind, Workflow
 from workflows.states.ragenta import JUDGED, RagentaOutput
-from workflows.states.records import usage_of
+from workflows.states.records import CitationMark, PassageHit, usage_of
 from workflows.states.shared import CLAIMS, Output
 
 TOTAL = "total"
@@ -24,6 +24,17 @@ def turn_of(result: Mapping[str, Any]) -> Turn:
     """Return a result as a turn of its conversation, for the next question."""
     cited = dict.fromkeys(mark["passage_id"] for mark in result["citations"])
     return Turn(result["question"], result["answer"], tuple(cited))
+
+
+def cited_passages(result: Mapping[str, Any]) -> list[tuple[CitationMark, PassageHit]]:
+    """Return each citation of an answer with the passage that it cites."""
+    hits = {hit["number"]: hit for hit in result["passages"]}
+    return [(mark, hits[mark["number"]]) for mark in result["citations"] if mark["number"] in hits]
+
+
+def notes_of(result: Mapping[str, Any]) -> list[str]:
+    """Return what was retried, dropped or defaulted on the way to a result, one text each."""
+    return [f"{each['node']}: {each['kind']}: {each['message']}" for each in result["errors"]]
 
 
 def label_of(kind: str) -> str:

@@ -18,7 +18,7 @@ from graph.schema import MAX_ID
 from graph.server_clients import told_to_clients
 from workflows.ask import ask
 from workflows.context import Context, asking
-from workflows.conversation.writing import AnswerMetadata, answer_metadata
+from workflows.conversation.messages import AnswerMetadata, answer_metadata
 from workflows.discovery import passage_provenance, what_to_read
 from workflows.results import labelled
 from workflows.retrieval import graph
@@ -87,7 +87,7 @@ def answer_tool(context: Context | None = None) -> BaseTool:
     """Return a tool that answers a question with the context's workflow, for an agent of one's own.
 
     The tool's content is the answer with its numbered sources; its artifact tells of them as the messages of graph
-    ``chat`` do (`workflows.conversation.writing.AnswerMetadata`). An agent's thread keeps no more of the workflow.
+    ``chat`` do (`workflows.conversation.messages.AnswerMetadata`). An agent's thread keeps no more of the workflow.
     """
     asked_with = context or Context()
 

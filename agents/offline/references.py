@@ -13,9 +13,10 @@ from itertools import chain
 
 import regex
 
-from agents.offline.language.entities import GOVERNING_NOUNS, PLACE_NOUNS, scan_entities
-from agents.offline.language.leaning_words import ANYTHING, HE, PLACE, SHE
-from agents.offline.language.words import (
+from agents.leaning import ANYTHING, HE, PLACE, SHE
+from agents.offline.entities import GOVERNING_NOUNS, PLACE_NOUNS, scan_entities
+from agents.offline.questions import AnswerKind, answer_kind
+from agents.offline.words import (
     FUNCTION_WORDS,
     PREPOSITIONS,
     function_words,
@@ -24,7 +25,6 @@ from agents.offline.language.words import (
     word_set,
     words_of,
 )
-from agents.offline.reading.questions import AnswerKind, answer_kind
 from agents.roles import Turn
 from graph.retrieve.known_names import KnownNames, Pronoun
 

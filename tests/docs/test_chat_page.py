@@ -7,8 +7,8 @@ from typing import Any
 
 from agents.leaning import chosen_reading
 from tests.docs.pages import ROOT, blocks, inline_code, plain, read, table
+from workflows.conversation.messages import EXCERPT_LIMIT, AnswerMetadata, SourceRecord
 from workflows.conversation.nodes import CHOOSE, _words_of
-from workflows.conversation.writing import EXCERPT_LIMIT, AnswerMetadata, SourceRecord
 from workflows.runtime.human_review import review_of
 from workflows.settings.mara import QUESTION_LIMIT
 

@@ -30,8 +30,8 @@ from workflows import chat, mara, ragenta
 from workflows.ask import ask
 from workflows.chat import build
 from workflows.context import Context, make_context
+from workflows.conversation.messages import METADATA, answer_text
 from workflows.conversation.settings import ChatContext
-from workflows.conversation.writing import METADATA, answer_text
 from workflows.indexing import index_sources
 from workflows.settings.indexing import IndexingContext
 

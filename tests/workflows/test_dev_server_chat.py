@@ -24,8 +24,8 @@ from tests.scripted_server import ScriptedServer, scripted
 from tests.workflows.dev_server import Server, dev_server
 from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, shown_to_model, well_behaved
 from tests.workflows.test_dev_server import EXPECTED
+from workflows.conversation.messages import METADATA
 from workflows.conversation.settings import ChatContext
-from workflows.conversation.writing import METADATA
 
 OFFLINE = {"model": "offline"}
 FOLLOW_UP, HE = "And who founded it?", "Where was he born?"

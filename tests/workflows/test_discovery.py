@@ -21,7 +21,7 @@ from workflows.discovery import passage_provenance, related_documents, what_to_r
 from workflows.indexing import index_sources
 from workflows.retriever import discovery_tool, provenance_tool
 from workflows.runtime.resources import close_indexes
-from workflows.serving.page.reading import LONGEST_VIEW_S, read_beside, view_passage
+from workflows.serving.page.endpoints import LONGEST_VIEW_S, read_beside, view_passage
 from workflows.settings.indexing import IndexingContext
 
 OF_A = {"where": {"tenant": "a"}}

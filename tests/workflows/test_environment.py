@@ -19,7 +19,7 @@ from workflows.ask import ask
 from workflows.context import Context, asking
 from workflows.explain import explain
 from workflows.indexing import index_sources, reembed_workspace
-from workflows.serving.page import reading
+from workflows.serving.page import endpoints
 
 WAYS: dict[str, Callable[[], Any]] = {
     "ask": lambda: ask(QUESTION, Context()),
@@ -31,7 +31,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "documents": lambda: document_search.search_documents(Context(), QUESTION),
     "discovery": lambda: discovery.what_to_read(Context(), QUESTION),
     "provenance": lambda: discovery.passage_provenance(Context(), "p"),
-    "reading": lambda: reading.read_beside(Context(user_id="u"), "p"),
+    "reading": lambda: endpoints.read_beside(Context(user_id="u"), "p"),
 }
 
 

@@ -25,15 +25,11 @@ HEAVY = (
 NEED_AN_EXTRA = {
     "graph/walk/engines/compiled.py": {"numba"},
     "workflows/serving/mcp_server.py": {"mcp"},
-    "workflows/serving/mcp_stdio.py": {"mcp"},
     "workflows/serving/metrics.py": {"prometheus_client"},
-    "workflows/serving/allowed_origins.py": {"starlette"},
     "workflows/serving/page/app.py": {"starlette"},
     "workflows/serving/page/endpoints.py": {"starlette"},
     "workflows/serving/guard.py": {"starlette"},
-    "workflows/serving/page/reading.py": {"starlette"},
     "workflows/serving/page/requests.py": {"starlette"},
-    "workflows/serving/page/api.py": {"starlette"},
     "workflows/serving/service.py": {"prometheus_client"},
     "workflows/serving/page/workers.py": {"uvicorn"},
 }

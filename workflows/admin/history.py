@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,10 +30,10 @@ from graph.relationships.cypher.mirror import was_mirrored
 from graph.relationships.history import now
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.tables import along
-from graph.storage.marks import Mark, erase_marks, read_marks
+from graph.storage.marks import erase_marks, read_marks
 from graph.storage.workspace import Workspace, write_atomically
-from workflows.conversation.kept import Conversation as PageConversation
-from workflows.conversation.kept import Conversations, KeptTurn, take_over
+from workflows.conversation.kept import Conversations, take_over
+from workflows.results import cited_passages
 from workflows.runtime.graph_server import erase_on_graph_server
 
 _DOCUMENT_OF = f"""
@@ -44,61 +44,51 @@ NO_SERVER, SERVER_NOT_NAMED, ERASED_ON_SERVER = "none", "not named", "erased"
 """What forgetting tells of a graph server: none has a copy; one has, but none is named; it is erased there, too."""
 
 
-def list_history(root: Path, user: str = "", page_file: Path | None = None) -> dict[str, Any]:
+def list_history(root: Path, user: str = "") -> dict[str, Any]:
     """Return the conversations of a workspace; of a user also what they asked outside of any, and what they viewed.
 
     Args:
-        root: the workspace.
+        root: the workspace, or the folder that keeps the conversations of its page.
         user: whose; empty: everybody's conversations.
-        page_file: a file that keeps the page's conversations in place of the history; None for none.
 
     Raises:
         WorkspaceMissing: there is no workspace.
         WorkspaceDamaged: a file cannot be read.
     """
-    with _opened(root) as record:
-        found = _conversations(record, Conversations(root, page_file), user)
-        listed: dict[str, Any] = {"workspace": str(root), "conversations": [asdict(each) for each in found]}
-        if user:
-            listed["user"] = user
-            listed["questions"] = [asdict(each) for each in messages_beside(record, user)] if record else []
-            listed["views"] = [asdict(each) for each in views(record, user)] if record else []
-    return listed
+    with _opened(root) as history:
+        return history.listed(user)
 
 
-def read_conversation(root: Path, key: str, page_file: Path | None = None) -> dict[str, Any]:
+def read_conversation(root: Path, key: str) -> dict[str, Any]:
     """Return a conversation with its messages. Raises BadInput where there is none, else as `list_history`."""
-    store = Conversations(root, page_file)
-    with _opened(root) as record:
-        found = next((each for each in _conversations(record, store) if each.id == key), None)
+    with _opened(root) as history:
+        found = next((each for each in history.conversations() if each.id == key), None)
         if found is None:
             raise BadInput("There is no such conversation", "`mara history` lists those that there are")
-        return _with_messages(record, store, found)
+        return history.with_messages(found)
 
 
-def export_history(root: Path, user: str = "", page_file: Path | None = None) -> dict[str, Any]:
+def export_history(root: Path, user: str = "") -> dict[str, Any]:
     """Return the whole history, or all that a workspace keeps of a user, as JSON can hold it.
 
     Args:
-        root: the workspace.
+        root: as for `list_history`.
         user: whose; empty: everybody's conversations, with their messages.
-        page_file: as for `list_history`.
 
     Raises:
         WorkspaceMissing: there is no workspace.
         WorkspaceDamaged: a file cannot be read.
     """
-    exported = {**list_history(root, user, page_file), "exported_at": now()}
-    store = Conversations(root, page_file)
-    with _opened(root) as record:
-        found = _conversations(record, store, user)
-        exported["conversations"] = [_with_messages(record, store, each) for each in found]
+    with _opened(root) as history:
+        exported = {**history.listed(user), "exported_at": now()}
+        exported["conversations"] = [history.with_messages(each) for each in history.conversations(user)]
         if user:
-            kept = _Kept.of(root, record, user, store)
+            questions = history.questions_of(user)
+            page = history.on_page
             exported["page"] = [
-                {**asdict(each), "turns": [asdict(turn) for turn in turns]} for each, turns in kept.page
+                {**asdict(each), "turns": [asdict(turn) for turn in page.turns(each.id)]} for each in page.of_user(user)
             ]
-            exported["marks"] = [asdict(mark) for mark in kept.marks]
+            exported["marks"] = [asdict(mark) for mark in read_marks(root) if mark.question in questions]
     return exported
 
 
@@ -110,30 +100,26 @@ def write_export(exported: dict[str, Any], path: Path) -> None:
         raise BadInput(f"{path} cannot be written ({fault.strerror})", "Name another file") from fault
 
 
-def forget_user(root: Path, user: str, page_file: Path | None = None) -> dict[str, Any]:
+def forget_user(root: Path, user: str) -> dict[str, Any]:
     """Erase all that a workspace keeps of a user, and leave no byte of it; called again, it finishes what it began.
 
     Args:
-        root: the workspace.
+        root: as for `list_history`.
         user: whose name stands in the history, and in the page's conversations.
-        page_file: as for `list_history`.
 
     Raises:
         WorkspaceMissing: there is no workspace.
         WorkspaceLocked: another process keeps a file open. What could be erased is; the same call erases the rest.
         GraphUnavailable: it is erased here, and the configured graph server still holds it.
     """
-    with _opened(root) as record:
-        store = Conversations(root, page_file)
-        kept = _Kept.of(root, record, user, store)
-        n_marks = erase_marks(root, kept.questions)
-        n_page = store.remove_user(user)
+    with _opened(root) as history:
+        record = history.record
+        n_marks = erase_marks(root, history.questions_of(user))
+        n_page = history.on_page.remove_user(user)
         erased = erase_user(record, user) if record else Erased()
         remove_copies(root)
         if record:
             record.erase_free_pages()
-        if page_file:
-            store.erase_free_pages()
         on_server = _erased_on_server(root, record)
     return {
         "workspace": str(root),
@@ -155,78 +141,83 @@ def _erased_on_server(root: Path, record: RelationshipRecord | None) -> str:
     return ERASED_ON_SERVER
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """What a workspace keeps of a user beside the relationship graph.
-
-    Attributes:
-        page: the conversations that the user held on the page.
-        questions: what they alone asked, in the history and on the page.
-        marks: what was said of passages for these questions.
-    """
-
-    page: Sequence[tuple[PageConversation, Sequence[KeptTurn]]]
-    questions: frozenset[str]
-    marks: Sequence[Mark]
-
-    @classmethod
-    def of(cls, root: Path, record: RelationshipRecord | None, user: str, store: Conversations) -> _Kept:
-        """Return what is kept of somebody now."""
-        page = store.of_user(user)
-        own, others = questions_of(record, user) if record else (set(), set())
-        own |= {question for _, turns in page for turn in turns for question in _asked(turn)}
-        questions = frozenset(own - others)
-        return cls(page, questions, [mark for mark in read_marks(root) if mark.question in questions])
-
-
-def _asked(turn: KeptTurn) -> Iterator[str]:
-    """Yield a question of the page as it was typed, and as it was understood."""
-    yield turn.question
-    if turn.result is not None:
-        yield str(turn.result["question"])
-
-
 @contextmanager
-def _opened(root: Path) -> Iterator[RelationshipRecord | None]:
-    """Open the relationship graph of a workspace; None where nothing was written to it yet."""
-    if not Workspace(root).record_path.exists():
-        raise WorkspaceMissing(f"There is no workspace at {root}", "Name the folder of a workspace")
+def _opened(root: Path) -> Iterator[_History]:
     take_over(root)
-    if not has_relationships(root):
-        yield None
+    is_there = has_relationships(root)
+    if not is_there and not Workspace(root).record_path.exists():
+        raise WorkspaceMissing(f"There is no workspace at {root}", "Name the folder of a workspace")
+    if not is_there:
+        yield _History(root, None, Conversations(root))
         return
     with RelationshipRecord.of(root) as record:
-        yield record
+        yield _History(root, record, Conversations(root))
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """The history of a workspace.
+
+    Attributes:
+        root: the workspace.
+        record: its relationship graph; None where nothing was written to it yet.
+        on_page: the conversations of its page.
+    """
+
+    root: Path
+    record: RelationshipRecord | None
+    on_page: Conversations
+
+    def listed(self, user: str) -> dict[str, Any]:
+        """Return what `list_history` does."""
+        found = [asdict(each) for each in self.conversations(user)]
+        listed: dict[str, Any] = {"workspace": str(self.root), "conversations": found}
+        if user:
+            listed["user"] = user
+            listed["questions"] = [asdict(each) for each in messages_beside(self.record, user)] if self.record else []
+            listed["views"] = [asdict(each) for each in views(self.record, user)] if self.record else []
+        return listed
+
+    def conversations(self, user: str = "") -> list[Conversation]:
+        """Return the conversations of all, or of a user, those of the page among them, the last changed first."""
+        held = {each.id: each for each in self.on_page.of_user(user)}
+        held |= {each.id: each for each in (conversations(self.record, user) if self.record else ())}
+        return sorted(held.values(), key=lambda each: each.updated_at, reverse=True)
+
+    def with_messages(self, found: Conversation) -> dict[str, Any]:
+        """Return a conversation with its messages; one of the page alone with those that its turns come to."""
+        said = [_message(self.record, each) for each in messages(self.record, found.id)] if self.record else []
+        on_page = (
+            message
+            for turn in (() if said else self.on_page.turns(found.id))
+            if turn.result is not None
+            for message in _messages_of(turn.result)
+        )
+        return {**asdict(found), "messages": [*said, *on_page]}
+
+    def questions_of(self, user: str) -> set[str]:
+        """Return what a user alone asked, in the history and on the page, as typed and as understood."""
+        own, others = questions_of(self.record, user) if self.record else (set(), set())
+        for each in self.on_page.of_user(user):
+            for turn in self.on_page.turns(each.id):
+                own |= {turn.question, str(turn.result["question"]) if turn.result else turn.question}
+        return own - others
 
 
 def _messages_of(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield question and answer of a result as messages."""
-    hits = {hit["number"]: hit for hit in result["passages"]}
-    yield {"role": USER, "content": understood["asked"] if (understood := result["understood"]) else result["question"]}
-    numbers = sorted({mark["number"] for mark in result["citations"]})
+    understood = result["understood"]
+    yield {"role": USER, "content": understood["asked"] if understood else result["question"]}
+    hits = {mark["number"]: hit for mark, hit in cited_passages(result)}
     yield {
         "role": ASSISTANT,
         "content": result["answer"] or "",
         "kind": result["answer_kind"],
         "cited": [
             {"number": number, "passage": hit["id"], "title": hit["title"], "path": hit["source"]}
-            for number in numbers
-            if (hit := hits.get(number))
+            for number, hit in sorted(hits.items())
         ],
     }
-
-
-def _conversations(record: RelationshipRecord | None, store: Conversations, user: str = "") -> list[Conversation]:
-    """Return the conversations of all, or of a user, the last changed first: the history's, and those of the page."""
-    held = {each.id: each for each in store.listed(user)}
-    held |= {each.id: each for each in (conversations(record, user) if record else ())}
-    return sorted(held.values(), key=lambda each: each.updated_at, reverse=True)
-
-
-def _with_messages(record: RelationshipRecord | None, store: Conversations, found: Conversation) -> dict[str, Any]:
-    said = [_message(record, each) for each in messages(record, found.id)] if record else []
-    on_page = (each for result in store.answers(found.id) for each in _messages_of(result))
-    return {**asdict(found), "messages": said or [*on_page]}
 
 
 def _message(record: RelationshipRecord, message: Message) -> dict[str, Any]:

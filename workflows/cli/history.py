@@ -15,15 +15,6 @@ from workflows.cli.options import WorkspaceOption, path_option, text_argument, t
 from workflows.cli.render import escape
 from workflows.results import label_of, labelled
 
-PageFileOption = Annotated[
-    Path | None,
-    path_option(
-        "FILE",
-        "File that keeps the conversations of the page in place of the history (default: none).",
-        "--conversations",
-    ),
-]
-
 
 @command
 def history(
@@ -34,7 +25,6 @@ def history(
     workspace: WorkspaceOption,
     user: Annotated[str | None, text_option("NAME", "Show what is kept of this user: conversations and views.")] = None,
     export: Annotated[Path | None, path_option("FILE", "Write all of it to this file (.json), texts included.")] = None,
-    conversations: PageFileOption = None,
 ) -> Shown:
     """Show the conversations that are kept, or all that is kept of a user."""
     from workflows.admin.history import list_history, read_conversation
@@ -42,10 +32,10 @@ def history(
     if conversation is not None and (user is not None or export is not None):
         raise BadInput("A conversation is shown whole", "Leave --user and --export out, or the conversation")
     if conversation is not None:
-        return Shown(read_conversation(workspace, conversation, conversations), _show_conversation)
+        return Shown(read_conversation(workspace, conversation), _show_conversation)
     if export is not None:
-        _export(workspace, user or "", conversations, export)
-    return Shown(list_history(workspace, user or "", conversations), _show_list)
+        _export(workspace, user or "", export)
+    return Shown(list_history(workspace, user or ""), _show_list)
 
 
 @command
@@ -56,7 +46,6 @@ def forget(
         Path | None, path_option("FILE", "First write all that is kept of them to this file (.json).")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Erase without asking.")] = False,
-    conversations: PageFileOption = None,
 ) -> Shown:
     """Erase all that is kept of a user: questions, answers, conversations, views and marks."""
     from workflows.admin.history import forget_user
@@ -64,18 +53,18 @@ def forget(
     if not user.strip():
         raise BadInput("No user is named", "Name one: `mara history` lists the users of conversations")
     if export is not None:
-        _export(workspace, user, conversations, export)
+        _export(workspace, user, export)
     if not yes:
         _confirm(user)
-    return Shown(forget_user(workspace, user, conversations), _show_forgotten)
+    return Shown(forget_user(workspace, user), _show_forgotten)
 
 
-def _export(root: Path, user: str, page_file: Path | None, path: Path) -> None:
+def _export(root: Path, user: str, path: Path) -> None:
     from workflows.admin.history import export_history, write_export
     from workflows.runs.run_folder import check_output
 
     check_output(path, ".json")
-    write_export(export_history(root, user, page_file), path)
+    write_export(export_history(root, user), path)
 
 
 def _confirm(user: str) -> None:

@@ -46,7 +46,7 @@ def serve(
     ] = None,
     conversations: Annotated[
         Path | None,
-        path_option("FILE", "File that keeps the conversations in place of the history's database (default: none)."),
+        path_option("FOLDER", "Folder that keeps the conversations in place of the workspace (default: none)."),
     ] = None,
     history: Annotated[
         bool,
@@ -73,6 +73,7 @@ def serve(
     """Serve a page in the browser to talk to a workspace."""
     try:
         import workflows.serving.page.app  # noqa: F401 - what it needs is missed at once
+        from workflows.conversation.kept import EARLIER_FILE
         from workflows.serving.page.markdown import check_installed
         from workflows.serving.page.workers import Served
         from workflows.serving.page.workers import serve as serve_site
@@ -83,6 +84,11 @@ def serve(
         ) from fault
     check_installed()
     publish_interrupted(workspace)
+    if conversations and conversations.is_file():
+        raise BadInput(
+            f"{conversations} is a file, and conversations are kept in a folder",
+            f"Name an empty folder, and move the file into it as {EARLIER_FILE}: it is taken over once",
+        )
     if uploads is None:
         _check_workspace(workspace)
     served = Served(workspace, conversations, uploads, history, at_once, workers)
@@ -236,9 +242,7 @@ def mcp(
     """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""
     import anyio
 
-    from graph.metadata_filter import parse_where
-    from workflows.serving.mcp_server import make_server
-    from workflows.serving.mcp_stdio import serve_stdio
+    from workflows.serving.mcp_server import make_server, serve_stdio
 
     filter_of_all = parse_where(where or [])
     publish_interrupted(workspace)

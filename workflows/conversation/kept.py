@@ -1,4 +1,4 @@
-"""The conversations that visitors of a page hold: in the history's database of a workspace, or in a file of their own.
+"""The conversations that visitors of a page hold, in the history's database of a workspace.
 
 A run writes to the history what was said, once it is answered; this is what the page shows of it: the words of an
 answer that was stopped, why a question failed, and the whole result, each its owner's alone.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput, MaraError, WorkspaceLocked
+from graph.errors import BadInput
 from graph.relationships.conversations import Conversation as Listed
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import time_text
@@ -116,14 +116,12 @@ class Conversations:
     """The conversations of visitors, each its owner's alone.
 
     Args:
-        root: the workspace in whose history's database they are.
-        file: a SQLite file that has them in its place; None for none.
+        root: the workspace in whose history's database they are, or a folder for that database alone.
         clock: seconds since 1970.
     """
 
-    def __init__(self, root: Path, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, root: Path, clock: Callable[[], float] = time.time) -> None:
         self._root = root
-        self._file = None if file and file.absolute() == (root / EARLIER_FILE).absolute() else file
         self._clock = clock
 
     def of(self, owner: str) -> list[Conversation]:
@@ -171,17 +169,19 @@ class Conversations:
             _found(db, owner, conversation)
             db.execute("DELETE FROM conversations WHERE id = ?", (conversation,))
 
-    def of_user(self, user: str) -> list[tuple[Conversation, list[KeptTurn]]]:
-        """Return all conversations of somebody, under whatever filter they were held, with all their turns."""
-        query = f"SELECT {_CONVERSATION} FROM conversations WHERE {_OF_USER} ORDER BY changed DESC"
-        turns = f"SELECT {_TURN} FROM turns WHERE conversation = ? ORDER BY number, place"
+    def turns(self, conversation: str) -> list[KeptTurn]:
+        """Return all turns of a conversation, of any owner."""
+        query = f"SELECT {_TURN} FROM turns WHERE conversation = ? ORDER BY number, place"
         with suppress(NoConversation), self._reading() as db:
-            found = [Conversation(*row) for row in db.execute(query, (user,)).fetchall()]
-            return [(each, [_turn(row, 0.0) for row in db.execute(turns, (each.id,))]) for each in found]
+            return [_turn(row, 0.0) for row in db.execute(query, (conversation,))]
         return []
 
-    def listed(self, user: str = "") -> list[Listed]:
-        """Return all conversations, or those of a user, as the history lists its own, the last changed first."""
+    def of_user(self, user: str = "") -> list[Listed]:
+        """Return conversations as the history lists its own, the last changed first.
+
+        Args:
+            user: whose, under whatever filter they were held; empty: everybody's.
+        """
         where, values = (f"WHERE {_OF_USER}", (user,)) if user else ("", ())
         with suppress(NoConversation), self._reading() as db:
             rows = db.execute(f"{_LISTED} {where} ORDER BY changed DESC", values)
@@ -191,26 +191,11 @@ class Conversations:
             ]
         return []
 
-    def answers(self, conversation: str) -> list[Mapping[str, Any]]:
-        """Return the results of a conversation, of any owner, in their order."""
-        query = "SELECT result FROM turns WHERE conversation = ? AND state = ? ORDER BY number, place"
-        with suppress(NoConversation), self._reading() as db:
-            return [json.loads(result) for (result,) in db.execute(query, (conversation, ANSWERED))]
-        return []
-
     def remove_user(self, user: str) -> int:
         """Remove all conversations of somebody; return how many there were."""
         with suppress(NoConversation), self._reading() as db, db.transaction():
             return db.execute(f"DELETE FROM conversations WHERE {_OF_USER}", (user,)).rowcount
         return 0
-
-    def erase_free_pages(self) -> None:
-        """Leave no byte of what was removed. Raises WorkspaceLocked where another process keeps reading."""
-        with suppress(NoConversation), self._reading() as db:
-            if not db.erase_free_pages():
-                raise WorkspaceLocked(
-                    f"{db.told} is being read by another process", "Do it again when no page is served"
-                )
 
     def begin(
         self,
@@ -318,9 +303,9 @@ class Conversations:
 
     @contextmanager
     def _writing(self) -> Iterator[Database]:
-        if self._file is None:
-            take_over(self._root)
-        with self._opened(create=True) as db:
+        take_over(self._root)
+        self._root.mkdir(parents=True, exist_ok=True)
+        with RelationshipRecord.of(self._root, create=True).database as db:
             _make_tables(db)
             with db.transaction():
                 yield db
@@ -328,25 +313,17 @@ class Conversations:
     @contextmanager
     def _reading(self) -> Iterator[Database]:
         """Open what is there. Raises NoConversation where none was kept yet."""
-        if self._file is None:
-            take_over(self._root)
-        if not (has_relationships(self._root) if self._file is None else self._file.exists()):
+        take_over(self._root)
+        if not has_relationships(self._root):
             raise _no_conversation()
-        with self._opened() as db, db.faults_named():
+        with RelationshipRecord.of(self._root).database as db, db.faults_named():
             if not db.has_table("turns"):
                 raise _no_conversation()
             yield db
 
-    def _opened(self, *, create: bool = False) -> AbstractContextManager[Database]:
-        if create:
-            (self._file.parent if self._file else self._root).mkdir(parents=True, exist_ok=True)
-        if self._file is not None:
-            return open_database(self._file, _ALONE, create=create)
-        return RelationshipRecord.of(self._root, create=create).database
-
 
 def take_over(root: Path) -> None:
-    """Take the conversations of a workspace that an earlier version kept in `EARLIER_FILE` into the history, once."""
+    """Take the conversations that an earlier version kept in `EARLIER_FILE` into the history's database, once."""
     earlier = root / EARLIER_FILE
     if not earlier.exists():
         return
@@ -360,7 +337,7 @@ def take_over(root: Path) -> None:
 
 
 def _copy(earlier: Path, db: Database) -> None:
-    with open_database(earlier, _ALONE) as held, held.faults_named():
+    with open_database(earlier, _EARLIER) as held, held.faults_named():
         for table, columns in _COLUMNS.items():
             marks = ", ".join("?" * len(columns.split(",")))
             statement = f"INSERT INTO {table} ({columns}) VALUES ({marks}) ON CONFLICT DO NOTHING"
@@ -370,24 +347,17 @@ def _copy(earlier: Path, db: Database) -> None:
 def _make_tables(db: Database) -> None:
     """Make the tables where there are none, and let no other user of the machine read the file that they are in."""
     with db.faults_named():
-        if not db.has_table("turns"):
-            with db.transaction():
-                _make(db)
-
-
-def _make(db: Database) -> None:
-    if not db.has_table("turns"):  # else another process was first
-        db.define(PAGE_TABLES)
+        if db.has_table("turns"):
+            return
+        with db.transaction():
+            if not db.has_table("turns"):  # else another process was first
+                db.define(PAGE_TABLES)
     if isinstance(db, SqliteDatabase):
         with suppress(OSError):
             db.path.chmod(0o600)
 
 
-def _missing(told: str) -> MaraError:
-    return BadInput(f"There are no conversations: {told} is not there", "Name another file with `--conversations`")
-
-
-_ALONE = Kind("turns", _make, "Restore it from a backup, or name another file with `--conversations FILE`", _missing)
+_EARLIER = Kind("turns", lambda db: db.define(PAGE_TABLES), "Restore it from a backup, or remove it from the folder")
 
 
 def _time(seconds: float) -> str:

@@ -21,9 +21,8 @@ from typing_extensions import TypedDict
 
 from agents.leaning import chosen_reading
 from graph.errors import BadInput
-from workflows.conversation.reading import choices_of, next_question
+from workflows.conversation.messages import answer_message, choices_of, next_question
 from workflows.conversation.settings import ANSWER, WorkflowChoice, context_of_chat
-from workflows.conversation.writing import answer_message
 from workflows.runtime.human_review import decision_in, review_of
 from workflows.runtime.own_run import on_its_own
 from workflows.settings.mara import QUESTION_LIMIT, Context

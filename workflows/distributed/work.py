@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from agents.chat.reply_cache import Replies
-from agents.extraction.run import ExtractionRun
+from agents.extraction import ExtractionRun
 from graph import errors
 from graph.embedding.bert import THREADS_VARIABLE
 from graph.embedding.embeddings import Embedder, check_embedder, configured_embedder

@@ -1,24 +1,45 @@
-"""What stands before the page: no other site may use it, and it may load nothing from elsewhere."""
+"""What stands before the page and before a LangGraph server: no other site may use them through a browser.
+
+The page may load nothing from elsewhere. The platform of a LangGraph server answers the pages of every site, under
+every name that points at it: without keys, that is a way into this machine for any page that its user opens. And it
+answers any caller on the paths by which ``langgraph dev`` empties, shows and deploys itself, which its authentication
+does not cover.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
-from graph.errors import MaraError
+from graph.environment import environment
+from graph.errors import BadInput, MaraError, NoAccess
+from workflows.access.identity import AUTH_VARIABLE
 
-POLICY = (
+ORIGINS_VARIABLE = "MARA_ORIGINS"
+"""Names further origins, with commas between; ``*``: all of them."""
+
+_WITHIN_THE_PROCESS = "/noauth"
+"""The root path of the platform's requests to itself. No request from outside has one."""
+
+_OPERATORS = frozenset({"internal", "deploy", "profile"})
+"""The parts of paths that are the operator's alone."""
+
+_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
-    "content-security-policy": POLICY,
+    "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -81,6 +102,76 @@ class Guard:
                 f"Nobody has to show a key here, so only this machine is served, and {host[:100]} is not its own name"
             )
         return ""
+
+
+class AllowedOrigins:
+    """Answers the browsers of the sites that langgraph.json and ``MARA_ORIGINS`` name, and of the server's own pages.
+
+    Where the server has no keys, requests of other sites are refused, and so are those that call it by another name
+    than this machine's own or that of an allowed site. Where it has keys, a request needs one, a browser lets no other
+    site send it, and the operator's paths are refused.
+
+    Args:
+        app: all that the server answers with.
+
+    Raises:
+        BadInput: ``MARA_ORIGINS`` names what is no origin.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        cors: dict[str, Any] = json.loads(environment().langgraph_http or "{}").get("cors") or {}
+        origins = [*cors.get("allow_origins", ()), *_further_origins()]
+        self._cors = CORSMiddleware(app, **{**cors, "allow_origins": origins, "allow_private_network": True})
+        self._names = {urlsplit(origin).hostname for origin in origins}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        try:
+            if scope["type"] != "lifespan":
+                self._check(scope)
+        except NoAccess as refusal:
+            if scope["type"] == "websocket":
+                await WebSocketClose(1008, str(refusal))(scope, receive, send)
+            else:
+                await JSONResponse({"detail": str(refusal)}, 403)(scope, receive, send)
+        else:
+            await self._cors(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        """Raise NoAccess where a request is refused."""
+        if environment().mara_auth:
+            if _OPERATORS.intersection(scope["path"].split("/")):
+                raise NoAccess(
+                    "This path is for the operator of the server", f"Use it on a server without {AUTH_VARIABLE}"
+                )
+            return
+        is_inner = f"{scope.get('root_path', '')}/".startswith(f"{_WITHIN_THE_PROCESS}/")
+        if is_inner or self._cors.allow_all_origins:
+            return
+        headers = Headers(scope=scope)
+        host = host_of(headers)
+        if not is_local(host) and host not in self._names:
+            raise NoAccess(
+                "Without keys the server answers to this machine's own names alone",
+                f"Set {AUTH_VARIABLE}, or {ORIGINS_VARIABLE} to the address that it is called by",
+            )
+        is_allowed = self._cors.is_allowed_origin(headers.get("origin", ""))
+        if not is_allowed and is_of_another_site(scope.get("method", "GET"), headers):
+            raise NoAccess("Another site asked for this", f"Its operator can allow a site by {ORIGINS_VARIABLE}")
+
+
+def _further_origins() -> list[str]:
+    named = [origin.strip().rstrip("/") for origin in environment().mara_origins.split(",")]
+    origins = [origin.lower() for origin in named if origin]
+    for origin in origins:
+        parts = _split(origin)
+        is_origin = parts and parts.scheme and parts.hostname and origin == f"{parts.scheme}://{parts.netloc}"
+        if origin != "*" and not is_origin:
+            raise BadInput(
+                f"{ORIGINS_VARIABLE} names {origin[:100]!a}, which is no origin",
+                "Write origins as https://chat.example.org or http://localhost:3000, with commas between",
+            )
+    return origins
 
 
 def is_of_another_site(method: str, headers: Headers) -> bool:

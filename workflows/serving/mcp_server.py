@@ -1,18 +1,22 @@
 """Asking and retrieving as tools of the Model Context Protocol: one workspace, for any agent that speaks it.
 
-The official SDK does the protocol; what is here is two functions with described arguments. The SDK is imported when a
-server is made, and reads their annotations: they are no strings in this module.
+The official SDK does the protocol; what is here is two functions with described arguments, which it reads: they are no
+strings in this module. Two things the SDK lacks. Its transport passes over lines that are no message, such as text with
+half of a surrogate pair: the client would wait for ever. And a form asks the user what a question means in two ways: up
+to protocol 2025-11-25 while the call goes on; since 2026-07-28 the call ends with what it needs, and comes again with
+the answer.
 """
 
+import json
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
+from anyio import create_memory_object_stream, create_task_group
 from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_model
 
 from agents.roles import Turn
@@ -22,16 +26,45 @@ from graph.retrieve.modes import Mode
 from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, asking, make_context
 from workflows.conversation.session import Conversations, Thread, new_key, turns_of_history
-from workflows.results import understood_as
+from workflows.results import cited_passages, notes_of, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.runtime.visibility import check_keys
 from workflows.settings.problems import problems_of
 from workflows.states.records import NO_USAGE, UsageRecord, add_usage
 from workflows.streaming import Answered, NodeStarted, aask_stream
 
-if TYPE_CHECKING:
-    from mcp.server import mcpserver
+try:
+    from mcp.server.elicitation import AcceptedElicitation, render_elicitation_schema
+    from mcp.server.mcpserver import Context as Client
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
     from mcp.server.mcpserver.tools import Tool
+    from mcp.server.stdio import stdio_server
+    from mcp.shared.message import SessionMessage
+    from mcp.types import (
+        INVALID_REQUEST,
+        PARSE_ERROR,
+        ElicitRequest,
+        ElicitRequestFormParams,
+        ElicitResult,
+        ErrorData,
+        InputRequiredResult,
+        JSONRPCError,
+        ToolAnnotations,
+    )
+    from mcp_types.version import is_version_at_least
+except ImportError as fault:
+    raise DependencyMissing(
+        f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
+    ) from fault
+
+_REFUSAL = "The message cannot be read: send one JSON-RPC message a line, as text without halves of surrogate pairs"
+
+_ANSWERED_ANEW = "2026-07-28"
+
+_KEY = "meaning"
+
+_MESSAGE = "What does the question mean?"
 
 INSTRUCTIONS = (
     "Answers and passages from one collection of documents. `ask` gives a cited answer, `retrieve` the passages alone."
@@ -137,7 +170,7 @@ class RetrieveResult(Understood):
     notes: list[str] = Field(description="Anything retried, dropped or defaulted on the way.")
 
 
-def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: str = "") -> "mcpserver.MCPServer[None]":
+def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: str = "") -> MCPServer[None]:
     """Return an MCP server over a workspace with the tools ``ask`` and ``retrieve``; it opens nothing before a call.
 
     Clients choose neither workspace nor models; models are those of the environment.
@@ -148,24 +181,19 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
         user: whose name the conversations stand under in the history; empty: they are in memory alone.
 
     Raises:
-        DependencyMissing: the SDK is not installed.
         BadInput: the filter cannot be used.
     """
-    conversations = Conversations()
-    try:
-        from mcp.server import mcpserver
-        from mcp.types import InputRequiredResult
+    conversations, fixed = Conversations(), narrowed(where or {}, {})
 
-        from workflows.serving.mcp_stdio import ask_for_choice, choice_given, may_be_asked
-    except ImportError as fault:
-        raise DependencyMissing(
-            f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
-        ) from fault
-    settings = partial(_context, workspace, narrowed(where or {}, {}), user)
+    def talk(mode: Mode, top_k: int, where: Mapping[str, Any], as_of: str) -> _Talk:
+        given = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
+        context = given.within(fixed)
+        check_keys(context)
+        return _Talk(conversations, context)
 
     async def ask(
         question: Asked,
-        client: mcpserver.Context,
+        client: Client,
         mode: Ranking = Mode.MARA,
         top_k: TopK = 10,
         where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
@@ -173,16 +201,16 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
         as_of: AsOf = "",
     ) -> AskResult | InputRequiredResult:
         """Answer a question from the documents, with citations; say so if they lack the answer."""
-        question, conversation = choice_given(client) or (question, conversation)
+        question, conversation = _choice_given(client) or (question, conversation)
         with _told_to_the_client(workspace):
-            talk = _Talk(conversations, await to_thread(settings, mode, top_k, where, as_of))
-            answer = await _answer(talk, question, conversation, client)
-            if not answer.choices or not may_be_asked(client):
+            asking_in = await to_thread(talk, mode, top_k, where, as_of)
+            answer = await _answer(asking_in, question, conversation, client)
+            if not answer.choices or not _may_be_asked(client):
                 return answer
-            choice = await ask_for_choice(client, answer.choices, answer.conversation)
+            choice = await _ask_for_choice(client, answer.choices, answer.conversation)
             if isinstance(choice, InputRequiredResult):
                 return choice
-            return await _answer(talk, choice, answer.conversation, client, answer.usage) if choice else answer
+            return await _answer(asking_in, choice, answer.conversation, client, answer.usage) if choice else answer
 
     def retrieve(
         question: Asked,
@@ -194,9 +222,9 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
     ) -> RetrieveResult:
         """Find the passages that together answer a question, without writing an answer."""
         with _told_to_the_client(workspace):
-            return _found(_Talk(conversations, settings(mode, top_k, where, as_of)), question, conversation)
+            return _found(talk(mode, top_k, where, as_of), question, conversation)
 
-    return mcpserver.MCPServer(
+    return MCPServer(
         "mara",
         version=version("mara-rag"),
         instructions=INSTRUCTIONS,
@@ -206,28 +234,24 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
     )
 
 
-def _tool(function: Callable[..., Any], title: str) -> "Tool":
+class _StrictTool(Tool):
+    """A tool that reports invalid arguments in the project's words for invalid settings."""
+
+    async def run(self, arguments: dict[str, Any], context: Client[Any, Any], convert_result: bool = False) -> Any:
+        try:
+            return await super().run(arguments, context, convert_result)
+        except UnexpectedToolError:
+            raise
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(f"Error executing tool {self.name}: {_refusal(error.__cause__)}") from error
+            raise
+
+
+def _tool(function: Callable[..., Any], title: str) -> Tool:
     """Return a read-only tool that refuses arguments unknown to its function."""
-    from mcp.server.mcpserver.context import Context as Client
-    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-    from mcp.server.mcpserver.tools import Tool
-    from mcp.types import ToolAnnotations
-
-    class Strict(Tool):
-        """Reports invalid arguments in the project's words for invalid settings."""
-
-        async def run(self, arguments: dict[str, Any], context: Client[Any, Any], convert_result: bool = False) -> Any:
-            try:
-                return await super().run(arguments, context, convert_result)
-            except UnexpectedToolError:
-                raise
-            except ToolError as error:
-                if isinstance(error.__cause__, ValidationError):
-                    raise ToolError(f"Error executing tool {self.name}: {_refusal(error.__cause__)}") from error
-                raise
-
     annotations = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    tool = Strict.from_function(function, title=title, annotations=annotations)
+    tool = _StrictTool.from_function(function, title=title, annotations=annotations)
     given = tool.fn_metadata.arg_model
     tool.fn_metadata.arg_model = create_model(given.__name__, __base__=given, __cls_kwargs__={"extra": "forbid"})
     tool.parameters = tool.fn_metadata.arg_model.model_json_schema()
@@ -242,7 +266,7 @@ def _refusal(fault: ValidationError) -> str:
 
 
 @asynccontextmanager
-async def _closing_indexes(server: "mcpserver.MCPServer[None]") -> AsyncIterator[None]:
+async def _closing_indexes(server: MCPServer[None]) -> AsyncIterator[None]:
     yield
     close_indexes()
 
@@ -250,21 +274,10 @@ async def _closing_indexes(server: "mcpserver.MCPServer[None]") -> AsyncIterator
 @contextmanager
 def _told_to_the_client(workspace: Path) -> Iterator[None]:
     """Turn errors into the tool's error, without the folders of paths."""
-    from mcp.server.mcpserver.exceptions import ToolError
-
     try:
         yield
     except MaraError as error:
         raise ToolError(f"{error.kind}: {without_folders(str(error), workspace.parent)}") from error
-
-
-def _context(
-    workspace: Path, fixed: Mapping[str, Any], user: str, mode: Mode, top_k: int, where: Mapping[str, Any], as_of: str
-) -> Context:
-    given = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
-    context = given.within(fixed)
-    check_keys(context)
-    return context
 
 
 @dataclass(frozen=True)
@@ -302,9 +315,7 @@ class _Talk:
         }
 
 
-async def _answer(
-    talk: _Talk, typed: str, key: str, client: "mcpserver.Context", used: UsageRecord = NO_USAGE
-) -> AskResult:
+async def _answer(talk: _Talk, typed: str, key: str, client: Client, used: UsageRecord = NO_USAGE) -> AskResult:
     """Answer, reporting each node's start as progress; cancelling the call stops the run.
 
     Args:
@@ -325,8 +336,6 @@ async def _answer(
                 await client.report_progress(begun, message=event.node)
             elif isinstance(event, Answered):
                 result = event.result
-    hits = {hit["number"]: hit for hit in result["passages"]}
-    cited = [(mark, hits[mark["number"]]) for mark in result["citations"]]
     return AskResult(
         **talk.keep(key, before, result),
         answer=result["answer"],
@@ -341,9 +350,9 @@ async def _answer(
                 quote=hit["text"][mark["start"] : mark["end"]],
                 superseded_at=hit.get("superseded_at"),
             )
-            for mark, hit in cited
+            for mark, hit in cited_passages(result)
         ],
-        notes=_notes(result),
+        notes=notes_of(result),
         usage=add_usage(used, result["usage"]),
     )
 
@@ -358,9 +367,93 @@ def _found(talk: _Talk, typed: str, key: str) -> RetrieveResult:
         **talk.keep(key, before, {**result, "answer": "", "citations": []}),
         passages=[FoundPassage.model_validate(hit) for hit in result["passages"]],
         ranked_by=result["ranked_by"],
-        notes=_notes(result),
+        notes=notes_of(result),
     )
 
 
-def _notes(result: Mapping[str, Any]) -> list[str]:
-    return [f"{record['node']}: {record['kind']}: {record['message']}" for record in result["errors"]]
+async def serve_stdio(server: MCPServer[None]) -> None:
+    """Serve until standard input ends; answer lines that cannot be read with an error."""
+    protocol = server._lowlevel_server  # what its own `run_stdio_async` serves
+    async with stdio_server() as (messages, replies), create_task_group() as tasks:
+        passed_on, readable = create_memory_object_stream[SessionMessage | Exception](0)
+
+        async def refuse_unreadable() -> None:
+            async with passed_on:
+                async for message in messages:
+                    if isinstance(message, Exception) and (refusal := _refusal_of(message)):
+                        await replies.send(SessionMessage(refusal))
+                    await passed_on.send(message)
+
+        tasks.start_soon(refuse_unreadable)
+        await protocol.run(readable, replies, protocol.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+def _refusal_of(fault: Exception) -> JSONRPCError | None:
+    """Return the answer to a line that is no message, with the id that it has; none to a blank one."""
+    inputs = [each["input"] for each in fault.errors(include_url=False)] if isinstance(fault, ValidationError) else []
+    line = inputs[0] if inputs else None
+    if isinstance(line, str) and not line.strip():
+        return None
+    sent = _read_leniently(line) if isinstance(line, str) else next(filter(_has_id, inputs), None)
+    key = sent.get("id") if isinstance(sent, dict) else None
+    return JSONRPCError(
+        jsonrpc="2.0",
+        id=key if type(key) is int or (isinstance(key, str) and key.isprintable()) else None,
+        error=ErrorData(code=PARSE_ERROR if isinstance(line, str) else INVALID_REQUEST, message=_REFUSAL),
+    )
+
+
+def _read_leniently(line: str) -> Any:
+    """Return the JSON of a line, halves of surrogate pairs included; None where it is none."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _has_id(sent: Any) -> bool:
+    return isinstance(sent, dict) and "id" in sent
+
+
+def _may_be_asked(client: Client) -> bool:
+    """Tell whether the client shows forms, and was not asked in this call already."""
+    if client.input_responses is not None or client.client_capabilities is None:
+        return False
+    elicitation = client.client_capabilities.elicitation
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+async def _ask_for_choice(client: Client, choices: Sequence[str], conversation: str) -> str | InputRequiredResult:
+    """Return the choice of the client's user, empty where there is none, or what the tool has to return to get it.
+
+    Args:
+        client: of the call.
+        choices: to choose from, two at least.
+        conversation: the id of the conversation, for the call that comes with the answer.
+
+    Raises:
+        BadInput: the client sent no such choice.
+    """
+    form = _form(choices)
+    if not is_version_at_least(client.protocol_version or "", _ANSWERED_ANEW):
+        try:
+            outcome = await client.elicit(_MESSAGE, form)
+        except ValueError as fault:
+            raise BadInput("The client's form gave none of the choices", "Give one as the next question") from fault
+        return str(outcome.data.model_dump()[_KEY]) if isinstance(outcome, AcceptedElicitation) else ""
+    asked = ElicitRequestFormParams(message=_MESSAGE, requested_schema=render_elicitation_schema(form))
+    return InputRequiredResult(input_requests={_KEY: ElicitRequest(params=asked)}, request_state=conversation)
+
+
+def _choice_given(client: Client) -> tuple[str, str] | None:
+    """Return the choice of a call that comes again with its user's answer, and the conversation that it is of."""
+    answer = (client.input_responses or {}).get(_KEY)
+    if not isinstance(answer, ElicitResult) or answer.action != "accept" or not client.request_state:
+        return None
+    return str((answer.content or {}).get(_KEY, "")), client.request_state
+
+
+def _form(choices: Sequence[str]) -> type[BaseModel]:
+    one_of: Any = Literal[tuple(choices)]
+    return create_model("Meaning", meaning=(one_of, Field(title="Meaning", description=_MESSAGE)))

@@ -71,14 +71,13 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["in the history", pytest.param("in Postgres", marks=pytest.mark.slow), "in a file"])
+@pytest.fixture(params=["in the history", pytest.param("in Postgres", marks=pytest.mark.slow)])
 def store(
     request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, unconfigured: None
 ) -> Conversations:
-    file = tmp_path / "kept" / "page.sqlite" if request.param == "in a file" else None
     if request.param == "in Postgres":
         monkeypatch.setenv("MARA_RECORD_URL", request.getfixturevalue("postgres_url"))
-    return Conversations(tmp_path / "workspace", file, clock)
+    return Conversations(tmp_path / "workspace", clock)
 
 
 def begin(store: Conversations, turn: str, question: str = "Who?", owner: str = ME, **how: Any) -> KeptTurn:
@@ -263,34 +262,17 @@ def test_threads_and_processes_that_write_at_once_lose_and_double_nothing(tmp_pa
     assert [turn.number for turn in kept] == list(range(1, len(kept) + 1))
 
 
-@pytest.mark.parametrize("name", ["", "page.sqlite"])
-def test_only_its_user_may_read_the_file(tmp_path: Path, name: str) -> None:
-    begin(Conversations(tmp_path, tmp_path / name if name else None), "turn-0001")
+def test_only_its_user_may_read_the_file(tmp_path: Path) -> None:
+    begin(Conversations(tmp_path), "turn-0001")
     (file,) = tmp_path.rglob("*.sqlite")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_reading_makes_nothing(store: Conversations, tmp_path: Path) -> None:
-    assert (store.of(ME), store.of_user(ME), store.remove_user(ME)) == ([], [], 0)
+    assert (store.of(ME), store.of_user(ME), store.turns(TALK), store.remove_user(ME)) == ([], [], [], 0)
     with pytest.raises(NoConversation):
         store.read(ME, TALK)
     assert [*tmp_path.iterdir()] == []
-
-
-def test_a_file_that_cannot_be_kept_is_told_by_its_name(tmp_path: Path) -> None:
-    broken = tmp_path / "page.sqlite"
-    broken.write_text("no database " * 100, encoding="utf-8")
-    with pytest.raises(WorkspaceDamaged, match=r"page\.sqlite cannot be read .*--conversations FILE"):
-        Conversations(tmp_path, broken).of(ME)
-
-
-def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
-    store = Conversations(tmp_path, tmp_path / "page.sqlite")
-    begin(store, "turn-0001")
-    with sqlite3.connect(tmp_path / "page.sqlite") as file:
-        file.execute("PRAGMA user_version = 99")
-    with pytest.raises(WorkspaceDamaged, match="format 99"):
-        store.of(ME)
 
 
 class TestTheFileOfAnEarlierVersion:
@@ -329,9 +311,9 @@ class TestTheFileOfAnEarlierVersion:
         with pytest.raises(NoConversation):
             Conversations(earlier).turn(ME, "turn-0003")
 
-    def test_serves_as_the_file_of_its_own_that_it_was(self, earlier: Path, tmp_path: Path) -> None:
-        kept = (earlier / EARLIER_FILE).rename(tmp_path / "page.sqlite")
-        store = Conversations(earlier, kept)
-        begin(store, "turn-0003", "When?")
-        assert [turn.question for turn in store.read(ME, TALK)[1]] == ["Who?", "When?"]
-        assert [*earlier.iterdir()] == []
+    def test_that_cannot_be_read_is_told_by_its_name_and_stays(self, tmp_path: Path) -> None:
+        broken = tmp_path / EARLIER_FILE
+        broken.write_text("no database " * 100, encoding="utf-8")
+        with pytest.raises(WorkspaceDamaged, match=r"conversations\.sqlite cannot be read"):
+            Conversations(tmp_path).of(ME)
+        assert broken.exists()

@@ -11,8 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMe
 
 from agents.roles import Turn
 from graph.errors import BadInput
-from workflows.conversation.reading import ANSWER_LIMIT, next_question
-from workflows.conversation.writing import METADATA
+from workflows.conversation.messages import ANSWER_LIMIT, METADATA, next_question
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 
 CHOICES = ["Where was Ada born?", "Where was Orlo born?"]

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from graph.errors import BadInput
-from workflows.serving.allowed_origins import AllowedOrigins
+from workflows.serving.guard import AllowedOrigins
 
 ROOT = Path(__file__).parents[3]
 HTTP = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["http"]

@@ -248,8 +248,9 @@ def test_a_call_that_is_cancelled_stops_the_run(chat_server: ScriptedServer, ser
 def test_the_command_says_what_to_install_where_the_sdk_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in ("mcp", "mcp.server"):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mcp"]:
         monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "workflows.serving.mcp_server")
     app = typer.Typer()
     app.command()(mcp)
     done = CliRunner().invoke(app, ["-w", str(tmp_path)])

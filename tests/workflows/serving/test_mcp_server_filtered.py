@@ -23,7 +23,7 @@ from tests.workflows.small_world import MALFORMED, well_behaved
 from tests.workflows.workspaces import use_embedder
 from workflows.cli.serve import mcp
 from workflows.runtime.resources import close_indexes
-from workflows.serving import mcp_stdio
+from workflows.serving import mcp_server
 from workflows.serving.mcp_server import make_server
 
 QUESTION = "Where does Lake Sund lie, and who drains it?"
@@ -232,7 +232,7 @@ class TestCommand:
         async def serve(server: MCPServer[None]) -> None:
             served.append(server)
 
-        monkeypatch.setattr(mcp_stdio, "serve_stdio", serve)
+        monkeypatch.setattr(mcp_server, "serve_stdio", serve)
         app = typer.Typer()
         app.command()(mcp)
         done = CliRunner().invoke(app, ["-w", str(root), *(word for each in conditions for word in ("--where", each))])

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflows.runtime.resources import OFFLINE
-from workflows.serving.places import Overloaded, Places
-from workflows.serving.service import Service
+from workflows.serving.service import Overloaded, Places, Service
 
 
 class Asker:

@@ -16,30 +16,15 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, request_response
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 
 from graph.server_clients import serve_clients
-from workflows.serving.allowed_origins import AllowedOrigins, OperatorPaths
-from workflows.serving.guard import Guard
-from workflows.serving.page.api import Admitted, ask_once, health, in_a_thread, metrics, ready, retrieve
-from workflows.serving.page.endpoints import (
-    add_document,
-    ask,
-    delete_conversation,
-    explanation,
-    filters,
-    index_documents,
-    list_conversations,
-    read_conversation,
-    read_turn,
-    rename_conversation,
-    setup,
-)
-from workflows.serving.page.reading import count_view, read_source
-from workflows.serving.page.requests import Endpoint, plain, told
+from workflows.serving.guard import AllowedOrigins, Guard
+from workflows.serving.page import endpoints
+from workflows.serving.page.requests import Address, Endpoint, Function
 from workflows.serving.page.site import Site
-from workflows.serving.service import Service
+from workflows.serving.service import READY, Service
 
 PREFIX = "/page"
 
@@ -77,50 +62,57 @@ async def _opening(site: Site, service: Service, opens_first: bool, app: Starlet
 
 def routes(site: Site, service: Service) -> list[BaseRoute]:
     """Return the routes of a site's page, all below its prefix and behind its guard."""
-    plainly = partial(plain, site, service)
-    admitted = partial(Admitted, site, service)
+
+    def at(path: str, function: Function, method: str = "GET", *, takes_place: bool = False) -> Route:
+        return Route(path, Address(site, service, function, takes_place=takes_place), methods=[method])
+
     inner = Starlette(
         routes=[
             Route("/", _static("index.html")),
             Route("/static/{name}", _static()),
-            Route("/api/setup", plainly(setup)),
-            Route("/api/filters", plainly(filters)),
-            Route("/api/conversations", plainly(list_conversations)),
-            Route("/api/conversations/{id}", plainly(read_conversation), methods=["GET"]),
-            Route("/api/conversations/{id}", plainly(rename_conversation), methods=["PATCH"]),
-            Route("/api/conversations/{id}", plainly(delete_conversation), methods=["DELETE"]),
-            Route("/api/turns", admitted(in_a_thread(ask)), methods=["POST"]),
-            Route("/api/turns/{id}", plainly(read_turn)),
-            Route("/api/turns/{id}/sources/{number}", plainly(read_source)),
-            Route("/api/turns/{id}/sources/{number}/views", plainly(count_view), methods=["POST"]),
-            Route("/api/documents", plainly(index_documents), methods=["POST"]),
-            Route("/api/documents/{name:path}", told(site, partial(add_document, site)), methods=["PUT"]),
-            Route("/explanation/{id}", admitted(in_a_thread(explanation)), methods=["POST"]),
+            at("/api/setup", endpoints.setup),
+            at("/api/filters", endpoints.filters),
+            at("/api/conversations", endpoints.list_conversations),
+            at("/api/conversations/{id}", endpoints.read_conversation),
+            at("/api/conversations/{id}", endpoints.rename_conversation, "PATCH"),
+            at("/api/conversations/{id}", endpoints.delete_conversation, "DELETE"),
+            at("/api/turns", endpoints.ask_turn, "POST", takes_place=True),
+            at("/api/turns/{id}", endpoints.read_turn),
+            at("/api/turns/{id}/sources/{number}", endpoints.read_source),
+            at("/api/turns/{id}/sources/{number}/views", endpoints.count_view, "POST"),
+            at("/api/documents", endpoints.index_documents, "POST"),
+            at("/api/documents/{name:path}", endpoints.add_document, "PUT"),
+            at("/explanation/{id}", endpoints.explanation, "POST", takes_place=True),
             Mount("/api", routes=_api(site, service)),
         ]
     )
-    guarded = Guard(inner, lambda: site.keyring().is_open)
     own = [Route(PREFIX, _redirect(f"{PREFIX[1:]}/")), *_operations(site, service, PREFIX)]
-    return [*own, Mount(PREFIX, guarded)]
+    return [*own, Mount(PREFIX, Guard(inner, lambda: site.keyring().is_open))]
 
 
 def _api(site: Site, service: Service) -> list[BaseRoute]:
     """Return the routes for programs."""
-    admitted = partial(Admitted, site, service)
+    functions: dict[str, Function] = {"/ask": endpoints.ask_once, "/retrieve": endpoints.retrieve}
     return [
-        Route("/ask", admitted(ask_once), methods=["POST"]),
-        Route("/retrieve", admitted(retrieve), methods=["POST"]),
+        Route(path, Address(site, service, function, takes_place=True), methods=["POST"])
+        for path, function in functions.items()
     ]
 
 
 def _operations(site: Site, service: Service, prefix: str = "") -> list[BaseRoute]:
-    """Return the routes for whoever operates the server."""
-    figures = request_response(told(site, partial(metrics, site, service)))
-    watched = Guard(figures, lambda: site.keyring().is_open)
+    """Return the routes for the operator of the server: whether it lives, whether it is ready, and its figures."""
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def ready(request: Request) -> Response:
+        return JSONResponse(service.told(), 200 if service.state == READY else 503)
+
+    figures = Guard(Address(site, service, endpoints.metrics), lambda: site.keyring().is_open)
     return [
-        Route(f"{prefix}/health", partial(health, service)),
-        Route(f"{prefix}/ready", partial(ready, service)),
-        Route(f"{prefix}/metrics", watched),
+        Route(f"{prefix}/health", health),
+        Route(f"{prefix}/ready", ready),
+        Route(f"{prefix}/metrics", figures, methods=["GET"]),
     ]
 
 
@@ -157,8 +149,7 @@ def _platform_app() -> Starlette:
         serve_clients()
         return _opening(site, service, False, app)
 
-    before = [Middleware(AllowedOrigins), Middleware(OperatorPaths)]
-    return Starlette(routes=routes(site, service), middleware=before, lifespan=opening)
+    return Starlette(routes=routes(site, service), middleware=[Middleware(AllowedOrigins)], lifespan=opening)
 
 
 app = _platform_app()

@@ -1,45 +1,64 @@
-"""What the page's addresses answer: each a few lines over the modules beside it."""
+"""What the page's addresses and those for programs answer: each a few lines over the modules beside it.
+
+A program's question is answered as `mara ask --json` writes it, or by the passages alone.
+"""
 
 from __future__ import annotations
 
+import time
 from asyncio import to_thread
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import asdict
 from functools import lru_cache, partial
 from importlib.metadata import version
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from graph.errors import BadInput
 from graph.metadata_filter import askable_keys
+from graph.relationships.conversations import view_of
+from graph.relationships.history import record_view
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import NodeType
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
 from graph.schema import MetadataValue, Passage
+from graph.storage.workspace import resolve_workspace
 from workflows.access.key_file import OWN_WORKSPACE
-from workflows.context import QUESTION_LIMIT, Context, check_question
+from workflows.ask import ask
+from workflows.context import QUESTION_LIMIT, Context, asking, check_question
 from workflows.conversation.kept import Conversation, NoConversation
+from workflows.discovery import related_documents
 from workflows.output.printable import visible
-from workflows.results import turn_of
+from workflows.results import TOTAL, turn_of
 from workflows.runtime.history import erase_own_conversation
-from workflows.runtime.resources import open_workspace_index
-from workflows.serving.page.answers import answer, event
+from workflows.runtime.own_run import Brake, braked
+from workflows.runtime.resources import open_run, open_workspace_index
+from workflows.runtime.visibility import sees
+from workflows.serving.metrics import CONTENT_TYPE
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
 from workflows.serving.page.markdown import check_installed
-from workflows.serving.page.requests import Asked, identity_of, parts_of, shown_key
-from workflows.serving.page.site import Site
-from workflows.serving.page.turns import details, shown
+from workflows.serving.page.requests import Asked, parts_of
+from workflows.serving.page.turns import answer, details, event, shown
 from workflows.settings.enums import Workflow
-
-_EVENTS = {"x-accel-buffering": "no"}
-_EXPLANATION = {"content-security-policy": "sandbox allow-scripts; frame-ancestors 'self'"}
 
 VALUES_SHOWN = 200
 """Values told of each key: the most frequent ones."""
 
 KEYS_SHOWN = 100
+
+LONGEST_VIEW_S = 3_600
+"""Seconds of one view that count at most: a document that is left open for a night is not read."""
+
+RETRIEVAL_SETTINGS = ("workspace", "mode", "where", "as_of", "top_k")
+
+ASK_SETTINGS = ("workflow", *RETRIEVAL_SETTINGS)
+"""What a program may set beside the question."""
+
+_EVENTS = {"x-accel-buffering": "no"}
+_EXPLANATION = {"content-security-policy": "sandbox allow-scripts; frame-ancestors 'self'"}
 
 
 def setup(asked: Asked) -> dict[str, Any]:
@@ -104,7 +123,7 @@ def read_turn(asked: Asked) -> dict[str, Any]:
     return details(asked.site.conversations.turn(asked.identity.owner, asked.path["id"]))
 
 
-def ask(asked: Asked) -> Response:
+def ask_turn(asked: Asked) -> Response:
     """Keep a question and begin to answer it."""
     settings = asked.body.get("settings", {})
     if not isinstance(settings, dict):
@@ -145,13 +164,143 @@ def index_documents(asked: Asked) -> Response:
     return _stream(event(kind, **values) async for kind, values in told)
 
 
-async def add_document(site: Site, request: Request) -> Response:
+async def add_document(asked: Asked) -> dict[str, Any]:
     """Take a file in as it comes."""
-    identity = await to_thread(identity_of, site, shown_key(request))
-    uploads = await to_thread(site.uploads_of, identity, request.query_params.get("workspace", OWN_WORKSPACE))
-    is_replacing = request.query_params.get("replace") == "yes"
-    await uploads.take(request.path_params["name"], parts_of(request), replace=is_replacing)
-    return JSONResponse({})
+    uploads = await to_thread(asked.site.uploads_of, asked.identity, asked.query.get("workspace", OWN_WORKSPACE))
+    is_replacing = asked.query.get("replace") == "yes"
+    await uploads.take(asked.path["name"], parts_of(asked.request), replace=is_replacing)
+    return {}
+
+
+def metrics(asked: Asked) -> Response:
+    """Return the figures for Prometheus, to callers who may watch the server."""
+    asked.identity.check_may_watch()
+    return Response(asked.service.metrics.text(), media_type=CONTENT_TYPE)
+
+
+async def ask_once(asked: Asked) -> dict[str, Any]:
+    """Return the whole result of a question."""
+    question, context = _read(asked, ASK_SETTINGS)
+    return await _counted(asked, lambda brake: dict(ask(question, context, callbacks=[brake])))
+
+
+async def retrieve(asked: Asked) -> dict[str, Any]:
+    """Return the passages for a question, and how they were found."""
+    question, context = _read(asked, RETRIEVAL_SETTINGS)
+    return await _counted(asked, lambda brake: _retrieved(question, context, brake))
+
+
+async def _counted(asked: Asked, work: Callable[[Brake], dict[str, Any]]) -> dict[str, Any]:
+    result = await braked(work)
+    asked.service.metrics.answered(result)
+    return result
+
+
+def _retrieved(question: str, context: Context, brake: Brake) -> dict[str, Any]:
+    from workflows.retrieval import graph
+
+    start = time.perf_counter()
+    result: dict[str, Any] = graph.invoke(asking(question), {"callbacks": [brake]}, context=context)
+    total_ms = round((time.perf_counter() - start) * 1000, 3)
+    return {**result, "timings_ms": {**result["timings_ms"], TOTAL: total_ms}}
+
+
+def _read(asked: Asked, allowed: tuple[str, ...]) -> tuple[str, Context]:
+    """Return the question of a request, and its settings within what its asker may see. Raises BadInput."""
+    question = check_question(asked.text("question", 10 * QUESTION_LIMIT))
+    settings = {name: value for name, value in asked.body.items() if name != "question"}
+    return question, asked.site.context(asked.identity, settings, allowed)
+
+
+def read_source(asked: Asked) -> dict[str, Any]:
+    """Return what the history tells of a source that is open.
+
+    Raises:
+        NoConversation: the turn is not theirs, or has no such source.
+        BadInput: no history is kept, or the workspace does not hold the passage any more.
+    """
+    context, passage = _opened(asked)
+    told = read_beside(context, passage)
+    related = [{key: visible(each[key]) for key in ("title", "path", "told")} for each in told["related"]]
+    return {"views": told["views"], "related": related}
+
+
+def count_view(asked: Asked) -> dict[str, Any]:
+    """Count a view of a source that was open; tell whether it counts. Raises as `read_source` does."""
+    seconds = asked.body.get("seconds")
+    if type(seconds) is not int:
+        raise BadInput("seconds is to be a whole number", "Correct the request")
+    context, passage = _opened(asked)
+    return {"counted": view_passage(context, passage, seconds)}
+
+
+def _opened(asked: Asked) -> tuple[Context, str]:
+    """Return the settings of a turn in the history of its visitor, and the id of the passage that is open."""
+    site, identity = asked.site, asked.identity
+    site.check_keeps_history()
+    kept = site.conversations.turn(identity.owner, asked.path["id"])
+    passages = kept.result["passages"] if kept.result else []
+    found = next((hit["id"] for hit in passages if str(hit["number"]) == asked.path["number"]), None)
+    if found is None:
+        raise NoConversation("There is no such source in this turn", "Load the conversation again")
+    return site.in_history(site.context(identity, kept.settings), identity, ""), found
+
+
+def read_beside(context: Context, passage_id: str) -> dict[str, Any]:
+    """Return the views of a passage's document by the settings' user, and the documents related to it, as JSON.
+
+    ``views`` is null where the user never viewed it.
+
+    Raises:
+        BadInput: no user is named; the workspace holds no such passage, or the settings' filter hides it; there is no
+            relationship graph.
+        WorkspaceMissing: there is no workspace.
+    """
+    document = _document_of(context, passage_id)
+    with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:
+        view = view_of(record, context.user_id, document)
+    return {
+        "document": document,
+        "views": view
+        and {
+            "count": view.view_count,
+            "first": view.first_viewed_at,
+            "last": view.last_viewed_at,
+            "seconds": view.duration,
+        },
+        "related": related_documents(context, document),
+    }
+
+
+def view_passage(context: Context, passage_id: str, seconds: int) -> bool:
+    """Count a view of a passage's document by the settings' user, of at most `LONGEST_VIEW_S` seconds.
+
+    Returns:
+        False where the relationship graph does not hold the document: the passage stood in the past alone.
+
+    Raises:
+        BadInput: as `read_beside` does; or the seconds are less than 0.
+        WorkspaceLocked: other processes write for longer than one waits.
+        WorkspaceMissing: there is no workspace.
+    """
+    if seconds < 0:
+        raise BadInput(f"A view cannot take {seconds} seconds", "Give 0 or more")
+    document = _document_of(context, passage_id)
+    with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:
+        if record.node(NodeType.DOCUMENT, document) is None:
+            return False
+        record_view(record, context.user_id, document, min(seconds, LONGEST_VIEW_S))
+    return True
+
+
+def _document_of(context: Context, passage_id: str) -> str:
+    if not context.user_id:
+        raise BadInput("Nobody is known to read", "Name a user: `user_id`")
+    run = open_run(context)
+    if not sees(passage_id, run):
+        raise BadInput("The workspace does not hold this passage any more", "Ask again")
+    graph = run.index.graph
+    return graph.passages[graph.passage_index[passage_id]].document
 
 
 def _stream(events: AsyncIterator[str]) -> Response:

@@ -1,4 +1,4 @@
-"""A request to the page: who asks, what its body holds, and how errors are told."""
+"""An address of the page: who asks, what a request's body holds, its place among the questions, and its errors."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ import json
 import re
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from inspect import iscoroutinefunction
+from typing import Any, TypeAlias
 from urllib.parse import parse_qs
 
+from anyio import CancelScope
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import Message, Receive, Scope, Send
 
 from graph.errors import BadInput, MaraError
 from workflows.access.identity import Identity, authorization_of
 from workflows.context import QUESTION_LIMIT
 from workflows.serving.page.site import Site
-from workflows.serving.places import Overloaded
-from workflows.serving.service import Service
+from workflows.serving.service import Overloaded, Service
 
 BODY_BYTES = 2**20
 """The largest request, files aside."""
@@ -51,17 +54,25 @@ class Asked:
         site: what is served.
         service: the process that serves it.
         identity: who asks.
-        path: what its address names.
-        query: what stands behind the address.
+        request: as it came; its body is read, but for a file.
         body: its JSON; empty without any.
     """
 
     site: Site
     service: Service
     identity: Identity
-    path: Mapping[str, str]
-    query: Mapping[str, str]
+    request: Request
     body: Mapping[str, Any]
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The names in its address."""
+        return self.request.path_params
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The values behind its address."""
+        return self.request.query_params
 
     def text(self, name: str, limit: int = QUESTION_LIMIT) -> str:
         """Return a text of the body, empty where it has none. Raises BadInput for anything else."""
@@ -78,79 +89,101 @@ class Asked:
         return value
 
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-Function = Callable[[Asked], "dict[str, Any] | Response"]
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+Reply: TypeAlias = dict[str, Any] | Response
+Function: TypeAlias = Callable[[Asked], Reply | Awaitable[Reply]]
 
 
-def plain(site: Site, service: Service, function: Function) -> Endpoint:
-    """Return the endpoint of a function that may wait: it is called in a thread."""
+class Address:
+    """An address as an application: a function answers a request, and errors are told as JSON.
 
-    async def endpoint(request: Request) -> Response:
-        read = await Read.of(request)
-        return await to_thread(lambda: answered(function, read.asked(site, service)))
+    Args:
+        site: what is served.
+        service: the process that serves it.
+        function: answers; one that is no coroutine may wait, and is called in a thread.
+        takes_place: whether it works in a place of the server's, which a client who goes away frees. A request takes a
+            place once it was read whole, and the refusal of a server that is full costs no more than the request.
+    """
 
-    return told(site, endpoint)
+    def __init__(self, site: Site, service: Service, function: Function, *, takes_place: bool = False) -> None:
+        self._site = site
+        self._service = service
+        self._function = function
+        self._takes_place = takes_place
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        has_begun = False
 
-def answered(function: Function, asked: Asked) -> Response:
-    """Return what a function answers, as a response."""
-    given = function(asked)
-    return given if isinstance(given, Response) else JSONResponse(given)
+        async def noting(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
 
-
-@dataclass(frozen=True)
-class Read:
-    """A request whose body was read, and who says to have sent it."""
-
-    request: Request
-    body: Mapping[str, Any]
-    authorization: str | None
-
-    @classmethod
-    async def of(cls, request: Request) -> Read:
-        """Read a request. Raises BadInput."""
-        body = await _read_body(request)
-        return cls(request, body, shown_key(request) or body.pop("authorization", None))
-
-    def asked(self, site: Site, service: Service) -> Asked:
-        """Return the request with who asks. Looks at files. Raises NoAccess."""
-        identity = identity_of(site, self.authorization)
-        return Asked(site, service, identity, self.request.path_params, self.request.query_params, self.body)
-
-
-def told(site: Site, endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint that tells errors as JSON."""
-
-    async def telling(request: Request) -> Response:
         try:
-            return await endpoint(request)
+            await self._answer(Request(scope, receive), noting)
         except Exception as fault:
-            return error_response(site, fault)
+            if has_begun:
+                raise
+            if self._takes_place and not isinstance(fault, Incomplete):
+                self._service.metrics.refused() if isinstance(fault, Overloaded) else self._service.metrics.failed(
+                    fault
+                )
+            await self._error(fault)(scope, receive, send)
 
-    return telling
+    async def _answer(self, request: Request, send: Send) -> None:
+        if not self._takes_place:
+            response = await self._response(request, await _read_body(request))
+            await response(request.scope, request.receive, send)
+            return
+        places = self._service.places
+        if places.is_full:
+            raise places.refusal()
+        body = await _read_body(request)
+        async with _while_there(request.receive), places.place():
+            response = await self._response(request, body)
+            await response(request.scope, request.receive, send)
+
+    async def _response(self, request: Request, body: dict[str, Any]) -> Response:
+        shown = authorization_of(request.headers.get("authorization"), request.headers.get("x-api-key"))
+        # The keyring looks at files.
+        identity = await to_thread(lambda: self._site.keyring().identity_of(shown or body.pop("authorization", None)))
+        asked = Asked(self._site, self._service, identity, request, body)
+        work: Any = self._function
+        given = await (work(asked) if iscoroutinefunction(work) else to_thread(work, asked))
+        return given if isinstance(given, Response) else JSONResponse(given)
+
+    def _count(self, fault: Exception) -> None:
+        if isinstance(fault, Overloaded):
+            self._service.metrics.refused()
+        elif not isinstance(fault, Incomplete):
+            self._service.metrics.failed(fault)
+
+    def _error(self, fault: Exception) -> Response:
+        status = getattr(fault, "status", 0) or (400 if isinstance(fault, BadInput) else 503)
+        headers = {"connection": "close"} if isinstance(fault, Incomplete) else {}
+        if isinstance(fault, Overloaded):  # Quickly: a server that is full tells it hundreds of times a second.
+            headers, message = {"retry-after": str(fault.retry_after_s)}, str(fault)
+        else:
+            message = self._site.told(fault)
+        return JSONResponse({"error": {"kind": type(fault).__name__, "message": message}}, status, headers)
 
 
-def error_response(site: Site, fault: Exception) -> Response:
-    """Return what tells of an error."""
-    if isinstance(fault, Overloaded):  # Quickly: a server that is full tells it hundreds of times a second.
-        return _error(fault, str(fault), 429, {"retry-after": str(fault.retry_after_s)})
-    status = getattr(fault, "status", 0) or (400 if isinstance(fault, BadInput) else 503)
-    headers = {"connection": "close"} if isinstance(fault, Incomplete) else None
-    return _error(fault, site.told(fault), status, headers)
+@asynccontextmanager
+async def _while_there(receive: Receive) -> AsyncIterator[None]:
+    """Cancel the block once the client has gone."""
+    with CancelScope() as scope:
 
+        async def listen() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            scope.cancel()
 
-def _error(fault: Exception, message: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"error": {"kind": type(fault).__name__, "message": message}}, status, headers)
-
-
-def shown_key(request: Request) -> str | None:
-    """Return what a request shows to say who asks."""
-    return authorization_of(request.headers.get("authorization"), request.headers.get("x-api-key"))
-
-
-def identity_of(site: Site, authorization: str | None) -> Identity:
-    """Return who asks. Raises NoAccess."""
-    return site.keyring().identity_of(authorization)
+        listening = asyncio.create_task(listen())
+        try:
+            yield
+        finally:
+            listening.cancel()
 
 
 async def parts_of(request: Request) -> AsyncIterator[bytes]:

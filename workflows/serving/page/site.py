@@ -82,14 +82,14 @@ class Site:
 
     Attributes:
         workspace: the server's own; None for that of ``MARA_WORKSPACE``.
-        conversations_file: a file that keeps conversations in place of the history of that workspace; None for none.
+        conversations_at: a folder that keeps the conversations in place of that workspace; None for none.
         uploads: the folder for documents that visitors add; None where they may not.
         keyring: tells who is known; read for every request.
         keeps_history: tells whether conversations go into the history, each under the name of who asks.
     """
 
     workspace: Path | None = None
-    conversations_file: Path | None = None
+    conversations_at: Path | None = None
     uploads: Path | None = None
     keyring: Callable[[], Keyring] = field(default=Keyring.of_environment)
     keeps_history: Callable[[], bool] = keeps_history
@@ -102,7 +102,7 @@ class Site:
     @property
     def conversations(self) -> Conversations:
         """The conversations of all."""
-        return Conversations(self.workspaces.own, self.conversations_file)
+        return Conversations(self.conversations_at or self.workspaces.own)
 
     def told(self, fault: Exception) -> str:
         """Return what visitors are told of an error: of ours the words without folders, of others the kind."""

@@ -58,7 +58,7 @@ class Served:
 
     Attributes:
         workspace: the server's own.
-        conversations: the file that keeps them; None: in the workspace.
+        conversations: the folder that keeps them; None: the workspace.
         uploads: the folder for documents that visitors add; None where they may not.
         history: whether conversations go into the history.
         at_once: questions that a worker has at work; None: by cores or by the model.

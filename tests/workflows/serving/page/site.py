@@ -109,6 +109,6 @@ def _serve(server: uvicorn.Server, listening: socket.socket, started: threading.
     server.run(sockets=[listening])
 
 
-def site_of(workspace: Path, folder: Path, **more: Any) -> Site:
-    """Return a site on a workspace whose conversations are a test's own."""
-    return Site(workspace, folder / "conversations.sqlite", **more)
+def site_of(workspace: Path, folder: Path | None, **more: Any) -> Site:
+    """Return a site on a workspace whose conversations are in a test's own folder, or else in the workspace."""
+    return Site(workspace, folder and folder / "conversations", **more)

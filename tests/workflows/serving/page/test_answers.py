@@ -16,8 +16,8 @@ from workflows import mara, ragenta
 from workflows.context import Context
 from workflows.conversation.kept import CUT_AFTER_S, TOUCHED_EVERY_S, Conversations
 from workflows.serving.metrics import Metrics
-from workflows.serving.page import answers
-from workflows.serving.page.answers import STEPS, answer
+from workflows.serving.page import turns
+from workflows.serving.page.turns import STEPS, answer
 from workflows.streaming import FANNED_OUT, Event, NodeStarted, Progress, Token
 
 INNER = {"predict_answer", "skip_prediction", "score_passage", "leave_unjudged"}
@@ -55,7 +55,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
                     raise each
                 yield each
 
-        monkeypatch.setattr(answers, "aask_with_pauses", scripted)
+        monkeypatch.setattr(turns, "aask_with_pauses", scripted)
         store = Conversations(tmp_path)
         turn, _ = store.begin("me", "conversation-1", "turn-0001", "Who?", {})
 

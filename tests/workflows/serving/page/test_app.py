@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from graph.errors import BadInput
+from graph.relationships.record import RELATIONSHIPS_FILE
 from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, on_a_port, site_of, visitor
@@ -196,7 +197,7 @@ def test_a_title_neither_rings_nor_turns_what_is_read(me: Visitor, tmp_path: Pat
     assert me.get(f"conversations/{conversation}")["title"] == "Towns of Ostra"
     assert me.get("conversations")["conversations"][0]["title"] == "Towns of Ostra"
     assert me.client.patch(address, json={"title": "\x07\u202e"}).status_code == 400
-    with sqlite3.connect(tmp_path / "conversations.sqlite") as file:
+    with sqlite3.connect(tmp_path / "conversations" / RELATIONSHIPS_FILE) as file:
         assert file.execute("SELECT title FROM conversations").fetchall() == [("Towns of Ostra",)]
         file.execute("UPDATE conversations SET title = 'Old\x07\u202e'")
     file.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from graph.relationships.record import RELATIONSHIPS_FILE
 from tests.builders import HashEmbedder
 from tests.workflows.remembering import copy_of, messages, related_world, views
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of
@@ -30,24 +31,24 @@ def root(related: Path, tmp_path: Path, embedder: HashEmbedder) -> Iterator[Path
     close_indexes()
 
 
-def visitors(root: Path, tmp_path: Path, *, keeps_history: bool = True) -> dict[str, Visitor]:
+def visitors(root: Path, *, keeps_history: bool = True) -> dict[str, Visitor]:
     """Return two visitors with a key each of one page."""
     rack = KeyRack(anna=Identity("anna"), ben=Identity("ben"))
     client = TestClient(
-        make_app(site_of(root, tmp_path, keyring=lambda: rack, keeps_history=lambda: keeps_history)),
+        make_app(site_of(root, None, keyring=lambda: rack, keeps_history=lambda: keeps_history)),
         base_url="http://localhost",
     )
     return {name: Visitor(client, {"Authorization": f"Bearer {name}"}) for name in ("anna", "ben")}
 
 
-def test_without_it_nothing_is_written(root: Path, tmp_path: Path) -> None:
+def test_without_it_nothing_is_written(root: Path) -> None:
     talk = new_id()
-    visitors(root, tmp_path, keeps_history=False)["anna"].answer(FOUNDED, talk)
+    visitors(root, keeps_history=False)["anna"].answer(FOUNDED, talk)
     assert messages(root, talk) == []
 
 
-def test_each_turn_is_written_under_the_name_of_who_asks(root: Path, tmp_path: Path) -> None:
-    known = visitors(root, tmp_path)
+def test_each_turn_is_written_under_the_name_of_who_asks(root: Path) -> None:
+    known = visitors(root)
     talks = {name: new_id() for name in known}
     for name, each in known.items():
         each.answer(FOUNDED, talks[name])
@@ -56,22 +57,22 @@ def test_each_turn_is_written_under_the_name_of_who_asks(root: Path, tmp_path: P
         assert views(root, name)
 
 
-def test_a_visitor_cannot_say_who_they_are(root: Path, tmp_path: Path) -> None:
-    anna = visitors(root, tmp_path)["anna"]
+def test_a_visitor_cannot_say_who_they_are(root: Path) -> None:
+    anna = visitors(root)["anna"]
     body = {"conversation": new_id(), "turn": new_id(), "question": FOUNDED, "settings": {"user_id": "ben"}}
     reply = anna.client.post("/page/api/turns", json=body, headers=anna.headers)
     assert reply.status_code == 400
 
 
-def test_a_turn_that_is_asked_anew_takes_the_place_of_the_last(root: Path, tmp_path: Path) -> None:
-    anna, talk, turn = visitors(root, tmp_path)["anna"], new_id(), new_id()
+def test_a_turn_that_is_asked_anew_takes_the_place_of_the_last(root: Path) -> None:
+    anna, talk, turn = visitors(root)["anna"], new_id(), new_id()
     anna.ask(FOUNDED, talk, turn)
     anna.ask(BUILT, talk, replaces=turn)
     assert [message.content for message in messages(root, talk)][::2] == [BUILT]
 
 
-def test_a_conversation_that_is_deleted_is_gone_from_the_history(root: Path, tmp_path: Path) -> None:
-    known = visitors(root, tmp_path)
+def test_a_conversation_that_is_deleted_is_gone_from_the_history(root: Path) -> None:
+    known = visitors(root)
     talk = new_id()
     known["anna"].answer(FOUNDED, talk)
     path = f"/page/api/conversations/{talk}"
@@ -81,15 +82,15 @@ def test_a_conversation_that_is_deleted_is_gone_from_the_history(root: Path, tmp
     assert messages(root, talk) == []
 
 
-def test_a_user_who_is_forgotten_is_gone_from_the_page_too(root: Path, tmp_path: Path) -> None:
-    known = visitors(root, tmp_path)
+def test_a_user_who_is_forgotten_is_gone_from_the_page_too(root: Path) -> None:
+    known = visitors(root)
     talks = {name: new_id() for name in known}
     for name, each in known.items():
         each.answer(BUILT if name == "ben" else FOUNDED, talks[name])
-    done = forget_user(root, "anna", tmp_path / "conversations.sqlite")
+    done = forget_user(root, "anna")
     assert (done["conversations"], done["page_conversations"]) == (1, 1)
     assert known["anna"].get("conversations")["conversations"] == []
     assert len(known["ben"].get("conversations")["conversations"]) == 1
-    content = b"".join(path.read_bytes() for path in tmp_path.glob("conversations.sqlite*"))
+    content = b"".join(path.read_bytes() for path in root.glob(f"{RELATIONSHIPS_FILE}*"))
     assert FOUNDED.encode() not in content
     assert BUILT.encode() in content

@@ -19,7 +19,7 @@ from tests.workflows.tenants import MARKERS
 from workflows.access.identity import Identity
 from workflows.runtime.resources import close_indexes
 from workflows.serving.page.app import make_app
-from workflows.serving.page.reading import LONGEST_VIEW_S
+from workflows.serving.page.endpoints import LONGEST_VIEW_S
 
 QUESTION = "Who surveyed Lake Sund?"
 OF_A = {"tenant": "a"}

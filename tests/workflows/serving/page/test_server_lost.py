@@ -18,8 +18,7 @@ from tests.workflows.explanation.browser import chromium
 from tests.workflows.serving.page.site import on_a_port, site_of
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
-from workflows.serving.places import Places
-from workflows.serving.service import Service
+from workflows.serving.service import Places, Service
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +30,7 @@ class Server:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self._port}/"
-        self._options = ["-w", str(workspace), "--conversations", str(folder / "conversations.sqlite")]
+        self._options = ["-w", str(workspace), "--conversations", str(folder / "conversations")]
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:

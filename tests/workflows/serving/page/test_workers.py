@@ -74,7 +74,7 @@ class Server:
 @contextmanager
 def serving(workspace: Path, folder: Path, *options: str) -> Iterator[Server]:
     command = [MARA, "serve", "-w", str(workspace), "--port", "0", "--workers", "2", *options]
-    command += ["--conversations", str(folder / "conversations.sqlite")]
+    command += ["--conversations", str(folder / "conversations")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
         try:
             assert process.stderr

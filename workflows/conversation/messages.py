@@ -1,0 +1,297 @@
+"""The messages of a conversation: written as answers with their sources, read as a question and the turns before.
+
+Nothing that reads trusts a message: a client may send any, with whatever metadata, in place of those of the thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
+
+from agents.leaning import chosen_reading
+from agents.roles import Turn
+from graph.errors import BadInput
+from workflows.results import Result, cited_passages, label_of, notes_of
+from workflows.settings.enums import ResultKind
+from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
+from workflows.states.records import CitationMark, PassageHit, Understood, UsageRecord
+
+METADATA = "mara"
+"""The key of an answer's ``response_metadata`` that holds its `AnswerMetadata`."""
+
+EXCERPT_LIMIT = 300
+"""Characters of a source's excerpt, of its title, and of a note."""
+
+EVIDENCE_ENDING = f"\n\n({label_of(ResultKind.EVIDENCE)}.)"
+"""The end of a message that quotes evidence: its kind is known once its words are said."""
+
+NOTES_LIMIT = 20
+"""Notes that an answer tells; of more, their number."""
+
+ANSWER_LIMIT = 10_000
+"""Characters of an earlier answer that count."""
+
+
+class SourceRecord(TypedDict):
+    """A passage that an answer cites by its number; ``excerpt`` is what it quotes or says, ``start`` and ``end`` where.
+
+    Where the words of the answer were not found, ``start`` and ``end`` are null and the excerpt is the beginning.
+    """
+
+    number: int
+    passage_id: str
+    title: str
+    source: str
+    excerpt: str
+    start: int | None
+    end: int | None
+
+
+class AnswerMetadata(TypedDict):
+    """What the message of an answer tells beside its text: small, since a thread keeps it for every turn.
+
+    ``question`` is the question as it was understood, ``understood`` how it was completed (null where it stood alone);
+    ``coverage`` is empty where no claims were checked. ``notes`` tell what was retried, dropped or defaulted.
+    """
+
+    question: str
+    understood: Understood | None
+    workflow: str
+    mode: str
+    answer_kind: str
+    coverage: str
+    sources: list[SourceRecord]
+    generation: int | None
+    models: dict[str, Any]
+    usage: UsageRecord
+    notes: list[str]
+
+
+def answer_message(result: Result, told: Sequence[str], message_id: str) -> AIMessage:
+    """Return the message of an answer.
+
+    Args:
+        result: what the workflow gave.
+        told: what was noted before it was asked.
+        message_id: the id under which the answer was streamed.
+    """
+    return AIMessage(
+        answer_text(result),
+        id=message_id,
+        response_metadata={METADATA: answer_metadata(result, told)},
+        usage_metadata=_usage(result),
+    )
+
+
+def answer_text(result: Result) -> str:
+    """Return the text of an answer, and that it is evidence where it is; where it asks back, also how to reply."""
+    understood = result["understood"]
+    choices = understood["choices"] if understood else []
+    how = f"\n\nReply with a number from 1 to {len(choices)}, or in your own words." if choices else ""
+    ending = EVIDENCE_ENDING if result["answer_kind"] == ResultKind.EVIDENCE else how
+    return f"{result['answer']}{ending}"
+
+
+def answer_metadata(result: Result, told: Sequence[str] = ()) -> AnswerMetadata:
+    """Return what an answer tells beside its text; ``told`` was noted before it was asked."""
+    return AnswerMetadata(
+        question=result["question"],
+        understood=result["understood"],
+        workflow=result["workflow"],
+        mode=result["mode"],
+        answer_kind=result["answer_kind"],
+        coverage=result.get("coverage") or "",
+        sources=[_source(mark, hit) for mark, hit in cited_passages(result)],
+        generation=result["generation"],
+        models=dict(result["models"]),
+        usage=result["usage"],
+        notes=_shortened([*told, *notes_of(result)]),
+    )
+
+
+def _source(mark: CitationMark, hit: PassageHit) -> SourceRecord:
+    return SourceRecord(
+        number=mark["number"],
+        passage_id=hit["id"],
+        title=_cut(hit["title"]),
+        source=_cut(hit["source"]),
+        excerpt=_cut(hit["text"][mark["start"] : mark["end"]]),
+        start=mark["start"],
+        end=mark["end"],
+    )
+
+
+def _shortened(notes: Sequence[str]) -> list[str]:
+    shown = [_cut(note) for note in notes[:NOTES_LIMIT]]
+    return shown if len(notes) <= NOTES_LIMIT else [*shown, f"and {len(notes) - NOTES_LIMIT} more"]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= EXCERPT_LIMIT else f"{text[: EXCERPT_LIMIT - 1]}…"
+
+
+def _usage(result: Mapping[str, object]) -> UsageMetadata | None:
+    """Return the tokens as LangChain counts them; None where no model was asked, or its server told none."""
+    usage = result["usage"]
+    assert isinstance(usage, dict)
+    if not usage["calls"] or usage["unknown"] == usage["calls"]:
+        return None
+    read, written = usage["prompt_tokens"], usage["completion_tokens"]
+    return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
+
+
+@dataclass(frozen=True, slots=True)
+class NextQuestion:
+    """A question of a conversation.
+
+    Attributes:
+        question: whole where a reading was chosen, else as the user wrote it.
+        turns: those before it, the last one last; none before a chosen reading, which stands alone.
+        notes: what of the messages does not count, and why.
+    """
+
+    question: str
+    turns: tuple[Turn, ...]
+    notes: tuple[str, ...]
+
+
+def next_question(messages: Sequence[BaseMessage]) -> NextQuestion:
+    """Return the question that a conversation ends with, and the turns before it.
+
+    Raises:
+        BadInput: it does not end with a question of the user, or that holds no text.
+    """
+    asked = _last_place(messages, HumanMessage)
+    answered = _last_place(messages, AIMessage)
+    if asked < 0 or answered > asked:
+        raise BadInput("The conversation ends without a question", "Send a message of the user (type human) last")
+    notes = [*_other_roles(messages[answered + 1 :])]
+    question = _question_of(messages[asked], notes)
+    choices = choices_of(messages[:asked])
+    if (chosen := chosen_reading(question, choices)) is not None:
+        return NextQuestion(chosen, (), tuple(notes))
+    return NextQuestion(question, _turns(messages[:asked], notes), tuple(notes))
+
+
+def choices_of(messages: Sequence[BaseMessage]) -> tuple[str, ...]:
+    """Return the readings that the last message asks the user to choose from; none where it asks nothing."""
+    answer = next((each for each in reversed(messages) if isinstance(each, HumanMessage | AIMessage)), None)
+    told = _told_by(answer) if isinstance(answer, AIMessage) else None
+    return told.choices if told else ()
+
+
+class _Source(BaseModel):
+    passage_id: Annotated[str, Field(max_length=QUESTION_LIMIT)]
+
+
+class _Understood(BaseModel):
+    choices: Annotated[list[Annotated[str, Field(max_length=QUESTION_LIMIT)]], Field(max_length=100)]
+
+
+class _Told(BaseModel):
+    """What of an answer's metadata counts in the next turn."""
+
+    model_config = ConfigDict(strict=True)
+
+    question: Annotated[str, Field(min_length=1, max_length=QUESTION_LIMIT)]
+    answer_kind: str
+    sources: Annotated[list[_Source], Field(max_length=1_000)]
+    understood: _Understood | None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The readings that the user is asked to choose from."""
+        asks_back = self.answer_kind == ResultKind.CLARIFICATION and self.understood
+        return tuple(self.understood.choices) if asks_back and self.understood else ()
+
+
+def _told_by(answer: AIMessage) -> _Told | None:
+    """Return what an answer tells; None where it tells nothing, or nothing that can be read."""
+    try:
+        return _Told.model_validate(answer.response_metadata.get(METADATA))
+    except ValidationError:
+        return None
+
+
+def _turns(messages: Sequence[BaseMessage], notes: list[str]) -> tuple[Turn, ...]:
+    """Return the turns that earlier messages make, and note what of them does not count."""
+    pairs: list[tuple[HumanMessage, AIMessage | None]] = []
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            pairs.append((message, None))
+        elif isinstance(message, AIMessage) and pairs and text_of(message):
+            pairs[-1] = (pairs[-1][0], message)
+    dropped: Counter[str] = Counter()
+    last = len(pairs) - 1
+    turns = [_turn(asked, answer, place == last, dropped) for place, (asked, answer) in enumerate(pairs)]
+    notes += [f"{reason}: {count}" for reason, count in dropped.items()]
+    return tuple(turn for turn in turns if turn)[-TURNS_LIMIT:]
+
+
+def _turn(asked: HumanMessage, answer: AIMessage | None, is_last: bool, dropped: Counter[str]) -> Turn | None:
+    """Return a question with its answer; None where it does not count."""
+    told = _told_by(answer) if answer else None
+    if told and told.choices and not is_last:
+        return None
+    question = told.question if told else text_of(asked)
+    if not question.strip() or len(question) > QUESTION_LIMIT:
+        dropped[f"Earlier messages without text, or of more than {QUESTION_LIMIT:,} characters, do not count"] += 1
+        return None
+    if answer is None:
+        return Turn(question)
+    if told is None and METADATA in answer.response_metadata:
+        dropped["Earlier answers whose sources cannot be read do not count"] += 1
+        return Turn(question)
+    text = text_of(answer).removesuffix(EVIDENCE_ENDING)
+    if len(text) > ANSWER_LIMIT:
+        dropped[f"Of earlier answers, the first {ANSWER_LIMIT:,} characters count"] += 1
+    return Turn(question, text[:ANSWER_LIMIT], tuple(source.passage_id for source in told.sources) if told else ())
+
+
+def text_of(message: BaseMessage) -> str:
+    """Return the text of a message: its content, or its blocks of text, one a line."""
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(text for block in message.content if (text := _text_of_block(block)) is not None)
+
+
+def _text_of_block(block: Any) -> str | None:
+    if isinstance(block, str):
+        return block
+    text = block.get("text") if block.get("type") == "text" else None
+    return text if isinstance(text, str) else None
+
+
+def _question_of(message: BaseMessage, notes: list[str]) -> str:
+    """Return the text of the question, and note what else the message holds. Raises BadInput where that is all."""
+    blocks = [] if isinstance(message.content, str) else message.content
+    unread = Counter(_kind_of(block) for block in blocks if _text_of_block(block) is None)
+    others = ", ".join(f"{kind} ({count})" for kind, count in unread.items())
+    text = text_of(message)
+    if others and not text.strip():
+        raise BadInput(f"The last message holds no text, but {others}", "Ask in words: only text is read")
+    if others:
+        notes.append(f"Only text is read; left out: {others}")
+    return text
+
+
+def _kind_of(block: Any) -> str:
+    return str(block.get("type") or "unknown")[:50]
+
+
+def _other_roles(messages: Sequence[BaseMessage]) -> list[str]:
+    """Tell of the messages since the last answer that ask nothing: instructions come from the server alone."""
+    others = Counter(message.type for message in messages if not isinstance(message, HumanMessage))
+    told = ", ".join(f"{role[:50]} ({count})" for role, count in others.items())
+    return [f"Messages of other roles do not count: {told}"] if told else []
+
+
+def _last_place(messages: Sequence[BaseMessage], kind: type[BaseMessage]) -> int:
+    return next((place for place in reversed(range(len(messages))) if isinstance(messages[place], kind)), -1)
