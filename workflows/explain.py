@@ -26,8 +26,17 @@ from graph.walk.factors import FactorPolicy
 from graph.walk.pagerank import Engine, walk
 from graph.walk.strengths import UNTUNED, tuned, workspace_tuning
 from workflows.context import Context
-from workflows.explanation.assembly import Assembly, NodeNames, to_graphml
-from workflows.explanation.model import Citation, Explanation, Models, ShownFact, Stop, WalkedBy
+from workflows.explanation.model import (
+    Assembly,
+    Citation,
+    Explanation,
+    Models,
+    NodeNames,
+    ShownFact,
+    Stop,
+    WalkedBy,
+    to_graphml,
+)
 from workflows.runs.run_folder import check_output
 from workflows.runtime.resources import open_workspace_index, selection_of
 from workflows.settings.problems import problems_of

@@ -448,6 +448,10 @@ def _by_system(settings: Row, path: Path) -> dict[str, list[Row]]:
     return rows
 
 
+_LONGEST_NAME = 240
+"""Bytes of a file's name: the disk's 255 less what stands before and behind it while it is written."""
+
+
 def check_output(path: Path, *suffixes: str) -> None:
     """Refuse a file that is no place for what a command writes, so that nothing of mara's own is overwritten.
 
@@ -460,7 +464,8 @@ def check_output(path: Path, *suffixes: str) -> None:
     """
     if path.suffix.lower() not in suffixes:
         raise BadInput(f"{path} does not end in {' or '.join(suffixes)}", f"End the name in {', '.join(suffixes)}")
-    if (path.exists() and not path.is_file()) or not os.access(path.parent, os.W_OK):
+    is_fit = path.is_file() or (len(os.fsencode(path.name)) <= _LONGEST_NAME and not path.exists())
+    if not is_fit or not os.access(path.parent, os.W_OK):
         raise BadInput(f"{path} cannot be written", "Name a file in a folder that is there and may be written")
     check_outside(path.resolve())
 

@@ -18,8 +18,7 @@ from graph.sources.loaders.document import Loaded
 from tests.builders import extraction_of, passage_of
 from tests.docs.pages import ROOT, plain, read, table
 from tests.scripted_server import Reply, scripted
-from workflows.distributed.shards import ShardTask, plan_shards
-from workflows.distributed.work import (
+from workflows.distributed.coordinator import (
     ReadTask,
     Work,
     Worker,
@@ -30,6 +29,7 @@ from workflows.distributed.work import (
     read_task,
     to_json,
 )
+from workflows.distributed.shards import ShardTask, plan_shards
 from workflows.runtime.resources import extractor_for
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
