@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from workflows.evaluation import (
     reciprocal_rank,
 )
 from workflows.evaluation.systems import Control, is_control
-from workflows.runs.run_folder import Run, load_run, rounded
+from workflows.runs.run_folder import Run, differences, load_run, rounded
 
 Row = Mapping[str, Any]
 """One line of ``results.jsonl``."""
@@ -416,9 +416,9 @@ class _Side:
         return f"{self.run.folder}:{self.system}"
 
     def settings(self) -> dict[str, Any]:
-        """Return what its rows depend on, by dotted names."""
+        """Return what its rows depend on."""
         of_run = {key: value for key, value in self.run.settings.items() if key != "systems"}
-        return dict(_flat({**of_run, "system": self.run.settings["systems"][self.system]}))
+        return {**of_run, "system": self.run.settings["systems"][self.system]}
 
 
 def compare_runs(run_a: str, run_b: str, metrics: Sequence[str] = ()) -> list[Comparison]:
@@ -437,7 +437,7 @@ def compare_runs(run_a: str, run_b: str, metrics: Sequence[str] = ()) -> list[Co
             b.run.results[b.system],
             names=(a.name, b.name),
             metrics=names,
-            settings=_differing(a.settings(), b.settings()),
+            settings=tuple(differences(a.settings(), b.settings())),
         )
         for a, b in sides
     ]
@@ -483,19 +483,6 @@ def _counterpart(run: Run, other: str | None) -> str:
 
 def _example(run: Run) -> str:
     return " ".join(f"{run.folder}:{system}" for system in list(run.results)[-2:])
-
-
-def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return what is set otherwise: name, and both values; None where one has none."""
-    return [(name, a.get(name), b.get(name)) for name in dict.fromkeys((*a, *b)) if a.get(name) != b.get(name)]
-
-
-def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, inner in value.items():
-        if isinstance(inner, Mapping) and inner:
-            yield from _flat(inner, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", inner
 
 
 LEVEL = 0.95

@@ -313,7 +313,7 @@ def counted(names: Iterable[str | None]) -> dict[str, int]:
 
 def _check_as_before(path: Path, earlier: Row, now: Row) -> None:
     """Raise BadInput, with what differs, if a run's settings are not those that it began with."""
-    differing = list(_differences(earlier, now))
+    differing = [f"{name} was {before}, now {after}" for name, before, after in differences(earlier, now)]
     if differing:
         raise BadInput(f"The run at {path} was made otherwise: {'; '.join(differing[:_MOST_NAMED])}", OTHER_FOLDER)
 
@@ -329,13 +329,14 @@ def _as_far_as(earlier: Row, settings: Row) -> Row:
     return settings
 
 
-def _differences(earlier: object, now: object, name: str = "") -> Iterator[str]:
-    """Yield what differs between two values of JSON, each with the path to it."""
-    if isinstance(earlier, Mapping) and isinstance(now, Mapping):
-        for key in dict.fromkeys((*earlier, *now)):
-            yield from _differences(earlier.get(key), now.get(key), f"{name}.{key}" if name else str(key))
+def differences(earlier: object, now: object, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield what differs between two values of JSON: the path to it, and both values; None where one has none."""
+    one, other = ({} if value is None else value for value in (earlier, now))
+    if earlier != now and isinstance(one, Mapping) and isinstance(other, Mapping):
+        for key in dict.fromkeys((*one, *other)):
+            yield from differences(one.get(key), other.get(key), f"{name}.{key}" if name else str(key))
     elif earlier != now:
-        yield f"{name} was {earlier}, now {now}"
+        yield name, earlier, now
 
 
 class Format(StrEnum):

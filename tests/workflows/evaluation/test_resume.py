@@ -253,7 +253,7 @@ def test_a_workspace_tuned_between_two_halves_or_while_it_is_asked_is_told(
     with pytest.raises(BadInput, match="was tuned while it was asked"):
         run(order_of(workspace, tmp_path))
     watch.go_on()
-    with pytest.raises(BadInput, match=r"systems.mara.tuning was None, now .*'version': 1"):
+    with pytest.raises(BadInput, match=r"systems.mara.tuning.version was None, now 1"):
         run(order_of(workspace, tmp_path))
     done = run(order_of(workspace, tmp_path, systems=("mara", "mara+no-tuning"), restart=True))
     assert done.settings["systems"]["mara"]["tuning"]["strengths"]["SPATIAL"] == 2.0
