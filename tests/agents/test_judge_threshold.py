@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.answers.judge_threshold import DEFAULT_N, adaptive_threshold, passing_places
+from agents.judge import DEFAULT_N, adaptive_threshold, passing_places
 
 SCORES = st.lists(st.floats(-20, 20), min_size=1, max_size=30)
 N = st.floats(-5, 5)
