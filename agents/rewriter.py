@@ -32,7 +32,7 @@ from agents.leaning import (
     open_comparison,
 )
 from agents.offline.entities import GOVERNING_NOUNS, PLACE_NOUNS, scan_entities
-from agents.offline.questions import AnswerKind, answer_kind
+from agents.offline.questions import ADJECTIVE, AnswerKind, answer_kind
 from agents.offline.words import (
     FUNCTION_WORDS,
     PREPOSITIONS,
@@ -61,7 +61,6 @@ _NAMED_PERSON = re.compile(
     r"\W*(?:and |so )?who (?:is|was|are|were) (?!(?:the|a|an|in|on|at|first|his|her)\b)\w+(?: \w+){0,3}\W*",
     re.IGNORECASE,
 )
-_ADJECTIVE = re.compile(r"\w{2,}(?:ish|[ie]an|ese)")
 _LONGEST_TITLE = 10
 _BRACKETED = re.compile(r"\s*[(（][^)）]*[)）]")
 _CITATION = re.compile(r"\s*\[\d+\]")
@@ -93,7 +92,7 @@ class Antecedents:
     def of(self, text: str) -> list[Candidate]:
         """Return the names in a text, each once, in order."""
         written = [span.text for span in scan_entities(text).spans if span.is_name and self._is_sure(span.text)]
-        written = [name for name in written if not (_ADJECTIVE.fullmatch(name) and re.search(rf"{name} [a-z]", text))]
+        written = [name for name in written if not (ADJECTIVE.fullmatch(name) and re.search(rf"{name} [a-z]", text))]
         names = dict.fromkeys(written or self._names.spelled(text))
         return [Candidate(name, self._names.pronoun_of(name), self._is_nobody(name, text)) for name in names]
 
