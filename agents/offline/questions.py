@@ -209,9 +209,7 @@ _ASKS_LIST = re.compile(
     r"|\bwhat (?:other )?\w+s (?:do|does|did|are|were|have|can|must)\b|\b(?:all|everybody|everyone)\b",
     re.IGNORECASE,
 )
-ADJECTIVE = re.compile(r"\w{2,}(?:ish|[ie]an|ese)")
-"""A word with a capital that describes rather than names, as far as its ending tells."""
-
+_ADJECTIVE = re.compile(r"\w{2,}(?:ish|[ie]an|ese)")
 _BEFORE_NOUN = word_set(
     "der die das den dem des ein eine einen einem einer eines im am zum zur beim vom unser unsere kein keine viele "
     "wie welche welcher welches welchem welchen mit und von für"
@@ -274,7 +272,7 @@ def parse_question(question: str) -> ParsedQuestion:
 
 def _role(word: str, before: str, behind: str, language: str, *, opens: bool) -> Role:
     """A capital tells a name, but for adjectives ("the Danish king"), and nouns of German behind an article."""
-    if opens or not word[:1].isupper() or (ADJECTIVE.fullmatch(word) and behind.lstrip()[:1].islower()):
+    if opens or not word[:1].isupper() or (_ADJECTIVE.fullmatch(word) and behind.lstrip()[:1].islower()):
         return Role.WORD
     return Role.WORD if language == "german" and before in _BEFORE_NOUN else Role.NAME
 
