@@ -4,8 +4,8 @@ It is a process of its own so that Ray's threads, signals and logs stay out of t
 command or a server; and so that Ray can end, for whatever reason, and be started again. It ends with its parent, and
 leaves a guard behind, which ends Ray and removes its folder.
 
-Files are read by tasks. Passages pass an actor that asks a model, and one that embeds; the extractor without a model
-works on the core that embeds, so that there is one stage.
+Files are read by tasks. Passages pass one stage of actors that extract and embed: one a core, or, where a model is
+asked, as many as may ask it.
 """
 
 from __future__ import annotations
@@ -161,6 +161,7 @@ def _done(job: dict[str, Any], cores: int) -> Iterator[dict[str, Any]]:
     """
     import pyarrow as pa
     import ray
+    from ray.data import ActorPoolStrategy
 
     tasks = job["tasks"]
     # One block a row, so that a task is what is scheduled, and retried.
@@ -168,10 +169,14 @@ def _done(job: dict[str, Any], cores: int) -> Iterator[dict[str, Any]]:
     if not job["work"]:
         rows = rows.map(_read, num_cpus=1)
     else:
-        if job["replies"]:
-            extractors = min(job["extractors"], len(tasks))
-            rows = _stage(rows, Extracting, extractors, 0, job["work"], _reply_keeper(Path(job["replies"])))
-        rows = _stage(rows, Embedding, min(cores, len(tasks)), 1, job["work"])
+        size = job["extractors"] or cores
+        rows = rows.map(
+            Making,
+            fn_constructor_args=(job["work"], _reply_keeper(Path(job["replies"])) if job["replies"] else None),
+            compute=ActorPoolStrategy(size=min(size, len(tasks)), max_tasks_in_flight_per_actor=2),
+            num_cpus=0 if job["extractors"] else 1,
+            ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": _TASK_RETRIES},
+        )
     try:
         for row in rows.iter_rows():
             if row["error"]:
@@ -184,50 +189,21 @@ def _done(job: dict[str, Any], cores: int) -> Iterator[dict[str, Any]]:
         raise ClusterUnavailable(f"Ray's workers ended ({reason[-1][:200]})", _START_HINT) from None
 
 
-def _stage(rows: Any, actor: type, size: int, cores: float, *arguments: Any) -> Any:
-    from ray.data import ActorPoolStrategy
-
-    return rows.map(
-        actor,
-        fn_constructor_args=arguments,
-        compute=ActorPoolStrategy(size=size, max_tasks_in_flight_per_actor=2),
-        num_cpus=cores,
-        ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": _TASK_RETRIES},
-    )
-
-
-class Extracting:
-    """A stage's actor: asks a model about the passages of shards."""
+class Making:
+    """The actor of a stage: extracts and embeds the passages of shards."""
 
     def __init__(self, work: str, keeper: Any) -> None:
-        replies: Any = RemoteReplies(keeper)
+        replies: Any = RemoteReplies(keeper) if keeper is not None else None
         self._worker = Worker(from_json(Work, work), replies)
-
-    def __call__(self, row: Row) -> Row:
-        """Add to a task what was found in its passages."""
-
-        def extract() -> Row:
-            return {"task": row["task"], "found": json.dumps(self._worker.extract(from_json(ShardTask, row["task"])))}
-
-        return _answered(row, extract)
-
-
-class Embedding:
-    """A stage's actor: embeds shards and, where no model was asked before, extracts them."""
-
-    def __init__(self, work: str) -> None:
-        self._worker = Worker(from_json(Work, work))
 
     def __call__(self, row: Row) -> Row:
         """Turn a task into the content of a shard's file."""
 
         def make() -> Row:
-            task = from_json(ShardTask, row["task"])
-            found = json.loads(row["found"]) if row.get("found") else self._worker.extract(task)
-            shard = self._worker.embed(task, found)
+            shard = self._worker.make(from_json(ShardTask, row["task"]))
             return {"shard": to_parquet(shard), "told": to_json(Totals, shard.totals)}
 
-        return row if row.get("error") else _answered(row, make)
+        return _answered(row, make)
 
 
 def _read(row: Row) -> Row:
@@ -236,7 +212,7 @@ def _read(row: Row) -> Row:
 
 def _answered(row: Row, work: Callable[[], Row]) -> Row:
     """Return a row with what some work makes of it, or with its error."""
-    answered = {"key": row["key"], "task": "", "found": "", "shard": b"", "told": "", "error": ""}
+    answered = {"key": row["key"], "shard": b"", "told": "", "error": ""}
     try:
         return {**answered, **work()}
     except Exception as fault:

@@ -100,14 +100,15 @@ class Worker:
             for each in task.passages
         ]
 
-    def embed(self, task: ShardTask, found: Sequence[FoundInPassage]) -> Shard:
+    def make(self, task: ShardTask) -> Shard:
         """Return the shard of a task.
 
         Raises:
             EmbeddingMismatch: this machine's embedding model is another one than the run's.
-            ModelUnavailable: the model cannot be used.
+            ModelUnavailable: a model cannot be used.
+            BadInput: this machine's extractor is another one than the run's.
         """
-        return embedded(task, found, self._embedder)
+        return embedded(task, self.extract(task), self._embedder)
 
     @cached_property
     def _run(self) -> ExtractionRun:
