@@ -31,11 +31,10 @@ from agents.leaning import (
     leaning_of,
     open_comparison,
 )
-from agents.offline.entities import GOVERNING_NOUNS, PLACE_NOUNS, scan_entities
+from agents.offline.entities import scan_entities
 from agents.offline.questions import AnswerKind, answer_kind
 from agents.offline.words import (
     FUNCTION_WORDS,
-    PREPOSITIONS,
     content_stems,
     function_words,
     language_of,
@@ -49,7 +48,6 @@ from graph.errors import MalformedReply
 from graph.retrieve.known_names import KnownNames, Pronoun
 
 _PEOPLE = (Pronoun.HE, Pronoun.SHE)
-_BEFORE_THINGS = PREPOSITIONS - {"by", "with", "against", "between"}
 _ASKS_THING = re.compile(
     r"\bwhat (?:is|was|are|were) the (?:name|title|capital|first|last|\w+est)\b"
     r"|\b(?:which|what|welche[rsnm]?|quel(?:le)?s?|qué|cuál)\s+(?!(?:is|was|are|were|do|does|did|has|have|had|can|could|will|would|should|happens?|happened|about|if|year|date"
@@ -61,7 +59,6 @@ _NAMED_PERSON = re.compile(
     r"\W*(?:and |so )?who (?:is|was|are|were) (?!(?:the|a|an|in|on|at|first|his|her)\b)\w+(?: \w+){0,3}\W*",
     re.IGNORECASE,
 )
-_ADJECTIVE = re.compile(r"\w{2,}(?:ish|[ie]an|ese)")
 _LONGEST_TITLE = 10
 _BRACKETED = re.compile(r"\s*[(（][^)）]*[)）]")
 _CITATION = re.compile(r"\s*\[\d+\]")
@@ -75,13 +72,10 @@ class Candidate:
     Attributes:
         text: as it is written.
         pronoun: what the collection calls it by.
-        is_nobody: whether it stands after a comma, "in", "of" and the like, where people seldom stand, or begins with
-            the name of a thing ("Nissan Motor").
     """
 
     text: str
     pronoun: Pronoun
-    is_nobody: bool
 
 
 class Antecedents:
@@ -93,9 +87,8 @@ class Antecedents:
     def of(self, text: str) -> list[Candidate]:
         """Return the names in a text, each once, in order."""
         written = [span.text for span in scan_entities(text).spans if span.is_name and self._is_sure(span.text)]
-        written = [name for name in written if not (_ADJECTIVE.fullmatch(name) and re.search(rf"{name} [a-z]", text))]
         names = dict.fromkeys(written or self._names.spelled(text))
-        return [Candidate(name, self._names.pronoun_of(name), self._is_nobody(name, text)) for name in names]
+        return [Candidate(name, self._names.pronoun_of(name)) for name in names]
 
     def meant(self, reference: str, turn: Turn) -> list[Candidate]:
         """Return the names of a turn that a pronoun or "there" may mean: several people where nothing decides."""
@@ -135,10 +128,6 @@ class Antecedents:
         ]
         return [names for names in found if names]
 
-    def _is_nobody(self, name: str, text: str) -> bool:
-        first, *others = name.split()
-        return _is_placed(name, text) or (bool(others) and self._names.pronoun_of(first) is Pronoun.THING)
-
     def _is_sure(self, name: str) -> bool:
         """Whether the collection knows a name, or it is several words with capitals that only name."""
         words = name.split()
@@ -167,16 +156,9 @@ def _people(names: Sequence[Candidate], wanted: Sequence[Pronoun]) -> list[Candi
 
 
 def _is_like_a_person(name: Candidate) -> bool:
-    """Tell whether a name is written as people's are and stands where they do: two to four words with capitals."""
+    """Tell whether a name is written as people's are: two to four words with capitals."""
     words = name.text.split()
-    is_thing = any(word.casefold() in GOVERNING_NOUNS | PLACE_NOUNS for word in words[1:])
-    is_written_so = 2 <= len(words) <= 4 and all(word[:1].isupper() and word.isalpha() for word in words)
-    return is_written_so and not is_thing and not name.is_nobody
-
-
-def _is_placed(name: str, text: str) -> bool:
-    before = text[: max(0, text.find(name))].rstrip()
-    return before.endswith(",") or before.rpartition(" ")[2].casefold() in _BEFORE_THINGS
+    return 2 <= len(words) <= 4 and all(word[:1].isupper() and word.isalpha() for word in words)
 
 
 def _sentences_by_likeness(turn: Turn) -> list[str]:
@@ -211,7 +193,6 @@ LONGEST_TOPIC = 15
 
 _PREPOSITION = r"\b((?i:in|on|at|from|to|by|for|with|during|since|until|before|after|of))\s+(?:(?i:the)\s+)?"
 _PHRASE = regex.compile(rf"{_PREPOSITION}[^\s,?.!]+(?:(?<=\s\p{{Lu}}\S*)\s\p{{Lu}}[^\s,?.!]*)*")
-_OF = re.compile(r"of\s+", re.IGNORECASE)
 _NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
 _ARTICLE = re.compile(r"(?:the|a|an)\s", re.IGNORECASE)
 _ARTICLE_BEFORE = re.compile(r"\b(?:the|a|an)\s+$", re.IGNORECASE)
@@ -238,8 +219,6 @@ def filled_in(fragment: str, asked: str, names: KnownNames) -> str | None:
     ends = "?" if asked.rstrip().endswith("?") else ""
     whole = asked.strip().rstrip("?")
     slot = _slot(fragment, whole, names)
-    if slot is None and (of := _OF.match(fragment)):
-        return filled_in(fragment[of.end() :], asked, names)
     if slot is None:
         return f"{whole} {fragment}{ends}" if _PHRASE.match(fragment) else None
     before = whole[: slot[0]]

@@ -185,9 +185,9 @@ Row = NDArray[np.float64]
 UNLIKE, ALIKE = 0.2, 0.6
 """Cosines of two words' vectors: at the first or below they mean different things, at the second or above the same."""
 
-PARAPHRASED, PREFIXED, MISSPELT, COMPOUNDED, ABBREVIATED = 0.9, 0.85, 0.9, 0.7, 0.6
-"""The most that a word holds of another one: by its meaning, by a common beginning, by letters that differ, as a part
-of a compound, as its first three letters."""
+PARAPHRASED, PREFIXED, MISSPELT, ABBREVIATED = 0.9, 0.85, 0.9, 0.6
+"""The most that a word holds of another one: by its meaning, by a common beginning, by letters that differ, as
+its first three letters."""
 
 HELD = 0.85
 """A name, number or date is held from here on."""
@@ -212,7 +212,6 @@ MOST_EMBEDDED = 16
 _HE_OR_SHE = re.compile(r"\W*(?:\w+,? ){0,5}?(?:he|she)\b", re.IGNORECASE)
 _LONG_NAME = 8
 _SHORTEST_NAME = 4
-_SHORTEST_PART = 5
 
 _WORDS = TextCache(word_vectors, 50_000)
 
@@ -374,7 +373,6 @@ class _Spellings:
 
     def __init__(self, words: Sequence[str], language: str) -> None:
         self._words = words
-        self._language = language
         self._by_word = {word: column for column, word in enumerate(words)}
         self._by_stem: dict[str, list[int]] = {}
         self._by_beginning: dict[str, list[int]] = {}
@@ -397,12 +395,8 @@ class _Spellings:
         return found
 
     def _parts(self, text: str) -> dict[int, float]:
-        """Words with the same beginning; in German, where words grow together, also those within each other."""
+        """Words with the same beginning."""
         found: dict[int, float] = {}
-        if self._language == "german" and len(text) >= _SHORTEST_PART:
-            for column, word in enumerate(self._words):
-                if len(word) >= _SHORTEST_PART and (word in text or text in word):
-                    found[column] = COMPOUNDED
         for column in self._by_beginning.get(text[:4], ()) if len(text) >= 4 else ():
             word = self._words[column]
             shortest = min(len(word), len(text))
