@@ -7,8 +7,8 @@ import pytest
 
 from graph.errors import BadInput
 from graph.publish.vector_store import OpenCost
-from graph.retrieve import open_cost
-from graph.retrieve.open_cost import OPEN_BYTES_VARIABLE, Taken, budget_of_environment, parts_of
+from graph.retrieve import index_pool
+from graph.retrieve.index_pool import OPEN_BYTES_VARIABLE, Taken, budget_of_environment, parts_of
 from graph.storage.generation import Layer
 from tests.builders import passage_of, publish_workspace
 
@@ -16,7 +16,7 @@ from tests.builders import passage_of, publish_workspace
 @pytest.fixture
 def cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The limits of a container, as its cgroup tells them; none at first."""
-    monkeypatch.setattr(open_cost, "_CGROUP", tmp_path)
+    monkeypatch.setattr(index_pool, "_CGROUP", tmp_path)
     monkeypatch.delenv(OPEN_BYTES_VARIABLE, raising=False)
     return tmp_path
 
