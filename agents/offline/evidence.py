@@ -288,6 +288,7 @@ class Evidence:
         question: the part, as a question of its own.
         excerpts: the best first, newer ones before those that they supersede; empty where nothing bears on it.
         refusal: why there are none; empty where there are.
+        nearest: where there are none, the sentence that holds each word of the part, or one of the like meaning.
         misspelt: names of the question that were read as others, and as which.
         short: an answer in a word or two where it could be computed; else empty.
         compared: the excerpts that it was computed from, the first ones.
@@ -296,6 +297,7 @@ class Evidence:
     question: str
     excerpts: tuple[Excerpt, ...] = ()
     refusal: str = ""
+    nearest: Sentence | None = None
     misspelt: tuple[tuple[str, str], ...] = ()
     short: str = ""
     compared: tuple[Excerpt, ...] = ()
@@ -304,8 +306,23 @@ class Evidence:
 def find_each_evidence(
     question: str, passages: Sequence[NumberedPassage], embed: Embed | None, least_likeness: float = 0.0
 ) -> list[Evidence]:
-    """Return the evidence for each part of a question."""
-    return [find_evidence(part, passages, embed, least_likeness) for part in split_question(question)]
+    """Return the evidence for each part of a question.
+
+    A sentence that is evidence for one part is so for another one, each word of which it holds: "and what is excepted?"
+    is too little to find it by.
+    """
+    found = [find_evidence(part, passages, embed, least_likeness) for part in split_question(question)]
+    places = {_place(sentence) for each in found for excerpt in each.excerpts for sentence in excerpt.sentences}
+    return [
+        Evidence(each.question, (Excerpt((each.nearest,)),), misspelt=each.misspelt)
+        if each.nearest and _place(each.nearest) in places
+        else each
+        for each in found
+    ]
+
+
+def _place(sentence: Sentence) -> tuple[str, int]:
+    return sentence.passage.id, sentence.start
 
 
 def find_evidence(
@@ -334,7 +351,9 @@ def find_evidence(
     refusal = _refusal(read, choice, least_likeness)
     winner, short = _compared(read, choice.sides) or (0, "")
     if refusal and not (short and refusal == TOO_LITTLE):
-        return Evidence(question, refusal=refusal, misspelt=misspelt)
+        first = choice.places[0]
+        nearest = sentences[first] if refusal == TOO_LITTLE and read.own[first].min() >= HELD else None
+        return Evidence(question, refusal=refusal, nearest=nearest, misspelt=misspelt)
     if not short:
         return Evidence(question, tuple(choice.excerpts), misspelt=misspelt)
     told = [read.sentences[place] for place in (choice.sides[::-1] if winner else choice.sides)]

@@ -221,6 +221,13 @@ class TestTables:
 class TestParts:
     MINUTES = passage(1, "minutes.md", "All prices rise by 3 % on 1 May 2026. Masts are excepted.")
 
+    def test_a_sentence_quoted_for_one_part_is_evidence_for_another_that_it_holds(self) -> None:
+        question = "When do all prices rise by 3 %, and what is excepted?"
+        rising, excepted = find_each_evidence(question, [self.MINUTES], like_a_rise, 0.3)
+        assert find_evidence(excepted.question, [self.MINUTES], like_a_rise, 0.3).refusal
+        assert (rising.refusal, excepted.refusal) == ("", "")
+        assert [excerpt.quote() for excerpt in excepted.excerpts] == ["minutes.md: Masts are excepted."]
+
     def test_a_part_of_which_no_quoted_sentence_tells_is_refused(self) -> None:
         question = "When do all prices rise by 3 %, and what is postponed?"
         rising, postponed = find_each_evidence(question, [self.MINUTES], like_a_rise, 0.3)
