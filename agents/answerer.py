@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Sequence, Set
+from collections.abc import Collection, Container, Iterable, Sequence, Set
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
-from agents.agent import Agent, Role, Run
+from agents.agent import Agent, Run
 from agents.answers.citations import locate_quote, parse_citations, strip_citations, without_marks
 from agents.answers.claims import citing_sentences
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
-from agents.chat.fitting import Room
-from agents.offline.reading.alignment import Embed
-from agents.offline.reading.evidence import find_each_evidence, quote_evidence
+from agents.chat.material import Room
+from agents.offline.alignment import Embed
+from agents.offline.evidence import Evidence, find_each_evidence, quote_evidence
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, refusal
 from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply
@@ -182,8 +182,8 @@ def _read_without_passages(text: str) -> Answer:
     return Answer(plain, plain, ())
 
 
-class OfflineAnswerer:
-    """Quotes evidence, each sentence followed by its citation; deterministic, and says nothing of its own.
+class OfflineReader:
+    """The base of the offline agents that look for evidence.
 
     Args:
         embed: gives unit vectors of texts; None compares words alone.
@@ -194,21 +194,29 @@ class OfflineAnswerer:
         self._embed = embed
         self._least_likeness = least_likeness
 
-    def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
-        """Return the evidence for each part of the question, or a refusal where there is none.
+    @classmethod
+    def of_run(cls, run: Run) -> Self:
+        """Return the agent that compares sentences with the index's embedding model."""
+        return cls(run.index.embed, LEAST_LIKENESS if run.index.embedder.model_id == PACKAGED_MODEL else 0.0)
+
+    def _find(self, question: str, passages: Sequence[NumberedPassage]) -> list[Evidence]:
+        """The evidence for each part of a question."""
+        return find_each_evidence(question, passages, self._embed, self._least_likeness)
+
+    def _quote(self, question: str, passages: Sequence[NumberedPassage]) -> Answer:
+        """The answer that quotes the evidence, or a refusal where there is none.
 
         Each sentence stands as in its passage, less any citation of its own, which would read as one of this answer.
         """
-        return quote_evidence(find_each_evidence(question, passages, self._embed, self._least_likeness))
+        return quote_evidence(self._find(question, passages))
 
 
-def comparing_sentences(twin: Callable[[Embed, float], Role]) -> Callable[[Run], Role]:
-    """Return what makes an offline twin that compares sentences with the index's embedding model."""
+class OfflineAnswerer(OfflineReader):
+    """Quotes evidence, each sentence followed by its citation; deterministic, and says nothing of its own."""
 
-    def of_run(run: Run) -> Role:
-        return twin(run.index.embed, LEAST_LIKENESS if run.index.embedder.model_id == PACKAGED_MODEL else 0.0)
-
-    return of_run
+    def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
+        """Return the evidence for each part of the question, or a refusal where there is none."""
+        return self._quote(question, passages)
 
 
 def answer_shown(answer: Answer) -> dict[str, Any]:
@@ -224,7 +232,7 @@ ANSWERER: Agent[Answerer, Answer] = Agent(
     name="answerer",
     key="answer",
     chat=lambda model, run: ChatAnswerer(model),
-    offline=comparing_sentences(OfflineAnswerer),
+    offline=OfflineAnswerer.of_run,
     shown=answer_shown,
     instead="the answer quotes the best passages",
 )

@@ -12,14 +12,13 @@ from typing import Any, Literal, Protocol, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.agent import Agent
-from agents.answerer import comparing_sentences, passages_material, tell_left_out, within_room
+from agents.answerer import OfflineReader, passages_material, tell_left_out, within_room
 from agents.answers.claims import Claim
 from agents.chat.agent import ChatAgent, Schema, list_of, number_of, numbers_of, object_of, one_of, text_of
-from agents.chat.fitting import Room
-from agents.offline.language.words import ADVERBS, FUNCTION_WORDS, bare_stem, content_stems
-from agents.offline.reading.alignment import Embed
-from agents.offline.reading.evidence import Evidence, find_each_evidence
-from agents.offline.reading.questions import split_question
+from agents.chat.material import Room
+from agents.offline.evidence import Evidence
+from agents.offline.questions import split_question
+from agents.offline.words import ADVERBS, FUNCTION_WORDS, bare_stem, content_stems
 from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply
 from graph.text import normalise_name, token_spans, tokens
@@ -380,17 +379,8 @@ def _names(text: str) -> set[str]:
     }
 
 
-class OfflineClaimJudge:
-    """Compares words, and judges no meaning: what it finds is evidence, never an answer; deterministic.
-
-    Args:
-        embed: gives unit vectors of texts; None compares words alone.
-        least_likeness: the least cosine of evidence, on the scale of that embedding.
-    """
-
-    def __init__(self, embed: Embed | None = None, least_likeness: float = 0.0) -> None:
-        self._embed = embed
-        self._least_likeness = least_likeness
+class OfflineClaimJudge(OfflineReader):
+    """Compares words, and judges no meaning: what it finds is evidence, never an answer; deterministic."""
 
     def assess(
         self,
@@ -409,7 +399,7 @@ class OfflineClaimJudge:
             held = tuple(verdict.claim for verdict in verdicts if verdict.supported_by)
             component = Component(question, Coverage.EVIDENCE if held else Coverage.NOT, held)
             return Assessment(Structure.SINGLE, (component,), verdicts)
-        found = find_each_evidence(question, passages, self._embed, self._least_likeness)
+        found = self._find(question, passages)
         components = tuple(_component(each, verdicts) for each in found)
         wanted = [
             FollowUp(part.text, number) for number, part in enumerate(components, 1) if part.coverage is Coverage.NOT
@@ -454,7 +444,7 @@ CLAIM_JUDGE: Agent[ClaimJudge, Assessment] = Agent(
     name="claim_judge",
     key="claim",
     chat=lambda model, run: ChatClaimJudge(model),
-    offline=comparing_sentences(OfflineClaimJudge),
+    offline=OfflineClaimJudge.of_run,
     shown=_shown,
     instead="claims are checked by their words",
 )

@@ -22,10 +22,9 @@ from agents.chat.agent import (
     share,
     text_of,
 )
-from agents.chat.context_window import most_tokens
 from agents.chat.echoes import check_no_echo
+from agents.chat.material import most_tokens, quoted
 from agents.chat.model import ChatModel, ChatReply
-from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object
 from agents.roles import Feedback
 from graph.errors import MalformedReply
@@ -89,24 +88,19 @@ class EntityTypeReply(BaseModel):
 
 
 class ExtractorReply(BaseModel):
-    """The entities of the passage, and its statements about them."""
+    """The entities of the passage, its statements about them, and the entities' types where the user has some."""
 
     model_config = ConfigDict(extra="allow")
 
     entities: list[str] = Field(max_length=MAX_ENTITIES)
     triples: list[TripleReply] = Field(max_length=MAX_TRIPLES)
-
-
-class TypedReply(ExtractorReply):
-    """The same, with the entities' types where the user has some."""
-
     entity_types: list[EntityTypeReply] = Field(default=[], max_length=MAX_ENTITIES)
 
 
 class ChatExtractor(ChatAgent):
     """Asks a chat model for the entities and typed triples of a passage.
 
-    Asking and reading are two steps, so that a reply that was kept can be read again: see `agents.extraction.run`.
+    Asking and reading are two steps, so that a reply that was kept can be read again: see `agents.extraction`.
     """
 
     prompt = "extractor"
@@ -177,7 +171,7 @@ class ChatExtractor(ChatAgent):
         Raises:
             MalformedReply: the reply is not of the schema, holds too many items, or is an echo.
         """
-        parsed = parse_object(reply, TypedReply if self._own.entities else ExtractorReply)
+        parsed = parse_object(reply, ExtractorReply)
         try:
             check_no_echo(parsed, prompt_messages(self._system, self._material(passage)))
         except MalformedReply as echo:
@@ -188,8 +182,7 @@ class ChatExtractor(ChatAgent):
         notes["unusable names"] = len(parsed.entities) - len(names)
         listed = {normalise_name(name) for name in names}
         triples = [triple for item in parsed.triples if (triple := _triple(item, listed, notes, self._own)) is not None]
-        given = parsed.entity_types if isinstance(parsed, TypedReply) else []
-        types = _types(given, names, notes, self._own)
+        types = _types(parsed.entity_types, names, notes, self._own)
         kept_notes = {reason: count for reason, count in notes.items() if count}
         return Extraction(tuple(names), tuple(triples), self.name, kept_notes, types=types)
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from agents.agent import Agent
 from agents.chat.agent import ChatAgent, numbers_of, object_of
-from agents.chat.fitting import Room
-from agents.offline.language.words import content_stems
+from agents.chat.material import Room
+from agents.offline.words import content_stems
 from agents.roles import Feedback
 from graph.errors import MalformedReply
 from graph.schema import Fact, ScoredFact

@@ -9,9 +9,8 @@ from typing import Protocol
 from agents.agent import Agent
 from agents.answerer import (
     DEFAULT_BUDGET_CHARACTERS,
-    OfflineAnswerer,
+    OfflineReader,
     answer_shown,
-    comparing_sentences,
     fitting_passages,
     located_citations,
     passages_material,
@@ -20,7 +19,6 @@ from agents.answerer import (
 from agents.answers.citations import parse_citations, strip_citations
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
-from agents.offline.reading.alignment import Embed
 from agents.roles import REFUSAL, Answer, Feedback, NumberedPassage, refusal
 from graph.errors import MalformedReply
 
@@ -131,16 +129,8 @@ class ChatFinalPredictor(ChatAgent):
         return FinalAnswer(self._ask_text(messages, check, REFUSAL, addresses_of(passages)), tuple(seen), prompt)
 
 
-class OfflineFinalPredictor:
-    """Quotes evidence as the offline answerer does.
-
-    Args:
-        embed: gives unit vectors of texts; None compares words alone.
-        least_likeness: the least cosine of evidence, on the scale of that embedding.
-    """
-
-    def __init__(self, embed: Embed | None = None, least_likeness: float = 0.0) -> None:
-        self._answerer = OfflineAnswerer(embed, least_likeness)
+class OfflineFinalPredictor(OfflineReader):
+    """Quotes evidence as the offline answerer does."""
 
     def answer(
         self,
@@ -152,8 +142,8 @@ class OfflineFinalPredictor:
         """Return the quotes or a refusal; a draft stays as it is, and evidence for its follow-ups is appended."""
         seen = tuple(passage.number for passage in passages)
         if draft is None:
-            return FinalAnswer(self._answerer.answer(question, passages), seen)
-        found = [self._answerer.answer(asked, passages) for asked in draft.follow_ups]
+            return FinalAnswer(self._quote(question, passages), seen)
+        found = [self._quote(asked, passages) for asked in draft.follow_ups]
         return FinalAnswer(_appended(draft, [each for each in found if not each.refused], passages, question), seen)
 
 
@@ -174,7 +164,7 @@ FINAL_PREDICTOR: Agent[FinalPredictor, FinalAnswer] = Agent(
     name="final_predictor",
     key="answer",
     chat=lambda model, run: ChatFinalPredictor(model),
-    offline=comparing_sentences(OfflineFinalPredictor),
+    offline=OfflineFinalPredictor.of_run,
     shown=lambda written: answer_shown(written.answer),
     instead="the answer quotes the best passages",
 )

@@ -1,4 +1,4 @@
-"""The judge: how far one passage supports an answer to a question (RAGentA, agent 2)."""
+"""The judge: how far one passage supports an answer to a question (RAGentA, agent 2), and which passages pass."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean, pstdev
 from typing import Protocol
 
 from agents.agent import Agent
@@ -14,7 +15,7 @@ from agents.answerer import DEFAULT_BUDGET_CHARACTERS, fitting_passages
 from agents.chat.agent import ChatAgent, checked
 from agents.chat.model import ChatReply
 from agents.chat.replies import TokenLogprobs, without_thinking
-from agents.offline.reading.evidence import holds_anything
+from agents.offline.evidence import holds_anything
 from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply
 
@@ -178,6 +179,62 @@ class OfflineJudge:
     ) -> Judgement:
         """Return `KEPT` or `DROPPED`, whatever the prediction is."""
         return Judgement(KEPT if holds_anything(question, passage) else DROPPED, JudgedBy.WORDS)
+
+
+DEFAULT_N = 0.5
+"""The number of standard deviations between the mean and the threshold below it."""
+
+_ROUNDING = 1e-9
+"""A score that lies exactly on the threshold may come out below it by so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The threshold among a question's scores.
+
+    Attributes:
+        tau: their mean.
+        sigma: their population standard deviation.
+        value: tau - n sigma; a passage at this score or above passes.
+    """
+
+    tau: float
+    sigma: float
+    value: float
+
+
+def adaptive_threshold(scores: Sequence[float], n: float = DEFAULT_N) -> Threshold:
+    """Return the threshold of at least one score; equal scores lie exactly on it, whatever ``n`` is."""
+    tau = fmean(scores)
+    sigma = pstdev(scores)
+    if max(scores) == min(scores):
+        tau, sigma = scores[0], 0.0
+    return Threshold(tau, sigma, tau - n * sigma)
+
+
+def passing_places(
+    scores: Sequence[float], n: float = DEFAULT_N, *, floor: float = -math.inf, least: int = 0, most: int | None = None
+) -> list[int]:
+    """Return the places of the scores that pass, the best first, ties by place.
+
+    A score passes at tau - n sigma or above, and never below the floor: the threshold alone keeps about 69 % of
+    any scores, good or bad. Where fewer than ``least`` pass, the best ones at the floor or above do. Empty where no
+    score reaches the floor, or there is none.
+
+    Args:
+        scores: finite.
+        n: how far below the mean the threshold lies, in standard deviations; less than 0 for above it.
+        floor: the least score that may pass.
+        least: so many pass, where the floor lets them.
+        most: at most so many pass; None for all.
+    """
+    if not scores:
+        return []
+    value = adaptive_threshold(scores, n).value
+    ranked = sorted(range(len(scores)), key=lambda place: -scores[place])
+    passing = [place for place in ranked if scores[place] >= floor]
+    above = sum(scores[place] >= value - _ROUNDING for place in passing)
+    return passing[: max(above, least)][:most]
 
 
 JUDGE: Agent[Judge, Judgement] = Agent(

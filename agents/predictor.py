@@ -8,7 +8,7 @@ from agents.agent import Agent
 from agents.answerer import DEFAULT_BUDGET_CHARACTERS, fitting_passages
 from agents.answers.citations import quotable, strip_citations
 from agents.chat.agent import ChatAgent
-from agents.offline.reading.evidence import best_sentence
+from agents.offline.evidence import best_sentence
 from agents.roles import Feedback, NumberedPassage
 
 NOTHING = "NOT IN THE PASSAGE"

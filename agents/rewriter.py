@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
+import regex
 from pydantic import BaseModel
 
 from agents.agent import Agent
 from agents.chat.agent import ChatAgent, list_of, object_of, text_of
-from agents.leaning import LONGEST_FRAGMENT, asks, leaning_of, open_comparison
-from agents.offline.language.leaning_words import (
+from agents.leaning import (
+    ANYTHING,
     DEMONSTRATIVES,
     DOUBTS,
     HE,
     JOINING,
+    LONGEST_FRAGMENT,
     OWNERS,
     PLACE,
     QUESTION_WORDS,
@@ -24,12 +27,262 @@ from agents.offline.language.leaning_words import (
     THING,
     TURNING,
     any_of,
+    asks,
+    leaning_of,
+    open_comparison,
 )
-from agents.offline.language.words import FUNCTION_WORDS, content_stems, language_of, word_spans
-from agents.offline.references import Antecedents, asked_with, filled_in, topic_of
+from agents.offline.entities import scan_entities
+from agents.offline.questions import AnswerKind, answer_kind
+from agents.offline.words import (
+    FUNCTION_WORDS,
+    content_stems,
+    function_words,
+    language_of,
+    stem,
+    word_set,
+    word_spans,
+    words_of,
+)
 from agents.roles import Feedback, Turn
 from graph.errors import MalformedReply
-from graph.retrieve.known_names import KnownNames
+from graph.retrieve.known_names import KnownNames, Pronoun
+
+_PEOPLE = (Pronoun.HE, Pronoun.SHE)
+_ASKS_THING = re.compile(
+    r"\bwhat (?:is|was|are|were) the (?:name|title|capital|first|last|\w+est)\b"
+    r"|\b(?:which|what|welche[rsnm]?|quel(?:le)?s?|qué|cuál)\s+(?!(?:is|was|are|were|do|does|did|has|have|had|can|could|will|would|should|happens?|happened|about|if|year|date"
+    r"|month|day|time)\b)\w+",
+    re.IGNORECASE,
+)
+_ASKS_PLACE = re.compile(r"\b(?:where|wo|où|dónde)\b", re.IGNORECASE)
+_NAMED_PERSON = re.compile(
+    r"\W*(?:and |so )?who (?:is|was|are|were) (?!(?:the|a|an|in|on|at|first|his|her)\b)\w+(?: \w+){0,3}\W*",
+    re.IGNORECASE,
+)
+_LONGEST_TITLE = 10
+_BRACKETED = re.compile(r"\s*[(（][^)）]*[)）]")
+_CITATION = re.compile(r"\s*\[\d+\]")
+_SENTENCE_END = re.compile(r"(?<=[.!?。])\s*(?:\[\d+\]\s*)+|(?<=[.!?。])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A name that a reference may mean.
+
+    Attributes:
+        text: as it is written.
+        pronoun: what the collection calls it by.
+    """
+
+    text: str
+    pronoun: Pronoun
+
+
+class Antecedents:
+    """Finds what a reference may mean, in the words of the turns and by what the collection tells of names."""
+
+    def __init__(self, names: KnownNames) -> None:
+        self._names = names
+
+    def of(self, text: str) -> list[Candidate]:
+        """Return the names in a text, each once, in order."""
+        written = [span.text for span in scan_entities(text).spans if span.is_name and self._is_sure(span.text)]
+        names = dict.fromkeys(written or self._names.spelled(text))
+        return [Candidate(name, self._names.pronoun_of(name)) for name in names]
+
+    def meant(self, reference: str, turn: Turn) -> list[Candidate]:
+        """Return the names of a turn that a pronoun or "there" may mean: several people where nothing decides."""
+        asked, answers = self.of(turn.question), self._in_answer(turn)
+        if wanted := _wanted_people(reference):
+            named = _people(asked, wanted)
+            told = next((sure for names in answers if (sure := _known_people(names, wanted))), [])
+            # Not "who was Nero?": somebody is asked for who is not in the question.
+            asks_who = answer_kind(turn.question) is AnswerKind.PERSON and not _NAMED_PERSON.fullmatch(turn.question)
+            people = (told or named) if asks_who and len(named) < 2 else (named or told)
+            if people or reference not in ANYTHING:
+                return people
+        things = [name for name in asked if name.pronoun not in _PEOPLE]
+        in_answer = [name for name in chain(*answers[:1]) if name.pronoun is Pronoun.THING]
+        asks_for_it = _ASKS_THING.search(turn.question) or (reference in PLACE and _ASKS_PLACE.search(turn.question))
+        return (in_answer or things)[:1] if asks_for_it else things[:1]
+
+    def listed(self, turn: Turn) -> list[Candidate]:
+        """Return what "the second one" counts: the names of the question where it has several, else of the answer."""
+        asked = self.of(turn.question)
+        return asked if len(asked) > 1 else list(chain(*self._in_answer(turn)[:1]))
+
+    def pair(self, turns: Sequence[Turn]) -> list[Candidate]:
+        """Return the two that were spoken of last, in the last question or in the last two; none where it is one."""
+        last = self.of(turns[-1].question)
+        if len(last) < 2 and len(turns) > 1:
+            last = [*self.of(turns[-2].question)[:1], *last[:1]]
+        distinct = list({name.text: name for name in last}.values())
+        return distinct[:2] if len(distinct) > 1 else []
+
+    def _in_answer(self, turn: Turn) -> list[list[Candidate]]:
+        """The names of each sentence of an answer, those of the question left out; the likeliest answer first."""
+        asked = words_of(turn.question)
+        found = [
+            [name for name in self.of(sentence) if not words_of(name.text) <= asked]
+            for sentence in _sentences_by_likeness(turn)
+        ]
+        return [names for names in found if names]
+
+    def _is_sure(self, name: str) -> bool:
+        """Whether the collection knows a name, or it is several words with capitals that only name."""
+        words = name.split()
+        return self._names.knows(name) or (
+            len(words) > 1 and all(word[:1].isupper() and word.casefold() not in FUNCTION_WORDS for word in words)
+        )
+
+
+def _wanted_people(reference: str) -> tuple[Pronoun, ...]:
+    """The people that a reference may mean, by their pronouns; empty where it means no people."""
+    if reference in ANYTHING:
+        return _PEOPLE
+    return (Pronoun.HE,) if reference in HE else (Pronoun.SHE,) if reference in SHE else ()
+
+
+def _known_people(names: Sequence[Candidate], wanted: Sequence[Pronoun]) -> list[Candidate]:
+    """The first two people among names whom the collection calls so."""
+    return [name for name in names if name.pronoun in wanted][:2]
+
+
+def _people(names: Sequence[Candidate], wanted: Sequence[Pronoun]) -> list[Candidate]:
+    """The people among names that a pronoun may mean: two where nothing decides between them."""
+    sure = _known_people(names, wanted)
+    likely = [name for name in names if name.pronoun is Pronoun.UNKNOWN and _is_like_a_person(name)]
+    return (sure or likely)[:2]
+
+
+def _is_like_a_person(name: Candidate) -> bool:
+    """Tell whether a name is written as people's are: two to four words with capitals."""
+    words = name.text.split()
+    return 2 <= len(words) <= 4 and all(word[:1].isupper() and word.isalpha() for word in words)
+
+
+def _sentences_by_likeness(turn: Turn) -> list[str]:
+    """The sentences of an answer after the title of the passage that they quote, the likeliest to answer first."""
+    language, asked = language_of(turn.question), words_of(turn.question)
+    named = set().union(*(words_of(span.text) for span in scan_entities(turn.question).spans if span.is_name))
+    wanted = {stem(word, language) for word in asked - named if word not in function_words(language)}
+
+    def likeness(sentence: str) -> float:
+        own, held = words_of(sentence.partition(": ")[2] or sentence), words_of(sentence)
+        told = len(wanted & {stem(word, language) for word in held})
+        return told + 0.5 * bool(named & own) + 0.25 * bool(named & held)
+
+    return sorted(_titled_sentences(turn.answer), key=likeness, reverse=True)
+
+
+def _titled_sentences(answer: str) -> Iterator[str]:
+    """Yield each sentence of an answer, less citations and brackets; after "Title: " where the answer names it so."""
+    for line in answer.splitlines():
+        title = ""
+        for sentence in _SENTENCE_END.split(line):
+            plain = _BRACKETED.sub("", _CITATION.sub("", sentence)).strip()
+            head, colon, _ = plain.partition(": ")
+            is_title = bool(colon) and len(head.split()) <= _LONGEST_TITLE
+            title = head if is_title else title
+            if plain:
+                yield f"{title}: {plain}" if title and not is_title else plain
+
+
+LONGEST_TOPIC = 15
+"""Words of an earlier question that a question takes on."""
+
+_PREPOSITION = r"\b((?i:in|on|at|from|to|by|for|with|during|since|until|before|after|of))\s+(?:(?i:the)\s+)?"
+_PHRASE = regex.compile(rf"{_PREPOSITION}[^\s,?.!]+(?:(?<=\s\p{{Lu}}\S*)\s\p{{Lu}}[^\s,?.!]*)*")
+_NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
+_ARTICLE = re.compile(r"(?:the|a|an)\s", re.IGNORECASE)
+_ARTICLE_BEFORE = re.compile(r"\b(?:the|a|an)\s+$", re.IGNORECASE)
+_ASKS_WITH = re.compile(
+    r"\W*(?:and |but |so )?"
+    r"(?:when|where|why|how(?: \w+)?|what|in (?:which|what) \w+|wann|wo|warum|wie|quand|où|pourquoi)\s+"
+    r"(?=(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|wurde|ist|war|hat|est|a)\b)",
+    re.IGNORECASE,
+)
+_ASKED_ON = re.compile(r"\w+(?: \w+)?\? (?=\w)")
+_IN_BRACKETS = re.compile(r"\(([^()]+)\)\W*$")
+_NO_MARKS = str.maketrans(dict.fromkeys("()?!¿¡", " "))
+_ONLY_ASKS = FUNCTION_WORDS | word_set("what which who whom whose when where why how can could")
+
+
+def filled_in(fragment: str, asked: str, names: KnownNames) -> str | None:
+    """Return the last question with a fragment in the place of what is like it: a phrase, a number or a name.
+
+    None where the question has nothing like it.
+    """
+    if topic := _IN_BRACKETS.search(asked):
+        without = filled_in(fragment, asked[: topic.start()].rstrip(), names)
+        return f"{without} ({topic.group(1)})" if without else None
+    ends = "?" if asked.rstrip().endswith("?") else ""
+    whole = asked.strip().rstrip("?")
+    slot = _slot(fragment, whole, names)
+    if slot is None:
+        return f"{whole} {fragment}{ends}" if _PHRASE.match(fragment) else None
+    before = whole[: slot[0]]
+    if _ARTICLE.match(fragment):
+        before = _ARTICLE_BEFORE.sub("", before)
+    return f"{before}{fragment}{whole[slot[1] :]}{ends}"
+
+
+def asked_with(how: str, asked: str) -> str:
+    """Return the last question with another question word: "When was it built?" and "why?" is "Why was it built?"."""
+    how = how[:1].upper() + how[1:].casefold()
+    changed = _ASKS_WITH.sub(f"{how} ", asked, count=1)
+    return changed if changed != asked else f"{how}? {_ASKED_ON.sub('', asked)}"
+
+
+def topic_of(question: str) -> str:
+    """Return what a question is about: what stands in brackets behind it, or its words without those that only ask."""
+    if in_brackets := _IN_BRACKETS.search(question):
+        return in_brackets.group(1)
+    words = _ASKS_WITH.sub("", question, count=1).translate(_NO_MARKS).strip(" .").split()
+    while words and words[0].casefold().strip(",") in _ONLY_ASKS:
+        words.pop(0)
+    words = list({word.casefold(): word for word in reversed(words)}.values())[::-1][:LONGEST_TOPIC]
+    while words and words[-1].casefold() in FUNCTION_WORDS:
+        words.pop()
+    return " ".join(words)
+
+
+def _slot(fragment: str, asked: str, names: KnownNames) -> tuple[int, int] | None:
+    """Where in a question a fragment goes."""
+    if phrase := _PHRASE.match(fragment):
+        like = [found for found in _PHRASE.finditer(asked) if found.group(1).lower() == phrase.group(1).lower()]
+        return like[-1].span() if like else None
+    if _NUMBER.fullmatch(fragment) and (numbers := list(_NUMBER.finditer(asked))):
+        return numbers[-1].span()
+    if said := _said_before(fragment, asked):
+        return said
+    present = [span.text for span in scan_entities(asked).spans if span.is_name] or names.spelled(asked)
+    if not present or not (names.knows(fragment) or _is_written_as_a_name(fragment)):
+        return None
+    like_it = [name for name in present if names.pronoun_of(name) is names.pronoun_of(fragment)]
+    found = re.search(re.escape((like_it or present)[0]), asked, re.IGNORECASE)
+    return found.span() if found else None
+
+
+def _said_before(fragment: str, asked: str) -> tuple[int, int] | None:
+    """Where a question has the noun that a phrase narrows otherwise: with the phrase that narrows it there."""
+    narrowing = list(_PHRASE.finditer(fragment))
+    noun = fragment[: narrowing[0].start()].split() if narrowing else []
+    while noun and noun[0].casefold() in FUNCTION_WORDS:
+        noun.pop(0)
+    found = re.search(rf"\b{re.escape(' '.join(noun))}\b", asked, re.IGNORECASE) if noun else None
+    if not found:
+        return None
+    like = _PHRASE.match(asked, found.end() + 1)
+    is_like = like and like.group(1).casefold() in {phrase.group(1).casefold() for phrase in narrowing}
+    return found.start(), like.end() if like and is_like else found.end()
+
+
+def _is_written_as_a_name(fragment: str) -> bool:
+    """Tell whether each word of a fragment that says anything has a capital."""
+    words = [word for word in fragment.split() if word.casefold() not in FUNCTION_WORDS]
+    return bool(words) and all(word[:1].isupper() for word in words)
+
 
 TURNS_SHOWN = 4
 """The last turns that a model is shown."""

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.offline.entities import SpanKind, scan_entities
 from agents.offline.extractor import OfflineExtractor
-from agents.offline.language.entities import SpanKind, scan_entities
 from benchmarks.extraction import names_of
 from graph.schema import Extraction, Passage
 from graph.sources.documents import read_documents

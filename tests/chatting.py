@@ -11,8 +11,8 @@ from pydantic import BaseModel, FiniteFloat
 
 from agents.answers.unlinked import NO_ADDRESSES
 from agents.chat.agent import ChatAgent, json_format, prompt_messages
+from agents.chat.material import quoted
 from agents.chat.model import ChatModel, open_chat_model
-from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object
 from tests.scripted_server import ReplyLike, ScriptedServer, scripted
 

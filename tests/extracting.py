@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.chat.model import open_chat_model
 from agents.chat.throttle import Clock, Throttle
-from agents.extraction.run import ExtractionRun, Retries
+from agents.extraction import ExtractionRun, Retries
 from agents.extractor import ChatExtractor
 from agents.roles import Feedback
 from graph.schema import Extraction, Passage

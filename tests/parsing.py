@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from agents.answerer import ChatAnswerer, OfflineAnswerer
 from agents.answers.citations import locate_quote, parse_citations, quotable, strip_citations, without_marks
 from agents.answers.claims import citing_sentences, join_claims, plain_text, split_claims, strip_marks
+from agents.chat.material import quoted
 from agents.chat.model import ChatModel, ChatReply
-from agents.chat.quoting import quoted
 from agents.chat.replies import ThinkFilter, TokenLogprobs, parse_object, without_thinking
 from agents.chat.usage import Usage
 from agents.claim_judge import ChatClaimJudge, is_supported
@@ -25,13 +25,13 @@ from agents.fact_filter import ChatFactFilter, FactFilterReply
 from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
 from agents.manager import ChatManager, OfflineManager
+from agents.offline.alignment import passage_sentences
+from agents.offline.comparison import Side, compare
+from agents.offline.entities import scan_entities, title_names
+from agents.offline.evidence import best_sentence, find_evidence
 from agents.offline.extractor import OfflineExtractor
-from agents.offline.language.entities import scan_entities, title_names
-from agents.offline.language.words import days_in, language_of, word_spans
-from agents.offline.reading.alignment import passage_sentences
-from agents.offline.reading.comparison import Side, compare
-from agents.offline.reading.evidence import best_sentence, find_evidence
-from agents.offline.reading.questions import AnswerKind, answer_kind, holds_kind, parse_question, split_question
+from agents.offline.questions import AnswerKind, answer_kind, holds_kind, parse_question, split_question
+from agents.offline.words import days_in, language_of, word_spans
 from agents.predictor import ChatPredictor
 from agents.roles import NumberedPassage
 from graph.construction.bm25 import terms

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from benchmarks.evaluation.tables import read_figures
 from graph.embedding.embeddings import QUESTION_TO_PASSAGE
 from graph.retrieve.modes import Mode
 from workflows.context import Context, Question
-from workflows.evaluation import DEPTHS, mean_f1, mean_precision, mean_recall, mrr
+from workflows.evaluation import DEPTHS, averaged, f1_at_k, mrr, precision_at_k, recall_at_k
 from workflows.indexing import index_sources
 from workflows.retrieval import graph
 from workflows.runtime.resources import open_workspace_index
@@ -141,7 +142,7 @@ def test_the_walk_finds_what_the_readme_says(name: str, request: pytest.FixtureR
     workspace: Path = request.getfixturevalue(name)
     ours = rankings_of(f"{name}_train100", workspace, top_k=10)
     golds = [row["gold_ids"] for row in rows_of(f"{name}_train100", "questions.jsonl")]
-    measured = [mean_recall(ours, golds, k) for k in (2, 5, 10)]
+    measured = [averaged(partial(recall_at_k, k=k), ours, golds) for k in (2, 5, 10)]
     assert measured == pytest.approx(list(RECALL_OF_THE_README[name]), abs=0.01)
 
 
@@ -163,10 +164,10 @@ def test_hybrid_retrieval_agrees_with_an_independent_computation(name: str, requ
     golds = [row["gold_ids"] for row in questions]
     ours = rankings_of(data, workspace, mode=Mode.HYBRID, top_k=20, alpha=0.65)
     measured = {
-        "recall@20": mean_recall(ours, golds, 20),
+        "recall@20": averaged(partial(recall_at_k, k=20), ours, golds),
         "mrr@5": mrr(ours, golds, 5),
-        **{f"precision@{k}": mean_precision(ours, golds, k) for k in DEPTHS},
-        **{f"f1@{k}": mean_f1(ours, golds, k) for k in DEPTHS},
+        **{f"precision@{k}": averaged(partial(precision_at_k, k=k), ours, golds) for k in DEPTHS},
+        **{f"f1@{k}": averaged(partial(f1_at_k, k=k), ours, golds) for k in DEPTHS},
     }
     other = IndependentHybrid(data, workspace, 0.65)
     theirs = figures_of([other.rank(row["question"]) for row in questions], golds)

@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from graph.environment import refresh_environment
 from graph.errors import BadInput
 from graph.explain.flow_paths import FlowPath, told_paths
-from graph.explain.flows import EdgeFacts, Subgraph, Visible, choose_subgraph, visible_part
+from graph.explain.flows import EdgeFacts, Flows, Subgraph, Visible, choose_subgraph, flows_of, visible_part
+from graph.retrieve.modes import WalkSettings
+from graph.retrieve.open_index import Index
+from graph.retrieve.search import factors_for, restart_of, walked_graph
+from graph.retrieve.selection import Selection
+from graph.schema import RelationFactors
 from graph.storage.workspace import resolve_workspace, write_atomically
+from graph.walk.factors import FactorPolicy
+from graph.walk.pagerank import Engine, walk
+from graph.walk.strengths import UNTUNED, tuned, workspace_tuning
 from workflows.context import Context
-from workflows.explanation.assembly import Assembly, NodeNames
-from workflows.explanation.finished_run import Answered, ComparedWalks, compare_walks, open_answered
-from workflows.explanation.graphml import to_graphml
-from workflows.explanation.model import Citation, Explanation, Models, ShownFact, WalkedBy
-from workflows.runs.output_files import check_outside
-from workflows.states.conversion import facts_of
+from workflows.explanation.model import (
+    Assembly,
+    Citation,
+    Explanation,
+    Models,
+    NodeNames,
+    ShownFact,
+    Stop,
+    WalkedBy,
+    to_graphml,
+)
+from workflows.runs.run_folder import check_output
+from workflows.runtime.resources import open_workspace_index, selection_of
+from workflows.settings.problems import problems_of
+from workflows.states.conversion import beta_of, facts_of, start_of
+from workflows.states.shared import Output, State
 
 DEFAULT_NODES = 60
 LEAST_NODES, MOST_NODES = 2, 2000
-
-_LONGEST_NAME = 240
-"""Bytes of a file's name: the disk's 255 less what stands before and behind it while it is written."""
-
-_NO_WALK = ComparedWalks(None, (), ())
 
 
 def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEFAULT_NODES) -> Explanation:
@@ -48,7 +65,7 @@ def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEF
         raise BadInput(f"An explanation cannot show {max_nodes} nodes", f"Choose from {LEAST_NODES} to {MOST_NODES}")
     refresh_environment()
     answered = open_answered(result, context)
-    walks = compare_walks(answered) if answered.walked else _NO_WALK
+    walks = compare_walks(answered) if answered.walked else ComparedWalks(None, (), ())
     graph = answered.index.graph
     facts = EdgeFacts(graph, answered.selection)
     visible = visible_part(graph, answered.selection, facts)
@@ -79,14 +96,7 @@ def write_explanation(explanation: Explanation, path: Path) -> None:
 
 def check_target(path: Path) -> None:
     """Raise BadInput if no explanation can be written into that file: for its ending, or its folder."""
-    if path.suffix.lower() not in _WRITERS:
-        raise BadInput(f"An explanation cannot be written as {path.name}", f"End the name in {', '.join(_WRITERS)}")
-    place = path.resolve()
-    if (place.exists() and not place.is_file()) or not os.access(place.parent, os.W_OK):
-        raise BadInput(f"{path} cannot be written", "Name a file in a folder that is there and may be written")
-    check_outside(place)
-    if len(os.fsencode(place.name)) > _LONGEST_NAME:
-        raise BadInput(f"The name of {place.name[:40]}… is too long", f"Use {_LONGEST_NAME} bytes at most")
+    check_output(path, *_WRITERS)
 
 
 def _page(explanation: Explanation) -> str:
@@ -168,3 +178,178 @@ def _facts(answered: Answered) -> Iterator[ShownFact]:
     for hit, (known, score) in zip(hits, found, strict=True):
         fact = known.fact
         yield ShownFact(fact.subject, fact.predicate, fact.object, fact.relation.value, score, hit["kept"])
+
+
+_NEEDED = ("question", "mode", "models", "generation", "ranked_by", "passages")
+_SAME_CONTEXT = "Give the context that the question was asked with"
+
+WITHOUT, WITH, AS_WALKED = "without β", "with β", "as walked"
+
+_QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+_TOLERANCE = 1e-3
+"""The relative tolerance for a score, beside the run's error: an endpoint's vectors vary a little."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A finished run.
+
+    Attributes:
+        result: what asking gave.
+        context: what it was asked with.
+        index: the generation that answered.
+        selection: what the context's filter selects of it; None without one.
+    """
+
+    result: Mapping[str, Any]
+    context: Context
+    index: Index
+    selection: Selection | None
+
+    @property
+    def settings(self) -> WalkSettings:
+        """What its walk was made of."""
+        return self.context.walk_settings()
+
+    @property
+    def walked(self) -> bool:
+        """Whether a walk ranked the passages."""
+        return bool(self.result["ranked_by"] == "walk")
+
+    @property
+    def damping(self) -> float:
+        """The damping of its walk."""
+        return float((self.result.get("walk") or {}).get("damping", self.settings.damping))
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The numbers of the cited passages, by their ids, in the order of the numbers."""
+        cited = {mark["passage_id"]: mark["number"] for mark in self.result.get("citations") or []}
+        return dict(sorted(cited.items(), key=lambda item: item[1]))
+
+
+def open_answered(result: Mapping[str, Any], context: Context) -> Answered:
+    """Open a run again.
+
+    Raises:
+        BadInput: the result is none of a run, its generation is gone, or it is of another mode, workspace or filter
+            than the context.
+    """
+    _check_result(result)
+    if result["mode"] != context.mode.value:
+        raise BadInput(f"The result is of mode {result['mode']}, the context of {context.mode}", _SAME_CONTEXT)
+    generation = result["generation"]
+    index = open_workspace_index(context, generation)
+    if index.graph.generation != generation:
+        raise BadInput(
+            f"The workspace went from generation {generation} to {index.graph.generation} since", "Ask again"
+        )
+    answered = Answered(result, context, index, selection_of(context, index))
+    outside = sum(not seen for seen in _are_seen(answered))
+    if outside:
+        raise BadInput(f"{outside} entries of the result lie outside this workspace or `where`", _SAME_CONTEXT)
+    return answered
+
+
+def _check_result(result: Mapping[str, Any]) -> None:
+    """Raise BadInput where a result lacks what an explanation reads, or holds something else there."""
+    if not isinstance(result, Mapping):
+        raise BadInput("This is no result of a question", "Give what `ask` returned")
+    lacking = [key for key in _NEEDED if result.get(key) is None]
+    if lacking:
+        raise BadInput(f"This is no result of a question: it lacks {', '.join(lacking)}", "Give what `ask` returned")
+    given = {key: value for key, value in result.items() if value is not None}
+    given |= {"timings_ms": {}, "errors": []}
+    try:
+        _shape().validate_python(given, strict=True)
+    except ValidationError as fault:
+        raise BadInput(f"This is no result of a question ({problems_of(fault)})", "Give what `ask` returned") from fault
+
+
+@cache
+def _shape() -> TypeAdapter[Output]:
+    return TypeAdapter(Output)
+
+
+def _are_seen(answered: Answered) -> Iterator[bool]:
+    """Tell of each passage, fact and seed of the result whether the workspace knows it and the filter shows it."""
+    graph, selection, result = answered.index.graph, answered.selection, answered.result
+    seeds = result.get("seeds") or {}
+    returned = [hit["id"] for hit in result["passages"]]
+    for key in (*returned, *(seed["id"] for seed in seeds.get("passages", []))):
+        place = graph.passage_index.get(key)
+        yield place is not None and (selection is None or bool(selection.passages[place]))
+    for seed in seeds.get("entities", []):
+        place = graph.entity_index.get(seed["id"])
+        yield place is not None and (selection is None or bool(selection.entities[place]))
+    for hit in result.get("facts") or []:
+        yield hit["id"] in (graph.facts if selection is None else selection.facts)
+    yield from (key in returned for key in answered.numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedWalks:
+    """Some walks from the same seeds.
+
+    Attributes:
+        beta: what they differ in; None where the run had none.
+        stops: what each is, the run's own last.
+        flows: of each.
+    """
+
+    beta: RelationFactors | None
+    stops: tuple[Stop, ...]
+    flows: tuple[Flows, ...]
+
+
+def compare_walks(answered: Answered) -> ComparedWalks:
+    """Walk from the run's seeds, with all of its β and with less, each walk solved by PRPACK.
+
+    Under the policy neutral, five walks lead from no β to all of it; under the others, β is in or out.
+
+    Raises:
+        BadInput: the walk does not give the run's scores: it had other settings.
+    """
+    settings, graph = answered.settings, answered.index.graph
+    state = cast(State, answered.result)
+    beta = beta_of(state) if settings.beta else None
+    start, _ = start_of(answered.index, state, settings, answered.selection)
+    restart = restart_of(answered.index, start)
+    typed = walked_graph(graph, settings)
+    stops, damping, own = _stops(answered, beta), answered.damping, graph.own.relation_types
+    version = answered.result.get("tuning")
+    tuning = workspace_tuning(resolve_workspace(answered.context.workspace), version) if version else UNTUNED
+
+    without, steered = (factors_for(given, settings, own) for given in (None, beta))
+
+    def flows(stop: Stop) -> Flows:
+        factors = tuned(without.mixed(steered, stop.strength), tuning, own)
+        found = walk(typed, restart, factors, damping, Engine.IGRAPH)
+        return flows_of(typed, found.scores, restart.dense(), factors, damping)
+
+    walked = tuple(flows(stop) for stop in stops)
+    _check_scores(answered, walked[-1])
+    return ComparedWalks(beta, stops, walked)
+
+
+def _stops(answered: Answered, beta: RelationFactors | None) -> tuple[Stop, ...]:
+    if beta is None:
+        return (Stop(1.0, AS_WALKED),)
+    strengths = _QUARTERS if answered.settings.policy is FactorPolicy.NEUTRAL else (0.0, 1.0)
+    labels = {0.0: WITHOUT, 1.0: WITH}
+    return tuple(
+        Stop(strength, labels.get(strength, f"{strength:.0%} of β".replace("%", " %"))) for strength in strengths
+    )
+
+
+def _check_scores(answered: Answered, flows: Flows) -> None:
+    graph, report = answered.index.graph, answered.result.get("walk") or {}
+    hits = [hit for hit in answered.result["passages"] if "follow_up" not in hit]
+    given = np.array([hit["score"] for hit in hits], dtype=np.float64)
+    scores = flows.scores[[graph.n_entities + graph.passage_index[hit["id"]] for hit in hits]]
+    if (np.abs(given - scores) > report.get("error", 0.0) + _TOLERANCE * scores).any():
+        raise BadInput(
+            "The walk does not lead to the result's scores: it was made with other settings",
+            "Give the context that the question was asked with",
+        )

@@ -1,6 +1,6 @@
 """The base of the agents on a chat model: fills the prompt, quotes the material, asks, and checks the reply.
 
-Text that comes from users and documents goes into prompts through `agents.chat.quoting` alone.
+Text that comes from users and documents goes into prompts through `agents.chat.material` alone.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from pydantic import BaseModel
 
 from agents.answers.unlinked import NO_ADDRESSES, Addresses
-from agents.chat.context_window import most_tokens
 from agents.chat.echoes import check_no_echo, check_says_something
-from agents.chat.fitting import Room
+from agents.chat.material import Room, most_tokens, quoted
 from agents.chat.model import ChatModel
-from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object, without_thinking
 from agents.roles import Feedback
 from graph.errors import MalformedReply

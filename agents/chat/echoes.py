@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from agents.answers.citations import content_tokens, strip_citations
-from agents.chat.quoting import QUOTED_MATERIAL
+from agents.chat.material import QUOTED_MATERIAL
 from graph.errors import MalformedReply
 from graph.text import tokens
 

@@ -1,6 +1,6 @@
 """Asking a chat model over the OpenAI protocol: requests, and replies as they came.
 
-LangChain's client asks; `agents.chat.reply_under_way` reads the replies on their way to it.
+LangChain's client asks; `agents.chat.replies` reads the replies on their way to it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from agents.answers.unlinked import Addresses, Unlinking
-from agents.chat.context_window import configured_context_tokens, told_context_tokens
-from agents.chat.replies import TokenLogprobs, read_logprobs
-from agents.chat.reply_under_way import ReplyUnderWay, counted_tokens, read_reply, reading
+from agents.chat.material import configured_context_tokens, told_context_tokens
+from agents.chat.replies import ReplyUnderWay, TokenLogprobs, counted_tokens, read_logprobs, read_reply, reading
 from agents.chat.usage import QuestionBudget, Usage, budget_of_question, count_usage
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address

@@ -117,7 +117,6 @@ class QuestionBudget:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._limits: Limits | None = None
-        self._before = Spent()
         self._calls = self._tokens = self._at_work = 0
         self._seconds = self._since = 0.0
 
@@ -125,7 +124,10 @@ class QuestionBudget:
         """Set the limits, and what an earlier run of the same question took; what comes first counts."""
         with self._lock:
             if self._limits is None:
-                self._limits, self._before = limits, before
+                self._limits = limits
+                self._seconds += before.seconds
+                self._calls += before.calls
+                self._tokens += before.tokens
 
     @contextmanager
     def working(self) -> Iterator[Tally]:
@@ -150,10 +152,8 @@ class QuestionBudget:
     def spent(self) -> Spent:
         """Return what the question has taken so far."""
         with self._lock:
-            before, running = self._before, time.monotonic() - self._since if self._at_work else 0.0
-            return Spent(
-                before.seconds + self._seconds + running, before.calls + self._calls, before.tokens + self._tokens
-            )
+            running = time.monotonic() - self._since if self._at_work else 0.0
+            return Spent(self._seconds + running, self._calls, self._tokens)
 
     def left_s(self) -> float:
         """Return the seconds that are left; infinity without a limit."""

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import regex
 
-from agents.offline.language.clauses import PAST, Item, joined_places, sentence_items
-from agents.offline.language.entities import EntitySpan, SpanKind, governed_name, scan_entities, title_names
-from agents.offline.language.sentence_reader import SentenceReader
-from agents.offline.language.statements import EXPLICIT, LIKELY, UNCERTAIN, Statement, Topic, pair_statements
-from agents.offline.language.words import ADVERBS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, RELATIVES
+from agents.offline.clauses import PAST, Item, joined_places, sentence_items
+from agents.offline.entities import EntitySpan, SpanKind, governed_name, scan_entities, title_names
+from agents.offline.sentence_reader import SentenceReader
+from agents.offline.statements import EXPLICIT, LIKELY, UNCERTAIN, Statement, Topic, pair_statements
+from agents.offline.words import ADVERBS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, RELATIVES
 from agents.roles import Feedback
 from graph.own_types import LONGEST_CUE, NO_TYPES, OwnTypes
 from graph.schema import Extraction, Passage, RelationType, Triple

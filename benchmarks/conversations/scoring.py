@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from workflows.evaluation.statistics import bootstrap_interval
+from workflows.evaluation.compare import bootstrap_interval
 
 _WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|\w+")
 

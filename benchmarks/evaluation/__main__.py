@@ -29,8 +29,7 @@ from workflows.evaluation.compare import less_baseline
 from workflows.evaluation.runner import Order, evaluate
 from workflows.evaluation.systems import ABLATIONS, is_control
 from workflows.indexing import index_sources
-from workflows.runs.evaluation_files import Run
-from workflows.runs.run_folder import json_lines, rounded
+from workflows.runs.run_folder import Run, json_lines, rounded
 from workflows.runtime.resources import OFFLINE, close_indexes, open_workspace_index
 
 ROOT = Path(__file__).parents[2]

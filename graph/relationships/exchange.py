@@ -187,38 +187,62 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _KINDS = {PropertyKind.INTEGER: "long", PropertyKind.REAL: "double"}
 
 
+Element = tuple[str, Mapping[str, str], Mapping[str, PropertyValue | None]]
+"""A node or an edge of a GraphML file: ``node`` or ``edge``, its attributes, and its values."""
+
+
+def graphml(
+    name: str,
+    keys: Mapping[str, Mapping[str, str]],
+    elements: Iterable[Element],
+    counts: Mapping[str, int] = MappingProxyType({}),
+) -> Iterator[str]:
+    """Yield the lines of a GraphML file. Characters that XML cannot hold become U+FFFD; values of None are left out.
+
+    Args:
+        name: of the graph.
+        keys: the type of each value, by what has it and its name.
+        elements: nodes first.
+        counts: numbers of the graph as a whole.
+    """
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    for owner, kinds in {"graph": dict.fromkeys(counts, "long"), **keys}.items():
+        for key, kind in kinds.items():
+            yield f'<key id="{owner}_{key}" for="{owner}" attr.name="{key}" attr.type="{kind}"/>\n'
+    yield f'<graph id="{name}" edgedefault="directed">\n'
+    yield f"{_data('graph', counts)}\n" if counts else ""
+    for element, attributes, values in elements:
+        told = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
+        yield f"<{element}{told}>{_data(element, values)}</{element}>\n"
+    yield "</graph>\n</graphml>\n"
+
+
 def to_graphml(parts: Iterable[Part], counts: Mapping[str, int] = MappingProxyType({})) -> Iterator[str]:
     """Yield the lines of a GraphML file of some nodes and of the edges between them, nodes first.
 
     ``counts`` are numbers of the graph as a whole. A node has its type as ``kind`` and its id as ``ref``, an edge its
-    type as ``kind``. Characters that XML cannot hold become U+FFFD. What a node or an edge does not have is left out.
+    type as ``kind``.
     """
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    for name, keys in (
-        ("graph", dict.fromkeys(counts, "long")),
-        ("node", {"kind": "string", "ref": "string", **_kinds(NODES.values())}),
-        ("edge", {"kind": "string", **_kinds(schema.properties for schema in EDGES.values())}),
-    ):
-        for key, kind in keys.items():
-            yield f'<key id="{name}_{key}" for="{name}" attr.name="{key}" attr.type="{kind}"/>\n'
-    yield '<graph id="relationships" edgedefault="directed">\n'
-    yield f"{_data('graph', counts)}\n" if counts else ""
-    numbers: dict[tuple[str, str], int] = {}
+    keys = {
+        "node": {"kind": "string", "ref": "string", **_kinds(NODES.values())},
+        "edge": {"kind": "string", **_kinds(schema.properties for schema in EDGES.values())},
+    }
+    return graphml("relationships", keys, _elements(parts), counts)
+
+
+def _elements(parts: Iterable[Part]) -> Iterator[Element]:
+    numbers: dict[tuple[str, str], str] = {}
     for part in parts:
         if isinstance(part, Node):
-            number = numbers.setdefault((part.type, part.id), len(numbers))
-            values = _data("node", {"kind": part.type, "ref": part.id, **part.properties})
-            yield f'<node id="n{number}">{values}</node>\n'
-            continue
-        ends = [numbers.get(end) for end in (part.source, part.target)]
-        if None not in ends:
-            values = _data("edge", {"kind": part.type, **part.properties})
-            yield f'<edge source="n{ends[0]}" target="n{ends[1]}">{values}</edge>\n'
-    yield "</graph>\n</graphml>\n"
+            number = numbers.setdefault((part.type, part.id), f"n{len(numbers)}")
+            yield "node", {"id": number}, {"kind": part.type, "ref": part.id, **part.properties}
+        elif part.source in numbers and part.target in numbers:
+            ends = {"source": numbers[part.source], "target": numbers[part.target]}
+            yield "edge", ends, {"kind": part.type, **part.properties}
 
 
-def _data(name: str, values: Mapping[str, PropertyValue]) -> str:
+def _data(name: str, values: Mapping[str, PropertyValue | None]) -> str:
     return "".join(
         f"<data key={quoteattr(f'{name}_{key}')}>{escape(_NO_XML.sub(chr(0xFFFD), str(value)))}</data>"
         for key, value in values.items()

@@ -5,15 +5,16 @@ One multiplier stands for a relation type, whichever side its edges are left fro
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from graph.construction.edges import EDGE_KINDS
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
@@ -39,23 +40,28 @@ WEAKEST, STRONGEST = 0.25, 4.0
 
 Setting = str | int | float | bool
 
-_FORMAT = 1
 _LOCK_FILE = "tuning.lock"
 _LOCK_TIMEOUT_S = 10.0
 _KEPT = 16
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _of_each_type(strengths: dict[RelationType, float]) -> dict[RelationType, float]:
+    """Return strengths in the order of `tuned_relations`. Raises ValueError where a built-in type has none."""
+    relations = tuned_relations(strengths)
+    if strengths.keys() != set(relations):
+        raise ValueError("a version gives a strength for each relation type")
+    return {relation: strengths[relation] for relation in relations}
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+_Strength = Annotated[float, Field(ge=WEAKEST, le=STRONGEST, allow_inf_nan=False)]
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=0)]
+_STRICT = ConfigDict(extra="forbid", strict=True)
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True, config=_STRICT)
 class Tuning:
-    """One version of the strengths.
+    """One version of the strengths, as it stands in the file, too.
 
     Attributes:
         version: counts from 1; 0 is untuned.
@@ -64,27 +70,20 @@ class Tuning:
         parent: the version that was current when it was learned; None for version 0.
         made_from: how many questions, passages and marks it was learned from, by name.
         recall_before: held-out recall of the parent's strengths, in [0, 1].
-        recall_after: held-out recall of strengths learned without the questions that they are measured on.
+        recall_after: held-out recall of these strengths.
         settings: how it was learned.
 
     Raises:
         ValueError: a strength is missing, unknown, out of bounds or no number.
     """
 
-    version: int
-    strengths: Mapping[RelationType, float]
-    parent: int | None = None
-    made_from: Mapping[str, int] = field(default_factory=dict)
-    recall_before: float | None = None
-    recall_after: float | None = None
-    settings: Mapping[str, Setting] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.strengths.keys() != set(tuned_relations(self.strengths)):
-            raise ValueError(f"version {self.version} does not give a strength for each relation type")
-        for relation, strength in self.strengths.items():
-            if not (_is_number(strength) and WEAKEST <= strength <= STRONGEST):
-                raise ValueError(f"the strength of {relation} in version {self.version} is {strength!r}")
+    version: _Count
+    strengths: Annotated[dict[RelationType, _Strength], AfterValidator(_of_each_type)]
+    parent: _Count | None = None
+    made_from: dict[str, _Count] = field(default_factory=dict)
+    recall_before: _Share | None = None
+    recall_after: _Share | None = None
+    settings: dict[str, Setting] = field(default_factory=dict)
 
     @property
     def changes_nothing(self) -> bool:
@@ -204,15 +203,29 @@ def revert(root: Path, version: int) -> Tuning:
 
 def to_json(tuning: Tuning) -> dict[str, Any]:
     """Return a version as it stands in the file and in JSON output."""
-    return {
-        "version": tuning.version,
-        "parent": tuning.parent,
-        "strengths": {relation.value: tuning.strengths[relation] for relation in tuned_relations(tuning.strengths)},
-        "made_from": dict(tuning.made_from),
-        "recall_before": tuning.recall_before,
-        "recall_after": tuning.recall_after,
-        "settings": dict(tuning.settings),
-    }
+    plain: dict[str, Any] = TypeAdapter(Tuning).dump_python(tuning, mode="json")
+    return plain
+
+
+class _File(BaseModel):
+    """The file of a history: all versions but the first, which is `UNTUNED` in every workspace."""
+
+    model_config = _STRICT
+
+    format_version: Literal[1] = 1
+    current: _Count
+    versions: tuple[Tuning, ...]
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for number, each in enumerate(self.versions, start=1):
+            if each.version != number or each.parent is None or each.parent >= number:
+                raise ValueError(f"version {number} is called {each.version}, with {each.parent} as its parent")
+            if each.recall_before is None or each.recall_after is None:
+                raise ValueError(f"version {number} does not tell its recall")
+        if self.current > len(self.versions):
+            raise ValueError(f"its current version is {self.current}")
+        return self
 
 
 @contextmanager
@@ -220,9 +233,8 @@ def _writing(root: Path) -> Iterator[tuple[History, Callable[[History], None]]]:
     """Yield the history as it is, and what writes another, while no other process does so."""
 
     def write(history: History) -> None:
-        versions = [to_json(tuning) for tuning in history.versions[1:]]
-        body = {"format_version": _FORMAT, "current": history.current, "versions": versions}
-        write_atomically(root / TUNING_FILE, json.dumps(body, indent=2) + "\n")
+        file = _File(current=history.current, versions=history.versions[1:])
+        write_atomically(root / TUNING_FILE, file.model_dump_json(indent=2) + "\n")
 
     told = f"Another process is tuning {root}"
     with alone(root / _LOCK_FILE, _LOCK_TIMEOUT_S, told, "Try again when it is done"):
@@ -232,48 +244,12 @@ def _writing(root: Path) -> Iterator[tuple[History, Callable[[History], None]]]:
 @lru_cache(maxsize=_KEPT)
 def _read(path: Path, mtime_ns: int, size: int, inode: int) -> History:
     try:
-        return _history_of(json.loads(path.read_text(encoding="utf-8")))
+        file = _File.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return History()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+    except (OSError, ValueError) as fault:
         raise WorkspaceDamaged(
             f"{path} cannot be read ({fault or type(fault).__name__})",
             "Restore it from a backup, or delete it: the walk is then untuned",
         ) from fault
-
-
-def _history_of(body: Any) -> History:
-    """Return the history that a file holds. Raises ValueError, KeyError or TypeError where it is none."""
-    _check_keys(body, {"format_version", "current", "versions"}, "the history")
-    if body["format_version"] != _FORMAT:
-        raise ValueError(f"it is of format {body['format_version']}, this version reads {_FORMAT}")
-    if not isinstance(body["versions"], list):
-        raise TypeError("its versions are no list")
-    versions = (UNTUNED, *(_version_of(each, number) for number, each in enumerate(body["versions"], start=1)))
-    current = body["current"]
-    if not _is_count(current) or current >= len(versions):
-        raise ValueError(f"its current version is {current!r}")
-    return History(versions, current)
-
-
-def _version_of(body: Any, number: int) -> Tuning:
-    _check_keys(body, set(to_json(UNTUNED)), f"version {number}")
-    parent = body["parent"]
-    if body["version"] != number or not _is_count(parent) or parent >= number:
-        raise ValueError(f"version {number} is called {body['version']!r}, with {parent!r} as its parent")
-    recall = (body["recall_before"], body["recall_after"])
-    if not all(_is_number(share) and 0 <= share <= 1 for share in recall):
-        raise ValueError(f"the recalls of version {number} are {recall}")
-    if not isinstance(body["made_from"], dict) or not all(map(_is_count, body["made_from"].values())):
-        raise ValueError(f"version {number} does not count what it was made from")
-    if not isinstance(body["settings"], dict) or not all(
-        isinstance(value, Setting) for value in body["settings"].values()
-    ):
-        raise ValueError(f"version {number} does not name its settings")
-    strengths = {RelationType(name): strength for name, strength in body["strengths"].items()}
-    return Tuning(number, strengths, parent, body["made_from"], *recall, body["settings"])
-
-
-def _check_keys(body: Any, keys: set[str], what: str) -> None:
-    if not isinstance(body, dict) or body.keys() != keys:
-        raise ValueError(f"{what} does not hold exactly {', '.join(sorted(keys))}")
+    return History((UNTUNED, *file.versions), file.current)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from agents.answerer import Answerer, ChatAnswerer, fitting_passages
-from agents.chat.fitting import Room
+from agents.chat.material import Room
 from agents.chat.model import open_chat_model
 from agents.chat.usage import tallied
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage

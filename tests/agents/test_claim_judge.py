@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.answers.claims import Claim
-from agents.chat.fitting import Room
+from agents.chat.material import Room
 from agents.chat.usage import tallied
 from agents.claim_judge import (
     DEFAULT_BUDGET_CHARACTERS,

@@ -18,7 +18,7 @@ from tests.workflows.evaluation.river_run import QUESTIONS, rows_in
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import ROWS, content_of, use_embedder
 from workflows.evaluation import ask_system
-from workflows.runs.evaluation_files import load_run
+from workflows.runs.run_folder import load_run
 from workflows.runtime.resources import close_indexes
 
 TURNS: list[dict[str, Any]] = [

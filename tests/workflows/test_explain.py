@@ -23,7 +23,7 @@ from tests.workflows.small_world import QUESTION, run
 from tests.workflows.workspaces import VELM, Indexer
 from workflows import retrieval
 from workflows.context import Context
-from workflows.evaluation.controls import FixedManager
+from workflows.evaluation.ask_system import FixedManager
 from workflows.explain import LEAST_NODES, MOST_NODES, explain, write_explanation
 from workflows.explanation.model import Explanation
 from workflows.explanation.model import Path as ToldPath

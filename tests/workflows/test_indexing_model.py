@@ -12,7 +12,7 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 
 from agents.chat.throttle import Throttle
-from agents.extraction.run import Retries
+from agents.extraction import Retries
 from graph.errors import BadInput, ModelUnavailable
 from graph.storage.workspace import Workspace
 from tests.cases import mostly_slow

@@ -17,7 +17,7 @@ from graph.construction.edges import Edges, PassageLink
 from graph.construction.knowledge_graph import SNAPSHOT_VERSION, KnowledgeGraph, load
 from graph.embedding.embeddings import configured_embedder
 from graph.errors import BadInput, MaraError, WorkspaceDamaged
-from graph.explain.edge_evidence import edge_evidence, edges_between, find_entity, find_node, node_shown
+from graph.explain.flows import edge_evidence, edges_between, find_entity, find_node, node_shown
 from graph.publish.derive import publish
 from graph.publish.generation_vectors import store_address
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord, has_relationships

@@ -21,7 +21,7 @@ from workflows.conversation.session import Conversation, asks_back
 from workflows.explain import explain
 from workflows.output.printable import VisibleConsole, visible_json
 from workflows.results import Result, understood_as
-from workflows.runs.output_files import check_output
+from workflows.runs.run_folder import check_output
 
 if TYPE_CHECKING:
     from workflows.explanation.model import Explanation

@@ -26,14 +26,14 @@ from workflows.cli.options import (
 )
 from workflows.cli.render import escape
 from workflows.output.printable import VisibleConsole
-from workflows.runs.batch_rows import Format
+from workflows.runs.run_folder import Format
 from workflows.settings.enums import Workflow
 
 if TYPE_CHECKING:
+    from langsmith.evaluation._runner import ExperimentResults
+
     from workflows.evaluation.compare import Comparison
-    from workflows.evaluation.langsmith_experiment import Experiment
-    from workflows.runs.evaluation_files import Run
-    from workflows.runs.run_folder import Answered, Row
+    from workflows.runs.run_folder import Answered, Row, Run
 
 
 _NAMED_KINDS = 4
@@ -144,7 +144,7 @@ def evaluate(
     pushed = push_run(run, prices=prices) if langsmith else {}
     body = {"folder": str(run.folder), **run.metrics}
     if langsmith:
-        body["langsmith"] = {system: experiment.url for system, experiment in pushed.items()}
+        body["langsmith"] = {system: experiment.url or "" for system, experiment in pushed.items()}
     return Shown(body, lambda terminal, _: _show_run(terminal, run, pushed, answers=answers))
 
 
@@ -214,7 +214,7 @@ def told_of(answered: Answered) -> str:
     return "  ".join((*parts, f"{answered.timing['total_ms']:.0f} ms in all"))
 
 
-def _show_run(console: Console, run: Run, pushed: Mapping[str, Experiment], *, answers: bool) -> None:
+def _show_run(console: Console, run: Run, pushed: Mapping[str, ExperimentResults], *, answers: bool) -> None:
     """Print a line for each system, what went wrong, and where the rest is."""
     systems = run.metrics["systems"]
     about = run.settings["questions"]
@@ -239,7 +239,7 @@ def _show_run(console: Console, run: Run, pushed: Mapping[str, Experiment], *, a
     if about["unresolved_gold"]:
         console.print(f"[yellow]{about['unresolved_gold']} gold passages are not in the workspace[/]")
     for system, experiment in pushed.items():
-        console.print(f"{escape(system)}: {escape(experiment.url)}")
+        console.print(f"{escape(system)}: {escape(experiment.url or '')}")
     console.print(f"[dim]{escape(str(run.folder / 'report.md'))}[/]")
 
 
@@ -298,7 +298,7 @@ def compare(
     from graph.storage.workspace import write_atomically
     from workflows.evaluation.compare import compare_runs
     from workflows.evaluation.report import comparison_page
-    from workflows.runs.output_files import check_output
+    from workflows.runs.run_folder import check_output
 
     if out:
         check_output(out, ".md")

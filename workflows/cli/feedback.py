@@ -65,7 +65,7 @@ def feedback(
     if forget:
         return Shown(marks.forget(workspace, asked, passages, kind or ""), _show_forgotten)
     if from_langsmith is not None:
-        from workflows.tuning.langsmith_marks import record_traces
+        from workflows.tuning.marks_of_runs import record_traces
 
         return Shown(record_traces(workspace, from_langsmith), _show_traces)
     if run is not None:
@@ -80,8 +80,7 @@ def feedback(
 @command
 def tune(
     workspace: WorkspaceOption,
-    folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed that deals the questions into folds.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed that deals the questions into halves.")] = 0,
     model: ModelOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what was learned; adopt nothing.")] = False,
     revert: Annotated[
@@ -101,7 +100,7 @@ def tune(
         return Shown(revert_tuning(workspace, revert), _show_reverted)
     context = asking_settings(workspace, model=model)
     with progress_bars(silent=as_json) as progress:
-        found = tune_workspace(context, folds=folds, seed=seed, dry_run=dry_run, progress=progress)
+        found = tune_workspace(context, seed=seed, dry_run=dry_run, progress=progress)
     return Shown(found, _show_tuning)
 
 
@@ -145,9 +144,9 @@ def _show_marks(console: Console, listed: Mapping[str, Any]) -> None:
 def _show_tuning(console: Console, found: Mapping[str, Any]) -> None:
     made = found["made_from"]
     console.print(f"{made['questions']} questions, {made['passages']} passages that served; {found['walks']} walks")
-    depth, folds = found["settings"]["recall_at"], found["settings"]["folds"]
+    depth, held_out = found["settings"]["recall_at"], found["settings"]["held_out"]
     console.print(
-        f"held-out recall@{depth} over {folds} folds: {found['recall_before']:.3f} → {found['recall_after']:.3f}"
+        f"recall@{depth} of {held_out} questions held out: {found['recall_before']:.3f} → {found['recall_after']:.3f}"
         f" ({found['difference']:+.3f}, standard error {found['standard_error']:.3f};"
         f" {found['gained']} questions gained, {found['lost']} lost)"
     )

@@ -61,7 +61,7 @@ def forget(
 
 def _export(root: Path, user: str, path: Path) -> None:
     from workflows.admin.history import export_history, write_export
-    from workflows.runs.output_files import check_output
+    from workflows.runs.run_folder import check_output
 
     check_output(path, ".json")
     write_export(export_history(root, user), path)

@@ -4,12 +4,14 @@ It is a process of its own so that Ray's threads, signals and logs stay out of t
 command or a server; and so that Ray can end, for whatever reason, and be started again. It ends with its parent, and
 leaves a guard behind, which ends Ray and removes its folder.
 
-Files are read by tasks. Passages pass an actor that asks a model, and one that embeds; the extractor without a model
-works on the core that embeds, so that there is one stage.
+Files are read by tasks. Passages pass one stage of actors that extract and embed: one a core, or, where a model is
+asked, as many as may ask it. Beside the stages stand the worker that they hold, which knows nothing of Ray, and how
+tasks, settings and errors are sent.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -18,26 +20,32 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import compress, zip_longest
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from agents.chat.reply_cache import ReplyCache
-from graph.errors import ClusterUnavailable
+from pydantic import TypeAdapter
+
+from agents.chat.reply_cache import Replies, ReplyCache
+from agents.extraction import ExtractionRun
+from graph import errors
+from graph.embedding.bert import THREADS_VARIABLE
+from graph.embedding.embeddings import Embedder, check_embedder, configured_embedder
+from graph.endpoints.address import censored
+from graph.environment import environment, set_variables
+from graph.errors import BadInput, ClusterUnavailable, MaraError, ModelUnavailable
+from graph.own_types import OwnTypes
+from graph.sources.documents import ToRead, read_each
 from graph.sources.loaders.document import Loaded
-from workflows.distributed.shards import ShardFolder, ShardTask, Totals, to_parquet
-from workflows.distributed.work import (
-    ReadTask,
-    Work,
-    Worker,
-    error_from_json,
-    error_to_json,
-    from_json,
-    read_task,
-    to_json,
-)
+from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, embedded, to_parquet
+from workflows.runtime.resources import extraction_run, extractor_for
+from workflows.settings.indexing import IndexingContext
+from workflows.states.indexing import FoundInPassage, found_in
 
 Row = dict[str, Any]
 
@@ -161,6 +169,7 @@ def _done(job: dict[str, Any], cores: int) -> Iterator[dict[str, Any]]:
     """
     import pyarrow as pa
     import ray
+    from ray.data import ActorPoolStrategy
 
     tasks = job["tasks"]
     # One block a row, so that a task is what is scheduled, and retried.
@@ -168,10 +177,14 @@ def _done(job: dict[str, Any], cores: int) -> Iterator[dict[str, Any]]:
     if not job["work"]:
         rows = rows.map(_read, num_cpus=1)
     else:
-        if job["replies"]:
-            extractors = min(job["extractors"], len(tasks))
-            rows = _stage(rows, Extracting, extractors, 0, job["work"], _reply_keeper(Path(job["replies"])))
-        rows = _stage(rows, Embedding, min(cores, len(tasks)), 1, job["work"])
+        size = job["extractors"] or cores
+        rows = rows.map(
+            Making,
+            fn_constructor_args=(job["work"], _reply_keeper(Path(job["replies"])) if job["replies"] else None),
+            compute=ActorPoolStrategy(size=min(size, len(tasks)), max_tasks_in_flight_per_actor=2),
+            num_cpus=0 if job["extractors"] else 1,
+            ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": _TASK_RETRIES},
+        )
     try:
         for row in rows.iter_rows():
             if row["error"]:
@@ -184,50 +197,21 @@ def _done(job: dict[str, Any], cores: int) -> Iterator[dict[str, Any]]:
         raise ClusterUnavailable(f"Ray's workers ended ({reason[-1][:200]})", _START_HINT) from None
 
 
-def _stage(rows: Any, actor: type, size: int, cores: float, *arguments: Any) -> Any:
-    from ray.data import ActorPoolStrategy
-
-    return rows.map(
-        actor,
-        fn_constructor_args=arguments,
-        compute=ActorPoolStrategy(size=size, max_tasks_in_flight_per_actor=2),
-        num_cpus=cores,
-        ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": _TASK_RETRIES},
-    )
-
-
-class Extracting:
-    """A stage's actor: asks a model about the passages of shards."""
+class Making:
+    """The actor of a stage: extracts and embeds the passages of shards."""
 
     def __init__(self, work: str, keeper: Any) -> None:
-        replies: Any = RemoteReplies(keeper)
+        replies: Any = RemoteReplies(keeper) if keeper is not None else None
         self._worker = Worker(from_json(Work, work), replies)
-
-    def __call__(self, row: Row) -> Row:
-        """Add to a task what was found in its passages."""
-
-        def extract() -> Row:
-            return {"task": row["task"], "found": json.dumps(self._worker.extract(from_json(ShardTask, row["task"])))}
-
-        return _answered(row, extract)
-
-
-class Embedding:
-    """A stage's actor: embeds shards and, where no model was asked before, extracts them."""
-
-    def __init__(self, work: str) -> None:
-        self._worker = Worker(from_json(Work, work))
 
     def __call__(self, row: Row) -> Row:
         """Turn a task into the content of a shard's file."""
 
         def make() -> Row:
-            task = from_json(ShardTask, row["task"])
-            found = json.loads(row["found"]) if row.get("found") else self._worker.extract(task)
-            shard = self._worker.embed(task, found)
+            shard = self._worker.make(from_json(ShardTask, row["task"]))
             return {"shard": to_parquet(shard), "told": to_json(Totals, shard.totals)}
 
-        return row if row.get("error") else _answered(row, make)
+        return _answered(row, make)
 
 
 def _read(row: Row) -> Row:
@@ -236,7 +220,7 @@ def _read(row: Row) -> Row:
 
 def _answered(row: Row, work: Callable[[], Row]) -> Row:
     """Return a row with what some work makes of it, or with its error."""
-    answered = {"key": row["key"], "task": "", "found": "", "shard": b"", "told": "", "error": ""}
+    answered = {"key": row["key"], "shard": b"", "told": "", "error": ""}
     try:
         return {**answered, **work()}
     except Exception as fault:
@@ -263,6 +247,178 @@ def _reply_keeper(path: Path) -> Any:
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     keeper: Any = ray.remote(ReplyCache)
     return keeper.options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here).remote(path)
+
+
+_LONGEST_FAULT = 300
+_PASSED_ON = (
+    *("OPENAI_", "LANGSMITH_", "LANGCHAIN_", "MARA_CHAT_", "MARA_CONTEXT_", "MARA_EMBEDDING_", "MARA_EXTRACTION_"),
+    *("MARA_PRICE_", "MARA_QUESTION_", "MARA_THINKING_", "MARA_TIMEOUT_"),
+)
+"""The beginnings of variables that choose models and bound their requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What all workers of a run are told.
+
+    Attributes:
+        context: the settings of the run.
+        own: the user's own types.
+        extractor: the extractor's name.
+        embedding_model: the embedding model's id.
+        extractors: how many workers ask the model, which share the limits of the run.
+        environment: variables that choose models and their servers.
+    """
+
+    context: IndexingContext
+    own: OwnTypes
+    extractor: str
+    embedding_model: str
+    extractors: int
+    environment: Mapping[str, str]
+
+
+def environment_of_workers() -> dict[str, str]:
+    """Return the variables that workers on other machines need to use the same models: none of a store or a server."""
+    variables = environment().variables.items()
+    return {name: value for name, value in variables if name.startswith(_PASSED_ON) and name != THREADS_VARIABLE}
+
+
+class Worker:
+    """Extracts and embeds, on one core: models are loaded with the first shard, and kept."""
+
+    def __init__(self, work: Work, cache: Replies | None = None) -> None:
+        """Take on the settings of the run.
+
+        Args:
+            work: what all workers are told.
+            cache: kept replies of the model.
+        """
+        set_variables({**work.environment, THREADS_VARIABLE: "1"})
+        self._work = work
+        self._cache = cache
+        self._fault: MaraError | None = None
+
+    def extract(self, task: ShardTask) -> list[FoundInPassage]:
+        """Return what is found in the passages of a task, in their order; failed ones have their reason.
+
+        Raises:
+            ModelUnavailable: the model's endpoint refuses the key or the model, or fails every passage.
+            BadInput: this machine's extractor is another one than the run's.
+        """
+        asked = [passage for passage in task.passages if passage.id not in task.given]
+        try:
+            results = {one.passage_id: one for one in self._run.extract_all(asked)} if asked else {}
+        except MaraError as fault:
+            self._fault = self._fault or fault  # which stops the run: all that follows is told as stopped
+            raise self._fault from None
+        return [
+            task.given[each.id] if each.id in task.given else found_in(each, results[each.id], self._work.extractor)
+            for each in task.passages
+        ]
+
+    def make(self, task: ShardTask) -> Shard:
+        """Return the shard of a task.
+
+        Raises:
+            EmbeddingMismatch: this machine's embedding model is another one than the run's.
+            ModelUnavailable: a model cannot be used.
+            BadInput: this machine's extractor is another one than the run's.
+        """
+        return embedded(task, self.extract(task), self._embedder)
+
+    @cached_property
+    def _run(self) -> ExtractionRun:
+        extractor = extractor_for(self._work.context, self._work.own)
+        if extractor.name != self._work.extractor:
+            raise BadInput(
+                f"A worker has the extractor {extractor.name!r}, the run {self._work.extractor!r}",
+                "Install the same version of mara and its models on all machines",
+            )
+        return extraction_run(extractor, self._work.context, self._cache, self._work.extractors)
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        embedder = configured_embedder()
+        check_embedder(embedder, self._work.embedding_model)
+        return embedder
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """Files that one worker reads, one after another.
+
+    Attributes:
+        files: by absolute paths.
+        digests: of their content, as the machine of the run sees it; none where the worker is on that machine.
+        context: the settings of the run, which say how they are read.
+    """
+
+    files: tuple[ToRead, ...]
+    digests: tuple[str, ...]
+    context: IndexingContext
+
+    @staticmethod
+    def of(files: Sequence[ToRead], context: IndexingContext) -> ReadTask:
+        """Return the task of some files."""
+        digests = tuple(_digest(file.path) for file in files) if context.address else ()
+        return ReadTask(tuple(ToRead(file.path.absolute(), file.source) for file in files), digests, context)
+
+
+def read_task(task: ReadTask) -> list[Loaded | None]:
+    """Return what each file holds; None for those that cannot be read, or that this machine has otherwise, or not.
+
+    The machine of the run reads these itself, and says what is wrong with them.
+    """
+    there = [not digest or digest == _digest(file.path) for file, digest in zip_longest(task.files, task.digests)]
+    outcomes = read_each([*compress(task.files, there)], task.context.read_options())
+    found = (outcome if isinstance(outcome, Loaded) else None for outcome in outcomes)
+    return [next(found) if here else None for here in there]
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file; "unreadable" where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return "unreadable"
+
+
+def to_json(kind: Any, value: object) -> str:
+    """Return a value of a type as JSON, which runs nothing when it is received, as a pickle might."""
+    return json.dumps(_adapter(kind).dump_python(value, mode="json"))
+
+
+def from_json(kind: Any, text: str) -> Any:
+    """Return what `to_json` gave."""
+    return _adapter(kind).validate_python(json.loads(text))
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def error_to_json(fault: Exception) -> str:
+    """Return what a worker tells of a fault: our own errors as they are, any other in a line."""
+    if not isinstance(fault, MaraError):
+        fault = ClusterUnavailable(
+            f"A worker failed: {type(fault).__name__}: {censored(str(fault))[:_LONGEST_FAULT]}",
+            "Run it with the engine `local` to see the whole error",
+        )
+    status = fault.status if isinstance(fault, ModelUnavailable) else 0
+    return json.dumps([fault.kind, fault.message, fault.hint, status])
+
+
+def error_from_json(text: str) -> MaraError:
+    """Return the error that `error_to_json` told."""
+    name, message, hint, status = json.loads(text)
+    kind = getattr(errors, name, MaraError)
+    if issubclass(kind, ModelUnavailable):
+        return ModelUnavailable(message, hint, status=status)
+    remade: MaraError = (kind if kind.__init__ is MaraError.__init__ else MaraError)(message, hint)
+    return remade
 
 
 if __name__ == "__main__":

@@ -35,8 +35,7 @@ from graph.schema import Extraction, Passage
 from graph.sources.documents import ReadOptions, ToRead, read_each
 from graph.sources.loaders.document import Loaded
 from graph.storage.workspace import REPLY_CACHE
-from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, check_arrow, plan_shards
-from workflows.distributed.work import (
+from workflows.distributed.coordinator import (
     ReadTask,
     Work,
     environment_of_workers,
@@ -44,6 +43,7 @@ from workflows.distributed.work import (
     from_json,
     to_json,
 )
+from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, check_arrow, plan_shards
 from workflows.runtime.resources import extraction_urls
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage

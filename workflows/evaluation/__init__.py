@@ -9,15 +9,11 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
-
 from graph.errors import BadInput
-from workflows.runs.run_folder import counted
-from workflows.states.records import NO_USAGE, UsageRecord, add_usage
 
 DEPTHS = (1, 2, 5, 10, 20)
 """The numbers of passages at which recall, precision and their F1 are told."""
@@ -27,9 +23,6 @@ ALL_GOLD_DEPTHS = (2, 5, 10)
 
 FIRST_PAGE = 5
 """The number of passages among which MRR@5 looks for the first gold one."""
-
-FALLBACK = "Fallback"
-"""The kind of the error that a fallback node writes."""
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
@@ -97,39 +90,24 @@ def passage_overlap(named: Collection[str], gold: Collection[str]) -> tuple[floa
     return (shared / len(set(named)) if named else None), shared / len(set(gold))
 
 
-def mean_recall(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
-    """Return recall at ``k`` averaged over all questions that have gold; None where none has.
+def averaged(
+    measure: Callable[[Sequence[str], Collection[str]], float],
+    rankings: Sequence[Sequence[str]],
+    golds: Sequence[Collection[str]],
+) -> float | None:
+    """Return a measure of rankings averaged over all questions that have gold; None where none has.
 
     Raises:
-        BadInput: rankings and golds are not one for each question, or ``k`` is under 1.
+        BadInput: rankings and golds are not one for each question.
     """
-    return mean([recall_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
-
-
-def mean_all_gold(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
-    """Return the share of questions whose gold passages all stand among the first ``k``; only those that have gold.
-
-    None where none has. Raises BadInput as `mean_recall` does.
-    """
-    return mean([float(found_all_at_k(ranking, gold, k)) for ranking, gold in _with_gold(rankings, golds)])
-
-
-def mean_precision(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
-    """Return precision at ``k`` averaged as `mean_recall` is. Raises BadInput likewise."""
-    return mean([precision_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
-
-
-def mean_f1(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
-    """Return each question's F1 at ``k`` averaged as `mean_recall` is. Raises BadInput likewise."""
-    return mean([f1_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
+    if len(rankings) != len(golds):
+        raise BadInput(f"{len(rankings)} rankings do not fit {len(golds)} questions", "Give one for each question")
+    return mean(measure(ranking, gold) for ranking, gold in zip(rankings, golds, strict=True) if gold)
 
 
 def mrr(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int | None = None) -> float | None:
-    """Return the reciprocal rank, among the first ``k`` or among all, averaged as `mean_recall` is.
-
-    Raises BadInput likewise.
-    """
-    return mean([reciprocal_rank(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
+    """Return the reciprocal rank, among the first ``k`` or among all, as `averaged` gives it. Raises likewise."""
+    return averaged(partial(reciprocal_rank, k=k), rankings, golds)
 
 
 def mean(values: Iterable[float]) -> float | None:
@@ -181,16 +159,6 @@ def holds_gold(answer: str, golds: Collection[str]) -> bool:
     return any(gold.casefold() in said for gold in golds)
 
 
-def refusal_rate(refused: Iterable[bool]) -> float | None:
-    """Return the share of answers that say that the passages do not hold it; None of no answer."""
-    return mean(map(float, refused))
-
-
-def citation_support_rate(supported: Iterable[bool]) -> float | None:
-    """Return the share of citations that are supported, all answers taken together; None of no citation."""
-    return mean(map(float, supported))
-
-
 def claim_support_rate(claims: Iterable[Mapping[str, int]]) -> float | None:
     """Return the share of claims that are supported, of ``{claims, supported}`` of any number of answers; None of none.
 
@@ -199,32 +167,6 @@ def claim_support_rate(claims: Iterable[Mapping[str, int]]) -> float | None:
     known = list(claims)
     total = sum(counts["claims"] for counts in known)
     return sum(counts["supported"] for counts in known) / total if total else None
-
-
-def fallback_counts(errors: Iterable[Mapping[str, object]]) -> dict[str, int]:
-    """Return how often each fallback node stood in, of the ``errors`` of any number of results, by the node's name."""
-    return counted(str(error["node"]) for error in errors if error["kind"] == FALLBACK)
-
-
-def percentile(values: Sequence[float], q: float) -> float:
-    """Return the ``q``-th percentile, ``q`` in [0, 100], linear between neighbours. Raises BadInput of nothing."""
-    if not values or not 0 <= q <= 100:
-        raise BadInput(f"There is no percentile {q:g} of {len(values)} values", "Give values, and one from 0 to 100")
-    return float(np.percentile(np.asarray(values, dtype=np.float64), q))
-
-
-def latency_by_node(timings: Iterable[Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Return the p50 and p95 of each node's milliseconds, over the questions on which it ran."""
-    by_node: dict[str, list[float]] = {}
-    for times in timings:
-        for node, ms in times.items():
-            by_node.setdefault(node, []).append(ms)
-    return {node: {"p50": percentile(ms, 50), "p95": percentile(ms, 95)} for node, ms in sorted(by_node.items())}
-
-
-def total_usage(usages: Iterable[UsageRecord]) -> UsageRecord:
-    """Return the sums over questions: calls, tokens in and out, and calls whose server told no tokens."""
-    return reduce(add_usage, usages, NO_USAGE)
 
 
 def _check_depth(k: int) -> None:
@@ -241,14 +183,6 @@ def _gold_set(gold: Collection[str]) -> set[str]:
     if isinstance(gold, str) or not gold:
         raise BadInput("A question without gold passages has no recall", "Leave it out, or give its gold ids as a list")
     return set(gold)
-
-
-def _with_gold(
-    rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]]
-) -> list[tuple[Sequence[str], Collection[str]]]:
-    if len(rankings) != len(golds):
-        raise BadInput(f"{len(rankings)} rankings do not fit {len(golds)} questions", "Give one for each question")
-    return [(ranking, gold) for ranking, gold in zip(rankings, golds, strict=True) if gold]
 
 
 def _gold_answers(golds: str | Sequence[str]) -> Sequence[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from agents.answers.claims import split_claims, strip_marks
 from agents.claim_judge import is_supported
-from agents.offline.language.words import content_stems
+from agents.offline.words import content_stems
 from workflows.evaluation import claim_support_rate, known, mean, passage_overlap
 from workflows.runs.run_folder import Row, counted
 from workflows.runtime.resources import OFFLINE

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -20,18 +18,18 @@ from graph.endpoints.address import censored
 from graph.environment import environment
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
-from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, citation_support_rate, exact_match, mean, token_f1
-from workflows.evaluation.aggregate import ABOUT_RUN
+from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, exact_match, mean, token_f1
 from workflows.evaluation.compare import METRICS
+from workflows.evaluation.runner import ABOUT_RUN
 from workflows.runtime.trace_delivery import langsmith_client
 from workflows.states.records import usage_of
 
 if TYPE_CHECKING:
     from langsmith import Client
+    from langsmith.evaluation._runner import ExperimentResults
     from langsmith.schemas import Example
 
-    from workflows.runs.evaluation_files import Run
-    from workflows.runs.run_folder import Row
+    from workflows.runs.run_folder import Row, Run
 
 Values = dict[str, Any]
 Scores = dict[str, Any]
@@ -48,27 +46,6 @@ _OF_RANKING = (*(f"recall@{k}" for k in DEPTHS), *(f"all_gold@{k}" for k in ALL_
 _ANSWERED = ("answer", "refused", "citations")
 
 
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """The result of an experiment.
-
-    Attributes:
-        name: the name that it has in LangSmith; offline, the one it would have.
-        url: where it can be seen; empty offline.
-        scores: the mean of each feedback key over the questions that have it.
-        counts: how many questions those are.
-        failed: questions whose target raised an error.
-        faults: what evaluators could make nothing of, and why.
-    """
-
-    name: str
-    url: str
-    scores: Mapping[str, float]
-    counts: Mapping[str, int]
-    failed: int
-    faults: tuple[str, ...]
-
-
 def langsmith_key() -> str:
     """Return the key for an upload. Raises BadInput where none is set."""
     key = environment().langsmith_key
@@ -82,8 +59,7 @@ def evaluators(prices: Prices | None = None) -> list[Evaluator]:
 
     They read the outputs ``retrieved_ids``, ``answer``, ``refused``, ``total_ms`` and ``tokens``, and the reference
     outputs ``gold_ids`` and ``answers``, as `outputs_of` and `example_of` make them. Where what a figure needs is
-    missing, there is no feedback; a target that failed found nothing and has nothing right. Outputs of another shape
-    give a feedback without score that says why.
+    missing, there is no feedback; a target that failed found nothing and has nothing right.
 
     The keys are the words of ``metrics.json``: ``recall@1`` … ``recall@20``, ``all_gold@2`` … ``all_gold@10``, ``mrr``
     (of one question the reciprocal rank), ``em``, ``f1``, ``refusal_rate`` (1 for a refusal), ``latency_ms`` and, with
@@ -103,7 +79,7 @@ def evaluators(prices: Prices | None = None) -> list[Evaluator]:
 def summary_citation_support(outputs: list[Values], reference_outputs: list[Values]) -> Scores:
     """Return the citation support rate over all citations of an experiment: no mean over questions gives it."""
     citations = [citation for values in outputs for citation in (values or {}).get("citations") or ()]
-    score = citation_support_rate(citation["supported"] for citation in citations)
+    score = mean(float(citation["supported"]) for citation in citations)
     return _feedback("citation_support_rate", score)
 
 
@@ -137,8 +113,8 @@ def run_experiment(
     metadata: Mapping[str, Any] | None = None,
     prices: Prices | None = None,
     concurrency: int = 0,
-) -> Experiment:
-    """Run a target over questions with ``langsmith.evaluate`` and this module's evaluators.
+) -> ExperimentResults:
+    """Run a target over questions with ``langsmith.evaluate`` and this module's evaluators; return what that returns.
 
     Offline nothing leaves the machine. An upload makes a data set in LangSmith that is named for the questions, where
     there is none yet, and an experiment on it; LangSmith's client tells the state of the git repository it runs in.
@@ -146,7 +122,7 @@ def run_experiment(
     Args:
         rows: the questions, as `example_of` reads them, each id once.
         target: takes ``inputs``, {question}, and where it likes ``metadata``, {id, type, hops}, under these names, and
-            returns what `evaluators` read; its errors are counted as failed.
+            returns what `evaluators` read.
         name: of the experiment; LangSmith appends a suffix.
         upload: whether to send it to LangSmith.
         dataset: how the data set's name begins.
@@ -160,11 +136,13 @@ def run_experiment(
     """
     if not rows:
         raise BadInput("An experiment needs a question", "Give at least one")
+    from langsmith import Client
     from langsmith.evaluation import evaluate
 
     refused: list[Exception] = []
     summaries: list[Any] = [summary_citation_support]
-    with _client(refused) if upload else contextlib.nullcontext(_offline_client()) as client:
+    offline = Client(api_url=_NOWHERE, api_key="offline", auto_batch_tracing=False)
+    with _client(refused) if upload else contextlib.nullcontext(offline) as client:
         examples = _stored_examples(client, rows, f"{dataset} {_digest(rows)}") if upload else _examples(rows)
         # LangSmith prints its own progress, which would stand between the lines of ours and of --json.
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -180,40 +158,20 @@ def run_experiment(
                 upload_results=upload,
                 disable_evaluator_tracing=True,
             )
-            answered = list(results)
+            results.wait()
         begun = monotonic()
         if upload:
             client.flush(timeout=_FLUSH_S)
-            name = results.experiment_name
         if monotonic() - begun >= _FLUSH_S:
             refused.append(TimeoutError(f"not sent within {_FLUSH_S:g} s"))
     if refused:
         raise ServiceUnavailable(
             f"LangSmith did not take all of {name} ({censored(str(refused[0]))})", "Push it once more"
         )
-    return _experiment(name, (results.url or "") if upload else "", answered)
+    return results
 
 
-def _experiment(name: str, url: str, answered: Sequence[Mapping[str, Any]]) -> Experiment:
-    """Return what LangSmith's rows of results come to."""
-    given = [feedback for row in answered for feedback in row["evaluation_results"]["results"]]
-    scores = defaultdict(list)
-    for feedback in given:
-        if isinstance(feedback.score, int | float):
-            scores[feedback.key].append(float(feedback.score))
-    means = {key: value for key, values in scores.items() if (value := mean(values)) is not None}
-    support = summary_citation_support([row["run"].outputs or {} for row in answered], [])
-    return Experiment(
-        name=name,
-        url=url,
-        scores=means | ({support["key"]: support["score"]} if "key" in support else {}),
-        counts={key: len(values) for key, values in scores.items()},
-        failed=sum(row["run"].error is not None for row in answered),
-        faults=tuple(str(feedback.comment) for feedback in given if (feedback.extra or {}).get("error")),
-    )
-
-
-def push_run(run: Run, *, upload: bool = True, prices: Prices | None = None) -> dict[str, Experiment]:
+def push_run(run: Run, *, upload: bool = True, prices: Prices | None = None) -> dict[str, ExperimentResults]:
     """Give a finished run to LangSmith, one experiment for each system, without asking anything again.
 
     Raises as `run_experiment` does.
@@ -276,11 +234,7 @@ def _number(value: float | None) -> float | None:
 
 def _evaluator(key: str, measure: Measure) -> Evaluator:
     def evaluate(outputs: Values, reference_outputs: Values) -> Scores:
-        try:
-            return _feedback(key, measure({} if outputs == _FAILED else outputs, reference_outputs))
-        except (AttributeError, LookupError, TypeError, ValueError) as fault:
-            # LangSmith would log this, and the question would be missing from the mean.
-            return {"key": key, "score": None, "comment": f"{key}: {fault!r}", "extra": {"error": True}}
+        return _feedback(key, measure({} if outputs == _FAILED else outputs, reference_outputs))
 
     evaluate.__name__ = key
     return evaluate
@@ -302,7 +256,7 @@ def _examples(rows: Sequence[Mapping[str, Any]]) -> list[Example]:
 
 
 def _stored_examples(client: Client, rows: Sequence[Mapping[str, Any]], name: str) -> list[Example]:
-    """Return the questions as LangSmith's examples, in order; the data set and what it lacks are made."""
+    """Return the questions as LangSmith's examples; the data set and what it lacks are made."""
     if client.has_dataset(dataset_name=name):
         place = client.read_dataset(dataset_name=name).id
     else:
@@ -311,11 +265,7 @@ def _stored_examples(client: Client, rows: Sequence[Mapping[str, Any]], name: st
     missing = [row for row in rows if _example_id(place, row) not in stored]
     if missing:
         client.create_examples(dataset_id=place, examples=[_new_example(place, row) for row in missing])
-    known = {example.id: example for example in client.list_examples(dataset_id=place)}
-    try:
-        return [known[_example_id(place, row)] for row in rows]
-    except KeyError as fault:
-        raise ServiceUnavailable(f"LangSmith did not keep the data set {name}", "Push it once more") from fault
+    return list(client.list_examples(dataset_id=place))
 
 
 def _new_example(place: UUID, row: Mapping[str, Any]) -> Values:
@@ -329,13 +279,6 @@ def _example_id(place: UUID, row: Mapping[str, Any]) -> UUID:
 
 def _digest(rows: Sequence[Mapping[str, Any]]) -> str:
     return stable_id("set", json.dumps([example_of(row) for row in rows], sort_keys=True))
-
-
-def _offline_client() -> Client:
-    """Return a client that would reach nothing if it were asked to send."""
-    from langsmith import Client
-
-    return Client(api_url=_NOWHERE, api_key="offline", auto_batch_tracing=False)
 
 
 def _client(refused: list[Exception]) -> contextlib.AbstractContextManager[Client]:

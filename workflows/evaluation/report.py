@@ -17,7 +17,10 @@ from graph.storage.workspace import write_atomically
 from graph.text import counted
 from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, mean
 from workflows.evaluation.compare import (
+    DRAWS,
+    LEVEL,
     METRICS,
+    SIGNIFICANT,
     Comparison,
     Decided,
     Difference,
@@ -26,10 +29,9 @@ from workflows.evaluation.compare import (
     question_hops,
     question_type,
 )
-from workflows.evaluation.statistics import DRAWS, LEVEL, SIGNIFICANT
 from workflows.evaluation.systems import NEED_A_MODEL, Given, answer_systems, is_control
 from workflows.output.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
-from workflows.runs.evaluation_files import REPORT, Run
+from workflows.runs.run_folder import REPORT, Run
 from workflows.runtime.resources import OFFLINE
 
 Figures = Mapping[str, Any]

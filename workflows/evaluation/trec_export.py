@@ -16,8 +16,7 @@ from graph.relations import RelationType
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.storage.workspace import write_atomically
 from workflows.evaluation.compare import METRICS, named_run
-from workflows.runs.output_files import check_output, check_outside
-from workflows.runs.run_folder import Row, dumps, json_lines
+from workflows.runs.run_folder import Row, check_output, check_outside, dumps, json_lines
 
 QRELS = "qrels"
 

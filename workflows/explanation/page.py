@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
+import math
+import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graph.relations import RELATIONS
-from workflows.explanation.layout import positions
+
+if TYPE_CHECKING:
+    import igraph
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _SCRIPTS = {
@@ -123,3 +128,116 @@ def palette_css(own: Iterable[str] = ()) -> str:
     light = " ".join(f"--{relation}: {look.colour};" for relation, look in looks.items())
     dark = " ".join(f"--{relation}: {look.on_dark};" for relation, look in looks.items())
     return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root:not(.printing) {{ {dark} }} }}\n"
+
+
+Position = tuple[float, float]
+
+_WIDTH, _HEIGHT = 1200.0, 840.0
+_BEST_RANKS = 5
+_FEW = 140
+_ROOM = (104.0, 30.0)
+_PUSHES = 80
+_ANYWHERE = 1e9
+
+
+def positions(data: Mapping[str, Any]) -> dict[str, Position]:
+    """Return x and y of each node, by id: seeds at the left, the best passages at the right, the rest by forces.
+
+    The same data gives the same positions. Forces are those of Fruchterman and Reingold ("Graph drawing by
+    force-directed placement", 1991) in igraph's implementation; seeds and best passages move up and down in their
+    columns. Few nodes are pushed apart until there is room for labels.
+
+    Args:
+        data: an explanation, as ``Explanation.to_json`` gives it.
+    """
+    nodes: Sequence[Mapping[str, Any]] = data["nodes"]
+    if not nodes:
+        return {}
+    network = _held_together(_network(nodes, data["edges"]))
+    sides = [_side(node) for node in nodes]
+    placed = _fitted(_nearer(_forced(network, sides), math.sqrt(len(nodes))))
+    if len(nodes) <= _FEW:
+        placed = _fitted(_apart(placed, sides))
+    return {node["id"]: (round(x, 1), round(y, 1)) for node, (x, y) in zip(nodes, placed, strict=True)}
+
+
+def _network(nodes: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]]) -> igraph.Graph:
+    import igraph
+
+    place = {node["id"]: i for i, node in enumerate(nodes)}
+    network = igraph.Graph(len(nodes), [(place[edge["source"]], place[edge["target"]]) for edge in edges])
+    flows = [edge["forward"][-1] + edge["backward"][-1] if edge["forward"] else 0.0 for edge in edges]
+    top = max(flows, default=0.0) or 1.0
+    network.es["flow"] = [max(flow / top, 1e-6) for flow in flows]
+    return network
+
+
+def _side(node: Mapping[str, Any]) -> int:
+    """Return -1 for seed entities, which stand at the left, 1 for the best passages, at the right, 0 for the rest."""
+    if node["kind"] == "entity":
+        return -1 if node["restart"] and node["restart"][-1] > 0 else 0
+    return 1 if node["number"] is not None or (node["rank"] and node["rank"][-1] <= _BEST_RANKS) else 0
+
+
+def _held_together(network: igraph.Graph) -> igraph.Graph:
+    """Return the network with its components tied to the largest one, so that none drifts away."""
+    held = network.copy()
+    components = sorted(network.connected_components(), key=len, reverse=True)
+    ties = [(components[0][0], component[0]) for component in components[1:]]
+    held.add_edges(ties, {"flow": [1e-3] * len(ties)})
+    return held
+
+
+def _forced(network: igraph.Graph, sides: Sequence[int]) -> list[Position]:
+    import igraph
+
+    far, draw = math.sqrt(len(sides)), random.Random(0)
+    start = [(side * far if side else draw.uniform(-far, far), draw.uniform(-far, far)) for side in sides]
+    igraph.set_random_number_generator(random.Random(0))
+    try:
+        made = network.layout_fruchterman_reingold(
+            weights=[flow**0.25 for flow in network.es["flow"]],
+            niter=max(60, 300 - network.vcount() // 5),
+            grid=False,
+            seed=start,
+            minx=[side * far if side else -_ANYWHERE for side in sides],
+            maxx=[side * far if side else _ANYWHERE for side in sides],
+            miny=[-_ANYWHERE] * len(sides),
+            maxy=[_ANYWHERE] * len(sides),
+        )
+    finally:
+        igraph.set_random_number_generator(random)
+    return [(x, y) for x, y in made.coords]
+
+
+def _nearer(placed: Sequence[Position], far: float) -> list[Position]:
+    """Draw in what lies beyond the columns, the farther the more, each in its own place still."""
+
+    def within(at: float) -> float:
+        return at if abs(at) <= far else math.copysign(far * (1 + math.log(abs(at) / far)), at)
+
+    return [(within(x), within(y)) for x, y in placed]
+
+
+def _apart(placed: Sequence[Position], sides: Sequence[int]) -> list[Position]:
+    """Push nodes apart that are too near for a label between them; those in a column move up and down alone."""
+    moved = [list(position) for position in placed]
+    for _ in range(_PUSHES):
+        for i, j in itertools.combinations(range(len(moved)), 2):
+            dx, dy = moved[j][0] - moved[i][0], moved[j][1] - moved[i][1]
+            lack_x, lack_y = _ROOM[0] - abs(dx), _ROOM[1] - abs(dy)
+            if lack_x <= 0 or lack_y <= 0:
+                continue
+            push = math.copysign(lack_y * 0.25, dy if dy else j - i)
+            moved[i][1] -= push
+            moved[j][1] += push
+            aside = math.copysign(lack_x * 0.05, dx if dx else 1)
+            moved[i][0] -= aside * (sides[i] == 0)
+            moved[j][0] += aside * (sides[j] == 0)
+    return [(x, y) for x, y in moved]
+
+
+def _fitted(coords: Sequence[Sequence[float]]) -> list[Position]:
+    xs, ys = [x for x, _ in coords], [y for _, y in coords]
+    across, down = _WIDTH / ((max(xs) - min(xs)) or 1), _HEIGHT / ((max(ys) - min(ys)) or 1)
+    return [((x - min(xs)) * across, (y - min(ys)) * down) for x, y in coords]

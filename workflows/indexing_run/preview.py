@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agents.chat.reply_cache import ReplyCache
-from agents.extraction.estimate import estimate_extraction
+from agents.extraction import estimate_extraction
 from agents.extractor import ChatExtractor
 from graph.schema import Passage
 from graph.sources.skipped import by_reason, first_of_each_reason

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from agents.chat.reply_cache import ReplyCache
 from agents.chat.throttle import Cancelled
-from agents.extraction.run import Extracted, ExtractionRun
+from agents.extraction import Extracted, ExtractionRun
 from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
 from graph.construction.edge_weights import PASSAGE_CLASSES

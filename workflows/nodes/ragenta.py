@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from agents.answers.judge_threshold import adaptive_threshold, passing_places
 from agents.claim_judge import Coverage, Structure
 from agents.final_predictor import FINAL_PREDICTOR, Draft
+from agents.judge import adaptive_threshold, passing_places
 from agents.roles import NumberedPassage, refusal
 from graph.errors import BadInput
 from graph.text import normalise_name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,20 @@ from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
 from workflows.ask import ask
 from workflows.context import Context, check_question
-from workflows.runs.batch_rows import BATCH, Format, answer_row, timing_row, whole_row, write_answers
+from workflows.results import TOTAL
 from workflows.runs.question_files import AskedQuestion, read_questions
-from workflows.runs.run_folder import FORMAT_VERSION, Answered, Key, Row, counted, writing
+from workflows.runs.run_folder import (
+    BATCH,
+    FORMAT_VERSION,
+    Answered,
+    Format,
+    Key,
+    Row,
+    RunFolder,
+    counted,
+    rounded,
+    writing,
+)
 from workflows.runs.runner import (
     Progress,
     Round,
@@ -33,7 +45,15 @@ from workflows.settings.enums import ResultKind
 CONCURRENCY = 4
 """Questions asked side by side if a chat model answers."""
 
-_CODE = (*ANSWERING, "workflows/ask.py", "workflows/runs/batch_rows.py")
+_CODE = (*ANSWERING, "workflows/ask.py", "workflows/runs/batch.py")
+
+
+_ANSWER_KEYS = ("final_prompt", "answer", "plain_answer", "answer_kind", "refused")
+_COVERAGE_KEYS = ("coverage", "components", "follow_ups")
+_CLAIM_KEYS = ("number", "text", "cited", "supported_by", "verdict", "kept", "spans")
+_ERROR_KEYS = ("node", "kind", "message", "attempt")
+
+Result = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +188,81 @@ def _ask(question: AskedQuestion, order: Order, generation: int) -> tuple[Answer
     else:
         row = answer_row(question, result, order.context.answer_passages, failed)
     return Answered(row, timing_row(question, result)), fault
+
+
+def write_answers(folder: RunFolder, keys: Sequence[Key], form: Format) -> list[Row]:
+    """Write the answers of a batch and return their rows; a file of another format that is there is updated too.
+
+    Args:
+        folder: of the batch.
+        keys: all that was asked, in order; each is answered.
+        form: of the file to write.
+    """
+    rows = [folder.answered[key].row for key in keys]
+    forms = [each for each in Format if each is form or (folder.path / each.file).exists()]
+    folder.finish(keys, {each.file: each.text(rows) for each in forms})
+    return rows
+
+
+def answer_row(question: AskedQuestion, result: Result, answer_passages: int, failed: Row | None = None) -> Row:
+    """Return the row of a question; what its workflow does not tell is null, and so is all where it failed.
+
+    Args:
+        question: what was asked.
+        result: what the workflow gave; empty where it failed.
+        answer_passages: how many of the best passages an answer is written from where the result does not tell.
+        failed: why there is no result, see `failure`.
+    """
+    row = {
+        "id": question.id,
+        "question": question.question,
+        "passages": [_passage(hit, number) for number, hit in written_from(result, answer_passages)],
+        **{key: result.get(key) for key in _ANSWER_KEYS},
+        "claims": _parts(result.get("claims"), _CLAIM_KEYS),
+        **{key: result.get(key) for key in _COVERAGE_KEYS},
+        "model_calls": (result.get("usage") or {}).get("calls"),
+        "errors": _parts(result.get("errors") or [], _ERROR_KEYS),
+        "failed": failed,
+    }
+    plain: Row = rounded(row)
+    return plain
+
+
+def whole_row(question: AskedQuestion, result: Result, failed: Row | None = None) -> Row:
+    """Return the whole result of a question but for its timings and tokens, which differ from run to run."""
+    told = {key: value for key, value in result.items() if key not in ("timings_ms", "usage")}
+    told |= {"model_calls": result["usage"]["calls"]} if "usage" in result else {}
+    plain: Row = rounded({"id": question.id, **told, "question": question.question, "failed": failed})
+    return plain
+
+
+def timing_row(question: AskedQuestion, result: Result) -> Row:
+    """Return how long a question took, in all and node by node, and its usage of models; null where it failed."""
+    nodes = {**result.get("timings_ms", {})}
+    total_ms = nodes.pop(TOTAL, None)
+    return {"id": question.id, "total_ms": total_ms, "timings_ms": nodes, "usage": result.get("usage")}
+
+
+def written_from(result: Result, answer_passages: int) -> list[tuple[int, Row]]:
+    """Return the passages that an answer was written from, each with its number, in order of number.
+
+    Where the result does not tell them, they are the best few.
+    """
+    hits = [(hit.get("number") or place, hit) for place, hit in enumerate(result.get("passages") or [], start=1)]
+    numbers = result.get("written_from")
+    if numbers is None:
+        return hits[:answer_passages]
+    return sorted(((number, hit) for number, hit in hits if number in numbers), key=lambda numbered: numbered[0])
+
+
+def _passage(hit: Row, number: int) -> Row:
+    return {
+        "passage": "\n".join(part for part in (hit["title"], hit["text"]) if part),
+        "doc_IDs": [hit["id"]],
+        "number": number,
+        "score": hit["score"],
+    }
+
+
+def _parts(rows: Sequence[Row] | None, keys: Sequence[str]) -> list[Row] | None:
+    return None if rows is None else [{key: row.get(key) for key in keys} for row in rows]

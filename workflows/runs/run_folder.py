@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from graph.errors import BadInput
-from graph.storage.workspace import write_atomically
+from graph.storage.workspace import Workspace, write_atomically
 from graph.text import is_unicode
 
 FORMAT_VERSION = 1
@@ -312,7 +313,7 @@ def counted(names: Iterable[str | None]) -> dict[str, int]:
 
 def _check_as_before(path: Path, earlier: Row, now: Row) -> None:
     """Raise BadInput, with what differs, if a run's settings are not those that it began with."""
-    differing = list(_differences(earlier, now))
+    differing = [f"{name} was {before}, now {after}" for name, before, after in differences(earlier, now)]
     if differing:
         raise BadInput(f"The run at {path} was made otherwise: {'; '.join(differing[:_MOST_NAMED])}", OTHER_FOLDER)
 
@@ -328,10 +329,152 @@ def _as_far_as(earlier: Row, settings: Row) -> Row:
     return settings
 
 
-def _differences(earlier: object, now: object, name: str = "") -> Iterator[str]:
-    """Yield what differs between two values of JSON, each with the path to it."""
-    if isinstance(earlier, Mapping) and isinstance(now, Mapping):
-        for key in dict.fromkeys((*earlier, *now)):
-            yield from _differences(earlier.get(key), now.get(key), f"{name}.{key}" if name else str(key))
+def differences(earlier: object, now: object, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield what differs between two values of JSON: the path to it, and both values; None where one has none."""
+    one, other = ({} if value is None else value for value in (earlier, now))
+    if earlier != now and isinstance(one, Mapping) and isinstance(other, Mapping):
+        for key in dict.fromkeys((*one, *other)):
+            yield from differences(one.get(key), other.get(key), f"{name}.{key}" if name else str(key))
     elif earlier != now:
-        yield f"{name} was {earlier}, now {now}"
+        yield name, earlier, now
+
+
+class Format(StrEnum):
+    """The format of the answers."""
+
+    JSONL = "jsonl"
+    """One answer a line."""
+    JSON = "json"
+    """A list of answers."""
+    DEBUG = "debug"
+    """One whole result a line."""
+
+    @property
+    def file(self) -> str:
+        """The name of the file."""
+        return {Format.JSONL: "answers.jsonl", Format.JSON: "answers.json", Format.DEBUG: "debug.jsonl"}[self]
+
+    def text(self, rows: Sequence[Row]) -> str:
+        """Return the text of the file."""
+        return dumps(rows, indent=2) + "\n" if self is Format.JSON else json_lines(rows)
+
+    def read(self, file: Path) -> list[Row]:
+        """Return the rows of the file. Raises BadInput if it is damaged."""
+        return _read_list(file) if self is Format.JSON else read_rows(file, "id", "failed")
+
+
+def finished_rows(folder: Path) -> list[Row]:
+    """Return the rows of the first file of answers in a batch's folder, whatever its format; none if there is none."""
+    return next((form.read(folder / form.file) for form in Format if (folder / form.file).exists()), [])
+
+
+BATCH = RunKind(
+    name="batch",
+    settings="batch.json",
+    parts=("questions",),
+    row="row",
+    key=("id",),
+    files=tuple(form.file for form in Format),
+    finished=finished_rows,
+)
+
+
+def _read_list(file: Path) -> list[Row]:
+    try:
+        rows = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        rows = None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and {"id", "failed"} <= row.keys() for row in rows):
+        raise BadInput(f"{file} is damaged", "Start the run again with --restart")
+    return rows
+
+
+RESULTS = "results.jsonl"
+METRICS = "metrics.json"
+REPORT = "report.md"
+
+_KEY = ("system", "id")
+
+EVALUATION = RunKind(
+    name="run",
+    settings="run.json",
+    parts=("systems", "questions"),
+    row="result",
+    key=_KEY,
+    files=(RESULTS, METRICS, REPORT),
+    finished=lambda folder: read_rows(folder / RESULTS, *_KEY),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        folder: where it is.
+        settings: what ``run.json`` holds.
+        results: the rows of each system, systems as given, questions as asked.
+        timings: likewise.
+        metrics: what ``metrics.json`` holds.
+    """
+
+    folder: Path
+    settings: Row
+    results: dict[str, list[Row]]
+    timings: dict[str, list[Row]]
+    metrics: Row
+
+
+def load_run(path: Path) -> Run:
+    """Read a finished run. Raises BadInput if there is none, it is not finished, or a file is damaged."""
+    settings = read_settings(path, EVALUATION)
+    if not settings:
+        raise BadInput(f"There is no run at {path}", "Name the folder that `mara eval --out` wrote")
+    results, timings = (_by_system(settings, path / name) for name in (RESULTS, TIMINGS))
+    if any(len(rows) != settings["questions"]["asked"] for rows in results.values()):
+        raise BadInput(f"The run at {path} is not finished", "Run the same `mara eval` again: it resumes")
+    for system, rows in results.items():
+        if [row["id"] for row in rows] != [row["id"] for row in timings[system]]:
+            raise BadInput(f"{path / TIMINGS} does not fit {RESULTS} ({system})", "Run it again with --restart")
+    return Run(path, settings, results, timings, read_object(path / METRICS))
+
+
+def _by_system(settings: Row, path: Path) -> dict[str, list[Row]]:
+    """Return the rows of each system of a run, in its order."""
+    rows: dict[str, list[Row]] = {system: [] for system in settings["systems"]}
+    for row in read_rows(path, *_KEY):
+        rows.setdefault(row["system"], []).append(row)
+    if rows.keys() != settings["systems"].keys():
+        raise BadInput(f"{path} holds systems that {EVALUATION.settings} does not name", "Run it again with --restart")
+    return rows
+
+
+_LONGEST_NAME = 240
+"""Bytes of a file's name: the disk's 255 less what stands before and behind it while it is written."""
+
+
+def check_output(path: Path, *suffixes: str) -> None:
+    """Refuse a file that is no place for what a command writes, so that nothing of mara's own is overwritten.
+
+    Args:
+        path: the file to write.
+        suffixes: what its name ends in, one of them, in any case.
+
+    Raises:
+        BadInput: the name ends otherwise, the file cannot be written, or lies in a workspace or a run.
+    """
+    if path.suffix.lower() not in suffixes:
+        raise BadInput(f"{path} does not end in {' or '.join(suffixes)}", f"End the name in {', '.join(suffixes)}")
+    is_fit = path.is_file() or (len(os.fsencode(path.name)) <= _LONGEST_NAME and not path.exists())
+    if not is_fit or not os.access(path.parent, os.W_OK):
+        raise BadInput(f"{path} cannot be written", "Name a file in a folder that is there and may be written")
+    check_outside(path.resolve())
+
+
+def check_outside(path: Path) -> None:
+    """Raise BadInput if a file would be written into a workspace, at any depth, or beside the settings of a run."""
+    folder = Path(os.path.realpath(path.parent))
+    if any(Workspace(each).record_path.exists() for each in (folder, *folder.parents)):
+        raise BadInput(f"{path} lies in a workspace", "Name a file outside: mara manages what is in there")
+    if any((folder / kind.settings).exists() for kind in (EVALUATION, BATCH)):
+        raise BadInput(f"{path} lies in the folder of a run", "Name a file outside: mara manages what is in there")

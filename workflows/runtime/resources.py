@@ -16,7 +16,7 @@ from agents.chat.model import ChatModel, open_chat_model
 from agents.chat.reply_cache import Replies
 from agents.chat.throttle import Throttle
 from agents.chat.usage import QuestionBudget, Spent
-from agents.extraction.run import ExtractionRun, Retries
+from agents.extraction import ExtractionRun, Retries
 from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
 from graph.embedding.embeddings import configured_embedder

@@ -9,7 +9,7 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
 from agents.chat.usage import Usage
-from agents.extraction.run import Extracted
+from agents.extraction import Extracted
 from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.server_clients import told
 from graph.storage.entry import content_hash

@@ -1,15 +1,14 @@
 """Tuning: learn from marks how strong each relation type should be, offline, and adopt it where it holds up.
 
 The questions are retrieved once, up to their seeds and β; the search then walks alone, so that what is compared differs
-in the strengths and in nothing else.
+in the strengths and in nothing else. One half of the questions is learned from, the other tells whether that holds up.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +26,6 @@ from graph.storage.workspace import Workspace, resolve_workspace
 from graph.walk.factors import EdgeFactors
 from graph.walk.sparse import SparseVector
 from graph.walk.strengths import (
-    Setting,
     Tuning,
     adopt,
     load_history,
@@ -54,8 +52,6 @@ _CONCURRENCY = 8
 
 Floats = NDArray[np.float64]
 
-Rows = NDArray[np.intp]
-
 Strengths = tuple[float, ...]
 
 GRID = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -65,35 +61,34 @@ LEAST_GAIN = 0.002
 """The least average gain of a step."""
 
 STEP_ERRORS = 2.0
-"""The least gain of a step, in its standard errors: a fit tries dozens, and the best of dozens is lucky."""
+"""The least gain of a step, in its standard errors: a fit tries dozens, and the best of dozens is lucky.
 
-HELD_OUT_ERRORS = 1.0
-"""The same for the change as a whole, on questions that had no part in it: there is one, and nobody picked it."""
+The change as a whole, on questions that had no part in it, has to gain one: there is one, and nobody picked it.
+"""
 
 _MOST_ROUNDS = 3
 
 
 def tune_workspace(
-    context: Context, *, folds: int = 5, seed: int = 0, dry_run: bool = False, progress: Progress = no_progress
+    context: Context, *, seed: int = 0, dry_run: bool = False, progress: Progress = no_progress
 ) -> dict[str, Any]:
-    """Fit strengths to the marks of a workspace; adopt them if recall rises on questions that had no part in the fit.
+    """Fit strengths to one half of a workspace's marked questions; adopt them if recall rises on the other half.
 
     The fit starts at the current version. Strengths that lower held-out recall, or raise it by no more than chance
     would, are refused: that is no error, and nothing is written.
 
     Args:
         context: the workspace, and the settings of mode ``mara``.
-        folds: how many parts of the questions are held out in turn.
-        seed: of the dealing into folds.
+        seed: of the dealing into halves.
         dry_run: whether nothing is to be written in any case.
         progress: is told how far each stage has come.
 
     Returns:
-        What was found and whether it was adopted, as plain values: ``version`` is the current one from now on,
+        The result, and whether it was adopted, as plain values: ``version`` is the current one from now on,
         ``strengths`` are the fitted ones, which are that version's where they were adopted.
 
     Raises:
-        BadInput: too few questions are marked, there are too few or too many folds, or the mode is another one.
+        BadInput: too few questions are marked, or the mode is another one.
         WorkspaceMissing: there is no workspace, or it is empty.
         WorkspaceDamaged: it, its marks or its tuning cannot be read.
         WorkspaceLocked: another process tuned it meanwhile.
@@ -106,50 +101,56 @@ def tune_workspace(
     current = workspace_tuning(root)
     marks = read_marks(root)
     questions, unknown = marked_questions(marks, index)
-    _check_enough(sum(map(bool, questions.values())), folds)
-    evidence = gather(questions, unknown, index, context, progress)
-    _check_enough(len(evidence.asked), folds)
-    walks, relations = Walks(index, evidence.asked, context, progress), tuned_relations(index.graph.own.relation_types)
-    held_out, fitted = _search(walks, len(evidence.asked), current, index, folds, seed)
-    settings: dict[str, Setting] = {
-        "recall_at": DEPTH,
-        "folds": folds,
-        "seed": seed,
-        "preset": context.preset.value,
-        "chat": chat_model_name(context),
-        "embedding": index.embedder.model_id,
-        "generation": index.graph.generation,
-    }
+    _check_enough(len(questions))
+    asked, fallbacks = gather(questions, context, progress)
+    _check_enough(len(asked))
+    dealt = [asked[place] for place in np.random.default_rng(seed).permutation(len(asked))]
+    half = len(asked) // 2
+    held_out, learned_from = (Walks(index, part, context, progress) for part in (dealt[:half], dealt[half:]))
+    relations = tuned_relations(index.graph.own.relation_types)
+    start = tuple(current.strengths.get(relation, 1.0) for relation in relations)
+    fitted = fit(learned_from, start, _present(index, relations))
+    before, after = (held_out(strengths).recall for strengths in (start, fitted))
+    gains = after - before
     kinds = Counter(mark.kind for mark in marks)
+    made_from = {"questions": len(asked), "passages": sum(len(one.served) for one in asked)}
     proposal = Tuning(
         current.version,
-        fitted,
+        _kept(current, by_relation(fitted, relations)),
         parent=current.version,
-        made_from={"questions": len(evidence.asked), "passages": evidence.passages, **{k: kinds[k] for k in MarkKind}},
-        recall_before=float(held_out.before.mean()),
-        recall_after=float(held_out.after.mean()),
-        settings=settings,
+        made_from={**made_from, **{kind.value: kinds[kind] for kind in MarkKind}},
+        recall_before=float(before.mean()),
+        recall_after=float(after.mean()),
+        settings={
+            "recall_at": DEPTH,
+            "held_out": half,
+            "seed": seed,
+            "preset": context.preset.value,
+            "chat": chat_model_name(context),
+            "embedding": index.embedder.model_id,
+            "generation": index.graph.generation,
+        },
     )
-    refusal = _refusal(current, proposal, held_out)
+    refusal = _refusal(current, proposal, gains)
     adopted = not refusal and not dry_run
     version = adopt(root, proposal).version if adopted else current.version
+    served = served_passages(marks)
     return {
         "workspace": str(root),
         "adopted": adopted,
         "refusal": refusal,
         "dry_run": dry_run,
-        "strengths_before": _named(current.strengths),
+        "strengths_before": to_json(current)["strengths"],
         **{**to_json(proposal), "version": version},
-        "difference": held_out.difference,
-        "standard_error": held_out.error,
-        "gained": held_out.gained,
-        "lost": held_out.lost,
-        "strengths_by_fold": [_named(by_relation(strengths, relations)) for strengths in held_out.strengths],
-        "unknown_passages": evidence.unknown_passages,
-        "questions_without_passages": evidence.without_passages,
-        "questions_without_walk": evidence.without_walk,
-        "fallbacks": evidence.fallbacks,
-        "walks": walks.count,
+        "difference": float(gains.mean()),
+        "standard_error": standard_error(gains),
+        "gained": int(np.count_nonzero(gains > 0)),
+        "lost": int(np.count_nonzero(gains < 0)),
+        "unknown_passages": unknown,
+        "questions_without_passages": len(served) - len(questions),
+        "questions_without_walk": len(questions) - len(asked),
+        "fallbacks": fallbacks,
+        "walks": learned_from.count + held_out.count,
     }
 
 
@@ -174,47 +175,38 @@ def tuning_history(root: Path) -> dict[str, Any]:
     return {"workspace": str(root), "current": history.current, "versions": [*map(to_json, history.versions)]}
 
 
-def _check_enough(n_questions: int, folds: int) -> None:
-    """Raise BadInput where so many marked questions cannot be dealt into folds, or nothing be learned from them."""
+def _check_enough(n_questions: int) -> None:
     if n_questions < FEWEST_QUESTIONS:
         raise BadInput(
             f"Passages that served are marked for {n_questions} questions; tuning needs {FEWEST_QUESTIONS}",
             "Mark more: `mara feedback RUN`, or `mara feedback --question ... --passage ...`",
         )
-    if not 2 <= folds <= n_questions // 2:
-        raise BadInput(f"{n_questions} questions cannot be dealt into {folds} folds", "Choose 2 folds or a few more")
 
 
-def _search(
-    walks: Walks, n_questions: int, current: Tuning, index: Index, folds: int, seed: int
-) -> tuple[HeldOut, dict[RelationType, float]]:
-    """Return what cross-validation finds, and the strengths fitted to all questions."""
-    relations = tuned_relations(index.graph.own.relation_types)
-    start = tuple(current.strengths.get(relation, 1.0) for relation in relations)
+def _present(index: Index, relations: Sequence[RelationType]) -> list[int]:
+    """Return the places of the relation types that the graph has edges of."""
     present = {index.graph.kinds[kind].relation for kind in np.unique(index.graph.edges.kind)}
-    places = [place for place, relation in enumerate(relations) if relation in present]
-    held_out = cross_validate(walks, n_questions, start, places, folds, seed)
-    fitted = by_relation(fit(walks, np.arange(n_questions), start, places), relations)
-    # Own types that no fact has any more keep their strength, for when one has them again; without one they have 1.
+    return [place for place, relation in enumerate(relations) if relation in present]
+
+
+def _kept(current: Tuning, fitted: Mapping[RelationType, float]) -> dict[RelationType, float]:
+    """Return fitted strengths beside those of own types that no fact has any more, for when one has them again."""
     strengths = {**current.strengths, **fitted}
-    return held_out, {relation: s for relation, s in strengths.items() if s != 1 or not relation.is_own}
+    return {relation: s for relation, s in strengths.items() if s != 1 or not relation.is_own}
 
 
-def _refusal(current: Tuning, proposal: Tuning, held_out: HeldOut) -> str:
+def _refusal(current: Tuning, proposal: Tuning, gains: Floats) -> str:
     """Return why fitted strengths are not adopted; empty where they are."""
-    if held_out.difference < 0:
+    gain, error = float(gains.mean()), standard_error(gains)
+    if gain < 0:
         fall = f"from {proposal.recall_before:.3f} to {proposal.recall_after:.3f}"
         return f"Recall on held-out questions would fall {fall}"
     if proposal.strengths == current.strengths:
         return "No other strength gains more on these questions than chance would"
-    if not held_out.gains:
-        gain = f"{held_out.difference:.3f} (standard error {held_out.error:.3f})"
-        return f"Recall on held-out questions would rise by {gain}, no more than chance would have it"
+    if gain == 0 or gain < error:
+        told = f"{gain:.3f} (standard error {error:.3f})"
+        return f"Recall on held-out questions would rise by {told}, no more than chance would have it"
     return ""
-
-
-def _named(strengths: Mapping[RelationType, float]) -> dict[str, float]:
-    return {relation.value: strengths[relation] for relation in tuned_relations(strengths)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,64 +218,48 @@ class Asked:
     factors: EdgeFactors
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The marked questions that strengths can be learned from, and how much was left out.
-
-    Attributes:
-        asked: one for each question, in their order.
-        unknown_passages: marked passages that the workspace does not hold (any more).
-        without_passages: questions that this leaves without a passage.
-        without_walk: questions that have no seed to walk from.
-        fallbacks: how often an agent's replies stayed malformed.
-    """
-
-    asked: tuple[Asked, ...]
-    unknown_passages: int
-    without_passages: int
-    without_walk: int
-    fallbacks: int
-
-    @property
-    def passages(self) -> int:
-        """How many passages served, over all questions."""
-        return sum(len(one.served) for one in self.asked)
-
-
 def marked_questions(marks: Sequence[Mark], index: Index) -> tuple[dict[str, tuple[int, ...]], int]:
-    """Return {question: the passages of the graph that served it}, and how many passages it does not know."""
+    """Return the passages of the graph that served each question, and how many passages it does not know.
+
+    A question whose passages are all unknown is left out.
+    """
     place = index.graph.passage_index
     served = served_passages(marks)
     known = {question: tuple(place[key] for key in keys if key in place) for question, keys in served.items()}
-    return known, len({key for keys in served.values() for key in keys} - place.keys())
+    unknown = {key for keys in served.values() for key in keys} - place.keys()
+    return {question: places for question, places in known.items() if places}, len(unknown)
 
 
-def gather(
-    questions: Mapping[str, tuple[int, ...]], unknown: int, index: Index, context: Context, progress: Progress
-) -> Evidence:
-    """Retrieve for each question that has a passage; several at once where a chat model is asked.
+def gather(questions: Mapping[str, tuple[int, ...]], context: Context, progress: Progress) -> tuple[list[Asked], int]:
+    """Retrieve for each question; several at once where a chat model is asked.
 
     Args:
-        questions: {question: the passages that served it}.
-        unknown: how many marked passages the graph does not know.
-        index: what is asked.
+        questions: the passages that served each.
         context: the settings of the walk.
         progress: is told how many questions are done.
 
+    Returns:
+        The questions that have a seed to walk from, in their order, and how often an agent's replies stayed malformed.
+
     Raises what the retrieval workflow raises.
     """
-    settings, own = context.walk_settings(), index.graph.own.relation_types
-    with_passages = {question: served for question, served in questions.items() if served}
-    found: list[Asked] = []
+    from workflows.retrieval import graph
+
+    index, settings = open_workspace_index(context), context.walk_settings()
+    at_once = 1 if chat_model_name(context) == OFFLINE else _CONCURRENCY
+    results: Any = graph.batch_as_completed(
+        [Question(question=question) for question in questions], {"max_concurrency": at_once}, context=context
+    )
+    found: dict[int, Asked] = {}
     fallbacks = 0
-    for number, (question, result) in enumerate(_retrieve(list(with_passages), context), start=1):
+    for number, (place, result) in enumerate(results, start=1):
         start, _ = start_of(index, result, settings, selection_of(context, index))
         if restart := restart_of(index, start):
-            found.append(Asked(with_passages[question], restart, factors_for(beta_of(result), settings, own)))
+            factors = factors_for(beta_of(result), settings, index.graph.own.relation_types)
+            found[place] = Asked(list(questions.values())[place], restart, factors)
         fallbacks += sum(record["kind"] == "Fallback" for record in result["errors"])
-        progress("questions", number, len(with_passages))
-    n = len(with_passages)
-    return Evidence(tuple(found), unknown, len(questions) - n, n - len(found), fallbacks)
+        progress("questions", number, len(questions))
+    return [found[place] for place in sorted(found)], fallbacks
 
 
 class Walks:
@@ -333,20 +309,6 @@ def by_relation(strengths: Strengths, relations: Sequence[RelationType]) -> dict
     return dict(zip(relations, strengths, strict=True))
 
 
-def _retrieve(questions: Sequence[str], context: Context) -> Iterator[tuple[str, Any]]:
-    """Yield each question with what the retrieval workflow gives for it, in order."""
-    from workflows.retrieval import graph
-
-    def retrieve(question: str) -> Any:
-        return graph.invoke(Question(question=question), context=context)
-
-    pool = ThreadPoolExecutor(1 if chat_model_name(context) == OFFLINE else _CONCURRENCY)
-    try:
-        yield from zip(questions, pool.map(retrieve, questions), strict=True)
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
 class Scores(NamedTuple):
     """The quality of strengths for each question.
 
@@ -363,60 +325,19 @@ Scorer = Callable[[Strengths], Scores]
 """A function that measures strengths on every question, always the same for the same strengths."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """The result of cross-validation: every question is measured with strengths that were fitted without it.
-
-    Attributes:
-        before: recall of each question with the strengths as they are.
-        after: recall of each question with those fitted on the other folds.
-        strengths: what was fitted without each of the folds.
-    """
-
-    before: Floats
-    after: Floats
-    strengths: tuple[Strengths, ...]
-
-    @property
-    def difference(self) -> float:
-        """Mean difference of recall."""
-        return float(np.mean(self.after - self.before))
-
-    @property
-    def error(self) -> float:
-        """Standard error of the difference, paired by question."""
-        return standard_error(self.after - self.before)
-
-    @property
-    def gained(self) -> int:
-        """How many questions have a higher recall."""
-        return int(np.count_nonzero(self.after > self.before))
-
-    @property
-    def lost(self) -> int:
-        """How many questions have a lower recall."""
-        return int(np.count_nonzero(self.after < self.before))
-
-    @property
-    def gains(self) -> bool:
-        """Whether recall rises by more than chance would have it."""
-        return self.difference > 0 and self.difference >= HELD_OUT_ERRORS * self.error
-
-
 def standard_error(values: Floats) -> float:
     """Return the standard error of the mean of two values or more."""
     return float(np.std(values, ddof=1) / math.sqrt(len(values)))
 
 
-def fit(score: Scorer, rows: Rows, start: Strengths, places: Sequence[int]) -> Strengths:
+def fit(score: Scorer, start: Strengths, places: Sequence[int]) -> Strengths:
     """Return the strengths that coordinate ascent reaches.
 
     Each strength in turn takes the value of `GRID` that gains most with the others as they are, where that gain is
     clear: `LEAST_GAIN` on average, and `STEP_ERRORS` standard errors. Rounds end when one of them changes nothing.
 
     Args:
-        score: tells how good strengths are.
-        rows: the questions that count, two at least.
+        score: tells how good strengths are for each question, of which there are two at least.
         start: where to begin.
         places: which strengths may change.
     """
@@ -424,45 +345,21 @@ def fit(score: Scorer, rows: Rows, start: Strengths, places: Sequence[int]) -> S
     for _ in range(_MOST_ROUNDS):
         before = held
         for place in places:
-            held = _best_step(score, rows, held, place)
+            held = _best_step(score, held, place)
         if held == before:
             break
     return held
 
 
-def cross_validate(
-    score: Scorer, n_questions: int, start: Strengths, places: Sequence[int], folds: int, seed: int
-) -> HeldOut:
-    """Fit once without each fold, and measure the questions of the fold with the strengths found.
-
-    Args:
-        score: tells how good strengths are.
-        n_questions: how many questions there are.
-        start: the strengths as they are.
-        places: which strengths may change.
-        folds: how many parts the questions are dealt into, 2 to ``n_questions`` / 2.
-        seed: of the dealing.
-    """
-    before = score(start).recall
-    after = np.empty_like(before)
-    fitted = []
-    for fold in np.array_split(np.random.default_rng(seed).permutation(n_questions), folds):
-        rest = np.setdiff1d(np.arange(n_questions), fold)
-        strengths = fit(score, rest, start, places)
-        after[fold] = score(strengths).recall[fold]
-        fitted.append(strengths)
-    return HeldOut(before, after, tuple(fitted))
-
-
-def _best_step(score: Scorer, rows: Rows, held: Strengths, place: int) -> Strengths:
+def _best_step(score: Scorer, held: Strengths, place: int) -> Strengths:
     """Return the strengths with one of them changed to what clearly gains most; of equal gains, the nearest."""
-    now = score(held).objective[rows]
+    now = score(held).objective
     best, most = held, 0.0
     for value in sorted(GRID, key=lambda value: (abs(math.log(value / held[place])), value)):
         if value == held[place]:
             continue
         tried = (*held[:place], value, *held[place + 1 :])
-        gains = score(tried).objective[rows] - now
+        gains = score(tried).objective - now
         gain = float(gains.mean())
         if gain > most and gain >= max(LEAST_GAIN, STEP_ERRORS * standard_error(gains)):
             best, most = tried, gain

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from agents.chat.context_window import most_tokens
+from agents.chat.material import most_tokens
 from agents.chat.model import ChatModel, open_chat_model
 from graph.errors import BadInput, ModelUnavailable
 from tests.chatting import KEY, messages, model_on, served

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.chat.agent import prompt_messages
+from agents.chat.material import quoted
 from agents.chat.model import open_chat_model
-from agents.chat.quoting import quoted
 from agents.chat.usage import Usage
 from agents.roles import Feedback
 from graph.errors import ModelUnavailable, TransportFault
@@ -211,7 +211,7 @@ def test_importing_the_agents_imports_no_client() -> None:
     script = (
         "import sys, agents.chat.model, agents.fact_filter, agents.manager, agents.answerer\n"
         "import agents.predictor, agents.judge, agents.final_predictor, agents.claim_judge\n"
-        "import agents.extraction.estimate\n"
+        "import agents.extraction\n"
         "heavy = {'openai', 'langchain_openai', 'langchain_core', 'httpx'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )

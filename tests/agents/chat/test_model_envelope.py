@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agents.chat import reply_under_way
+from agents.chat import replies
 from agents.chat.reply_cache import KeptReply, ReplyCache
 from graph.endpoints import http_client
 from graph.errors import MalformedReply, ModelUnavailable, TransportFault
@@ -187,7 +187,7 @@ def test_thinking_without_end_is_cut_even_where_it_is_not_shown() -> None:
 
 
 def test_empty_pieces_count_before_they_are_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reply_under_way, "MAX_REPLY_CHARACTERS", 1_000)
+    monkeypatch.setattr(replies, "MAX_REPLY_CHARACTERS", 1_000)
     with served(Reply(events=itertools.repeat(event({})))) as model, pytest.raises(MalformedReply, match="than 1,000"):
         streamed(model, as_object=False)
 

@@ -11,7 +11,7 @@ import pytest
 
 from agents.answerer import ChatAnswerer, ClosedBookAnswerer
 from agents.answers.claims import Claim
-from agents.chat.context_window import most_tokens
+from agents.chat.material import most_tokens
 from agents.chat.model import ChatModel
 from agents.chat.usage import tallied
 from agents.claim_judge import ChatClaimJudge

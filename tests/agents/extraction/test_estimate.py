@@ -9,8 +9,7 @@ import pytest
 from agents.chat.reply_cache import ReplyCache
 from agents.chat.throttle import Throttle
 from agents.chat.usage import Prices, Usage
-from agents.extraction.estimate import estimate_extraction
-from agents.extraction.run import ExtractionRun
+from agents.extraction import ExtractionRun, estimate_extraction
 from agents.extractor import ChatExtractor
 from agents.offline.extractor import OfflineExtractor
 from graph.errors import ModelUnavailable

@@ -14,7 +14,7 @@ import pytest
 
 from agents.chat.reply_cache import ReplyCache
 from agents.chat.usage import Usage
-from agents.extraction.run import Extracted, ExtractionRun, ExtractionTotals, Retries
+from agents.extraction import Extracted, ExtractionRun, ExtractionTotals, Retries
 from agents.offline.extractor import OfflineExtractor
 from graph.errors import ModelUnavailable, TransportCause
 from graph.schema import Extraction, Passage

@@ -11,7 +11,7 @@ import pytest
 
 from agents.chat.reply_cache import KeptReply, ReplyCache
 from agents.chat.usage import Usage
-from agents.extraction.run import ExtractionRun, ExtractionTotals
+from agents.extraction import ExtractionRun, ExtractionTotals
 from graph.schema import Passage
 from tests.extracting import PASSAGES, TOKENS, extractor_on, proper_reply, reply_about, run_on
 from tests.scripted_server import Reply, ReplyLike, scripted

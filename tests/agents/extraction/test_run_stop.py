@@ -10,7 +10,7 @@ import pytest
 from agents.chat.reply_cache import KeptReply, ReplyCache
 from agents.chat.throttle import Cancelled, Throttle
 from agents.chat.usage import Usage
-from agents.extraction.run import ExtractionRun, ExtractionTotals, Retries
+from agents.extraction import ExtractionRun, ExtractionTotals, Retries
 from graph.errors import ModelUnavailable, TransportFault
 from graph.schema import Passage
 from tests.extracting import PASSAGES, FakeExtractor, InstantClock, extractor_on, passages, raising, run_on

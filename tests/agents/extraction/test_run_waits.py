@@ -9,7 +9,7 @@ import pytest
 
 from agents.chat.throttle import Throttle
 from agents.chat.usage import Usage
-from agents.extraction.run import ExtractionRun, Retries
+from agents.extraction import ExtractionRun, Retries
 from graph.errors import MalformedReply, TransportFault
 from tests.extracting import PASSAGES, TOKENS, FakeExtractor, InstantClock, proper_reply, raising, reply_about, run_on
 from tests.scripted_server import Reply, scripted

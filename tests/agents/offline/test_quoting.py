@@ -4,10 +4,10 @@ import re
 
 from agents.answers.citations import quotable, strip_citations
 from agents.answers.claims import split_claims
-from agents.offline.reading.alignment import Excerpt, passage_sentences
-from agents.offline.reading.evidence import Evidence, find_evidence, quote_evidence
+from agents.offline.alignment import Excerpt, passage_sentences
+from agents.offline.evidence import Evidence, find_evidence, quote_evidence
 from agents.roles import REFUSAL
-from tests.agents.offline.reading.office import BOATS, HULLS, LEASE, PHONES, TEAM, passage, read
+from tests.agents.offline.office import BOATS, HULLS, LEASE, PHONES, TEAM, passage, read
 
 RENT = "What is the monthly rent of the slipway?"
 

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from graph.publish.vector_store import OpenCost
-from graph.retrieve.index_pool import IndexPool
-from graph.retrieve.open_cost import parts_of
+from graph.retrieve.index_pool import IndexPool, parts_of
 from graph.retrieve.open_index import Index
 from graph.storage.lock import GenerationHold
 from tests.builders import Child, HashEmbedder, passage_of, publish_workspace

@@ -260,3 +260,15 @@ class TestReading:
             load_history(tmp_path)
         with pytest.raises(WorkspaceDamaged):
             revert(tmp_path, 0)
+
+    def test_a_file_that_cross_validation_wrote_is_read_as_it_was(self, tmp_path: Path) -> None:
+        strengths = {**{str(relation): 1.0 for relation in TUNED_RELATIONS}, "TEMPORAL": 2.0, "SUPPLIES": 0.5}
+        recalls = {"recall_before": 0.5, "recall_after": 0.75}
+        version = {"version": 1, "parent": 0, "strengths": strengths, "made_from": {"questions": 20}, **recalls}
+        body = {"format_version": 1, "current": 1, "versions": [{**version, "settings": {"folds": 5, "seed": 0}}]}
+        (tmp_path / TUNING_FILE).write_text(json.dumps(body, indent=2), encoding="utf-8")
+        held = workspace_tuning(tmp_path)
+        assert (held.strengths[RelationType.TEMPORAL], held.strengths[RelationType("SUPPLIES")]) == (2.0, 0.5)
+        assert (held.recall_after, held.settings) == (0.75, {"folds": 5, "seed": 0})
+        assert revert(tmp_path, 0).version == 0
+        assert load_history(tmp_path).get(1) == held

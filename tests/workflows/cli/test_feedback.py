@@ -98,7 +98,7 @@ class TestFeedback:
 
 class TestTune:
     def test_a_refusal_exits_with_0_and_says_why(self, mara: Mara, marked: Path) -> None:
-        shown = mara("tune", "-w", marked, "--model", "offline", "--folds", "2")
+        shown = mara("tune", "-w", marked, "--model", "offline")
         assert shown.code == 0
         assert "Refused: No other strength" in shown.out
         assert "Version 0 stays" in shown.out
@@ -106,11 +106,11 @@ class TestTune:
     def test_what_holds_up_is_told_with_what_undoes_it(
         self, mara: Mara, marked: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        told = mara("tune", "-w", marked, "--dry-run", "--folds", "2", "--seed", "3", "--json")
+        told = mara("tune", "-w", marked, "--dry-run", "--seed", "3", "--json")
         assert told.code == 0
         found = told.json
         assert found["adopted"] is False
-        assert (found["settings"]["folds"], found["settings"]["seed"]) == (2, 3)
+        assert (found["settings"]["held_out"], found["settings"]["seed"]) == (N // 2, 3)
         found |= {"refusal": "", "fallbacks": 3}
         found["strengths"]["TEMPORAL"] = 0.25
         monkeypatch.setattr(tune, "tune_workspace", lambda *given, **options: found)
@@ -138,7 +138,7 @@ class TestTune:
         assert mara("tune", "-w", root, "--history", "--json").json["current"] == 1
 
     @pytest.mark.parametrize(
-        "options", [(), ("--revert", "7"), ("--history", "--dry-run"), ("--history", "--revert", "0"), ("--folds", "1")]
+        "options", [(), ("--revert", "7"), ("--history", "--dry-run"), ("--history", "--revert", "0")]
     )
     def test_what_cannot_be_done_exits_with_2(self, mara: Mara, root: Path, options: tuple[str, ...]) -> None:
         refused = mara("tune", "-w", root, "--json", *options)

@@ -15,9 +15,9 @@ from graph.sources.loaders.document import Loaded
 from tests.builders import passage_of
 from workflows.distributed import run as engine
 from workflows.distributed import shards
+from workflows.distributed.coordinator import ReadTask, Work, from_json, read_task, to_json
 from workflows.distributed.run import DistributedRun, Done, RayEngine
 from workflows.distributed.shards import SHARD_PASSAGES, ShardTask, Totals, plan_shards
-from workflows.distributed.work import ReadTask, Work, from_json, read_task, to_json
 from workflows.indexing_run import run
 from workflows.indexing_run.run import workers_of
 from workflows.settings.enums import IndexingEngine

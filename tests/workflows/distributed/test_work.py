@@ -18,8 +18,7 @@ from graph.sources.loaders.document import Loaded
 from tests.builders import extraction_of, passage_of
 from tests.docs.pages import ROOT, plain, read, table
 from tests.scripted_server import Reply, scripted
-from workflows.distributed.shards import ShardTask, plan_shards
-from workflows.distributed.work import (
+from workflows.distributed.coordinator import (
     ReadTask,
     Work,
     Worker,
@@ -30,6 +29,7 @@ from workflows.distributed.work import (
     read_task,
     to_json,
 )
+from workflows.distributed.shards import ShardTask, plan_shards
 from workflows.runtime.resources import extractor_for
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
@@ -128,10 +128,9 @@ def test_a_worker_with_another_extractor_or_model_than_the_run_refuses(monkeypat
     monkeypatch.setenv("MARA_EMBEDDING_THREADS", "1")  # a worker sets it for its process: here it is set back
     with pytest.raises(BadInput, match="A worker has the extractor"):
         Worker(work(extractor="offline-1")).extract(task)
-    found = Worker(work()).extract(task)
-    assert found[0]["id"] == "p"
+    assert Worker(work()).extract(task)[0]["id"] == "p"
     with pytest.raises(EmbeddingMismatch):
-        Worker(work(model="another")).embed(task, found)
+        Worker(work(model="another")).make(task)
 
 
 def test_a_worker_whose_model_refuses_says_why_also_of_the_next_shard(monkeypatch: pytest.MonkeyPatch) -> None:

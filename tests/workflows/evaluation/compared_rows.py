@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workflows.evaluation.aggregate import run_metrics
+from workflows.evaluation.runner import run_metrics
 from workflows.evaluation.systems import Control
-from workflows.runs.evaluation_files import Run, load_run
+from workflows.runs.run_folder import Run, load_run
 
 UNIFORM = {"HIERARCHICAL": 0.2, "TEMPORAL": 0.2, "SPATIAL": 0.2, "CAUSALITY": 0.2, "ATTRIBUTION": 0.2}
 TEMPORAL = {**UNIFORM, "TEMPORAL": 0.6, "SPATIAL": 0.1, "CAUSALITY": 0.1, "ATTRIBUTION": 0.1, "HIERARCHICAL": 0.1}

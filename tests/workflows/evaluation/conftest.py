@@ -10,7 +10,7 @@ import pytest
 from tests.builders import HashEmbedder
 from tests.workflows.evaluation.river_run import Orders, Runs, Watch, index_rows, order_of, run_order
 from tests.workflows.workspaces import use_embedder
-from workflows.runs.evaluation_files import Run
+from workflows.runs.run_folder import Run
 from workflows.runtime.resources import close_indexes
 
 

@@ -15,10 +15,10 @@ from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import ROWS, Row, use_embedder
 from workflows.context import Context
 from workflows.evaluation import ask_system, runner
-from workflows.evaluation.controls import context_for
+from workflows.evaluation.ask_system import context_for
 from workflows.evaluation.runner import Order, evaluate
 from workflows.indexing import index_sources
-from workflows.runs.evaluation_files import Run
+from workflows.runs.run_folder import Run
 
 QUESTIONS: list[Row] = [
     {"id": "q1", "question": "Into which lake does the Velm flow?", "answers": ["Lake Sund"], "gold_ids": ["velm"]},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.chat.usage import Prices
-from workflows.evaluation.aggregate import run_metrics, system_metrics
+from workflows.evaluation.runner import run_metrics, system_metrics
 from workflows.runs.run_folder import Row
 
 GONE = {"kind": "ModelUnavailable", "message": "gone"}

@@ -18,8 +18,7 @@ from tests.workflows.workspaces import use_embedder
 from workflows.cli.evaluate import told_of
 from workflows.evaluation import ask_system, runner
 from workflows.evaluation.systems import ABLATIONS, ANSWER_SYSTEMS, NEED_A_MODEL
-from workflows.runs.evaluation_files import load_run
-from workflows.runs.run_folder import Answered
+from workflows.runs.run_folder import Answered, load_run
 
 
 class Eval:

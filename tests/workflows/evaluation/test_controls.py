@@ -17,7 +17,7 @@ from tests.cases import mostly_slow
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.context import Context, Question
 from workflows.evaluation import recall_at_k, reciprocal_rank
-from workflows.evaluation.controls import (
+from workflows.evaluation.ask_system import (
     FixedManager,
     OracleFilter,
     RandomManager,

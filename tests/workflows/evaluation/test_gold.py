@@ -8,8 +8,7 @@ import pytest
 
 from graph.schema import Passage
 from graph.sources.documents import read_documents
-from workflows.evaluation.gold import GoldLookup, ResolvedGold
-from workflows.runs.question_files import AskedQuestion, Gold, read_questions
+from workflows.runs.question_files import AskedQuestion, Gold, GoldLookup, ResolvedGold, read_questions
 
 
 def asking(*gold: Gold) -> AskedQuestion:

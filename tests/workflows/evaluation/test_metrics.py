@@ -1,42 +1,31 @@
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from random import Random
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.chat.usage import Prices
 from graph.errors import BadInput
 from workflows.evaluation import (
-    citation_support_rate,
+    averaged,
     claim_support_rate,
     exact_match,
     f1_at_k,
-    fallback_counts,
     found_all_at_k,
-    latency_by_node,
-    mean_all_gold,
-    mean_f1,
-    mean_precision,
-    mean_recall,
     mrr,
     normalise_answer,
     passage_overlap,
-    percentile,
     precision_at_k,
     recall_at_k,
     reciprocal_rank,
-    refusal_rate,
     token_f1,
-    total_usage,
 )
-from workflows.states.records import usage_of
+from workflows.evaluation.runner import latency_by_node
 
 IDS = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 GOLD = st.sets(st.sampled_from("abcdefgh"), min_size=1)
@@ -44,6 +33,12 @@ ANSWERS = st.text(st.sampled_from("ab The,.é 日"), max_size=20)
 
 # Worked by hand: gold a and d stand at places 2 and 5 of b a c e d, gold x and y nowhere.
 RANKING = ["b", "a", "c", "e", "d"]
+
+
+def averaged_at(
+    measure: Callable[..., float], rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int
+) -> float | None:
+    return averaged(partial(measure, k=k), rankings, golds)
 
 
 @pytest.mark.parametrize(("k", "recall"), [(1, 0.0), (2, 0.5), (4, 0.5), (5, 1.0), (20, 1.0)])
@@ -94,25 +89,25 @@ def test_all_gold_is_found_where_recall_is_one() -> None:
 
 def test_recall_is_averaged_over_all_questions_in_either_order() -> None:
     rankings, golds = [["a"], ["b"]], [["a"], ["x"]]
-    assert mean_recall(rankings, golds, 1) == 0.5
-    assert mean_recall(rankings[::-1], golds[::-1], 1) == 0.5
+    assert averaged_at(recall_at_k, rankings, golds, 1) == 0.5
+    assert averaged_at(recall_at_k, rankings[::-1], golds[::-1], 1) == 0.5
 
 
 def test_mean_figures_of_three_questions_worked_by_hand() -> None:
     rankings = [["a", "b", "c"], ["b", "a"], ["c"]]
     golds = [["a", "c"], ["a"], ["b"]]
-    assert mean_recall(rankings, golds, 2) == pytest.approx((1 / 2 + 1 + 0) / 3)
-    assert [mean_all_gold(rankings, golds, k) for k in (2, 3)] == pytest.approx([1 / 3, 2 / 3])
-    assert mean_precision(rankings, golds, 2) == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
-    assert mean_f1(rankings, golds, 2) == pytest.approx((1 / 2 + 2 / 3 + 0) / 3)
+    assert averaged_at(recall_at_k, rankings, golds, 2) == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert [averaged_at(found_all_at_k, rankings, golds, k) for k in (2, 3)] == pytest.approx([1 / 3, 2 / 3])
+    assert averaged_at(precision_at_k, rankings, golds, 2) == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
+    assert averaged_at(f1_at_k, rankings, golds, 2) == pytest.approx((1 / 2 + 2 / 3 + 0) / 3)
     assert mrr(rankings, golds) == pytest.approx((1 + 1 / 2 + 0) / 3)
     assert mrr(rankings, golds, 1) == pytest.approx(1 / 3)
 
 
 def test_a_question_without_gold_takes_no_part_in_a_mean() -> None:
-    assert mean_recall([["a"], ["b"], ["c"]], [["a"], [], ["x"]], 1) == 0.5
-    assert mean_all_gold([["a"], ["b"], ["c"]], [["a"], [], ["x"]], 1) == 0.5
-    assert mrr([["a"]], [[]]) is mean_all_gold([["a"]], [[]], 1) is None
+    assert averaged_at(recall_at_k, [["a"], ["b"], ["c"]], [["a"], [], ["x"]], 1) == 0.5
+    assert averaged_at(found_all_at_k, [["a"], ["b"], ["c"]], [["a"], [], ["x"]], 1) == 0.5
+    assert mrr([["a"]], [[]]) is averaged_at(found_all_at_k, [["a"]], [[]], 1) is None
 
 
 def test_an_id_retrieved_twice_takes_both_places_and_counts_once() -> None:
@@ -142,7 +137,7 @@ def test_means_do_not_depend_on_the_order_of_the_questions(
     shuffled = sorted(questions, key=lambda _: random.random())
     rankings, golds = zip(*questions, strict=True)
     others, their_golds = zip(*shuffled, strict=True)
-    assert mean_recall(rankings, golds, k) == mean_recall(others, their_golds, k)
+    assert averaged_at(recall_at_k, rankings, golds, k) == averaged_at(recall_at_k, others, their_golds, k)
     assert mrr(rankings, golds) == mrr(others, their_golds)
 
 
@@ -162,7 +157,7 @@ def test_what_has_no_answer_is_refused(measure: Callable[..., object]) -> None:
 
 def test_rankings_and_golds_must_be_one_for_each_question() -> None:
     with pytest.raises(BadInput, match="2 rankings do not fit 1 question"):
-        mean_recall([["a"], ["b"]], [["a"]], 1)
+        averaged_at(recall_at_k, [["a"], ["b"]], [["a"]], 1)
 
 
 @pytest.mark.parametrize(
@@ -238,61 +233,12 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
     assert normalise_answer(normalise_answer(text)) == normalise_answer(text)
 
 
-def test_rates_are_shares_and_nothing_has_none() -> None:
-    assert refusal_rate([True, False, False, False]) == 0.25
-    assert citation_support_rate(flag for flag in (True, True, False)) == pytest.approx(2 / 3)
-    assert refusal_rate([]) is None
-    assert citation_support_rate([]) is None
-
-
-def test_fallbacks_are_counted_by_the_node_that_stood_in_and_retries_are_none() -> None:
-    errors = [
-        {"node": "filter_facts", "kind": "MalformedReply"},
-        {"node": "keep_top_facts", "kind": "Fallback"},
-        {"node": "neutral_relations", "kind": "Fallback"},
-        {"node": "keep_top_facts", "kind": "Fallback"},
-    ]
-    assert fallback_counts(errors) == {"keep_top_facts": 2, "neutral_relations": 1}
-    assert fallback_counts([]) == {}
-
-
-def test_percentiles_lie_between_neighbours() -> None:
-    assert percentile([4.0, 1.0, 3.0, 2.0], 50) == 2.5
-    assert percentile([0.0, 10.0], 95) == pytest.approx(9.5)
-    assert percentile([7.0], 95) == 7.0
-
-
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=8), st.floats(0, 100))
-@settings(max_examples=30)
-def test_percentiles_are_numpys_and_stay_within_the_values(values: list[float], q: float) -> None:
-    assert percentile(values, q) == float(np.percentile(values, q))
-    assert min(values) - 1e-6 <= percentile(values, q) <= max(values) + 1e-6
-
-
-@pytest.mark.parametrize(("values", "q"), [([], 50), ([1.0], -1), ([1.0], 101), ([1.0], math.nan)])
-def test_there_is_no_percentile_of_nothing_nor_outside_0_to_100(values: list[float], q: float) -> None:
-    with pytest.raises(BadInput, match="no percentile"):
-        percentile(values, q)
-
-
 def test_latency_is_told_for_each_node_over_the_questions_on_which_it_ran() -> None:
     timings = [{"walk_graph": 1.0, "encode_question": 4.0}, {"walk_graph": 3.0}]
     assert latency_by_node(timings) == {
         "encode_question": {"p50": 4.0, "p95": 4.0},
         "walk_graph": {"p50": 2.0, "p95": pytest.approx(2.9)},
     }
-
-
-def test_tokens_add_up_and_cost_what_a_million_costs() -> None:
-    tokens = total_usage(
-        [
-            {"calls": 2, "prompt_tokens": 1_000, "completion_tokens": 50, "unknown": 0},
-            {"calls": 1, "prompt_tokens": 500, "completion_tokens": 0, "unknown": 0},
-        ]
-    )
-    assert tokens == {"calls": 3, "prompt_tokens": 1_500, "completion_tokens": 50, "unknown": 0}
-    assert Prices(2.0, 10.0).cost_of(usage_of(tokens)) == pytest.approx(0.0035)
-    assert total_usage([]) == {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 0}
 
 
 def test_the_measures_load_nothing_heavy() -> None:

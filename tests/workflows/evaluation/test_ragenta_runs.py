@@ -17,7 +17,7 @@ from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.evaluation import ask_system
 from workflows.ragenta import graph
-from workflows.runs.evaluation_files import Run
+from workflows.runs.run_folder import Run
 
 SYSTEMS = ("ragenta", "ragenta+walk", "basic-rag", "dense+check_claims=true")
 PARTLY, FULLY = "PARTIALLY ANSWERED", "FULLY ANSWERED"

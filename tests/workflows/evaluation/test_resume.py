@@ -35,7 +35,7 @@ from tests.workflows.evaluation.river_run import (
 from tests.workflows.small_world import well_behaved
 from tests.workflows.workspaces import KARV, ROWS
 from workflows.context import Context
-from workflows.runs.evaluation_files import Run, load_run
+from workflows.runs.run_folder import Run, load_run
 from workflows.runs.runner import GIVE_UP_AFTER
 
 
@@ -253,7 +253,7 @@ def test_a_workspace_tuned_between_two_halves_or_while_it_is_asked_is_told(
     with pytest.raises(BadInput, match="was tuned while it was asked"):
         run(order_of(workspace, tmp_path))
     watch.go_on()
-    with pytest.raises(BadInput, match=r"systems.mara.tuning was None, now .*'version': 1"):
+    with pytest.raises(BadInput, match=r"systems.mara.tuning.version was None, now 1"):
         run(order_of(workspace, tmp_path))
     done = run(order_of(workspace, tmp_path, systems=("mara", "mara+no-tuning"), restart=True))
     assert done.settings["systems"]["mara"]["tuning"]["strengths"]["SPATIAL"] == 2.0

@@ -30,8 +30,7 @@ from tests.workflows.small_world import MANAGED, picks_first_fact
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.evaluation.runner import _CODE, CONCURRENCY, side_by_side
-from workflows.runs.evaluation_files import Run
-from workflows.runs.run_folder import Answered
+from workflows.runs.run_folder import Answered, Run
 from workflows.runtime.resources import close_indexes
 
 ROOT = Path(__file__).parents[3]

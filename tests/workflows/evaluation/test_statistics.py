@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cases import refuse_warnings
-from workflows.evaluation.statistics import bootstrap_interval, holm, mcnemar_p, permutation_p
+from workflows.evaluation.compare import bootstrap_interval, holm, mcnemar_p, permutation_p
 
 some_differences = st.lists(st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=40)
 some_ps = st.lists(st.floats(0, 1), min_size=1, max_size=12)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.workflows.command_line import Mara
 from tests.workflows.evaluation.compared_rows import row, write_run
 from workflows.evaluation.trec_export import ranking_of, trec_id
-from workflows.runs.evaluation_files import Run
+from workflows.runs.run_folder import Run
 
 pytrec_eval = pytest.importorskip("pytrec_eval", reason="no wheel for this machine", exc_type=ModuleNotFoundError)
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflows.explanation.graphml import to_graphml
-from workflows.explanation.model import Edge, Explanation, Models, Node, Shown, Stop
+from workflows.explanation.model import Edge, Explanation, Models, Node, Shown, Stop, to_graphml
 
 HOSTILE = "\x00\x1b[31m]]><!--&amp; \"<node id='x'/>\u2028\ud800\ufffe\U0001f600"
 TOLD = "\ufffd\ufffd[31m]]><!--&amp; \"<node id='x'/>\u2028\ufffd\ufffd\U0001f600"

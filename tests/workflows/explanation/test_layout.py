@@ -9,7 +9,7 @@ import igraph
 import pytest
 
 from tests.workflows.explanation.made_up import explanation, without_walk
-from workflows.explanation.layout import positions
+from workflows.explanation.page import positions
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from graph.retrieve.selection import Selection
 from graph.schema import entity_id
 from tests.builders import passage_of, typed_graph
 from tests.walking import MENTION
-from workflows.explanation.assembly import NodeNames, path_in_words
-from workflows.explanation.model import Step
+from workflows.explanation.model import NodeNames, Step, path_in_words
 
 A, B, P, Q = range(4)
 GRAPH = replace(

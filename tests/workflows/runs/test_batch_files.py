@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from graph.errors import BadInput
 from tests.workflows.runs.batches import lines_of, names_in
 from workflows.runs import run_folder
-from workflows.runs.batch_rows import BATCH, Format, write_answers
-from workflows.runs.run_folder import Answered, Row, RunFolder, writing
+from workflows.runs.batch import write_answers
+from workflows.runs.run_folder import BATCH, Answered, Format, Row, RunFolder, writing
 
 IDS = ["q1", "q2", "q3"]
 KEYS = [(key,) for key in IDS]

@@ -6,7 +6,7 @@ from typing import Any
 
 from graph.errors import BadInput
 from tests.workflows.runs.batches import hit, ragenta_result
-from workflows.runs.batch_rows import answer_row, timing_row, whole_row
+from workflows.runs.batch import answer_row, timing_row, whole_row
 from workflows.runs.question_files import AskedQuestion
 from workflows.runs.runner import failure
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from graph.errors import BadInput
 from tests.builders import Child
-from workflows.runs.evaluation_files import EVALUATION, RESULTS, load_run
-from workflows.runs.evaluation_files import METRICS as METRICS_FILE
-from workflows.runs.run_folder import Answered, Row, RunFolder, json_lines, writing
+from workflows.runs.run_folder import EVALUATION, RESULTS, Answered, Row, RunFolder, json_lines, load_run, writing
+from workflows.runs.run_folder import METRICS as METRICS_FILE
 
 QUESTIONS = ["q1", "q2"]
 METRICS: Row = {"systems": {}}
@@ -179,7 +178,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 WRITE = """
 import sys
 from pathlib import Path
-from workflows.runs.evaluation_files import EVALUATION
+from workflows.runs.run_folder import EVALUATION
 from workflows.runs.run_folder import writing
 with writing(Path(sys.argv[1]), EVALUATION):
     print("writing")

@@ -11,7 +11,7 @@ from graph.storage.workspace import Workspace
 from tests.workflows.command_line import Mara
 from tests.workflows.evaluation.compared_rows import TEMPORAL, row, write_run
 from workflows.explain import check_target
-from workflows.runs.output_files import check_output
+from workflows.runs.run_folder import check_output
 
 BETA = {"entity_entity": TEMPORAL, "entity_passage": {"PRIMARY": 0.6, "SECONDARY": 0.3, "PERIPHERAL": 0.1}}
 

@@ -25,9 +25,8 @@ from workflows.ask import ask
 from workflows.context import make_context
 from workflows.retrieval import graph as retrieval
 from workflows.runtime.resources import close_indexes
-from workflows.tuning import langsmith_marks
-from workflows.tuning.langsmith_marks import record_traces
-from workflows.tuning.marks_of_runs import record_mark
+from workflows.tuning import marks_of_runs
+from workflows.tuning.marks_of_runs import record_mark, record_traces
 
 GOLD, CITED, PERSON = MarkKind
 RIVER, LAKE = "Which river?", "Which lake?"
@@ -227,8 +226,8 @@ class TestMarks:
         assert read_marks(root) == [Mark(RIVER, "velm", PERSON, served=False)]
 
     def test_all_pages_are_read(self, langsmith: MarkedTraces, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(langsmith_marks, "_RUNS_A_PAGE", 2)
-        monkeypatch.setattr(langsmith_marks, "_RUNS_AT_ONCE", 3)
+        monkeypatch.setattr(marks_of_runs, "_RUNS_A_PAGE", 2)
+        monkeypatch.setattr(marks_of_runs, "_RUNS_AT_ONCE", 3)
         for number in range(7):
             langsmith.mark(langsmith.add_run(f"Which river {number}?", root), "passage", 1, "velm")
         for _ in range(120):

@@ -1,1 +1,0 @@
-"""Extracting many passages with a chat model, and estimating what that takes."""

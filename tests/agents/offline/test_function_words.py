@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.offline.words import function_words, language_of, stem, word_spans
+
+
+def test_codes_and_numbers_are_one_word() -> None:
+    text = "The VX-210 costs 1,200.50 EUR; see 14/3, rev. 2b, at 12:30."
+    words = [word for word, _, _ in word_spans(text)]
+    assert words == ["the", "vx-210", "costs", "1,200.50", "eur", "see", "14/3", "rev", "2b", "at", "12:30"]
+
+
+def test_a_hyphen_that_does_not_break_is_a_hyphen() -> None:
+    assert word_spans("VX‑7")[0][0] == word_spans("VX-7")[0][0] == "vx-7"
+
+
+@given(st.text(alphabet="aB9-‑.,/: é日", max_size=40))
+def test_words_lie_in_order_where_they_say(text: str) -> None:
+    spans = word_spans(text)
+    assert all(0 <= start < end <= len(text) for _, start, end in spans)
+    assert all(one[2] <= other[1] for one, other in itertools.pairwise(spans))
+    assert all(word == text[start:end].casefold().replace("‑", "-") for word, start, end in spans)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Who runs the paint shop of the yard?", "english"),
+        ("Wer leitet die Lackiererei der Werft?", "german"),
+        ("Quel est le prix de la voile ?", "french"),
+        ("¿Quién dirige el taller de la empresa?", "spanish"),
+        ("DV-210", "english"),
+        ("", "english"),
+    ],
+)
+def test_the_language_is_told_by_function_words(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("word", "language"), [("who", "english"), ("wer", "german"), ("der", "german"), ("le", "french")]
+)
+def test_function_words_say_nothing_of_what_is_asked(word: str, language: str) -> None:
+    assert word in function_words(language)
+    assert "slipway" not in function_words(language)
+
+
+def test_words_of_one_stem_are_one() -> None:
+    assert stem("leases", "english") == stem("leased", "english") == stem("lease", "english")
+    assert stem("häuser", "german") == stem("häusern", "german")

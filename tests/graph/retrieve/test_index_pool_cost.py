@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from graph.errors import BadInput
+from graph.publish.vector_store import OpenCost
+from graph.retrieve import index_pool
+from graph.retrieve.index_pool import OPEN_BYTES_VARIABLE, Taken, budget_of_environment, parts_of
+from graph.storage.generation import Layer
+from tests.builders import passage_of, publish_workspace
+
+
+@pytest.fixture
+def cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The limits of a container, as its cgroup tells them; none at first."""
+    monkeypatch.setattr(index_pool, "_CGROUP", tmp_path)
+    monkeypatch.delenv(OPEN_BYTES_VARIABLE, raising=False)
+    return tmp_path
+
+
+class TestTheBudget:
+    def test_is_half_of_the_container_s_memory_and_threads(self, cgroup: Path) -> None:
+        (cgroup / "memory.max").write_text("1000000\n")
+        (cgroup / "pids.max").write_text("600\n")
+        assert (budget_of_environment().bytes, budget_of_environment().threads) == (500_000, 300)
+
+    def test_an_older_cgroup_tells_it_elsewhere(self, cgroup: Path) -> None:
+        (cgroup / "memory").mkdir()
+        (cgroup / "memory" / "memory.limit_in_bytes").write_text("1000000\n")
+        assert budget_of_environment().bytes == 500_000
+
+    def test_without_a_limit_it_is_a_share_of_the_machine(self, cgroup: Path) -> None:
+        (cgroup / "memory.max").write_text("max\n")
+        budget = budget_of_environment()
+        assert 2**28 < budget.bytes < math.inf
+        assert budget.files > 0
+
+    @pytest.mark.parametrize(
+        ("told", "meant"), [("2000000000", 2e9), ("512M", 2**29), ("1.5 GiB", 1.5 * 2**30), ("64K", 2**16), ("7B", 7)]
+    )
+    def test_is_what_the_environment_says(
+        self, cgroup: Path, monkeypatch: pytest.MonkeyPatch, told: str, meant: float
+    ) -> None:
+        (cgroup / "memory.max").write_text("1000000\n")
+        monkeypatch.setenv(OPEN_BYTES_VARIABLE, told)
+        assert budget_of_environment().bytes == meant
+
+    @pytest.mark.parametrize("told", ["much", "-1", "2 gallons", "1e9"])
+    def test_anything_else_is_refused(self, monkeypatch: pytest.MonkeyPatch, told: str) -> None:
+        monkeypatch.setenv(OPEN_BYTES_VARIABLE, told)
+        with pytest.raises(BadInput, match=OPEN_BYTES_VARIABLE):
+            budget_of_environment()
+
+
+class TestWhatAGenerationTakes:
+    def test_more_where_it_holds_more(self, tmp_path: Path) -> None:
+        few, many = (
+            publish_workspace(
+                tmp_path / str(n), [passage_of(f"p{i}", f"Title {i}", f"Text {i}. " * 40) for i in range(n)]
+            )
+            for n in (3, 90)
+        )
+        small, large = (sum(parts_of(each.index_folder(1)).values(), OpenCost()) for each in (few, many))
+        assert 6_000_000 < small.bytes < large.bytes
+        assert (small.files, small.threads) == (large.files, large.threads)
+
+    def test_without_an_embedded_search_index_it_takes_no_threads(self, tmp_path: Path) -> None:
+        (tmp_path / "passage_vectors.npy").write_bytes(bytes(1_000))
+        (tmp_path / "bm25").mkdir()
+        (tmp_path / "bm25" / "data.npy").write_bytes(bytes(500))
+        assert sum(parts_of(tmp_path).values(), OpenCost()) == OpenCost(303_000, 8, 0)
+
+    def test_a_layer_takes_what_it_lies_on_too_and_both_generations_take_that_once(self, tmp_path: Path) -> None:
+        for generation, size in (("1", 10_000_000), ("2", 0), ("3", 0)):
+            vectors = tmp_path / generation / "chroma" / f"key{generation}" / "segment"
+            vectors.mkdir(parents=True)
+            (vectors / "data_level0.bin").write_bytes(bytes(size))
+            Layer(1, f"key{generation}", "key1").save(tmp_path / generation)
+        two, three = parts_of(tmp_path / "2"), parts_of(tmp_path / "3")
+        assert sum(two.values(), OpenCost()).bytes > 11_000_000 + 2 * 6_000_000
+        taken = Taken()
+        taken.add(two)
+        alone = taken.total
+        taken.add(three)
+        assert taken.total.bytes - alone.bytes == pytest.approx(
+            sum(three.values(), OpenCost()).bytes - three[tmp_path / "1" / "chroma" / "key1"].bytes
+        )
+        taken.remove(two)
+        taken.remove(three)
+        assert taken.total == OpenCost()
