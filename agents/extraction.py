@@ -438,7 +438,7 @@ def _estimate_asking(
 
 
 def _took(run: ExtractionRun, key: bytes, result: Extracted) -> Usage:
-    """What a passage took to ask for: just now, or when its kept reply was."""
+    """The cost of asking for a passage: just now, or when its kept reply was asked for."""
     kept = run.cache.get(key) if run.cache is not None and result.cached else None
     return kept.usage if kept is not None else result.usage
 

@@ -70,32 +70,32 @@ OPENERS = (
     "et, mais, ou, alors, donc, non, oui, je voulais dire, vraiment, tu es sûr",
     "y, e, pero, o, entonces, sí, quiero decir, quería decir, de verdad",
 )
-"""What begins a question that goes on from the last one, a text a language."""
+"""The words that begin a question which goes on from the last one, a text a language."""
 
 JOINING = (
     "never mind, and then, and, but, so, or, then, also, well, no, nope, yes, ok, okay, sorry, oops, hm, hmm, thanks, "
     "i see, actually, rather, und, aber, et, mais, y, pero, nein, non"
 )
-"""What stands before the question proper, and says nothing of it."""
+"""Openings before the question proper that say nothing of it."""
 
 TURNING = (
     "what about, how about, i meant to ask, i mean, i meant, i thought, was ist mit, ich meinte, et pour, "
     "je voulais dire, qué hay de, quería decir"
 )
-"""What turns the last question to something else."""
+"""Words that turn the last question to something else."""
 
 QUESTION_WORDS = (
     "since when, until when, by whom, what for, how so, how come, how much, how many, why, when, where, how, who, "
     "whom, which, warum, wieso, weshalb, wann, wo, wer, seit wann, pourquoi, depuis quand, quand, où, qui, por qué, "
     "desde cuándo, cuándo, dónde, quién"
 )
-"""What may ask the last question anew all alone."""
+"""Words that, alone, may ask the last question anew."""
 
 DOUBTS = (
     "are you sure, are you certain, really, i thought, i don't believe, i doubt, that's wrong, that is wrong, not "
     "true, bist du sicher, vraiment"
 )
-"""What disagrees with the last answer."""
+"""Words that disagree with the last answer."""
 
 
 ENOUGH_WORDS = 8
