@@ -115,6 +115,12 @@ class TestForgetting:
         assert done["views"] > 0
         assert done["graph_server"] == NO_SERVER
 
+    def test_a_folder_of_conversations_alone_is_looked_into_as_a_workspace_is(self, tmp_path: Path) -> None:
+        Conversations(tmp_path).begin(f"{ZOE}:{0:016x}", "talk", "turn", ON_THE_PAGE, {})
+        assert [each["id"] for each in list_history(tmp_path, ZOE)["conversations"]] == ["talk"]
+        assert forget_user(tmp_path, ZOE)["page_conversations"] == 1
+        assert found_in(tmp_path, [ZOE, ON_THE_PAGE]) == []
+
     def test_what_others_keep_stays(self, root: Path) -> None:
         remembered(root)
         theirs = asked(root, ASKED, BEN, "of ben")

@@ -88,6 +88,14 @@ def test_a_workspace_that_is_not_there_is_told_at_once(mara: Mara, tmp_path: Pat
     assert (outcome.code, "There is no workspace" in outcome.err, outcome.out) == (2, True, "")
 
 
+def test_a_file_of_conversations_is_told_where_it_goes(mara: Mara, workspace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "page.sqlite"
+    file.touch()
+    outcome = mara("serve", "-w", workspace, "--conversations", file)
+    assert outcome.code == 2
+    assert "move the file into it as conversations.sqlite" in " ".join(outcome.err.split())
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.7.7", "::"])
 def test_other_machines_are_served_only_with_keys(mara: Mara, workspace: Path, host: str) -> None:
     outcome = mara("serve", "-w", workspace, "--host", host)
