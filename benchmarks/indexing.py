@@ -18,7 +18,6 @@ from benchmarks.machine import describe_machine
 from graph.embedding import embeddings
 from graph.embedding.bert import MiniLMEmbedder
 from graph.publish import derive
-from graph.storage import synonym_pairs
 from graph.storage.record import Record
 from workflows import indexing
 from workflows.indexing import index_sources
@@ -59,7 +58,6 @@ def main() -> None:
     clock.watch(MiniLMEmbedder, "count_windows", "count windows")
     clock.watch(run, "read_documents", "read")
     clock.watch(Record, "commit", "commit")
-    clock.watch(synonym_pairs.NameVectors, "add", "synonyms")
     clock.watch(derive, "build_generation", "build graph")
     clock.watch(derive, "write_vectors", "Chroma")
     clock.watch(indexing, "related", "relationships")

@@ -31,7 +31,7 @@ from workflows.indexing import index_sources
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 
-_TABLES = ("passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
+_TABLES = ("passages", "names", "facts", "passage_names", "passage_facts")
 _COMMAND = [sys.executable, "-c", "import sys; from workflows.cli.app import main; sys.exit(main())"]
 _KINDS = ("worker", "coordinator", "Ray", "command")
 _LONGEST_WAIT_S = 600.0

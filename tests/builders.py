@@ -143,6 +143,13 @@ def write_dated(
     return workspace
 
 
+def names_in(record: Record) -> tuple[list[str], list[str], NDArray[np.float32]]:
+    """Return ids, normal forms and vectors of all names of a record, by id."""
+    rows = list(record._rows("SELECT id, name FROM names ORDER BY id"))
+    ids = [key for key, _ in rows]
+    return ids, [name for _, name in rows], record.name_vectors(ids)
+
+
 def facts_in(record: Record) -> tuple[list[str], list[str], NDArray[np.float32]]:
     """Return ids, texts and vectors of all facts of a record, by id."""
     rows = list(record._rows("SELECT id, text FROM facts ORDER BY id"))

@@ -25,7 +25,7 @@ SAMPLE = Path(__file__).parents[1] / "workflows" / "sample" / "corpus.jsonl"
 pytestmark = pytest.mark.slow
 
 _MARA = [sys.executable, "-c", "import sys; from workflows.cli.app import main; sys.exit(main())"]
-_TABLES = ("passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
+_TABLES = ("passages", "names", "facts", "passage_names", "passage_facts")
 _LONGEST_RUN_S = 3_600.0
 
 

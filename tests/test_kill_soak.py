@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.soak]
 KILLS = 500
 KILLS_A_ROUND = 10
 HOWS = ("anywhere", "in Chroma", "at a step")
-TABLES = ("passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
+TABLES = ("passages", "names", "facts", "passage_names", "passage_facts")
 ROUNDING = 1e-6
 """A cosine from Chroma depends in its last bit on whether a vector was there before."""
 

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.growth.measure import Figures, measured
-from benchmarks.growth.record import find_synonyms, write_record
+from benchmarks.growth.record import write_record
 from benchmarks.growth.report import report
 from benchmarks.growth.stages import add_document, ask_questions, publish_record
 from benchmarks.machine import describe_machine
@@ -28,8 +28,8 @@ def main() -> None:
     run = commands.add_parser("run", help="measure one size")
     run.add_argument("--passages", type=int, required=True)
     run.add_argument("--folder", type=Path, required=True)
-    run.add_argument("--again", action="append", default=[], choices=["synonyms", "publish", "ask", "add"])
-    run.add_argument("--only", action="append", default=[], choices=["record", "synonyms", "publish", "ask", "add"])
+    run.add_argument("--again", action="append", default=[], choices=["publish", "ask", "add"])
+    run.add_argument("--only", action="append", default=[], choices=["record", "publish", "ask", "add"])
     tables = commands.add_parser("report", help="fit exponents and print Markdown tables")
     tables.add_argument("folder", type=Path)
     options = parser.parse_args()
@@ -46,7 +46,6 @@ def _measure(folder: Path, passages: int, again: list[str], only: list[str]) -> 
     known: Figures = json.loads(notes.read_text()) if notes.exists() else {}
     stages: dict[str, tuple[Callable[..., Figures], tuple[object, ...]]] = {
         "record": (write_record, (folder, passages)),
-        "synonyms": (find_synonyms, (folder,)),
         "publish": (publish_record, (folder,)),
         "ask": (ask_questions, (folder, passages)),
         "add": (add_document, (folder,)),

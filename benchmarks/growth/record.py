@@ -14,7 +14,6 @@ from graph.schema import entity_id
 from graph.storage.entry import Entry, facts_of
 from graph.storage.record import Record
 from graph.storage.record_tables import Additions, NewVectors
-from graph.storage.synonym_pairs import EXACT_NAMES, NameVectors
 from graph.storage.workspace import Workspace
 from graph.text import normalise_name
 
@@ -32,10 +31,7 @@ class Shard:
 
 
 def write_record(root: Path, passages: int) -> dict[str, int]:
-    """Write the record of a corpus into a workspace, from where an earlier run was interrupted; return its counts.
-
-    No pairs of synonyms are written: `find_synonyms` does that where the record is to hold them.
-    """
+    """Write the record of a corpus into a workspace, from where an earlier run was interrupted; return its counts."""
     workspace = Workspace(root)
     workspace.create()
     corpus, embedder = NamedCorpus(passages), NameEmbedder()
@@ -44,17 +40,6 @@ def write_record(root: Path, passages: int) -> dict[str, int]:
             shard = shard_of(corpus, embedder, start, min(start + _BATCH, passages))
             record.commit(shard.entries, Additions(shard.names, shard.facts), embedder.model_id)
         return {"passages": record.count_passages(), "names": record.count_names()}
-
-
-def find_synonyms(root: Path) -> dict[str, int]:
-    """Let the record hold the pairs of near names, where it has so few that it does, as a writer would have found."""
-    workspace = Workspace(root)
-    with workspace.writing() as lock, workspace.open_record(lock) as record:
-        if record.count_names() <= EXACT_NAMES and not record.synonyms():
-            ids, names, vectors = record.names()
-            found = NameVectors(NameEmbedder().understands, record.name_vectors).add(ids, names, vectors)
-            record.replace_synonyms(found, "")
-        return {"pairs in the record": len(record.synonyms())}
 
 
 @contextmanager

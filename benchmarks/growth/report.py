@@ -19,7 +19,7 @@ _SCRATCH_A_NAME = 384 * 4 * 2 + 2 * 16 * 4 + 100 * 8
 _FITTED_FROM = 3
 """Sizes, the largest ones, that an exponent is fitted on: below, what is constant outweighs what grows."""
 
-_BETWEEN_STAGES = ("before", "settling synonyms", "after")
+_BETWEEN_STAGES = ("before", "after")
 
 Figures = Mapping[str, Any]
 

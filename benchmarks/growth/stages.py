@@ -25,7 +25,6 @@ from graph.environment import set_variables
 from graph.publish import derive
 from graph.publish.generation_vectors import write_vectors
 from graph.storage.record_tables import Additions
-from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace
 
 ASKED = 200
@@ -165,7 +164,6 @@ class _Clock:
         self.begin("before")
         with (
             _replaced(derive, "build_generation", partial(build_generation, on_stage=self.begin)),
-            _replaced(derive, "settle_synonyms", self._named("settling synonyms", settle_synonyms)),
             _replaced(derive, "write_vectors", self._named("search index", write_vectors)),
         ):
             yield

@@ -258,7 +258,7 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
     broken = {finding.check for finding in found.findings if not finding.ok and finding.repairable} - {RELATIONSHIPS}
     if found.rows and broken & MENDED:
         record.replace_derived(found.rows)
-        yield "Put the record's tables of names, facts, links and synonyms right"
+        yield "Put the record's tables of names, facts and links right"
     if broken == {"manifest"}:
         workspace.publish(record)
         yield "Wrote manifest.json again"

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from graph.checks.findings import Finding, judged, lost, sound
 from graph.corrections.apply import Corrections, Stated
-from graph.embedding.embeddings import understanding_of
 from graph.errors import MaraError
 from graph.moments import ALWAYS, FOREVER
 from graph.storage.entry import Entry, facts_of, names_of
 from graph.storage.record import RecordReader, declared_types
 from graph.storage.record_tables import HELD_BY, RESTORE, Corrected, DerivedRows
-from graph.storage.synonym_pairs import SYNONYM_COSINE, NameVectors, are_left_to_build
 
 MENDED = {"record file", "derived rows"}
 """Checks whose problems `Record.replace_derived` solves."""
 
-_COSINE_TOLERANCE = 1e-5
 _REEMBED = "Run `mara reembed`: it embeds again the texts, which the record still holds"
 _INDEX_AGAIN = "Index their sources again (`mara index` or `mara sync`), which replaces them, or restore a backup"
 _NO_VERSIONS = "Restore the record from a backup, or erase all versions: `mara index SOURCE --no-versions`"
-_DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "synonyms", "corrected"}
+_DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "corrected"}
 
 
 def examine_record(record: RecordReader) -> tuple[list[Finding], DerivedRows | None]:
@@ -49,7 +46,6 @@ def examine_record(record: RecordReader) -> tuple[list[Finding], DerivedRows | N
         findings += [_check_versions(record, corrections), _check_vectors(record, rows, held)]
         if not findings[-1].ok:
             return findings, None
-        rows.synonyms.update(_synonyms(record, rows.texts["names"]))
         return [*findings, _check_rows(rows, held)], rows
     except (MaraError, ValueError, TypeError) as fault:
         return [*findings, lost("record file", f"The record cannot be read ({fault})", RESTORE)], None
@@ -77,8 +73,8 @@ def _check_settings(record: RecordReader) -> Finding:
 
 
 def _rows_of(stated: Sequence[tuple[Entry, Stated]]) -> DerivedRows:
-    """Return the rows that follow from passages, but for synonyms."""
-    rows = DerivedRows({table: {} for table in HELD_BY}, {table: set() for table in HELD_BY}, {}, {})
+    """Return the rows that follow from passages."""
+    rows = DerivedRows({table: {} for table in HELD_BY}, {table: set() for table in HELD_BY}, {})
     for entry, says in stated:
         for table, held in (("names", names_of(says)), ("facts", facts_of(says))):
             rows.texts[table].update(held)
@@ -86,15 +82,6 @@ def _rows_of(stated: Sequence[tuple[Entry, Stated]]) -> DerivedRows:
         if says.by:
             rows.corrected[entry.passage.id] = Corrected(says.fingerprint(entry.fingerprint), says.by)
     return rows
-
-
-def _synonyms(record: RecordReader, names: Mapping[str, str]) -> dict[tuple[str, str], float]:
-    """Return the pairs that names of these ids and forms make, and their cosines."""
-    if are_left_to_build(record):
-        return {}
-    known = NameVectors(understanding_of(record.embedding_model), record.name_vectors)
-    pairs = known.add([*names], [*names.values()], record.name_vectors([*names]))
-    return {(a, b): cosine for a, b, cosine in pairs}
 
 
 def _check_versions(record: RecordReader, corrections: Corrections) -> Finding:
@@ -133,17 +120,12 @@ def _check_vectors(record: RecordReader, rows: DerivedRows, held: DerivedRows) -
 
 
 def _check_rows(rows: DerivedRows, held: DerivedRows) -> Finding:
-    """Compare the rows that follow from passages and vectors with what they should be."""
+    """Compare the rows that follow from passages with what they should be."""
     wrong = {key for key, _ in rows.corrected.items() ^ held.corrected.items()}
     for table in HELD_BY:
         wrong |= {key for key, _ in rows.texts[table].items() ^ held.texts[table].items()}
         wrong |= {" ".join(link) for link in rows.links[table] ^ held.links[table]}
-    for pair in rows.synonyms.keys() | held.synonyms:
-        # Either may lack a pair that lies at the bar.
-        right, noted = (each.synonyms.get(pair, SYNONYM_COSINE) for each in (rows, held))
-        if not abs(right - noted) <= _COSINE_TOLERANCE:
-            wrong.add(" ".join(pair))
-    problem = f"{len(wrong)} names, facts, links, synonyms or corrected passages are not what the passages give"
+    problem = f"{len(wrong)} names, facts, links or corrected passages are not what the passages give"
     counts = ", ".join(f"{len(texts):,} {table}" for table, texts in rows.texts.items())
-    fine = f"{counts}, their links and {len(rows.synonyms):,} synonyms are what the passages give"
+    fine = f"{counts} and their links are what the passages give"
     return judged("derived rows", wrong, problem, fine)

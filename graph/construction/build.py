@@ -61,7 +61,7 @@ from graph.construction.knowledge_graph import (
     load,
     table_of_facts,
 )
-from graph.construction.near_names import KEPT, near_pairs
+from graph.construction.near_names import KEPT, may_have_synonyms, near_pairs
 from graph.construction.shards import Shard, keep_smallest, shard_size, shards_of
 from graph.construction.spellings import CorrectedNames, SpellingTree, write_spellings
 from graph.construction.workers import Workers, build_processes
@@ -70,7 +70,6 @@ from graph.embedding.embeddings import understanding_of
 from graph.own_types import OwnTypes
 from graph.schema import Fact, RelationType
 from graph.storage.record import Record, declared_types
-from graph.storage.synonym_pairs import are_left_to_build, may_have_synonyms
 from graph.storage.workspace import Workspace
 from graph.text import findable, normalise_name
 
@@ -457,16 +456,11 @@ class Build:
             ArrayWriter(folder / "pairs.npy", np.int32, (2,)) as pairs,
             ArrayWriter(folder / "pair_cosines.npy", np.float64) as of,
         ):
-            for one, other, cosines in self._near(ids, kept) if are_left_to_build(self.record) else self._held(ids):
-                there = (one >= 0) & (other >= 0) & ~np.isin(_keys(one, other), forbidden)
-                pairs.append(np.sort(np.column_stack([one, other])[there], axis=1))
+            for one, other, cosines in self._near(ids, kept):
+                there = ~np.isin(_keys(one, other), forbidden)
+                pairs.append(np.column_stack([one, other])[there])
                 of.append(cosines[there])
         np.save(folder / "near.npy", np.zeros(len(of), dtype=bool))
-
-    def _held(self, ids: Ids) -> Iterator[tuple[Array, Array, Array]]:
-        for block in in_blocks(self.record.each_synonym()):
-            one, other, cosines = zip(*block, strict=True)
-            yield find(ids, packed(one)), find(ids, packed(other)), np.array(cosines, dtype=np.float64)
 
     def _near(self, ids: Ids, kept: Path) -> Iterator[tuple[Array, Array, Array]]:
         near = near_pairs(ids, self._whole.array("vectors"), self._whole.array("eligible"), kept)

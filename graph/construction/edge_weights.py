@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, PassageLink
 from graph.schema import PASSAGE_RELATIONS, RelationType
-from graph.storage.synonym_pairs import SYNONYMS_PER_NAME
+
+SYNONYMS_PER_NAME = 100
+"""A pair of near names is kept when it is among so many nearest of at least one of its names."""
 
 ROLE_SHARE, SIMILARITY_SHARE, POSITION_SHARE = 0.4, 0.4, 0.2
 SUBJECT_ROLE, OBJECT_ROLE, UNTRIPLED_ROLE = 1.0, 0.7, 0.5

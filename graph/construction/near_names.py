@@ -1,4 +1,8 @@
-"""Synonyms among millions of names: near pairs by an inverted file of cells, in bounded memory."""
+"""Pairs of near names, in bounded memory, from those of the last build: the synonyms of a graph.
+
+Each new name is compared with every other. Of more than `EXACT_NAMES`, all are compared by an inverted file of cells,
+which misses a few pairs.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,17 @@ from numpy.typing import DTypeLike, NDArray
 
 from graph.construction.arrays import ID_TYPE, Ids, find
 from graph.construction.columns import load_array
-from graph.construction.edge_weights import rank_in_group
-from graph.storage.synonym_pairs import SYNONYM_COSINE, SYNONYMS_PER_NAME
+from graph.construction.edge_weights import SYNONYMS_PER_NAME, rank_in_group
+from graph.text import name_length
+
+SYNONYM_COSINE = 0.8
+"""Two names are synonyms where the cosine of their vectors is at least this."""
+
+SYNONYM_SHORTEST = 3
+"""A synonym edge needs names of at least this many letters or digits."""
+
+EXACT_NAMES = 200_000
+"""Of more names, the product of each with each takes minutes and grows with their square: an index finds the pairs."""
 
 _CELLS_PER_ROOT, _LEAST_IN_CELL = 4, 64
 _PROBES = 16
@@ -44,10 +57,10 @@ KEPT = "near"
 """The folder, among those that a build keeps for the next one, of the pairs that it found."""
 
 _STAMP = "kept.json"
-_VERSION = 2
+_VERSION = 3
 _SHARE = 200
-"""One in so many names may have changed since all were compared with each other; then all are again."""
-_NEW_ROWS, _OLD_ROWS, _PAIRS = 256, 65_536, 1 << 20
+"""Where an index found the pairs, one in so many names may have changed since; then it finds all again."""
+_NEW_ROWS, _OLD_ROWS, _PAIRS = 256, 8_192, 1 << 20
 
 _MOST_TIED = 4 * SYNONYMS_PER_NAME
 _EXACT_ROWS, _EXACT_BLOCK = 256, 65_536
@@ -88,6 +101,11 @@ class NearPairs:
 
     def __len__(self) -> int:
         return len(self.first)
+
+
+def may_have_synonyms(name: str, understands: Callable[[str], bool]) -> bool:
+    """Tell whether a name's vector says what else it may be called; ``understands`` is the embedding model's."""
+    return name_length(name) >= SYNONYM_SHORTEST and understands(name)
 
 
 def write_pairs(folder: Path, found: Iterable[NearPairs]) -> None:
@@ -330,21 +348,30 @@ class _Kept:
         ids: of all its names, in order; pairs are of their places.
         sums: of each name what tells whether its vector changed; 0 for one that may have no synonyms.
         pairs: that it found.
+        by_index: whether an index found them, which misses a few.
         changed: names that came, went or changed since all were compared with each other.
     """
 
     ids: Ids
     sums: Sums
     pairs: NearPairs
+    by_index: bool
     changed: int
+
+    @staticmethod
+    def nothing() -> _Kept:
+        """Return the result of a build without names."""
+        rows = np.zeros(0, dtype=np.int32)
+        pairs = NearPairs(rows, rows, np.zeros(0))
+        return _Kept(np.zeros(0, dtype=ID_TYPE), np.zeros(0, dtype=np.uint64), pairs, by_index=False, changed=0)
 
 
 def near_pairs(ids: Ids, vectors: Floats, eligible: NDArray[np.bool_], kept: Path) -> NearPairs:
-    """Find the pairs of near names, from those of the last build where few names changed since.
+    """Find the pairs of near names, from those of the last build.
 
-    Then the pairs of names that stayed are taken over, and each new name is compared with all others: no pair of it is
-    missed. Where a name went that had more than a hundred near ones, the next nearest one may be missing until all are
-    compared again.
+    The pairs of names that stayed are taken over, and each new name is compared with all others: no pair of it is
+    missed. Of more than `EXACT_NAMES`, an index finds all pairs at first and once many names changed. Then some are
+    missed, and where a name went that had more than a hundred near ones, the next nearest one.
 
     Args:
         ids: of the names, in order.
@@ -356,19 +383,22 @@ def near_pairs(ids: Ids, vectors: Floats, eligible: NDArray[np.bool_], kept: Pat
     unfinished = kept.with_name(f"{kept.name}-new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    known, changed = _load(kept), 0
-    if known is not None:
-        place = _places(known, ids, sums)
-        new = np.setdiff1d(np.flatnonzero(eligible), place[place >= 0], assume_unique=True)
-        changed = known.changed + len(new) + int(((place < 0) & (known.sums != 0)).sum())
-    if known is None or changed > int(eligible.sum()) // _SHARE:
-        changed = 0
+    known, count = _load(kept), int(eligible.sum())
+    if known is None or (known.by_index and count <= EXACT_NAMES):
+        known = _Kept.nothing()
+    place = _places(known, ids, sums)
+    new = np.setdiff1d(np.flatnonzero(eligible), place[place >= 0], assume_unique=True)
+    changed = known.changed + len(new) + int(((place < 0) & (known.sums != 0)).sum())
+    by_index = known.by_index
+    if count > EXACT_NAMES and changed > count // _SHARE:
+        by_index, changed = True, 0
         find_near_names(vectors, eligible, unfinished)
     else:
         write_pairs(unfinished, chain(_moved(known.pairs, place), _pairs_of(new, vectors, eligible)))
     for name, array in (("ids", ids), ("sums", sums)):
         np.save(unfinished / f"{name}.npy", array)
-    (unfinished / _STAMP).write_text(json.dumps({"version": _VERSION, "changed": changed}), encoding="utf-8")
+    stamp = {"version": _VERSION, "by_index": by_index, "changed": changed if by_index else 0}
+    (unfinished / _STAMP).write_text(json.dumps(stamp), encoding="utf-8")
     shutil.rmtree(kept, ignore_errors=True)
     unfinished.rename(kept)
     return NearPairs.load(kept)
@@ -380,7 +410,7 @@ def _load(folder: Path) -> _Kept | None:
         stamp = json.loads((folder / _STAMP).read_text(encoding="utf-8"))
         ids = load_array(folder / "ids.npy", ID_TYPE, (None,))
         sums = load_array(folder / "sums.npy", np.uint64, (len(ids),))
-        kept = _Kept(ids, sums, NearPairs.load(folder), int(stamp["changed"]))
+        kept = _Kept(ids, sums, NearPairs.load(folder), bool(stamp["by_index"]), int(stamp["changed"]))
         first, second = kept.pairs.first, kept.pairs.second
         if stamp["version"] != _VERSION or not len(first) == len(second) == len(kept.pairs.cosine):
             return None
@@ -419,13 +449,25 @@ def _moved(pairs: NearPairs, place: Longs) -> Iterator[NearPairs]:
 
 def _pairs_of(new: Longs, vectors: Floats, eligible: NDArray[np.bool_]) -> Iterator[NearPairs]:
     """Yield the pairs of some names with all others, each once."""
+    from threadpoolctl import threadpool_limits
+
     is_new = np.zeros(len(vectors), dtype=bool)
     is_new[new] = True
-    for start in range(0, len(new), _NEW_ROWS):
-        rows = new[start : start + _NEW_ROWS]
+    is_old = eligible & ~is_new
+
+    def pairs_of(start: int) -> list[NearPairs]:
+        rows, found = new[start : start + _NEW_ROWS], []
         block = np.asarray(vectors[rows])
         for at in range(0, len(vectors), _OLD_ROWS):
-            of, others = np.nonzero(block @ vectors[at : at + _OLD_ROWS].T >= SYNONYM_COSINE - ROUNDING)
+            end = min(len(vectors), at + _OLD_ROWS)
+            if end <= rows[0] and not is_old[at:end].any():
+                continue  # These names come by their pairs with the block themselves.
+            of, others = np.nonzero(block @ vectors[at:end].T >= SYNONYM_COSINE - ROUNDING)
             one, other = rows[of], others + at
-            once = eligible[other] & np.where(is_new[other], one < other, True)
-            yield NearPairs.of(vectors, np.minimum(one, other)[once], np.maximum(one, other)[once])
+            once = is_old[other] | (is_new[other] & (one < other))
+            found.append(NearPairs.of(vectors, np.minimum(one, other)[once], np.maximum(one, other)[once]))
+        return found
+
+    # Blocks are shared out among threads; threads within a product would wait for each other on a busy machine.
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        yield from chain.from_iterable(pool.map(pairs_of, range(0, len(new), _NEW_ROWS)))

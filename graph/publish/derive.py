@@ -13,7 +13,6 @@ from graph.construction.knowledge_graph import load_header
 from graph.errors import WorkspaceDamaged, shortage_behind
 from graph.publish.generation_vectors import forget_unused, is_to_move, write_vectors
 from graph.storage.record import Record
-from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace, keeps_replaced
 
 
@@ -30,7 +29,6 @@ def publish(workspace: Workspace, record: Record, *, whole: bool = False) -> int
     workspace.prune(replaced=True)
     if again:
         record.advance_generation()
-    settle_synonyms(record)
     try:
         _derive(workspace, record, from_scratch=again or whole)
     except WorkspaceDamaged:

@@ -61,10 +61,8 @@ from graph.storage.versions import Versions
 FORMAT_VERSION = 2
 _UNIT_TOLERANCE = 1e-3
 _RESTORE = "Restore it from a backup, or index into a new workspace"
-_TABLES = ("meta", "passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
+_TABLES = ("meta", "passages", "names", "facts", "passage_names", "passage_facts")
 _VECTORS = "vectors"
-SYNONYMS = "synonyms"
-"""The note of the record that says how pairs of synonyms are found."""
 _SETTINGS = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
@@ -226,17 +224,6 @@ class Record(InDatabase):
                     _RESTORE,
                 ) from fault
 
-    def names(self) -> tuple[list[str], list[str], NDArray[np.float32]]:
-        """Return ids, normal forms and vectors of all names, by id."""
-        vectors = np.zeros((self._count("names"), self.dimension), dtype=np.float32)
-        ids: list[str] = []
-        names: list[str] = []
-        for row, (key, name, vector) in enumerate(self._scan("SELECT id, name, vector FROM names ORDER BY id")):
-            ids.append(key)
-            names.append(name)
-            vectors[row] = np.frombuffer(vector, dtype=np.float32)
-        return ids, names, vectors
-
     def name_vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of some names, in the order given, shape (len(ids), dimension).
 
@@ -254,21 +241,6 @@ class Record(InDatabase):
         while page := list(islice(rows, PAGE)):
             yield [key for key, _ in page], np.array([np.frombuffer(blob, dtype=np.float32) for _, blob in page])
 
-    def synonyms(self) -> list[tuple[str, str, float]]:
-        """Return (name id, name id, cosine) for each pair once, the smaller id first."""
-        return list(self.each_synonym())
-
-    def each_synonym(self) -> Iterator[tuple[str, str, float]]:
-        """Yield what `synonyms` returns."""
-        return self._scan("SELECT a, b, cosine FROM synonyms ORDER BY a, b")
-
-    def replace_synonyms(self, synonyms: Iterable[tuple[str, str, float]], found_by: str) -> None:
-        """Put these pairs in place of all present ones and note how they are found; this counts as no commit."""
-        with self.transaction():
-            self._db.execute("DELETE FROM synonyms")
-            self._db.insert("synonyms", synonyms)
-            self.set_note(SYNONYMS, found_by)
-
     def count_names(self) -> int:
         """Return how many names the record holds."""
         return self._count("names")
@@ -279,14 +251,11 @@ class Record(InDatabase):
 
     def commit(
         self, entries: Sequence[Entry], new: Additions, embedding_model: str, removed: Iterable[str] = ()
-    ) -> set[str]:
+    ) -> None:
         """Write entries (replacing those of the same id) and drop ``removed``, in one transaction.
 
         Names and facts that no passage holds any more go with the last passage that held them. Other content than what
         stood before leaves a version of that, where versions are kept: see `stand_from`.
-
-        Returns:
-            The ids of the names that went.
 
         Raises:
             BadInput: an entry's passage cannot be kept, see `check_passage`.
@@ -303,25 +272,21 @@ class Record(InDatabase):
             hold(self._db, [(entry, corrections.stated(entry.passage, entry.extraction)) for entry in entries])
             if since:
                 self.versions.stand(since)
-            gone = {table: drop_unheld(self._db, table, held) for table, held in held_before.items()}
+            drop_unheld(self._db, held_before)
             if entries:
                 self._set_meta("embedding_model", embedding_model)
                 self._set_meta("dimension", str(entries[0].vector.shape[0]))
             self._count_up()
-        return gone["names"]
 
     def restate(
         self, stated: Sequence[tuple[Entry, Stated]], new: Additions, change: Callable[[Database], None]
-    ) -> set[str]:
+    ) -> None:
         """Change the corrections, and with them what some passages state, in one transaction.
 
         Args:
             stated: the entries whose statements change, with those that they have afterwards.
             new: the names and facts that the record lacks.
             change: writes the corrections.
-
-        Returns:
-            The ids of the names that went.
         """
         with self.transaction():
             change(self._db)
@@ -331,9 +296,8 @@ class Record(InDatabase):
             if self.versions.are_kept:
                 corrections = Corrections(self.corrections())
                 self.versions.restate(lambda entry: facts_of(corrections.stated(entry.passage, entry.extraction)))
-            gone = {table: drop_unheld(self._db, table, held) for table, held in held_before.items()}
+            drop_unheld(self._db, held_before)
             self._count_up()
-        return gone["names"]
 
     def replace_vectors(
         self, passages: NewVectors, windows: Sequence[int], new: Additions, embedding_model: str
@@ -342,7 +306,7 @@ class Record(InDatabase):
         with self.transaction():
             rows = [(passages.vectors[i].tobytes(), windows[i], key) for i, key in enumerate(passages.texts)]
             self._db.executemany("UPDATE passages SET vector = ?, windows = ? WHERE id = ?", rows)
-            for table in ("synonyms", "names", "facts"):
+            for table in HELD_BY:
                 self._db.execute(f"DELETE FROM {table}")
             self._add(new)
             self._set_meta("embedding_model", embedding_model)
@@ -365,9 +329,6 @@ class Record(InDatabase):
                 texts = ((text, key, text) for key, text in rows.texts[table].items())
                 text_column = TEXT_COLUMN[table]
                 self._db.executemany(f"UPDATE {table} SET {text_column} = ? WHERE id = ? AND {text_column} <> ?", texts)
-            self._db.execute("DELETE FROM synonyms")
-            synonyms = ((a, b, cosine) for (a, b), cosine in rows.synonyms.items())
-            self._db.insert("synonyms", synonyms)
             replace_corrected(self._db, rows.corrected)
             self._count_up()
 
@@ -443,7 +404,8 @@ class Record(InDatabase):
     def _add(self, new: Additions) -> None:
         insert_vectors(self._db, "names", new.names)
         insert_vectors(self._db, "facts", new.facts)
-        self._db.put("synonyms", ["a", "b"], ["cosine"], new.synonyms)
+        # Earlier releases kept pairs of near names, which the build finds now.
+        self._db.execute("DROP TABLE IF EXISTS synonyms")
 
     def _count_up(self) -> None:
         self._set_meta("generation", str(self.generation + 1))
@@ -550,7 +512,7 @@ class RecordReader(Record):
             table: set(self._rows(f"SELECT passage_id, {column} FROM passage_{table}"))
             for table, column in HELD_BY.items()
         }
-        return DerivedRows(texts, links, {(a, b): cosine for a, b, cosine in self.synonyms()}, self.corrected())
+        return DerivedRows(texts, links, self.corrected())
 
     def odd_vectors(self, table: str) -> list[str]:
         """Return the ids of rows whose vector is of another length than the others', not finite or no unit vector.

@@ -34,11 +34,6 @@ CREATE TABLE passage_facts (
     PRIMARY KEY (passage_id, fact_id)
 ) WITHOUT ROWID;
 CREATE INDEX passages_of_fact ON passage_facts (fact_id);
-CREATE TABLE synonyms (
-    a TEXT NOT NULL REFERENCES names(id) ON DELETE CASCADE, b TEXT NOT NULL REFERENCES names(id) ON DELETE CASCADE,
-    cosine REAL NOT NULL, PRIMARY KEY (a, b), CHECK (a < b)
-) WITHOUT ROWID;
-CREATE INDEX synonyms_of_b ON synonyms (b);
 """
 
 CORRECTIONS = """
@@ -101,11 +96,10 @@ class NewVectors:
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """The rows that a commit adds beside its passages: names and facts that the record lacks, pairs of new names."""
+    """The rows that a commit adds beside its passages: names and facts that the record lacks."""
 
     names: NewVectors
     facts: NewVectors
-    synonyms: Iterable[tuple[str, str, float]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +109,11 @@ class DerivedRows:
     Attributes:
         texts: by table, {id: text} of the names and facts that passages hold.
         links: by table, (passage id, id of what it holds).
-        synonyms: {(smaller id, larger id) of two names: their cosine}.
         corrected: {id of a passage: what corrections made of it}, where they change it.
     """
 
     texts: Mapping[str, dict[str, str]]
     links: Mapping[str, set[tuple[str, str]]]
-    synonyms: dict[tuple[str, str], float]
     corrected: dict[str, Corrected]
 
 
@@ -157,15 +149,14 @@ def hold(db: Database, stated: Sequence[tuple[Entry, Stated]]) -> None:
             keep_corrected(db, entry.passage.id, made, says.by)
 
 
-def drop_unheld(db: Database, table: str, candidates: Iterable[str]) -> set[str]:
-    """Delete those of the names or facts that no passage holds; return them."""
-    rows = db.execute(
-        f"DELETE FROM {table} WHERE id {AMONG}"
-        f" AND id NOT IN (SELECT {HELD_BY[table]} FROM passage_{table}"
-        f" WHERE {HELD_BY[table]} {AMONG}) RETURNING id",
-        ([*candidates],) * 2,
-    )
-    return {key for (key,) in rows}
+def drop_unheld(db: Database, candidates: Mapping[str, Iterable[str]]) -> None:
+    """Delete those of some names and facts, by table, that no passage holds."""
+    for table, ids in candidates.items():
+        db.execute(
+            f"DELETE FROM {table} WHERE id {AMONG}"
+            f" AND id NOT IN (SELECT {HELD_BY[table]} FROM passage_{table} WHERE {HELD_BY[table]} {AMONG})",
+            ([*ids],) * 2,
+        )
 
 
 def insert_vectors(db: Database, table: str, new: NewVectors) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graph.corrections.apply import Corrections, Stated
@@ -12,7 +12,6 @@ from graph.storage.database import Database
 from graph.storage.entry import Entry, facts_of, names_of
 from graph.storage.record import Record
 from graph.storage.record_tables import Additions, NewVectors
-from graph.storage.synonym_pairs import NameVectors, leave_to_build
 from graph.text import normalise_name
 
 
@@ -34,10 +33,7 @@ class EmbeddedBatch:
 
 
 class Writer:
-    """Embeds and commits batches of passages; keeps the name vectors in memory to find synonyms of new names.
-
-    Above a number of names it finds none and keeps nothing: see `graph.storage.synonym_pairs`.
-    """
+    """Embeds and commits batches of passages."""
 
     def __init__(self, record: Record, embedder: Embedder) -> None:
         """Raises EmbeddingMismatch when the record holds another model's vectors."""
@@ -45,7 +41,6 @@ class Writer:
             check_embedder(embedder, record.embedding_model)
         self._record = record
         self._embedder = embedder
-        self._names: NameVectors | None = None
 
     def write(self, batch: Sequence[tuple[Passage, Extraction]], removed: Iterable[str] = ()) -> WriteReport:
         """Embed and commit a batch in one transaction; passages of a known id are replaced, ``removed`` ones dropped.
@@ -72,8 +67,7 @@ class Writer:
 
     def commit(self, batch: EmbeddedBatch, removed: Iterable[str] = ()) -> WriteReport:
         """Commit the batch that was embedded last, and drop ``removed``, in one transaction."""
-        new = self._with_synonyms(batch.new)
-        self._forget(self._record.commit(batch.entries, new, self._embedder.model_id, removed))
+        self._record.commit(batch.entries, batch.new, self._embedder.model_id, removed)
         notes: dict[str, int] = {}
         for entry in batch.entries:
             for reason, count in entry.extraction.notes.items():
@@ -87,29 +81,11 @@ class Writer:
         """
         corrections = Corrections(self._record.corrections())
         new = self._embed_stated([corrections.stated(e.passage, e.extraction) for e in entries])
-        self._record.commit(entries, self._with_synonyms(new), self._embedder.model_id, removed)
+        self._record.commit(entries, new, self._embedder.model_id, removed)
 
     def restate(self, stated: Sequence[tuple[Entry, Stated]], change: Callable[[Database], None]) -> None:
         """Change the corrections, and commit what these entries state afterwards, as `Record.restate` does."""
-        new = self._with_synonyms(self._embed_stated([says for _, says in stated]))
-        self._forget(self._record.restate(stated, new, change))
-
-    def _with_synonyms(self, new: Additions) -> Additions:
-        """Add the pairs of new names and those that the record holds; none where they are left to the build."""
-        texts = new.names.texts
-        if leave_to_build(self._record, self._record.count_names() + len(texts)):
-            self._names = None
-            _KEPT.clear()
-            return new
-        if self._names is None:
-            self._names = _names_of(self._record, self._embedder)
-        return replace(new, synonyms=self._names.add(list(texts), list(texts.values()), new.names.vectors))
-
-    def _forget(self, gone: Collection[str]) -> None:
-        """Let go of names that are no more, and keep the others for the next writer."""
-        if self._names is not None:
-            self._names.forget(gone)
-            _keep_names(self._record, self._embedder, self._names)
+        self._record.restate(stated, self._embed_stated([says for _, says in stated]), change)
 
     def _embed_stated(self, stated: Sequence[Stated]) -> Additions:
         """Return the names and the facts that the record lacks, with their vectors."""
@@ -132,11 +108,8 @@ def reembed(record: Record, embedder: Embedder) -> None:
     passages = NewVectors(contents, embedder.embed(list(contents.values())))
     names = NewVectors(name_texts, embedder.embed(list(name_texts.values())))
     facts = NewVectors(fact_texts, embedder.embed(list(fact_texts.values())))
-    left = leave_to_build(record, len(name_texts))
-    known = NameVectors(embedder.understands, record.name_vectors)
-    found = [] if left else known.add(list(name_texts), list(name_texts.values()), names.vectors)
     windows = embedder.count_windows(list(contents.values()))
-    record.replace_vectors(passages, windows, Additions(names, facts, found), embedder.model_id)
+    record.replace_vectors(passages, windows, Additions(names, facts), embedder.model_id)
 
 
 def clean_extraction(extraction: Extraction) -> Extraction:
@@ -162,26 +135,6 @@ def clean_extraction(extraction: Extraction) -> Extraction:
     notes = {**extraction.notes, **{reason: count for reason, count in dropped.items() if count}}
     types = {name: extraction.types[name] for name in entities if name in extraction.types}
     return replace(extraction, entities=entities, triples=tuple(kept.values()), notes=notes, types=types)
-
-
-_KEPT: dict[str, tuple[tuple[str, ...], NameVectors]] = {}
-"""The names of the workspace that this process wrote last, with what they were read from."""
-
-
-def _names_of(record: Record, embedder: Embedder) -> NameVectors:
-    """Return the record's names: those that the last writer of this process left, where nobody wrote since."""
-    state, kept = _KEPT.pop(record.workspace_id, ((), None))
-    if kept is not None and state == (record.commit_id, embedder.model_id):
-        kept.read_from(record)
-        return kept
-    names = NameVectors(embedder.understands, record.name_vectors)
-    names.learn(*record.names())
-    return names
-
-
-def _keep_names(record: Record, embedder: Embedder, names: NameVectors) -> None:
-    _KEPT.clear()
-    _KEPT[record.workspace_id] = ((record.commit_id, embedder.model_id), names)
 
 
 def _merge(texts: Iterable[Mapping[str, str]]) -> dict[str, str]:

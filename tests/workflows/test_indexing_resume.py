@@ -51,7 +51,7 @@ print("done", flush=True)
 """
 """A program for a `Child` that indexes a corpus into a workspace, and waits where it is to embed a word."""
 
-TABLES = ("passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
+TABLES = ("passages", "names", "facts", "passage_names", "passage_facts")
 
 
 @pytest.fixture

@@ -12,8 +12,6 @@ from graph.corrections.apply import Corrections
 from graph.environment import refresh_environment
 from graph.review.proposals import LEAST_SCORE, Review
 from graph.schema import entity_id
-from graph.storage.record import Record
-from graph.storage.synonym_pairs import are_left_to_build
 from workflows.admin.inspection import published_graph
 
 
@@ -35,7 +33,7 @@ def review_names(root: Path, limit: int = 20, least: float = LEAST_SCORE) -> dic
     refresh_environment()
     with published_graph(root) as (record, graph):
         corrections = Corrections(record.corrections())
-        review = Review(graph, near_names(record, graph), corrections.kept_apart())
+        review = Review(graph, near_names(graph), corrections.kept_apart())
         merges, splits = review.merges(least), review.splits()
         return {
             "workspace": str(root),
@@ -47,10 +45,8 @@ def review_names(root: Path, limit: int = 20, least: float = LEAST_SCORE) -> dic
         }
 
 
-def near_names(record: Record, graph: KnowledgeGraph) -> list[tuple[str, str, float]]:
-    """Return (name id, name id, cosine) of names with near vectors: the record's, or the graph's where it has none."""
-    if not are_left_to_build(record):
-        return record.synonyms()
+def near_names(graph: KnowledgeGraph) -> list[tuple[str, str, float]]:
+    """Return (name id, name id, cosine) of names with near vectors."""
     ids = [entity_id(name) for name in graph.entity_names]
     edges = graph.edges
     near = IS_SYNONYM_KIND[edges.kind]

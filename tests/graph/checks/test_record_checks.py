@@ -60,7 +60,7 @@ def damage(path: Path, sql: str, *parameters: object) -> None:
 def dump(path: Path) -> list[tuple[object, ...]]:
     """Return all rows but those that every commit changes."""
     with closing(sqlite3.connect(path)) as db:
-        tables = ("passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
+        tables = ("passages", "names", "facts", "passage_names", "passage_facts")
         return [row for table in tables for row in sorted(db.execute(f"SELECT * FROM {table}"))]
 
 
@@ -88,13 +88,6 @@ MISFITS = {
     "a lost link of a fact": ("DELETE FROM passage_facts WHERE passage_id = 'cd'", "derived rows"),
     "a link too many": ("INSERT INTO passage_names SELECT 'ef', id FROM names WHERE name = 'ostra'", "derived rows"),
     "a fact's link too many": ("INSERT INTO passage_facts SELECT 'ef', id FROM facts LIMIT 1", "derived rows"),
-    "another cosine": ("UPDATE synonyms SET cosine = 0.99999", "derived rows"),
-    "a synonym that is missing": ("DELETE FROM synonyms", "derived rows"),
-    "synonyms that are not alike": (
-        "INSERT INTO synonyms SELECT min(a.id, b.id), max(a.id, b.id), 0.9"
-        " FROM names a, names b WHERE a.name = 'ostra' AND b.name = '1911'",
-        "derived rows",
-    ),
 }  # fmt: skip
 
 
@@ -116,11 +109,10 @@ def test_what_follows_from_the_passages_is_found_and_mended(path: Path, sql: str
 
 def test_rows_that_refer_to_nothing_are_found_and_mended(path: Path) -> None:
     whole = dump(path)
-    damage(path, "INSERT INTO synonyms VALUES ('entity-0', 'entity-1', 0.9)")
     damage(path, "INSERT INTO passage_facts VALUES ('gone', 'fact-0')")
     findings, rows = examine(path)
     assert problems(findings) == {"record file": True, "derived rows": True}
-    assert findings[0].examples == ("passage_facts", "synonyms")
+    assert findings[0].examples == ("passage_facts",)
     assert rows is not None
     with Record(path) as record:
         record.replace_derived(rows)

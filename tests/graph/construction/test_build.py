@@ -20,11 +20,11 @@ from graph.errors import WorkspaceDamaged
 from graph.schema import Extraction, Passage, RelationType
 from graph.storage.correcting import plan_corrections
 from graph.storage.record import Record
-from graph.storage.synonym_pairs import are_left_to_build
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
-from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
+from tests.builders import HashEmbedder, TripleParts, names_in, passage_of, publish_workspace, write_passages
 from tests.graph.construction import test_builder_changes as changes
+from tests.graph.construction.test_near_names import exact_pairs
 from tests.graph.storage import test_correcting_any_sequence as correcting
 
 SMALL = Sizes(shard=2, names=3, edges=4)
@@ -141,19 +141,17 @@ def test_more_than_a_hundred_near_names_lose_the_same_pairs(tmp_path: Path) -> N
     corpus = [passage_of(f"p{n}", f"Near {'one' if n % 2 else 'other'} {n}", "") for n in range(130)]
     with workspace.open_record() as record:
         write_passages(record, corpus, {}, HashEmbedder())
-        assert len(derive_graph(record).edges) - len(corpus) < len(record.synonyms())
+        _, _, vectors = names_in(record)
+        assert len(derive_graph(record).edges) - len(corpus) < len(exact_pairs(vectors))
         assert_same_files(workspace, record, sizes=Sizes(shard=32, names=50, edges=4_000))
 
 
-def test_pairs_that_the_record_leaves_to_the_build_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("graph.storage.synonym_pairs.EXACT_NAMES", 10)
+def test_pairs_that_an_index_finds_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graph.construction.near_names.EXACT_NAMES", 10)
     corpus = [passage_of(f"p{n}", f"{'Nissan' if n % 2 else 'Datsun'} {n}", "Nissan 3 and Datsun 4") for n in range(30)]
     workspace = publish_workspace(tmp_path / "workspace", corpus)
     with workspace.open_record() as record:
         plan_corrections(record, [(Apart(("Nissan 1", "Nissan 3")), "")]).commit(record, HashEmbedder())
-        assert are_left_to_build(record)
         assert any(EDGE_KINDS[kind].relation == "SYNONYMY" for kind in derive_graph(record).edges.kind)
         assert_same_files(workspace, record, sizes=Sizes(shard=8, names=20, edges=100))
 

@@ -1,4 +1,4 @@
-"""What a build finds of near names, the next one takes over: a few new ones cost no comparison of all with all."""
+"""The pairs that a build finds of near names: the next one takes them over, and compares with all what is new alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graph.construction import near_names
 from graph.construction.arrays import ID_TYPE, Ids
 from graph.construction.near_names import near_pairs
-from tests.graph.construction.test_near_names import Floats, exact_pairs, families
+from tests.graph.construction.test_near_names import Floats, exact_pairs, families, pairs_of, unit
 
 ALL = families(20, 6, 0.35, dimension=16)
 OTHER = families(20, 6, 0.35, dimension=16, seed=8)
@@ -59,7 +59,8 @@ def not_again(*_: object) -> NoReturn:
 
 @pytest.fixture
 def lenient(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Let any number of names change; called: from now on, comparing all with all is an error."""
+    """Let an index find the pairs, and any number of names change; called: from now on, an index is an error."""
+    monkeypatch.setattr(near_names, "EXACT_NAMES", 0)
     monkeypatch.setattr(near_names, "_SHARE", 1)
     return lambda: monkeypatch.setattr(near_names, "find_near_names", not_again)
 
@@ -77,10 +78,15 @@ def test_names_that_come_go_and_change_are_followed(tmp_path: Path, lenient: Cal
     assert [path.name for path in tmp_path.iterdir()] == ["near"]
 
 
-@given(steps=st.lists(st.sets(st.integers(0, 119), max_size=60), min_size=2, max_size=4))
+@given(
+    steps=st.lists(st.sets(st.integers(0, 119), max_size=60), min_size=2, max_size=4),
+    exact=st.sampled_from([0, 20, 120]),
+)
 @settings(deadline=None, max_examples=30)
-def test_after_any_changes_all_pairs_are_there(steps: list[set[int]]) -> None:
+def test_after_any_changes_all_pairs_are_there(steps: list[set[int]], exact: int) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(near_names, "EXACT_NAMES", exact)
+        patched.setattr(near_names, "_OLD_ROWS", 16)
         patched.setattr(near_names, "_SHARE", 1)
         patched.setattr(near_names, "_NEW_ROWS", 3)
         patched.setattr(near_names, "_ROWS", 7)
@@ -92,14 +98,46 @@ def test_after_any_changes_all_pairs_are_there(steps: list[set[int]]) -> None:
 def test_where_many_changed_all_are_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "near"
     monkeypatch.setattr(near_names, "_SHARE", 20)
+    monkeypatch.setattr(near_names, "EXACT_NAMES", 0)
     found_by([*range(100)], kept)
     for last, changed in (102, 2), (104, 4), (105, 5), (106, 0), (108, 2):
         found_by([*range(last)], kept)
         assert json.loads((kept / "kept.json").read_text())["changed"] == changed
 
 
+def test_few_names_are_all_compared_and_need_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_names, "find_near_names", not_again)
+    for names in ([*range(100)], [*range(50, 120)], [*range(10)], []):
+        assert found_by(names, tmp_path / "near") == wanted(names)
+
+
+def test_names_that_became_few_again_are_compared_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "near"
+    monkeypatch.setattr(near_names, "EXACT_NAMES", 90)
+    found_by([*range(100)], kept)
+    assert json.loads((kept / "kept.json").read_text())["by_index"]
+    monkeypatch.setattr(near_names, "find_near_names", not_again)
+    assert found_by([*range(90)], kept) == wanted([*range(90)])
+    assert not json.loads((kept / "kept.json").read_text())["by_index"]
+
+
+def test_pairs_are_exact_to_the_bar_in_whatever_builds_and_blocks_they_were_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(near_names, "_NEW_ROWS", 32)
+    monkeypatch.setattr(near_names, "_OLD_ROWS", 32)
+    names, dimension = np.arange(150), 64
+    own = np.random.default_rng(3).standard_normal((len(names), dimension))
+    vectors = unit(np.full((len(names), dimension), (0.8 / dimension) ** 0.5) + own * (0.2 / dimension) ** 0.5)
+    for count in (90, 91, 150):
+        found = near_pairs(ids_of(names[:count]), vectors[:count], np.ones(count, dtype=np.bool_), tmp_path / "near")
+    cosines = dict(zip(pairs_of(found), found.cosine.tolist(), strict=True))
+    assert cosines == pytest.approx(exact_pairs(vectors), abs=1e-12)
+    assert sum(cosine < 0.801 for cosine in cosines.values()) > 10
+
+
 @pytest.mark.parametrize("name", ["kept.json", "ids.npy", "sums.npy", "near_first.bin", "near_cosine.bin"])
-@pytest.mark.parametrize("content", [None, b"", b"\x01\x02", b'{"version": 0, "changed": 0}'])
+@pytest.mark.parametrize("content", [None, b"", b"\x01\x02", b'{"version": 0, "by_index": false, "changed": 0}'])
 def test_what_is_damaged_is_found_again(
     tmp_path: Path, lenient: Callable[[], None], name: str, content: bytes | None
 ) -> None:

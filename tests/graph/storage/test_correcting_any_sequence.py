@@ -139,7 +139,7 @@ class World:
 
 def rows_of(record: Record) -> dict[str, list[object]]:
     """Return what a record holds, in an order of its own."""
-    tables = ("passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
+    tables = ("passages", "names", "facts", "passage_names", "passage_facts")
     rows: dict[str, list[object]] = {name: sorted(record._rows(f"SELECT * FROM {name}")) for name in tables}
     return rows | {"corrected": sorted(record.corrected().items(), key=repr)}
 

@@ -13,14 +13,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graph.construction.build import derive_graph
-from graph.construction.edges import Edges
+from graph.construction.edges import IS_SYNONYM_KIND, Edges
+from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import EmbeddingMismatch
-from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
-from graph.storage import synonym_pairs as synonyms
+from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.storage.record import Record
-from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.writer import Writer, clean_extraction, reembed
-from tests.builders import DIMENSION, HashEmbedder, TripleParts, extraction_of, facts_in, passage_of, write_passages
+from tests.builders import (
+    HashEmbedder,
+    TripleParts,
+    extraction_of,
+    facts_in,
+    names_in,
+    passage_of,
+    write_passages,
+)
 
 Item = tuple[Passage, Extraction]
 
@@ -37,17 +44,18 @@ def record() -> Iterator[Record]:
         yield record
 
 
-def synonym_names(record: Record) -> list[tuple[str, str]]:
-    ids, names, _ = record.names()
-    name_of = dict(zip(ids, names, strict=True))
-    return sorted((min(name_of[a], name_of[b]), max(name_of[a], name_of[b])) for a, b, _ in record.synonyms())
+def synonyms_in(record: Record) -> list[tuple[str, str]]:
+    """Return the pairs of names that synonym edges join."""
+    graph = derive_graph(record)
+    near = IS_SYNONYM_KIND[graph.edges.kind]
+    ends = zip(graph.edges.source[near].tolist(), graph.edges.target[near].tolist(), strict=True)
+    return sorted((min(pair), max(pair)) for pair in ((graph.entity_names[a], graph.entity_names[b]) for a, b in ends))
 
 
 def assert_same_record(one: Record, other: Record) -> None:
-    """Both hold the same passages, names, facts and synonyms, and derive the same graph, to the last bit."""
+    """Both hold the same passages, names and facts, and derive the same graph, to the last bit."""
     assert one.fingerprints() == other.fingerprints()
-    assert one.synonyms() == other.synonyms()
-    for mine, theirs in ((one.names(), other.names()), (facts_in(one), facts_in(other))):
+    for mine, theirs in ((names_in(one), names_in(other)), (facts_in(one), facts_in(other))):
         assert mine[:2] == theirs[:2]
         assert mine[2].tolist() == theirs[2].tolist()
     graph, fresh = derive_graph(one), derive_graph(other)
@@ -114,10 +122,6 @@ class TestAnyHistory:
     def test_adding_changing_and_removing_give_the_graph_of_a_fresh_build(
         self, history: list[tuple[list[Item], set[str], bool]]
     ) -> None:
-        self._check_history(history)
-
-    @staticmethod
-    def _check_history(history: list[tuple[list[Item], set[str], bool]]) -> None:
         held: dict[str, Item] = {}
         with new_record() as record, new_record() as fresh:
             writer = Writer(record, HashEmbedder())
@@ -128,18 +132,7 @@ class TestAnyHistory:
                 held.update({passage.id: (passage, extraction) for passage, extraction in batch})
                 held = {key: item for key, item in held.items() if key not in gone}
             Writer(fresh, HashEmbedder()).write(list(held.values()))
-            for each in (record, fresh):
-                settle_synonyms(each)
             assert_same_record(record, fresh)
-
-    @settings(max_examples=8, deadline=None)
-    @given(st.lists(batches, min_size=1, max_size=5), st.integers(0, 8))
-    def test_a_history_across_the_number_of_names_that_are_compared_does_too(
-        self, history: list[tuple[list[Item], set[str], bool]], few: int
-    ) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(synonyms, "EXACT_NAMES", few)
-            self._check_history(history)
 
     @settings(max_examples=8, deadline=None)
     @given(st.lists(items, max_size=5, unique_by=lambda item: item[0].id))
@@ -167,52 +160,24 @@ class TestSynonyms:
         first, second = passage_of("a", "Nissan Motor", "Text."), passage_of("b", "Nissan", "Text.")
         for passage in (first, second, first):
             write_passages(record, [passage], {}, HashEmbedder())
-        assert synonym_names(record) == [("nissan", "nissan motor")]
-        ((a, b, cosine),) = record.synonyms()
-        assert (a, b) == tuple(sorted((entity_id("Nissan"), entity_id("Nissan Motor"))))
-        ids, _, vectors = record.names()
-        assert cosine == vectors[ids.index(a)] @ vectors[ids.index(b)] >= 0.8
-
-    def test_they_are_exact_to_the_bar_whatever_batches_and_blocks_they_were_found_in(
-        self, record: Record, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        class AroundTheBar(HashEmbedder):
-            def _vector(self, text: str) -> NDArray[np.float64]:
-                own = np.random.default_rng(int.from_bytes(text.encode())).standard_normal(DIMENSION)
-                vector = np.full(DIMENSION, (0.8 / DIMENSION) ** 0.5) + own * (0.2 / DIMENSION) ** 0.5
-                unit: NDArray[np.float64] = vector / np.linalg.norm(vector)
-                return unit
-
-        monkeypatch.setattr("graph.storage.synonym_pairs._BLOCK_ROWS", 32)
-        for start, end in ((0, 90), (90, 91), (91, 150)):
-            names = tuple(f"name {number}" for number in range(start, end))
-            Writer(record, AroundTheBar()).write([(passage_of(f"p{start}", "", "."), extraction_of((), names))])
-        ids, _, vectors = record.names()
-        wanted = {
-            (ids[i], ids[j]): cosine
-            for i in range(len(ids))
-            for j in range(i + 1, len(ids))
-            if (cosine := (vectors[i].astype(np.float64) * vectors[j]).sum()) >= 0.8
-        }
-        assert {(a, b): cosine for a, b, cosine in record.synonyms()} == pytest.approx(wanted, abs=1e-12)
-        assert sum(cosine < 0.801 for cosine in wanted.values()) > 10
+        assert synonyms_in(record) == [("nissan", "nissan motor")]
 
     def test_a_name_that_went_and_came_back_has_its_synonyms_again(self, record: Record) -> None:
         writer = Writer(record, HashEmbedder())
         motor = (passage_of("a", "Nissan Motor", "Text."), extraction_of())
         writer.write([motor, (passage_of("b", "Nissan", "Text."), extraction_of())])
-        before = record.synonyms()
+        before = synonyms_in(record)
         writer.write([], removed=["a"])
-        assert record.synonyms() == []
+        assert synonyms_in(record) == []
         writer.write([motor])
-        assert record.synonyms() == before != []
+        assert synonyms_in(record) == before != []
 
     def test_a_name_that_comes_as_another_goes_is_no_synonym_of_it(self, record: Record) -> None:
         writer = Writer(record, HashEmbedder())
         writer.write([(passage_of("a", "Nissan Motor", "Text."), extraction_of())])
         writer.write([(passage_of("a", "Nissan", "Text."), extraction_of())])
-        assert record.synonyms() == []
-        assert record.names()[1] == ["nissan"]
+        assert synonyms_in(record) == []
+        assert names_in(record)[1] == ["nissan"]
 
     def test_names_of_two_letters_have_none(self, record: Record) -> None:
         class Constant(HashEmbedder):
@@ -225,16 +190,12 @@ class TestSynonyms:
             {},
             Constant(),
         )
-        assert record.synonyms() == []
+        assert synonyms_in(record) == []
 
     def test_names_that_the_model_does_not_understand_have_none(self, record: Record) -> None:
-        class LatinOnly(HashEmbedder):
-            def understands(self, text: str) -> bool:
-                return text.isascii()
-
         passages = [passage_of("a", "日産 自動車", "."), passage_of("b", "日産", "."), passage_of("c", "Nissan", ".")]
-        write_passages(record, [*passages, passage_of("d", "Nissan Motor", ".")], {}, LatinOnly())
-        assert synonym_names(record) == [("nissan", "nissan motor")]
+        write_passages(record, [*passages, passage_of("d", "Nissan Motor", ".")], {}, HashEmbedder(PACKAGED_MODEL))
+        assert synonyms_in(record) == [("nissan", "nissan motor")]
 
 
 class TestBatch:

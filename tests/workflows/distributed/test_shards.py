@@ -98,7 +98,7 @@ def test_the_record_made_of_shards_is_that_of_one_process_and_nothing_is_embedde
 
 
 def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    tables = ("passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
+    tables = ("passages", "names", "facts", "passage_names", "passage_facts")
     with sqlite3.connect(path) as database:
         return {table: [*database.execute(f"SELECT * FROM {table}")] for table in tables}
 
