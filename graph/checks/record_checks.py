@@ -18,7 +18,7 @@ MENDED = {"record file", "derived rows"}
 _REEMBED = "Run `mara reembed`: it embeds again the texts, which the record still holds"
 _INDEX_AGAIN = "Index their sources again (`mara index` or `mara sync`), which replaces them, or restore a backup"
 _NO_VERSIONS = "Restore the record from a backup, or erase all versions: `mara index SOURCE --no-versions`"
-_DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "corrected"}
+_DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "synonyms", "corrected"}
 
 
 def examine_record(record: RecordReader) -> tuple[list[Finding], DerivedRows | None]:

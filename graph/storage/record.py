@@ -404,10 +404,10 @@ class Record(InDatabase):
     def _add(self, new: Additions) -> None:
         insert_vectors(self._db, "names", new.names)
         insert_vectors(self._db, "facts", new.facts)
-        # Earlier releases kept pairs of near names, which the build finds now.
-        self._db.execute("DROP TABLE IF EXISTS synonyms")
 
     def _count_up(self) -> None:
+        # Earlier releases kept pairs of near names, which the build finds now.
+        self._db.execute("DROP TABLE IF EXISTS synonyms")
         self._set_meta("generation", str(self.generation + 1))
         self._set_meta("commit_id", uuid.uuid4().hex)
 

@@ -119,6 +119,19 @@ def test_rows_that_refer_to_nothing_are_found_and_mended(path: Path) -> None:
     assert dump(path) == whole
 
 
+def test_pairs_of_names_that_an_earlier_release_kept_and_that_refer_to_nothing_go(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE synonyms (a TEXT REFERENCES names(id), b TEXT REFERENCES names(id), cosine REAL)")
+        db.execute("INSERT INTO synonyms VALUES ('entity-0', 'entity-1', 0.9)")
+    findings, rows = examine(path)
+    assert problems(findings) == {"record file": True}
+    assert findings[0].examples == ("synonyms",)
+    assert rows is not None
+    with Record(path) as record:
+        record.replace_derived(rows)
+    assert not problems(examine(path)[0])
+
+
 LOST = {
     "a name's vector": ("DELETE FROM names WHERE name = 'ostra'", "vectors", "mara reembed"),
     "a fact's vector": ("DELETE FROM facts WHERE rowid = 1", "vectors", "mara reembed"),
