@@ -60,9 +60,6 @@ class HashEmbedder:
     def count_windows(self, texts: Sequence[str]) -> list[int]:
         return [1 + len(text) // 1000 for text in texts]
 
-    def understands(self, text: str) -> bool:
-        return True
-
     def _vector(self, text: str) -> NDArray[np.float64]:
         family = hashlib.blake2b((text.casefold().split() or [""])[0].encode(), key=self.model_id.encode()).digest()
         own = hashlib.blake2b(text.encode(), key=self.model_id.encode()).digest()

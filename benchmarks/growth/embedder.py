@@ -43,10 +43,6 @@ class NameEmbedder:
         """Return 1 for each text."""
         return [1] * len(texts)
 
-    def understands(self, text: str) -> bool:
-        """Return True."""
-        return True
-
     def _block(self, texts: Sequence[str]) -> NDArray[np.float32]:
         from scipy.sparse import csr_array
 

@@ -54,10 +54,6 @@ class Embedder(Protocol):
         """Return in how many pieces each text is read."""
         ...
 
-    def understands(self, text: str) -> bool:
-        """Tell whether the similarity of the text's vector to others means anything."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
@@ -114,10 +110,6 @@ class OpenAIEmbedder:
         """Return 1 for each text: what the endpoint does with long texts is its own affair."""
         return [1] * len(texts)
 
-    def understands(self, text: str) -> bool:
-        """Return True: an endpoint's model is taken to know every script."""
-        return True
-
     def _request(self, texts: list[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self._dimension), dtype=np.float32)
@@ -171,7 +163,10 @@ def _embedder(model: str, base_url: str | None, api_key: str | None, prefixes: P
 
 
 def understanding_of(model_id: str) -> Callable[[str], bool]:
-    """Return what tells whether a model understands a text, by the id that workspaces remember; nothing is loaded."""
+    """Return what tells whether a model understands a text, by the id that workspaces remember; nothing is loaded.
+
+    An endpoint's model is taken to know every script.
+    """
     embedded = EMBEDDED_MODELS.get(model_id)
     return embedded().understands if embedded else lambda text: True
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graph.construction.edges import KIND_INDEX, EdgeKind
-from graph.embedding.embeddings import OpenAIEmbedder, configured_embedder
+from graph.embedding.embeddings import configured_embedder
 from graph.errors import EmbeddingMismatch
 from graph.retrieve.open_index import open_index
 from graph.schema import RelationType
@@ -153,7 +153,7 @@ def test_a_walk_crosses_from_script_to_script(many_scripts: Path) -> None:
 def test_a_model_that_knows_no_other_script_has_no_synonyms_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(OpenAIEmbedder, "understands", lambda self, text: text.isascii())
+    monkeypatch.setattr("graph.construction.build.understanding_of", lambda model_id: str.isascii)
     root = indexed(tmp_path)
     assert synonyms_in(root) == set()
     assert {hit["id"] for hit in ask(root, "Where is there a dam?")["passages"][1:3]} != {"japanese", "russian"}

@@ -301,14 +301,13 @@ class ShardVectors:
     way. What no shard holds (a name that a correction made) is computed here.
 
     Attributes:
-        model_id: the model's own, as are the vectors of questions and what is understood.
+        model_id: the model's own, as are the vectors of questions.
         computed: how many texts were computed here.
     """
 
     def __init__(self, model: Embedder) -> None:
         self.model_id = model.model_id
         self.embed_question = model.embed_question
-        self.understands = model.understands
         self._model = model
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._windows: dict[str, int] = {}

@@ -24,6 +24,7 @@ from graph.embedding.embeddings import (
     check_embedder,
     configured_embedder,
     prefixes_of,
+    understanding_of,
 )
 from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable, TransportFault
 from graph.storage.record import Record
@@ -110,7 +111,7 @@ class TestEndpoint:
     def test_long_texts_and_scripts_are_the_models_own_affair(self, server: ScriptedServer) -> None:
         embedder = embedder_of(server)
         assert embedder.count_windows(["short", "long " * 1000]) == [1, 1]
-        assert embedder.understands("日産")
+        assert understanding_of(embedder.model_id)("日産")
 
     @pytest.mark.parametrize(
         ("model", "passage", "question"),

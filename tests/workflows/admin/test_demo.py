@@ -16,20 +16,13 @@ from workflows.admin.demo import run_demo, sample_questions
 Told = list[tuple[str, int, int]]
 
 
-class WithoutSynonyms(HashEmbedder):
-    """Links no names: those of a whole corpus would be thousands."""
-
-    def understands(self, text: str) -> bool:
-        return False
-
-
 @pytest.fixture(scope="module")
 def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Told, Path]:
     """What the demonstration gives, and tells on the way, with vectors that mean nothing."""
     told: Told = []
     workspace = tmp_path_factory.mktemp("demo") / "workspace"
     with pytest.MonkeyPatch.context() as patch:
-        use_embedder(patch, WithoutSynonyms())
+        use_embedder(patch, HashEmbedder())
         result = run_demo(workspace, lambda stage, done, total: told.append((stage, done, total)))
     return result, told, workspace
 
