@@ -65,7 +65,7 @@ def parts_of(folder: Path) -> Parts:
 
 
 class Taken:
-    """What several open generations take together: what they share counts once."""
+    """The cost of several open generations together: a part that they share counts once."""
 
     def __init__(self) -> None:
         self._holders: Counter[Path] = Counter()

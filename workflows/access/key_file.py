@@ -160,7 +160,7 @@ class Tokens(Rights):
         self._key = key
 
     def claims_of(self, token: str) -> Mapping[str, Any]:
-        """Return the claims of a token. Raises NoAccess where it cannot be trusted, or names nobody."""
+        """Return the claims of a token. Raises NoAccess where it cannot be trusted, or names no user."""
         jwt = _pyjwt()
         try:
             claims: Mapping[str, Any] = jwt.decode(

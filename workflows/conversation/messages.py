@@ -55,7 +55,7 @@ class SourceRecord(TypedDict):
 
 
 class AnswerMetadata(TypedDict):
-    """What the message of an answer tells beside its text: small, since a thread keeps it for every turn.
+    """The data that the message of an answer carries beside its text: small, since a thread keeps it for every turn.
 
     ``question`` is the question as it was understood, ``understood`` how it was completed (null where it stood alone);
     ``coverage`` is empty where no claims were checked. ``notes`` tell what was retried, dropped or defaulted.

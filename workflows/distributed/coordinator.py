@@ -259,7 +259,7 @@ _PASSED_ON = (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What all workers of a run are told.
+    """The settings that all workers of a run have.
 
     Attributes:
         context: the settings of the run.
