@@ -62,7 +62,6 @@ _UNIT_TOLERANCE = 1e-3
 _RESTORE = "Restore it from a backup, or index into a new workspace"
 _TABLES = ("meta", "passages", "names", "facts", "passage_names", "passage_facts")
 _VECTORS = "vectors"
-_SETTINGS = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 def _make(db: Database) -> None:
@@ -147,10 +146,6 @@ class Record(InDatabase):
     def fingerprints(self) -> dict[str, str]:
         """Return {passage id: fingerprint}."""
         return dict(self._rows("SELECT id, fingerprint FROM passages"))
-
-    def stated_fingerprints(self) -> dict[str, str]:
-        """Return {passage id: fingerprint of what it states}, which differs where corrections change that."""
-        return self.fingerprints() | {key: each.fingerprint for key, each in self.corrected().items()}
 
     def stated_in_order(self) -> Iterator[tuple[str, str]]:
         """Yield (passage id, fingerprint of what it states), in the order of the ids."""
@@ -469,7 +464,7 @@ class Record(InDatabase):
             yield from self._db.scan(query, parameters)
 
     def _set_meta(self, key: str, value: str) -> None:
-        self._db.execute(_SETTINGS, (key, value))
+        self._db.put("meta", ["key"], ["value"], [(key, value)])
 
 
 class RecordReader(Record):
