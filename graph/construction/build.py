@@ -465,8 +465,8 @@ class Build:
     def _near(self, ids: Ids, kept: Path) -> Iterator[tuple[Array, Array, Array]]:
         near = near_pairs(ids, self._whole.array("vectors"), self._whole.array("eligible"), kept)
         for start in range(0, len(near), _PAIRS):
-            rows = slice(start, start + _PAIRS)
-            yield near.first[rows].astype(np.int64), near.second[rows].astype(np.int64), near.cosine[rows]
+            block = near[start : start + _PAIRS]
+            yield block["first"].astype(np.int64), block["second"].astype(np.int64), block["cosine"]
 
     def _write_edges(self, workers: Workers, budget: int) -> int:
         """Write the edges, range of sources by range; return how many they are."""
