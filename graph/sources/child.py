@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from threading import Timer
 from typing import Any, Self
@@ -37,7 +38,6 @@ _GRACE_S = 30
 _KEPT_FROM_IT = ("MARA_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "CHROMA_CLIENT_", "OTEL_")
 """Variables that begin so hold keys and addresses, which no loader needs."""
 
-_FIELDS, _LOADED = TypeAdapter(FieldMap), TypeAdapter(Loaded)
 _ERRORS = {kind.__name__: kind for kind in (BadInput, DependencyMissing, UnknownColumn)}
 
 
@@ -77,9 +77,10 @@ class Child:
         if "error" in told:
             raise _ERRORS.get(told["error"], BadInput)(told["message"], told["hint"])
         try:
-            return _LOADED.validate_python(told)
+            loaded: Loaded = _adapter(Loaded).validate_python(told)
         except ValidationError as fault:
             raise _unreadable(path, fault) from fault
+        return loaded
 
     def close(self) -> None:
         """End the process."""
@@ -123,13 +124,18 @@ def _ask(process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
 def _answer(request: dict[str, Any]) -> str:
     path = Path(request["path"])
     try:
-        loaded = load_file(path, request["source"], _FIELDS.validate_python(request["fields"]))
+        loaded = load_file(path, request["source"], _adapter(FieldMap).validate_python(request["fields"]))
         return json.dumps(loaded, default=_plain)
     except MaraError as fault:
         told = fault
     except Exception as fault:
         told = _unreadable(path, fault)
     return json.dumps({"error": told.kind, "message": told.message, "hint": told.hint})
+
+
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def _unreadable(path: Path, fault: Exception) -> BadInput:
