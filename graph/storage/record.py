@@ -22,7 +22,7 @@ from graph.corrections.kinds import Correction
 from graph.errors import WorkspaceDamaged
 from graph.own_types import OWN_TYPES, OwnTypes
 from graph.storage import versions
-from graph.storage.database import AMONG, Database, InDatabase, Kind, SqliteDatabase, open_database, statements_of
+from graph.storage.database import AMONG, Database, InDatabase, Kind, SqliteDatabase, statements_of
 from graph.storage.entry import (
     COLUMNS,
     Entry,
@@ -33,6 +33,7 @@ from graph.storage.entry import (
     hash_of,
     to_row,
 )
+from graph.storage.opening import open_database
 from graph.storage.record_tables import (
     CORRECTION_TABLES,
     CORRECTIONS,
