@@ -20,6 +20,7 @@ from graph.relationships.record import IN_STEP_WITH, RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.relationships.tables import along
 from graph.schema import Passage
+from graph.storage.database import AMONG
 from graph.storage.entry import content_hash
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
@@ -27,14 +28,13 @@ from graph.storage.workspace import Workspace
 METRIC = "cosine"
 """How the vectors of a store are compared."""
 
-_AMONG = "IN (SELECT value FROM json_each(?))"
 _DOCUMENTS = f"""
-    SELECT DISTINCT document.id FROM {along("document_chunk -chunk_of-> document")} WHERE document_chunk.id {_AMONG}"""
+    SELECT DISTINCT document.id FROM {along("document_chunk -chunk_of-> document")} WHERE document_chunk.id {AMONG}"""
 _CHUNKS = f"""
     SELECT document.id, document_chunk.id, content_hash, document_chunk.created_at
-    FROM {along("document <-chunk_of- document_chunk")} WHERE document.id {_AMONG}"""
-_UNLINK = f"DELETE FROM chunk_of WHERE source IN (SELECT key FROM document_chunk WHERE id {_AMONG})"
-_UNSOURCE = f"DELETE FROM {{table}} WHERE source IN (SELECT key FROM document WHERE id {_AMONG})"
+    FROM {along("document <-chunk_of- document_chunk")} WHERE document.id {AMONG}"""
+_UNLINK = f"DELETE FROM chunk_of WHERE source IN (SELECT key FROM document_chunk WHERE id {AMONG})"
+_UNSOURCE = f"DELETE FROM {{table}} WHERE source IN (SELECT key FROM document WHERE id {AMONG})"
 _UNNAMED = """
     DELETE FROM source WHERE NOT EXISTS (SELECT 1 FROM sourced_from WHERE target = key)
     AND NOT EXISTS (SELECT 1 FROM references_document_source WHERE target = key)"""
@@ -135,7 +135,7 @@ class DocumentStep:
     def _places_of_one(self, columns: Sequence[str], places: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
         """Return those of some places that one document alone has now; columns are of the table, in its order."""
         names = ", ".join(columns)
-        query = f"SELECT {names} FROM document WHERE path {_AMONG} GROUP BY {names} HAVING count(*) = 1"
+        query = f"SELECT {names} FROM document WHERE path {AMONG} GROUP BY {names} HAVING count(*) = 1"
         return set(self._to.execute(query, (sorted({path for path, *_ in places}),)))
 
     def _times_of_documents(self) -> dict[str, tuple[str, str]]:
