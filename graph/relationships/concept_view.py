@@ -1,23 +1,30 @@
-"""Concepts, which documents explain them and how they are related: computed when asked, and held nowhere else.
+"""Concepts, which documents explain them and how they are related: computed when asked.
 
-They follow from the published generation of the knowledge graph. A workspace without one has what was imported.
+They follow from the published generation of the knowledge graph. What a user wrote is stored, and laid over it.
 """
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.columns import LazySequence
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.relationships.explanations import EXPLANATION_TYPES, Links, descriptions, explanations, relatedness
+from graph.relationships.explanations import (
+    EXPLANATION_TYPES,
+    Links,
+    descriptions,
+    explanations,
+    no_links,
+    relatedness,
+)
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue
 from graph.schema import entity_id
 
@@ -27,14 +34,8 @@ Pruned = Mapping[tuple[str, str], str]
 PRUNABLE = (EdgeType.EXPLAINS, EdgeType.RELATED_TO)
 """The types of edges that may be pruned: those of this view. What people said and did is never pruned."""
 
-_ROWS = {
-    EdgeType.EXPLAINS: """
-        SELECT document.id, concept.id, explanation_type, relevance_score, confidence
-        FROM explains JOIN document ON document.key = source JOIN concept ON concept.key = target""",
-    EdgeType.RELATED_TO: """
-        SELECT a.id, b.id, relation, documents, confidence
-        FROM related_to JOIN concept a ON a.key = source JOIN concept b ON b.key = target""",
-}
+Stated = tuple[str, str, str, float, float]
+"""An edge that was written: the ids of its ends, the name of its kind, and its weight and confidence, see `Links`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,10 @@ def evidence_of(properties: Mapping[str, PropertyValue]) -> str:
     return json.dumps(dict(properties), sort_keys=True, ensure_ascii=False)
 
 
-class ConceptView(ABC):
-    """Concepts by place, in the order of their ids, and the edges at them that were not pruned.
+class ConceptView:
+    """Concepts by place, and the edges at them that were not pruned: what was written is laid over what is computed.
+
+    Those of the generation come first, in the order of their ids, and then those that were written.
 
     Attributes:
         documents: ids, by number.
@@ -61,32 +64,88 @@ class ConceptView(ABC):
         kinds: the names of explanation types, and of relation types, as the edges of each type number them.
     """
 
-    documents: Sequence[str]
-    ids: Sequence[str]
-    index: Mapping[str, int]
-    kinds: Mapping[EdgeType, Sequence[str]]
+    def __init__(
+        self,
+        graph: KnowledgeGraph | None,
+        documents: Sequence[str],
+        document_of: Mapping[str, int],
+        written: Sequence[Node],
+        stated: Mapping[EdgeType, Sequence[Stated]],
+        pruned: Mapping[EdgeType, Pruned],
+    ) -> None:
+        """Lay what was written over a generation.
 
-    def __init__(self, pruned: Mapping[EdgeType, Pruned]) -> None:
-        self._pruned = pruned
+        Args:
+            graph: the generation; None where there is none.
+            documents: ids.
+            document_of: {passage: the number of its document}.
+            written: the concepts that the generation does not know.
+            stated: the edges that were written.
+            pruned: the edges of the generation that were pruned.
+        """
+        self._graph, self._document_of = graph, document_of
+        self._written, self._stated, self._pruned = written, stated, pruned
+        self._n = n = graph.n_entities if graph else 0
+        self._computed: dict[EdgeType, Links] = {}
         self._stale: dict[EdgeType, list[tuple[str, str]]] = {of: [] for of in PRUNABLE}
         self._links: dict[EdgeType, Links] = {}
+        self.documents = documents
+        self.ids: Sequence[str] = LazySequence(n + len(written), self._id)
+        places = {node.id: n + number for number, node in enumerate(written)}
+        known = graph.entity_index if graph else {}
+        self.index: Mapping[str, int] = ChainMap(places, cast(Any, known)) if places else known
+        relations = [kind.relation.value for kind in graph.kinds] if graph else []
+        computed: dict[EdgeType, Sequence[str]] = {
+            EdgeType.EXPLAINS: EXPLANATION_TYPES,
+            EdgeType.RELATED_TO: relations,
+        }
+        self.kinds = {
+            of: [*known, *sorted({kind for _, _, kind, *_ in stated.get(of, ())} - set(known))]
+            for of, known in computed.items()
+        }
 
-    @abstractmethod
+    def _id(self, place: int) -> str:
+        return entity_id(self._graph.entity_names[place]) if self._graph and place < self._n else self._at(place).id
+
+    def _at(self, place: int) -> Node:
+        return self._written[place - self._n]
+
     def name(self, place: int) -> str:
-        """Return how a concept is shown."""
+        """Return how a concept is shown: as documents write it most often."""
+        if self._graph and place < self._n:
+            return self._graph.entity_labels[place]
+        return str(self._at(place).properties["name"])
 
-    @abstractmethod
     def nodes(self, places: Sequence[int] | None = None) -> Iterator[Node]:
         """Yield the concepts at some places; all without."""
+        graph, n = self._graph, self._n
+        wanted = np.full(n, places is None)
+        wanted[[place for place in places or () if place < n]] = True
+        described = descriptions(graph, wanted) if graph else {}
+        for place in range(len(self.ids)) if places is None else places:
+            if graph and place < n:
+                told = {"name": self.name(place), "description": described.get(place), "type": graph.entity_type(place)}
+                yield Node(NodeType.CONCEPT, self.ids[place], told)
+            else:
+                yield self._at(place)
 
-    @abstractmethod
-    def _all_links(self, of: EdgeType) -> Links:
-        """Return all edges of a type."""
+    def computed(self, of: EdgeType) -> Links:
+        """Return all edges of a type, EXPLAINS or RELATED_TO, that the generation gives."""
+        if of not in self._computed:
+            self._computed[of] = self._compute(of)
+        return self._computed[of]
+
+    def _compute(self, of: EdgeType) -> Links:
+        if self._graph is None:
+            return no_links()
+        numbers = (self._document_of.get(key, -1) for key in self._graph.passage_ids)
+        document_of = np.fromiter(numbers, dtype=np.int64, count=len(self._graph.passages))
+        return (explanations if of is EdgeType.EXPLAINS else relatedness)(self._graph, document_of)
 
     def links(self, of: EdgeType) -> Links:
-        """Return the edges of a type, EXPLAINS or RELATED_TO, without those that were pruned on the same evidence."""
+        """Return the edges of a type: what was written, and what is computed and not pruned on the same evidence."""
         if of not in self._links:
-            links = self._all_links(of)
+            links = self.computed(of)
             kept = np.ones(len(links.sources), dtype=bool)
             for (source, target), evidence in self._pruned.get(of, {}).items():
                 row = self._row(of, links, source, target)
@@ -94,8 +153,20 @@ class ConceptView(ABC):
                     kept[row] = False
                 else:
                     self._stale[of].append((source, target))
-            self._links[of] = links.where(kept)
+            self._links[of] = links.where(kept).overlaid(self._stated_links(of))
         return self._links[of]
+
+    def _stated_links(self, of: EdgeType) -> Links:
+        """Return the edges of a type that were written; those whose ends are gone are left out."""
+        starts = self._numbers if of is EdgeType.EXPLAINS else self.index
+        rows = []
+        for source, target, kind, weight, confidence in self._stated.get(of, ()):
+            if source in starts and target in self.index:
+                ends = [starts[source], self.index[target]]
+                ordered = sorted(ends) if of is EdgeType.RELATED_TO else ends
+                rows.append((*ordered, self.kinds[of].index(kind), weight, confidence))
+        columns = np.array(sorted(rows), dtype=np.float64).reshape(len(rows), 5).T
+        return Links(*(column.astype(np.int64) for column in columns[:3]), *columns[3:])
 
     def no_longer_pruned(self, of: EdgeType) -> Sequence[tuple[str, str]]:
         """Return the ends of the edges of a type that were pruned and rest on other evidence now, or are gone."""
@@ -162,15 +233,23 @@ class ConceptView(ABC):
         """Return the edge of a type at a place of its columns."""
         return self._edge(of, self.links(of), row)
 
+    def computed_edge(self, edge: Edge) -> Edge | None:
+        """Return what the generation gives for an edge, pruned or not; None where nothing."""
+        links = self.computed(edge.type)
+        row = self._row(edge.type, links, edge.source[1], edge.target[1])
+        return None if row is None else self._edge(edge.type, links, row)
+
     def _edge(self, of: EdgeType, links: Links, row: int) -> Edge:
         start, kind, weight = links.sources.item(row), self.kinds[of][links.kinds.item(row)], links.weights.item(row)
+        end, confidence = self.ids[links.targets.item(row)], links.confidence.item(row)
+        told: dict[str, PropertyValue]
         if of is EdgeType.EXPLAINS:
             source = (NodeType.DOCUMENT, self.documents[start])
-            told: dict[str, PropertyValue] = {"relevance_score": weight, "explanation_type": kind}
-        else:
-            source, told = (NodeType.CONCEPT, self.ids[start]), {"relation": kind, "documents": int(weight)}
-        target = (NodeType.CONCEPT, self.ids[links.targets.item(row)])
-        return Edge(of, source, target, {**told, "confidence": links.confidence.item(row)})
+            told = {"relevance_score": weight, "explanation_type": kind, "confidence": confidence}
+            return Edge(of, source, (NodeType.CONCEPT, end), told)
+        first, second = sorted((self.ids[start], end))
+        told = {"relation": kind, "documents": int(weight), "confidence": confidence}
+        return Edge(of, (NodeType.CONCEPT, first), (NodeType.CONCEPT, second), told)
 
     def _row(self, of: EdgeType, links: Links, source: str, target: str) -> int | None:
         """Return where the edge between two ids stands in columns that are in the order of their ends."""
@@ -202,76 +281,3 @@ class ConceptView(ABC):
         ends = np.concatenate([found.sources, found.targets])
         order = np.lexsort((np.arange(len(ends)), np.tile(-found.confidence, 2), np.tile(-found.weights, 2), ends))
         return order, np.searchsorted(ends[order], np.arange(len(self.ids) + 1))
-
-
-class ViewOfGeneration(ConceptView):
-    """The view that a generation of the knowledge graph gives, of the documents that chunks are part of."""
-
-    def __init__(
-        self,
-        graph: KnowledgeGraph,
-        documents: Sequence[str],
-        document_of: Mapping[str, int],
-        pruned: Mapping[EdgeType, Pruned],
-    ) -> None:
-        """``document_of`` is {passage: the number of its document}."""
-        super().__init__(pruned)
-        self._graph = graph
-        self._document_of = document_of
-        self.documents = documents
-        self.ids = LazySequence(graph.n_entities, lambda at: entity_id(graph.entity_names[at]))
-        self.index = graph.entity_index
-        self.kinds = {
-            EdgeType.EXPLAINS: EXPLANATION_TYPES,
-            EdgeType.RELATED_TO: [kind.relation.value for kind in graph.kinds],
-        }
-
-    def name(self, place: int) -> str:
-        """Return how documents write it most often."""
-        return self._graph.entity_labels[place]
-
-    def nodes(self, places: Sequence[int] | None = None) -> Iterator[Node]:
-        """Yield the concepts at some places; all without."""
-        graph = self._graph
-        wanted = np.full(graph.n_entities, places is None)
-        wanted[[*(places or ())]] = True
-        described = descriptions(graph, wanted)
-        for place in range(graph.n_entities) if places is None else places:
-            told = {"name": self.name(place), "description": described.get(place), "type": graph.entity_type(place)}
-            yield Node(NodeType.CONCEPT, self.ids[place], told)
-
-    def _all_links(self, of: EdgeType) -> Links:
-        numbers = (self._document_of.get(key, -1) for key in self._graph.passage_ids)
-        document_of = np.fromiter(numbers, dtype=np.int64, count=len(self._graph.passages))
-        return (explanations if of is EdgeType.EXPLAINS else relatedness)(self._graph, document_of)
-
-
-class ViewOfRows(ConceptView):
-    """The view of what was imported, where there is no generation."""
-
-    def __init__(self, query: Callable[[str], Iterator[Any]], nodes: Sequence[Node]) -> None:
-        """``query`` runs a statement on the record; ``nodes`` are its concepts, by id."""
-        super().__init__({})
-        self._nodes = nodes
-        self.ids = [node.id for node in nodes]
-        self.index = {key: place for place, key in enumerate(self.ids)}
-        self.documents = [key for (key,) in query("SELECT id FROM document ORDER BY key")]
-        self._rows = {of: list(query(statement)) for of, statement in _ROWS.items()}
-        self.kinds = {of: sorted({row[2] for row in rows}) for of, rows in self._rows.items()}
-
-    def name(self, place: int) -> str:
-        """Return its name."""
-        return str(self._nodes[place].properties["name"])
-
-    def nodes(self, places: Sequence[int] | None = None) -> Iterator[Node]:
-        """Yield the concepts at some places; all without."""
-        return iter(self._nodes) if places is None else (self._nodes[place] for place in places)
-
-    def _all_links(self, of: EdgeType) -> Links:
-        starts = self._numbers if of is EdgeType.EXPLAINS else self.index
-        rows = sorted(
-            (starts[source], self.index[target], self.kinds[of].index(kind), *values)
-            for source, target, kind, *values in self._rows[of]
-        )
-        columns = np.array(rows, dtype=np.float64).reshape(len(rows), 5).T
-        return Links(*(column.astype(np.int64) for column in columns[:3]), *columns[3:])

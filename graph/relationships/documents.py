@@ -38,6 +38,11 @@ _UNSOURCE = f"DELETE FROM {{table}} WHERE source IN (SELECT key FROM document WH
 _UNNAMED = """
     DELETE FROM source WHERE NOT EXISTS (SELECT 1 FROM sourced_from WHERE target = key)
     AND NOT EXISTS (SELECT 1 FROM references_document_source WHERE target = key)"""
+_HELD = """
+    SELECT id, name <> '', EXISTS (SELECT 1 FROM mentions WHERE target = key),
+        EXISTS (SELECT 1 FROM explains WHERE target = key)
+        OR EXISTS (SELECT 1 FROM related_to WHERE key IN (source, target))
+    FROM concept"""
 
 Hashes = dict[str, dict[str, str]]
 """{document: {passage: the hash of its content}}."""
@@ -226,6 +231,7 @@ def _property_of(moment: str) -> str:
     return time_text(datetime.fromisoformat(moment))
 
 
+_ANEW = "anew"
 _RULES = "2"
 """The version of what is derived: a record that an older one derived is brought in step anew."""
 
@@ -285,14 +291,20 @@ def bring_in_step(
 
 
 def _drop_computed(relationships: RelationshipRecord, graph: KnowledgeGraph) -> None:
-    """Drop what the generation tells: all of it but the ids of concepts that it holds and messages mention."""
+    """Drop what the generation tells, all of it in the first step; what was written besides stays, and ids it links."""
     relationships.take_over()
-    for table in ("explains", "related_to"):
-        relationships.execute(f"DELETE FROM {table}")
-    held = relationships.execute("SELECT id, EXISTS (SELECT 1 FROM mentions WHERE target = key) FROM concept")
-    unheld = [key for key, is_mentioned in held if not is_mentioned or key not in graph.entity_index]
+    if not relationships.note(IN_STEP_WITH):
+        relationships.drop_stated()
+    unheld = [
+        key
+        for key, is_named, is_mentioned, is_linked in relationships.execute(_HELD)
+        if not (is_linked and (is_named or key in graph.entity_index))
+        and not (is_mentioned and key in graph.entity_index)
+    ]
     relationships.remove_nodes(NodeType.CONCEPT, unheld)
-    relationships.execute("UPDATE concept SET name = '', description = NULL, type = NULL WHERE name <> ''")
+    named = [key for (key,) in relationships.execute("SELECT id FROM concept WHERE name <> ''")]
+    told = [key for key in named if key in graph.entity_index]
+    relationships.execute(f"UPDATE concept SET name = '', description = NULL, type = NULL WHERE id {_AMONG}", (told,))
 
 
 def _forget_pruned(relationships: RelationshipRecord) -> None:
@@ -307,7 +319,7 @@ def _forget_pruned(relationships: RelationshipRecord) -> None:
 def forget_step(relationships: RelationshipRecord) -> None:
     """Let the next step compare everything, rather than what changed since the last one."""
     with relationships.transaction():
-        relationships.set_note(IN_STEP_WITH, "")
+        relationships.set_note(IN_STEP_WITH, _ANEW)
         relationships.execute("UPDATE document_chunk SET fingerprint = ''")
 
 

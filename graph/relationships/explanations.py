@@ -75,6 +75,26 @@ class Links:
         """Return some of the edges, in their order."""
         return Links(*(getattr(self, column.name)[kept] for column in fields(Links)))
 
+    def overlaid(self, others: Links) -> Links:
+        """Return these edges and others, which take the place of those between the same ends."""
+        if not len(others.sources):
+            return self
+        width = 1 + max(int(links.targets.max(initial=0)) for links in (self, others))
+        keys, over = (links.sources * width + links.targets for links in (self, others))
+        kept = self.where(~np.isin(keys, over))
+        both = Links(
+            *(np.concatenate([getattr(each, column.name) for each in (kept, others)]) for column in fields(Links))
+        )
+        return Links(
+            *(getattr(both, column.name)[np.lexsort((both.targets, both.sources))] for column in fields(Links))
+        )
+
+
+def no_links() -> Links:
+    """Return no edge."""
+    none = np.zeros(0, dtype=np.int64)
+    return Links(none, none, none, np.zeros(0), np.zeros(0))
+
 
 @dataclass(frozen=True, slots=True)
 class _Statements:

@@ -2,8 +2,8 @@
 
 Nodes have integer keys inside and ids outside. Every row holds the revision that wrote it last, so that a copy in
 another store can be brought up to date. Vectors are views of chunks. Concepts and the edges at them follow from the
-published generation of the knowledge graph and are computed when asked for: their tables hold what was imported where
-there is no generation, and the ids of concepts that messages mention.
+published generation of the knowledge graph and are computed when asked for: their tables hold what was written besides,
+which is laid over that, and the ids of concepts that messages mention.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any, Self
+from uuid import uuid4
 
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import BadInput, MissingEndpoint, NotInSchema, WorkspaceDamaged, WorkspaceLocked
-from graph.relationships.concept_view import PRUNABLE, ConceptView, ViewOfGeneration, ViewOfRows
+from graph.relationships.concept_view import PRUNABLE, ConceptView, Stated
 from graph.relationships.schema import (
     EDGES,
     NODES,
@@ -54,10 +54,17 @@ COMPUTED = frozenset((NodeType.CONCEPT, *PRUNABLE))
 IN_STEP_WITH = "documents"
 """The note of what the documents were last brought in step with."""
 
-_PRUNED_AT = "pruned"
+_LAID_OVER = "pruned"
 _FORMAT = 1
 _NOTE_FORMAT = "INSERT INTO meta VALUES ('format', ?)"
-_MENTIONS = (EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT)
+_STATED = {
+    EdgeType.EXPLAINS: """
+        SELECT document.id, concept.id, explanation_type, relevance_score, confidence
+        FROM explains JOIN document ON document.key = source JOIN concept ON concept.key = target""",
+    EdgeType.RELATED_TO: """
+        SELECT a.id, b.id, relation, documents, confidence
+        FROM related_to JOIN concept a ON a.key = source JOIN concept b ON b.key = target""",
+}
 _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
 
@@ -208,10 +215,12 @@ class RelationshipRecord(InDatabase):
             for of, values in rows.items():
                 statement = upsert(table_of_nodes(of), ["id"], list(NODES[of]))
                 with self._refusals_named():
-                    self._db.executemany(statement, ([*row, revision] for row in values))
+                    self._write(of, statement, ([*row, revision] for row in values))
 
     def link(self, edge: Edge) -> None:
         """Create an edge, or give the one between these nodes these properties.
+
+        One that the published generation gives is laid over it, until one of its ends goes.
 
         Raises:
             NotInSchema: `check_edge` refuses it.
@@ -222,44 +231,57 @@ class RelationshipRecord(InDatabase):
     def link_all(self, edges: Iterable[Edge]) -> None:
         """Create or update edges in one transaction, as `link` does; one that is refused undoes all."""
         rows: dict[tuple[EdgeType, NodeType, NodeType], list[list[PropertyValue]]] = {}
+        concepts: set[str] = set()
+        as_computed: list[Edge] = []
         for edge in edges:
             check_edge(edge)
             if edge.type in VIEWS:
                 continue
+            if self.computes(edge.type) and self.concepts.computed_edge(edge) == edge:
+                as_computed.append(edge)
+                continue
             (start, source), (end, target) = _ends(edge)
+            concepts.update(key for of, key in (edge.source, edge.target) if of is NodeType.CONCEPT)
             values = [edge.properties.get(name) for name in EDGES[edge.type].properties]
             rows.setdefault((edge.type, start, end), []).append([source, target, *values])
         with self.transaction() as revision:
-            self._hold_concepts(rows.get(_MENTIONS, ()), revision)
+            for edge in as_computed:
+                self.unlink(edge)
+            self._hold_concepts(concepts, revision)
             for (of, start, end), values_of in rows.items():
                 statement = insert_edge(of, start, end)
                 try:
                     with self._db.attempt():
-                        self._db.executemany(statement, ([*row, revision] for row in values_of))
+                        self._write(of, statement, ([*row, revision] for row in values_of))
                 except self._db.conflicts as fault:
                     raise self._missing_endpoint(of, start, end, values_of) from fault
 
-    def _hold_concepts(self, mentions: Iterable[Sequence[PropertyValue]], revision: int) -> None:
-        """Hold the ids of concepts of the generation that messages mention: their names are in that."""
-        known = self.graph.entity_index if mentions and self.graph is not None else {}
+    def _write(self, of: NodeType | EdgeType, statement: str, rows: Iterable[Sequence[PropertyValue]]) -> None:
+        if self.computes(of):
+            self.take_over()
+        changes = self._db.total_changes
+        self._db.executemany(statement, rows)
+        if of in COMPUTED and self._db.total_changes > changes:
+            self.note_laid_over()
+
+    def _hold_concepts(self, linked: Iterable[str], revision: int) -> None:
+        """Hold the ids of concepts of the generation that edges link: their names are in that."""
+        known = self.graph.entity_index if linked and self.graph is not None else {}
         held = "INSERT INTO concept (id, name, revision) VALUES (?, '', ?) ON CONFLICT (id) DO NOTHING"
-        self._db.executemany(held, [(key, revision) for _, key, *_ in mentions if key in known])
+        self._db.executemany(held, [(key, revision) for key in sorted(linked) if key in known])
 
     def node(self, of: NodeType, key: str) -> Node | None:
         """Return the node of that type and id; None where there is none."""
-        known = self.concepts.node(key) if self.computes(of) else None
-        return known or next(self._read_nodes(of, "WHERE id = ?", (key,)), None)
+        if self.computes(of):
+            return self.concepts.node(key)
+        return next(self._read_nodes(of, "WHERE id = ?", (key,)), None)
 
     def nodes(self, of: NodeType, where: str = "", values: Values = ()) -> Iterator[Node]:
         """Yield the nodes of a type, by id; of one that is stored, those that a clause of SQL selects.
 
-        Concepts that are held, and that the generation does not know, come last.
+        Concepts that the generation does not know come last.
         """
-        stored = self._read_nodes(of, where or "ORDER BY id", values)
-        if self.graph is None or not self.computes(of):
-            return stored
-        known = self.graph.entity_index
-        return chain(self.concepts.nodes(), (node for node in stored if node.id not in known))
+        return self.concepts.nodes() if self.computes(of) else self._read_nodes(of, where or "ORDER BY id", values)
 
     def _read_nodes(self, of: NodeType, where: str, values: Values = ()) -> Iterator[Node]:
         for key, *held in self.execute(f'SELECT {columns_of_nodes(of)} FROM "{table_of_nodes(of)}" {where}', values):
@@ -314,29 +336,45 @@ class RelationshipRecord(InDatabase):
         """Another text whenever what is computed may be another; empty where nothing is."""
         if self.graph is None:
             return ""
-        return f"{self.graph.commit_id} {self.note(IN_STEP_WITH)} {self.note(_PRUNED_AT)}"
+        return f"{self.graph.commit_id} {self.note(IN_STEP_WITH)} {self.note(_LAID_OVER)}"
 
     def _view(self) -> ConceptView:
-        if self.graph is None:
-            return ViewOfRows(self.execute, [*self._read_nodes(NodeType.CONCEPT, "ORDER BY id")])
         pruned: dict[EdgeType, dict[tuple[str, str], str]] = {of: {} for of in PRUNABLE}
-        for of, source, target, evidence in self.execute("SELECT type, source, target, evidence FROM pruned"):
-            pruned[EdgeType(of)][source, target] = evidence
+        if self.graph is not None:
+            for of, source, target, evidence in self.execute("SELECT type, source, target, evidence FROM pruned"):
+                pruned[EdgeType(of)][source, target] = evidence
         documents = self.execute("SELECT key, id FROM document ORDER BY key").fetchall()
         numbers = {key: number for number, (key, _) in enumerate(documents)}
         chunks = self.execute("SELECT id, target FROM document_chunk JOIN chunk_of ON source = key")
         document_of = {chunk: numbers[key] for chunk, key in chunks}
-        return ViewOfGeneration(self.graph, [key for _, key in documents], document_of, pruned)
+        known = self.graph.entity_index if self.graph is not None else {}
+        written = [node for node in self._read_nodes(NodeType.CONCEPT, "ORDER BY id") if node.id not in known]
+        stated: dict[EdgeType, list[Stated]] = {}
+        if self.graph is None or not self._holds_copies:
+            stated = {of: list(self.execute(statement)) for of, statement in _STATED.items()}
+        return ConceptView(self.graph, [key for _, key in documents], document_of, written, stated, pruned)
+
+    @property
+    def _holds_copies(self) -> bool:
+        """Whether this is a file of before, whose tables hold copies of what is computed."""
+        return self._db.has_table("digests")
 
     def take_over(self) -> None:
         """Put views in the place of the copies that a file of before holds, within a transaction."""
-        if self._db.has_table("digests"):
+        if self._holds_copies:
             self._db.define((*(f"DROP TABLE {of.lower()}" for of in reversed(VIEWS)), *create_views()))
             self._db.define(["DROP TABLE digests"])
+            self.drop_stated()
 
-    def note_pruning(self) -> None:
-        """Note within a transaction that edges were pruned, or are so no more."""
-        self.set_note(_PRUNED_AT, str(self._revision))
+    def drop_stated(self) -> None:
+        """Drop the edges that are laid over the generation, within a transaction."""
+        for of in PRUNABLE:
+            self.execute(f"DELETE FROM {of.lower()}")
+        self.note_laid_over()
+
+    def note_laid_over(self) -> None:
+        """Note within a transaction that what is laid over the generation is another now."""
+        self.set_note(_LAID_OVER, uuid4().hex)
 
     def see(self, graph: KnowledgeGraph) -> None:
         """Let this be the published generation."""
@@ -361,7 +399,10 @@ class RelationshipRecord(InDatabase):
             f' AND target = (SELECT key FROM "{table_of_nodes(end)}" WHERE id = ?)'
         )
         with self.transaction():
-            return self.execute(query, (source, target)).rowcount > 0
+            removed = self.execute(query, (source, target)).rowcount > 0
+            if removed and edge.type in PRUNABLE:
+                self.note_laid_over()
+            return removed
 
     def count(self, of: NodeType) -> int:
         """Return the number of stored nodes of a type."""
@@ -374,7 +415,7 @@ class RelationshipRecord(InDatabase):
             found[of.value] = sum(self._count(table_of_edges(of, *pair)) for pair in schema.pairs)
         if self.graph is not None:
             found |= {of.value: len(self.concepts.links(of).sources) for of in PRUNABLE}
-            found[NodeType.CONCEPT.value] = sum(1 for _ in self.nodes(NodeType.CONCEPT))
+            found[NodeType.CONCEPT.value] = len(self.concepts.ids)
         return found
 
     def erase_free_pages(self) -> None:

@@ -92,10 +92,11 @@ def prune(
     with nullcontext() if dry_run else record.transaction():
         done = [_weak(record, of, below) for of in types]
         if not dry_run:
+            concepts = record.concepts
             for edge in (edge for _, edges in done for edge in edges):
-                _remember(record, edge)
+                _remember(record, concepts.computed_edge(edge) or edge)
                 record.unlink(edge)
-            record.note_pruning()
+            record.note_laid_over()
     return [pruning for pruning, _ in done]
 
 
@@ -104,7 +105,7 @@ def restore(record: RelationshipRecord) -> int:
     with record.transaction():
         restored = record.execute("DELETE FROM pruned").rowcount
         if restored:
-            record.note_pruning()
+            record.note_laid_over()
     return restored
 
 

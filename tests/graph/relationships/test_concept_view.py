@@ -1,13 +1,16 @@
-"""Concepts and the edges at them follow from the published generation, and are held nowhere else."""
+"""Concepts and the edges at them follow from the published generation; what a user wrote is laid over it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from graph.errors import MissingEndpoint
 from graph.relationships.documents import relate
+from graph.relationships.exchange import from_json_line, import_lines, parts_of, to_json_line
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from graph.relationships.tables import VIEWS
@@ -15,7 +18,7 @@ from graph.relationships.upkeep import n_pruned, prune, restore
 from graph.schema import Passage, RelationType, entity_id
 from graph.storage.workspace import Workspace
 from tests.builders import TripleParts, publish_workspace
-from tests.graph.relationships.small_graph import conversation, explains, related, say
+from tests.graph.relationships.small_graph import concept, conversation, document, explains, related, say
 
 PASSAGES = [
     Passage("nissan", "Nissan", "Nissan was founded in Yokohama.", "cars.jsonl"),
@@ -119,6 +122,122 @@ class TestMentions:
         assert [edge.target[1] for edge in mentions] == [NISSAN]
 
 
+def confident(edge: Edge, confidence: float) -> Edge:
+    return replace(edge, properties={**edge.properties, "confidence": confidence})
+
+
+class TestWhatAUserWrote:
+    """It is laid over what is computed, and outlasts the generation."""
+
+    PORT = entity_id("Port")
+
+    @pytest.fixture
+    def surer(self, record: RelationshipRecord) -> Edge:
+        """A computed edge with another confidence, written."""
+        (first, *_) = record.edges(EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT)
+        record.link(confident(first, 0.123))
+        return confident(first, 0.123)
+
+    @pytest.fixture
+    def added(self, record: RelationshipRecord) -> list[Edge]:
+        """Edges to a concept that no document names."""
+        record.put_node(concept("Port"))
+        edges = [explains("nissan", "Port", 0.9), related("Port", "Nissan", "SPATIAL")]
+        record.link_all(edges)
+        return edges
+
+    def test_it_takes_the_place_of_what_is_computed(self, record: RelationshipRecord, surer: Edge) -> None:
+        assert record.edge(surer.type, surer.source, surer.target) == surer
+        edges = list(record.edges(EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT))
+        assert surer in edges
+        assert len(edges) == record.counts()[EdgeType.EXPLAINS] == 4
+
+    def test_what_is_not_computed_is_added(self, record: RelationshipRecord, added: list[Edge]) -> None:
+        counts = record.counts()
+        assert (counts[NodeType.CONCEPT], counts[EdgeType.EXPLAINS], counts[EdgeType.RELATED_TO]) == (4, 5, 3)
+        assert record.concepts.concepts_of("nissan")[1] == (self.PORT, 0.9)
+        assert list(record.concepts.documents_of(self.PORT)) == ["nissan"]
+        assert [near.name for near in record.concepts.neighbours(self.PORT)] == ["Nissan"]
+        for edge in added:
+            found = record.edge(edge.type, edge.source, edge.target)
+            assert found is not None
+            assert found.properties == edge.properties
+
+    def test_it_stays_with_the_next_generation(
+        self, workspace: Workspace, record: RelationshipRecord, surer: Edge, added: list[Edge]
+    ) -> None:
+        publish_workspace(workspace.root, [Passage("renault", "Renault", "Renault is French.", "cars.jsonl")], FACTS)
+        bring_in_step(workspace)
+        with RelationshipRecord.of(workspace.root) as later:
+            for edge in (surer, *added):
+                found = later.edge(edge.type, edge.source, edge.target)
+                assert found is not None
+                assert found.properties == edge.properties
+            assert later.concepts.label(self.PORT) == "Port"
+
+    @pytest.mark.usefixtures("added")
+    def test_it_goes_with_its_ends(self, workspace: Workspace) -> None:
+        publish_workspace(workspace.root, [PASSAGES[1]], FACTS, removed=["nissan"])
+        bring_in_step(workspace)
+        with RelationshipRecord.of(workspace.root) as later:
+            assert later.concepts.concepts_of("nissan") == []
+            assert list(later.concepts.documents_of(self.PORT)) == []
+
+    def test_without_it_what_is_computed_is_back(self, record: RelationshipRecord, surer: Edge) -> None:
+        assert record.unlink(surer)
+        found = record.edge(surer.type, surer.source, surer.target)
+        assert found is not None
+        assert found != surer
+        assert not record.unlink(surer)
+
+    def test_what_is_written_as_it_is_computed_is_not_kept(self, record: RelationshipRecord, surer: Edge) -> None:
+        computed = record.concepts.computed_edge(surer)
+        assert computed is not None
+        record.link(computed)
+        assert rows_of(record, "explains") == 0
+        assert record.edge(surer.type, surer.source, surer.target) == computed
+
+    def test_an_export_is_read_back_into_the_same_workspace(self, record: RelationshipRecord, surer: Edge) -> None:
+        lines = [to_json_line(part) for part in parts_of(record)]
+        assert record.unlink(surer)
+        import_lines(record, lines, from_json_line)
+        assert [to_json_line(part) for part in parts_of(record)] == lines
+        assert rows_of(record, "explains") == 1
+
+    def test_pruning_takes_what_is_computed_along(self, record: RelationshipRecord, surer: Edge) -> None:
+        prune(record, 0.13, [EdgeType.EXPLAINS])
+        assert record.edge(surer.type, surer.source, surer.target) is None
+        assert n_pruned(record) == 1
+        assert restore(record) == 1
+        assert record.edge(surer.type, surer.source, surer.target) == record.concepts.computed_edge(surer)
+
+    def test_what_is_rolled_back_is_not_seen(self, record: RelationshipRecord, surer: Edge) -> None:
+        with pytest.raises(MissingEndpoint), record.transaction():
+            self.link_and_fail(record, confident(surer, 0.9))
+        assert record.edge(surer.type, surer.source, surer.target) == surer
+
+    @staticmethod
+    def link_and_fail(record: RelationshipRecord, edge: Edge) -> None:
+        record.link(edge)
+        assert record.edge(edge.type, edge.source, edge.target) == edge
+        record.link(explains("nowhere", "Nissan"))
+
+    def test_an_end_that_is_not_there_is_named(self, record: RelationshipRecord) -> None:
+        with pytest.raises(MissingEndpoint, match="no Concept"):
+            record.link(explains("nissan", "Port"))
+
+    def test_when_a_workspace_gets_its_first_generation_what_was_imported_before_goes(self, tmp_path: Path) -> None:
+        (tmp_path / "new").mkdir()
+        with RelationshipRecord.of(tmp_path / "new", create=True) as record:
+            record.put_nodes([document("nissan"), concept("Nissan"), concept("Port")])
+            record.link_all([explains("nissan", "Nissan", 0.3), explains("nissan", "Port")])
+        published = publish_workspace(tmp_path / "new", PASSAGES, FACTS)
+        bring_in_step(published)
+        with RelationshipRecord.of(published.root) as later:
+            assert later.concepts.concepts_of("nissan")[0] == (NISSAN, 1.0)
+            assert later.node(NodeType.CONCEPT, self.PORT) is None
+
+
 class TestAWorkspaceOfBefore:
     """Of a file that held what is computed, what people said stays, and the rest goes with the next step."""
 
@@ -126,11 +245,11 @@ class TestAWorkspaceOfBefore:
     def record(self, workspace: Workspace, record: RelationshipRecord) -> RelationshipRecord:
         for name in ("Nissan", "Yokohama", "Gone"):
             record.put_node(Node(NodeType.CONCEPT, entity_id(name), {"name": name, "description": "of before"}))
+        record.link_all([explains("nissan", "Gone"), related("Nissan", "Gone")])
         for view in VIEWS:
             record.execute(f"DROP VIEW {view.lower()}")
             record.execute(f"CREATE TABLE {view.lower()} (source INTEGER, target INTEGER, revision INTEGER)")
         record.execute("CREATE TABLE digests (name TEXT)")
-        record.link_all([explains("nissan", "Gone"), related("Nissan", "Gone")])
         record.put_node(conversation("thread"))
         say(record, "thread", "m", "Nissan")
         record.set_note("documents", "1 of before")
@@ -142,6 +261,12 @@ class TestAWorkspaceOfBefore:
         assert [node.id for node in record.nodes(NodeType.VECTOR)] == ["datsun", "nissan"]
         assert record.execute("SELECT id, name, description FROM concept").fetchall() == [(NISSAN, "", None)]
         assert len(list(record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT))) == 1
+
+    def test_what_is_written_before_that_step_is_kept(self, record: RelationshipRecord) -> None:
+        edge = explains("nissan", "Yokohama", 0.125)
+        record.link(edge)
+        assert record.edge(edge.type, edge.source, edge.target) == edge
+        assert rows_of(record, "explains") == 1
 
     def test_before_that_step_what_is_computed_is_told_all_the_same(self, record: RelationshipRecord) -> None:
         assert len(list(record.edges(EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT))) == 4
