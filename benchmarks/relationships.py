@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from benchmarks.machine import describe_machine
 from graph.construction.edges import EDGE_TYPES, KIND_INDEX, EdgeKind, Edges, sort_edges
 from graph.construction.edges import PassageLink as Link
-from graph.construction.knowledge_graph import FactTable, KnowledgeGraph, save
+from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relationships.conversation_search import conversation_search
 from graph.relationships.conversations import Cited
 from graph.relationships.discovery import discover
@@ -42,6 +42,7 @@ from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyV
 from graph.schema import ENTITY_RELATIONS, Passage, RelationType, entity_id
 from graph.storage.workspace import Workspace
 from graph.text import NameMatcher
+from tests.snapshots import facts_of, save
 
 EXPLAINED, RELATED = 5, 3
 """EXPLAINS and RELATED_TO edges, each a document."""
@@ -118,7 +119,7 @@ class World:
             name_shares=np.ones(self.concepts, dtype=np.float32),
             passages=[Passage(_document(n), f"Title {n}", "", f"{n // 100}.jsonl") for n in range(self.documents)],
             passage_vectors=np.ones((self.documents, 1), dtype=np.float32),
-            facts=FactTable.of({}),
+            facts=facts_of({}),
             aliases=[],
             names=NameMatcher({}, {}),
             edges=sort_edges(Edges(**{name: columns[name].astype(kind) for name, kind in EDGE_TYPES.items()})),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graph.construction.bm25 import SparseIndex, terms, write_index
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
-from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
+from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.moments import first_moment
 from graph.publish.chroma_store import ChromaSet
 from graph.publish.derive import publish
@@ -27,6 +27,7 @@ from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
 from graph.text import NameMatcher
+from tests.snapshots import facts_of
 
 DIMENSION = 64
 _FLIPS = 3
@@ -187,7 +188,7 @@ def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int
         name_shares=np.ones(n_entities, dtype=np.float32),
         passages=tuple(passage_of(f"p{i}", "", f"text {i}") for i in range(n_passages)),
         passage_vectors=np.zeros((n_passages, DIMENSION), dtype=np.float32),
-        facts=FactTable.of({}),
+        facts=facts_of({}),
         aliases=(),
         names=NameMatcher.of((name, index) for index, name in enumerate(names)),
         edges=sort_edges(

@@ -61,7 +61,7 @@ _PUBLISHING = (
     Step("graph/construction/build.py", "read_shard"),
     Step("graph/publish/generation_vectors.py", "write_vectors"),
     *(Step("graph/publish/chroma_store.py", "write", time) for time in (1, 2, 3)),
-    Step("graph/storage/generation.py", "save"),
+    Step("graph/storage/workspace.py", "save"),
     Step("graph/storage/workspace.py", "publish"),
     Step("graph/storage/workspace.py", "write_atomically"),
     Step("graph/storage/workspace.py", "write_atomically", 2),

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from graph.retrieve.open_index import Index, open_index
 from graph.schema import Fact, Passage
-from graph.storage.generation import Layer
-from graph.storage.workspace import Workspace
+from graph.storage.workspace import Layer, Workspace
 from graph.text import normalise_name
 from tests.builders import HashEmbedder, Silent, TripleParts, passage_of, publish_workspace
 

@@ -40,7 +40,7 @@ with RelationshipRecord.of(Path(sys.argv[1])) as record:
             print("writes", flush=True)
 """
 _STEPS = (
-    Step("graph/storage/opening.py", "_make_tables"),
+    Step("graph/storage/database.py", "_make_tables"),
     Step("graph/relationships/history.py", "_create"),
     Step("graph/relationships/history.py", "_append"),
     Step("graph/relationships/history.py", "_append", 2),

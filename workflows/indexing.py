@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import RetryPolicy
+from langgraph.types import RetryPolicy, interrupt
 
 from agents.extractor import Extractor
 from graph.embedding.embeddings import configured_embedder
@@ -34,11 +35,11 @@ from graph.server_clients import told_to_clients
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed as replace_vectors
 from workflows.indexing_run.relating import related, related_if_there
-from workflows.indexing_run.removal_review import are_approved, check_approved, rejection_of, removals_of
 from workflows.indexing_run.report import IndexReport, report_of, seconds_since
 from workflows.indexing_run.run import IndexingRun, RunKey
 from workflows.indexing_run.run import Progress as Progress
 from workflows.runtime.access import indexing_context_of
+from workflows.runtime.human_review import can_wait, decision_in, review_of
 from workflows.runtime.own_run import interruptibly
 from workflows.runtime.tracing import about_indexing, described
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, compiled_as, settings_around
@@ -49,6 +50,12 @@ from workflows.states.shared import part_of
 
 COMMIT_PASSAGES = 64
 """Passages in one commit: what a crash can cost."""
+
+REMOVE = "remove_passages"
+"""The action that is to be approved."""
+
+SHOWN_SOURCES = 50
+"""Sources of removed passages that are shown; all are counted."""
 
 WORKFLOW = "indexing"
 
@@ -181,6 +188,64 @@ def relate(state: IndexingState, run: IndexingRun) -> Update:
         report["relationships"] = related(run.workspace, run.record)
         run.tell("relate", 1, 1)
     return {"report": {**report, "seconds": seconds_since(state["started"])}}
+
+
+def removals_of(run: IndexingRun) -> dict[str, Any] | None:
+    """Return what a run is to remove, in a few words and with a digest of all of it; None where nothing."""
+    ids = run.to_remove
+    if not ids:
+        return None
+    held = run.record.sources()
+    sources = sorted({held[key] for key in ids})
+    return {
+        "passages": len(ids),
+        "sources": sources[:SHOWN_SOURCES],
+        "source_count": len(sources),
+        "digest": _digest_of(ids),
+    }
+
+
+def are_approved(removals: Mapping[str, Any]) -> bool:
+    """Interrupt until a person has decided; tell whether they approved.
+
+    Raises:
+        BadInput: the run cannot wait for anybody, since no checkpointer keeps it.
+    """
+    if not can_wait():
+        raise BadInput(
+            f"The sync would remove {_told(removals)}, and a run without a thread cannot ask whether it may",
+            "Run it on a thread, or set confirm_removals to false",
+        )
+    description = f"The sync would remove {_told(removals)}. Approve to remove them; reject to change nothing."
+    shown = {"passages": removals["passages"], "sources": removals["sources"]}
+    while True:
+        decision = decision_in(interrupt(review_of(REMOVE, shown, description, "approve", "reject"))).get("type")
+        if decision in ("approve", "reject"):
+            return bool(decision == "approve")
+
+
+def check_approved(run: IndexingRun, approved: str) -> None:
+    """Raise BadInput where a run is about to remove something else than a person approved."""
+    if run.to_remove and _digest_of(run.to_remove) != approved:
+        raise BadInput(
+            f"The {len(run.to_remove)} passages to remove are not those that were approved: something has changed",
+            "Run the sync again",
+        )
+
+
+def rejection_of(removals: Mapping[str, Any]) -> str:
+    """Return what the report of a run says whose removals were rejected."""
+    return f"The removal of {_told(removals)} was rejected: nothing was changed"
+
+
+def _told(removals: Mapping[str, Any]) -> str:
+    shown = ", ".join(removals["sources"])
+    more = removals["source_count"] - len(removals["sources"])
+    return f"{removals['passages']} passages of {shown}{f' and {more} more sources' if more else ''}"
+
+
+def _digest_of(ids: Iterable[str]) -> str:
+    return sha256("\n".join(sorted(ids)).encode()).hexdigest()[:32]
 
 
 A_BATCH = "a batch"

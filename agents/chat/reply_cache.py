@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 from agents.chat.usage import Usage
 from graph.errors import MaraError, WorkspaceDamaged
-from graph.storage.database import Database, Kind
-from graph.storage.opening import open_database
+from graph.storage.database import Database, Kind, open_database
 
 _SCHEMA = """
 CREATE TABLE replies (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -14,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.checks.findings import Finding, judged, lost, repairable, sound
-from graph.checks.search_files import why_unreadable
 from graph.construction.bm25 import SparseIndex
 from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import MaraError, WorkspaceDamaged
 from graph.publish.generation_vectors import GenerationVectors, is_on_server, open_vectors
+from graph.publish.vector_store import COLLECTIONS
 from graph.storage.record import RecordReader
 from graph.storage.workspace import Workspace
 
@@ -114,12 +116,11 @@ def _compare_vectors(
 ) -> Finding:
     """Compare all vectors, some thousand at a time, and search for some; ``read`` returns what a slice should be."""
     check, odd, lost = f"search index: vectors of {name}", 0, 0
-    searched = range(0, count, max(1, count // _SEARCHES))
-    for start in range(0, count, _PAGE):
-        page = range(start, min(start + _PAGE, count))
+    searched = _searched(count)
+    for page in _pages(count):
         right, held = read(slice(page.start, page.stop)), vectors.vectors(name, page)
         odd += int((np.abs(held - right).max(axis=1) > _VECTOR_TOLERANCE).sum())
-        lost += sum(not _finds(vectors.search(name, right[row - start], 1)) for row in searched if row in page)
+        lost += sum(not _finds(vectors.search(name, right[row - page.start], 1)) for row in searched if row in page)
     if odd:
         return repairable(check, f"{odd} vectors of {name} are not those of the record")
     if lost:
@@ -127,5 +128,49 @@ def _compare_vectors(
     return sound(check, f"All {count} vectors of {name} are those of the record, and are found")
 
 
+def _pages(count: int) -> Iterator[range]:
+    return (range(start, min(start + _PAGE, count)) for start in range(0, count, _PAGE))
+
+
+def _searched(count: int) -> range:
+    return range(0, count, max(1, count // _SEARCHES))
+
+
 def _finds(hits: Sequence[tuple[int, float]]) -> bool:
     return bool(hits) and hits[0][1] >= 1 - _VECTOR_TOLERANCE
+
+
+def why_unreadable(root: Path, generation: int) -> str:
+    """Return how a process ended that read a generation's vectors; empty where it came to its end."""
+    command = [sys.executable, "-m", __name__, str(root.absolute()), str(generation)]
+    ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    if not ended.returncode:
+        return ""
+    said = ended.stderr.strip().splitlines()
+    return said[-1] if said and ended.returncode > 0 else f"it ends the process that reads it, {ended.returncode}"
+
+
+def read_everything(root: Path, generation: int) -> dict[str, int]:
+    """Read every vector, and go through all links between them; nothing is written.
+
+    Returns:
+        How many vectors of each collection one search came by.
+
+    Raises:
+        WorkspaceDamaged: something cannot be read.
+    """
+    workspace = Workspace(root)
+    reached: dict[str, int] = {}
+    with closing(open_vectors(workspace, "", load(workspace.index_folder(generation)), untouched=True)) as vectors:
+        for name in COLLECTIONS:
+            count = vectors.count(name)
+            for page in _pages(count):
+                vectors.vectors(name, page)
+            asked = vectors.vectors(name, _searched(count))
+            found = [vectors.search(name, vector, 1) for vector in asked]
+            reached[name] = len(vectors.search(name, asked[0], count)) if found else 0
+    return reached
+
+
+if __name__ == "__main__":
+    read_everything(Path(sys.argv[1]), int(sys.argv[2]))

@@ -61,7 +61,7 @@ from graph.construction.knowledge_graph import (
     load,
     table_of_facts,
 )
-from graph.construction.near_names import KEPT, may_have_synonyms, near_pairs
+from graph.construction.near_names import KEPT, PAIR, may_have_synonyms, near_pairs
 from graph.construction.shards import Shard, keep_smallest, shard_size, shards_of
 from graph.construction.spellings import CorrectedNames, SpellingTree, write_spellings
 from graph.construction.workers import Workers, build_processes
@@ -451,22 +451,10 @@ class Build:
         """Write the pairs of near names, less those that no edge may join, smaller entity first."""
         ids, apart = self._whole.array("entity_ids"), [*self._corrected.apart()]
         forbidden = _keys(*(find(ids, packed(ends)) for ends in zip(*apart, strict=True))) if apart else _NO_KEYS
-        folder = self._whole.folder
-        with (
-            ArrayWriter(folder / "pairs.npy", np.int32, (2,)) as pairs,
-            ArrayWriter(folder / "pair_cosines.npy", np.float64) as of,
-        ):
-            for one, other, cosines in self._near(ids, kept):
-                there = ~np.isin(_keys(one, other), forbidden)
-                pairs.append(np.column_stack([one, other])[there])
-                of.append(cosines[there])
-        np.save(folder / "near.npy", np.zeros(len(of), dtype=bool))
-
-    def _near(self, ids: Ids, kept: Path) -> Iterator[tuple[Array, Array, Array]]:
-        near = near_pairs(ids, self._whole.array("vectors"), self._whole.array("eligible"), kept)
-        for start in range(0, len(near), _PAIRS):
-            rows = slice(start, start + _PAIRS)
-            yield near.first[rows].astype(np.int64), near.second[rows].astype(np.int64), near.cosine[rows]
+        with ArrayWriter(self._whole.folder / "pairs.npy", PAIR) as pairs:
+            for block in _blocks(near_pairs(ids, self._whole.array("vectors"), self._whole.array("eligible"), kept)):
+                pairs.append(block[~np.isin(_keys(block["first"], block["second"]), forbidden)])
+        self._whole.save(near=np.zeros(len(pairs), dtype=bool))
 
     def _write_edges(self, workers: Workers, budget: int) -> int:
         """Write the edges, range of sources by range; return how many they are."""
@@ -475,7 +463,8 @@ class Build:
             for name in ("link_entities", "triple_entities"):
                 np.add.at(weight, self._part("shards", index).array(name), 1)
         for block in _blocks(self._whole.array("pairs")):
-            np.add.at(weight, block, 1)
+            for end in _ENDS:
+                np.add.at(weight, block[end], 1)
         ranges = [(part, *each) for part, each in enumerate(_even_ranges(weight, budget))]
         workers.run("mark_nearest", ranges)
         workers.run("make_edges", ranges)
@@ -488,16 +477,18 @@ class Build:
 
     def mark_nearest(self, _: int, start: int, end: int) -> None:
         """Mark the pairs of near names that are among the nearest of an end that falls into the range."""
-        rows = self._pairs_in(start, end, (0, 1))
+        rows = self._pairs_in(start, end, _ENDS)
         pairs = self._whole.array("pairs")[rows]
+        ends = np.column_stack([pairs[end] for end in _ENDS])
         near = np.lib.format.open_memmap(self._whole.folder / "near.npy", mode="r+")
-        near[rows[nearest_pairs(pairs, self._whole.array("pair_cosines")[rows], start, end)]] = True
+        near[rows[nearest_pairs(ends, pairs["cosine"], start, end)]] = True
 
-    def _pairs_in(self, start: int, end: int, ends: Sequence[int]) -> NDArray[np.int64]:
+    def _pairs_in(self, start: int, end: int, ends: Sequence[str]) -> NDArray[np.int64]:
         """Return the places of the pairs of which one of these ends is in a range."""
         found, at = [], 0
         for block in _blocks(self._whole.array("pairs")):
-            found.append(at + np.flatnonzero(((block[:, ends] >= start) & (block[:, ends] < end)).any(axis=1)))
+            within = [(block[name] >= start) & (block[name] < end) for name in ends]
+            found.append(at + np.flatnonzero(np.logical_or.reduce(within)))
             at += len(block)
         return joined(found, np.int64)
 
@@ -505,10 +496,10 @@ class Build:
         """Write the edges whose sources fall into the range: of facts, synonyms and links."""
         low, triples = self._rows("triple_entities", "triples", start, end)
         facts = fact_edges(low, triples["high"], triples["kind"], triples["confidence"])
-        rows = self._pairs_in(start, end, (0,))
+        rows = self._pairs_in(start, end, ["first"])
         rows = rows[self._whole.array("near")[rows]]
         pairs, in_triples = self._whole.array("pairs")[rows], Columns(self.folder).array("triple_passages")
-        near = near_name_edges(pairs[:, 0], pairs[:, 1], self._whole.array("pair_cosines")[rows], in_triples)
+        near = near_name_edges(pairs["first"], pairs["second"], pairs["cosine"], in_triples)
         entities, links = self._rows("link_entities", "links", start, end)
         kept = self._kept(entities, links)
         entities, links = entities[kept], links[kept]
@@ -588,11 +579,12 @@ class Build:
 
 
 _NO_CHUNKS = np.zeros((0, 2), dtype=np.uint64)
+_ENDS = ("first", "second")
 _NO_KEYS = np.zeros(0, dtype=np.int64)
 
 
 def _keys(one: Array, other: Array) -> NDArray[np.int64]:
-    keys: NDArray[np.int64] = np.minimum(one, other) << 32 | np.maximum(one, other)
+    keys: NDArray[np.int64] = np.minimum(one, other).astype(np.int64) << 32 | np.maximum(one, other)
     return keys
 
 

@@ -95,7 +95,7 @@ class TextTable:
         """Return the table of strings that stand row by row; raises as `of` does."""
         encoded = [*map(str.encode, strings)]
         text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        return TextTable(text, _bounds_of(map(len, encoded), np.int64), width)
+        return TextTable(text, np.fromiter(accumulate(map(len, encoded), initial=0), dtype=np.int64), width)
 
     def __len__(self) -> int:
         return (len(self.bounds) - 1) // self.width
@@ -162,13 +162,6 @@ class IntLists(LazySequence[tuple[int, ...]]):
         self.starts = starts
         self.values = values
 
-    @staticmethod
-    def of(lists: Iterable[Sequence[int]]) -> IntLists:
-        """Return some lists."""
-        held = list(lists)
-        values = np.fromiter(chain.from_iterable(held), dtype=np.int32)
-        return IntLists(_bounds_of(map(len, held), np.int32), values)
-
     def _list(self, index: int) -> tuple[int, ...]:
         return tuple(self.values[self.starts.item(index) : self.starts.item(index + 1)].tolist())
 
@@ -178,11 +171,6 @@ class IntLists(LazySequence[tuple[int, ...]]):
         found = np.zeros(len(self), dtype=bool)
         found[owners[marked[self.values]]] = True
         return found
-
-    def save(self, folder: Path, name: str) -> None:
-        """Write the lists into an existing folder, as two files."""
-        np.save(folder / f"{name}.starts.npy", self.starts)
-        np.save(folder / f"{name}.values.npy", self.values)
 
     @staticmethod
     def load(folder: Path, name: str, lists: int, limit: int, *, thorough: bool = True) -> IntLists:
@@ -289,7 +277,3 @@ def check_bounds(bounds: NDArray[Any], end: int, *, thorough: bool = True) -> No
     seen = bounds if thorough or len(bounds) <= CHECKED_TO else bounds[[0, -1]]
     if not len(seen) or seen[0] != 0 or seen[-1] != end or (seen[1:] < seen[:-1]).any():
         raise ValueError(f"the bounds of the parts do not ascend from 0 to {end}")
-
-
-def _bounds_of(lengths: Iterable[int], dtype: DTypeLike) -> NDArray[Any]:
-    return np.fromiter(accumulate(lengths, initial=0), dtype=dtype)

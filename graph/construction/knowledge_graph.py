@@ -10,8 +10,6 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import islice
-from operator import ge
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +37,6 @@ from graph.construction.edges import (
     TypedGraph,
     kinds_with,
     load_arcs,
-    write_arcs,
 )
 from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
@@ -90,40 +87,6 @@ class FactTable(SortedMapping[GraphFact]):
         self.rows = LazySequence(len(table), self._fact)
         self.ids = table.column(0)
         super().__init__(self.ids, self.rows)
-
-    @staticmethod
-    def of(facts: Mapping[str, GraphFact]) -> FactTable:
-        """Return a table of some facts, whatever their order."""
-        keys = sorted(facts)
-        held = [facts[key] for key in keys]
-        ends = np.array([(fact.subject, fact.object) for fact in held], dtype=np.int32).reshape(len(held), 2)
-        return FactTable.of_columns(
-            keys,
-            [fact.fact for fact in held],
-            ends,
-            IntLists.of(fact.passages for fact in held),
-            sorted({fact.fact.relation for fact in held if fact.fact.relation.is_own}),
-        )
-
-    @staticmethod
-    def of_columns(
-        ids: Sequence[str],
-        facts: Sequence[Fact],
-        ends: NDArray[np.int32],
-        passages: IntLists,
-        own: Sequence[RelationType] = (),
-    ) -> FactTable:
-        """Return the table of facts in the order of their ids, with their ends and the passages that hold them."""
-        place = {relation: index for index, relation in enumerate((*BUILT_IN, *own))}
-        relations = np.array([place[fact.relation] for fact in facts], dtype=np.uint8)
-        return FactTable(table_of_facts(ids, facts), ends, relations, passages, own)
-
-    def save(self, folder: Path) -> None:
-        """Write the table into an existing folder."""
-        self._table.save(folder, "facts")
-        np.save(folder / "fact_ends.npy", self.ends)
-        np.save(folder / "fact_relations.npy", self.relations)
-        self.passages.save(folder, "fact_passages")
 
     @staticmethod
     def load(
@@ -403,42 +366,6 @@ def _numbered(own: OwnTypes) -> dict[str, list[str]]:
     return {key: [*names, *map(str, own.relation_types)] for key, names in _NUMBERED.items()}
 
 
-def save(graph: KnowledgeGraph, folder: Path) -> None:
-    """Write the snapshot into an existing folder.
-
-    Raises:
-        ValueError: entities or edges are not in their order, or two entities are one; a text is no Unicode text.
-    """
-    _check_order(graph)
-    TextTable.of(zip(graph.entity_names, graph.entity_labels, strict=True), 2).save(folder, "entities")
-    np.save(folder / "triple_passages.npy", graph.triple_passages)
-    np.save(folder / "name_passages.npy", graph.name_passages)
-    np.save(folder / "name_shares.npy", graph.name_shares)
-    np.save(folder / "passage_vectors.npy", graph.passage_vectors)
-    if graph.own.entities:
-        np.save(folder / "entity_types.npy", graph.entity_types)
-    for name in EDGE_TYPES:
-        np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
-    write_arcs(folder, graph.n_nodes)
-    table_of_passages(graph.passages).save(folder, "passages")
-    graph.facts.save(folder)
-    TextTable.of(((alias,) for alias, _ in graph.aliases), 1).save(folder, "aliases")
-    np.save(folder / "alias_entities.npy", np.array([entity for _, entity in graph.aliases], dtype=np.int32))
-    save_lists(graph.names.indices, folder, "spellings")
-    save_lists(graph.names.lengths, folder, "first_words")
-    header = SnapshotHeader(
-        generation=graph.generation,
-        commit_id=graph.commit_id,
-        embedding_model=graph.embedding_model,
-        passages=len(graph.passages),
-        entities=graph.n_entities,
-        facts=len(graph.facts),
-        edges=len(graph.edges),
-        own=graph.own,
-    )
-    header.save(folder)
-
-
 @dataclass(frozen=True, slots=True)
 class SnapshotHeader:
     """What a snapshot says of itself: of what it was derived, how much it holds, what its numbers stand for."""
@@ -565,20 +492,6 @@ def load_rows(folder: Path) -> SnapshotRows:
     )
 
 
-def _check_order(graph: KnowledgeGraph) -> None:
-    ids = [entity_id(name) for name in graph.entity_names]
-    if list(ids) != sorted(set(ids)):
-        raise ValueError("entities are to be in the order of their ids, each once")
-    if len(graph.passages) > _HELD_IDS and any(map(ge, graph.passage_ids, islice(graph.passage_ids, 1, None))):
-        raise ValueError("passages are to be in the order of their ids, each once")
-    edges = graph.edges
-    behind = np.zeros(max(0, len(edges) - 1), dtype=bool)
-    for column in (edges.kind, edges.target, edges.source):
-        behind = (column[1:] < column[:-1]) | ((column[1:] == column[:-1]) & behind)
-    if behind.any():
-        raise ValueError("edges are to be in the order of source, target and kind: see sort_edges")
-
-
 def load_entity_types(folder: Path, n_entities: int, own: OwnTypes, *, thorough: bool) -> NDArray[np.uint8]:
     """Read the types of entities: none where no own types of them are used. Raises OSError or ValueError."""
     if not own.entities:
@@ -596,13 +509,6 @@ def load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: O
     if (thorough or n_edges <= CHECKED_TO) and (columns["source"][1:] < columns["source"][:-1]).any():
         raise ValueError("the edges are not in the order of their sources")
     return Edges(**columns)
-
-
-def save_lists(lists: Mapping[str, Sequence[int]], folder: Path, name: str) -> None:
-    """Write lists of numbers by name into an existing folder."""
-    keys = sorted(lists)
-    TextTable.of(((key,) for key in keys), 1).save(folder, name)
-    IntLists.of(lists[key] for key in keys).save(folder, f"{name}.numbers")
 
 
 def load_lists(folder: Path, name: str, limit: int, *, thorough: bool) -> SortedMapping[Sequence[int]]:

@@ -12,20 +12,18 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from graph.construction.arrays import ID_TYPE, Ids, find
-from graph.construction.columns import load_array
+from graph.construction.arrays import ID_TYPE, Array, ArrayWriter, Ids, find
+from graph.construction.columns import check_range, load_array
 from graph.construction.edge_weights import SYNONYMS_PER_NAME, rank_in_group
 from graph.text import name_length
 
@@ -50,14 +48,14 @@ _MOST_FOUND = 2_000_000
 _BUCKETS = 256
 ROUNDING = 2e-5
 """More than single precision can change the cosine of two unit vectors."""
-PAIR_FILES = ("near_first.bin", "near_second.bin", "near_cosine.bin")
-"""The files of pairs: the smaller row, the larger one, the cosine."""
+PAIR = np.dtype([("first", "i4"), ("second", "i4"), ("cosine", "f8")])
+"""A pair of near names: the smaller row of the matrix of vectors, the larger one, the cosine."""
 
 KEPT = "near"
 """The folder, among those that a build keeps for the next one, of the pairs that it found."""
 
-_STAMP = "kept.json"
-_VERSION = 3
+_PAIRS_FILE, _STAMP = "pairs.npy", "kept.json"
+_VERSION = 4
 _SHARE = 200
 """Where an index found the pairs, one in so many names may have changed since; then it finds all again."""
 _NEW_ROWS, _OLD_ROWS, _PAIRS = 256, 8_192, 1 << 20
@@ -73,51 +71,28 @@ Sums = NDArray[np.uint64]
 _NOTHING = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class NearPairs:
-    """Pairs of near names, one element each; mapped from files.
-
-    Attributes:
-        first, second: rows of the matrix of vectors; the first is the smaller one. int32.
-        cosine: of their vectors, float64.
-    """
-
-    first: NDArray[np.int32]
-    second: NDArray[np.int32]
-    cosine: Doubles
-
-    @staticmethod
-    def load(folder: Path) -> NearPairs:
-        """Map what `find_near_names` wrote. Raises OSError or ValueError where it cannot be read."""
-        first, second, cosine = (folder / name for name in PAIR_FILES)
-        return NearPairs(_mapped(first, np.int32), _mapped(second, np.int32), _mapped(cosine, np.float64))
-
-    @staticmethod
-    def of(vectors: Floats, first: Longs, second: Longs) -> NearPairs:
-        """Return those of some pairs of rows that reach the bar."""
-        cosines = exact_cosines(vectors, first, second)
-        near = cosines >= SYNONYM_COSINE
-        return NearPairs(first[near].astype(np.int32), second[near].astype(np.int32), np.minimum(1.0, cosines[near]))
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-
 def may_have_synonyms(name: str, understands: Callable[[str], bool]) -> bool:
     """Tell whether a name's vector says what else it may be called; ``understands`` is the embedding model's."""
     return name_length(name) >= SYNONYM_SHORTEST and understands(name)
 
 
-def write_pairs(folder: Path, found: Iterable[NearPairs]) -> None:
+def _write_pairs(folder: Path, found: Iterable[Array]) -> None:
     """Write pairs into a folder, part after part."""
-    with ExitStack() as stack:
-        files = [stack.enter_context((folder / name).open("wb")) for name in PAIR_FILES]
-        for pairs in found:
-            for file, column in zip(files, (pairs.first, pairs.second, pairs.cosine), strict=True):
-                file.write(np.ascontiguousarray(column).data)
+    with ArrayWriter(folder / _PAIRS_FILE, PAIR) as pairs:
+        for part in found:
+            pairs.append(part)
 
 
-def find_near_names(vectors: Floats, eligible: NDArray[np.bool_], folder: Path) -> NearPairs:
+def _near(vectors: Floats, first: Longs, second: Longs) -> Array:
+    """Return those of some pairs of rows that reach the bar."""
+    cosines = exact_cosines(vectors, first, second)
+    near = cosines >= SYNONYM_COSINE
+    pairs = np.empty(int(near.sum()), dtype=PAIR)
+    pairs["first"], pairs["second"], pairs["cosine"] = first[near], second[near], np.minimum(1.0, cosines[near])
+    return pairs
+
+
+def find_near_names(vectors: Floats, eligible: NDArray[np.bool_], folder: Path) -> Array:
     """Find the pairs of names whose cosine is at least 0.8, of each name the hundred nearest ones.
 
     A pair is left out where neither name is among the hundred nearest of the other, or looks into the other's cell.
@@ -126,7 +101,7 @@ def find_near_names(vectors: Floats, eligible: NDArray[np.bool_], folder: Path) 
     Args:
         vectors: unit vectors, shape (names, dimension), which may be mapped from a file.
         eligible: of each name, whether it may have synonyms.
-        folder: where the files of pairs are written, and meanwhile a copy of the vectors.
+        folder: where the pairs are written, and meanwhile a copy of the vectors.
     """
     from threadpoolctl import threadpool_limits
 
@@ -138,8 +113,8 @@ def find_near_names(vectors: Floats, eligible: NDArray[np.bool_], folder: Path) 
             if len(rows) > 1:
                 cells = _Cells.divide(vectors, rows, Path(scratch), pool)
                 deque(pool.map(lambda block: buckets.add(*cells.neighbours(block)), cells.blocks()), maxlen=0)
-            write_pairs(folder, buckets.pairs(vectors, pool))
-    return NearPairs.load(folder)
+            _write_pairs(folder, buckets.pairs(vectors, pool))
+    return load_array(folder / _PAIRS_FILE, PAIR, (None,))
 
 
 class _Cells:
@@ -165,7 +140,8 @@ class _Cells:
         sample = rows[:: max(1, len(rows) // (_SAMPLED_PER_CELL * n_cells))]
         centroids = _in_sequence(_centroids(np.asarray(vectors[sample]), n_cells, pool), pool)
         n_probes = min(_PROBES, n_cells)
-        found = _new_file(scratch / "found.npy", np.int32, len(rows), n_probes)
+        shape = len(rows), n_probes
+        found = np.lib.format.open_memmap(scratch / "found.npy", mode="w+", dtype=np.int32, shape=shape)
 
         def probe(start: int) -> None:
             block = vectors[rows[start : start + _ROWS]] @ centroids.T
@@ -174,8 +150,8 @@ class _Cells:
         deque(pool.map(probe, range(0, len(rows), _ROWS)), maxlen=0)
         own = np.asarray(found[:, 0])
         order = np.argsort(own, kind="stable")
-        ordered = _written(scratch / "vectors.bin", vectors, rows[order])
-        probes = _written(scratch / "probes.bin", found, order)
+        ordered = _written(scratch / "vectors.npy", vectors, rows[order])
+        probes = _written(scratch / "probes.npy", found, order)
         starts = np.searchsorted(own[order], np.arange(n_cells + 1))
         return _Cells(rows[order], ordered, probes, starts)
 
@@ -270,12 +246,12 @@ class _Buckets:
                     with self._path(bucket).open("ab") as file:
                         keys[start:end].tofile(file)
 
-    def pairs(self, vectors: Floats, pool: ThreadPoolExecutor) -> Iterator[NearPairs]:
+    def pairs(self, vectors: Floats, pool: ThreadPoolExecutor) -> Iterator[Array]:
         """Yield the pairs that reach the bar, each once."""
         for path in filter(Path.exists, map(self._path, range(_BUCKETS))):
             keys = np.unique(np.fromfile(path, dtype=np.int64))
             blocks = (keys[at : at + _EXACT_BLOCK] for at in range(0, len(keys), _EXACT_BLOCK))
-            yield from pool.map(lambda block: NearPairs.of(vectors, *np.divmod(block, self._n_rows)), blocks)
+            yield from pool.map(lambda block: _near(vectors, *np.divmod(block, self._n_rows)), blocks)
 
     def _path(self, bucket: int) -> Path:
         return self._folder / f"pairs{bucket}.bin"
@@ -324,20 +300,12 @@ def _nearest(products: Floats, count: int) -> NDArray[np.int32]:
     return np.take_along_axis(columns, order, axis=1).astype(np.int32)
 
 
-def _new_file(path: Path, dtype: DTypeLike, rows: int, columns: int) -> NDArray[Any]:
-    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(rows, columns))
-
-
-def _written(path: Path, array: NDArray[Any], rows: Longs) -> NDArray[Any]:
+def _written(path: Path, array: Array, rows: Longs) -> Array:
     """Write some rows of an array into a file, and return them mapped: writing into a map costs a fault a page."""
-    with path.open("wb") as file:
+    with ArrayWriter(path, array.dtype, array.shape[1:]) as written:
         for start in range(0, len(rows), _ROWS):
-            file.write(np.ascontiguousarray(array[rows[start : start + _ROWS]]).data)
-    return np.memmap(path, dtype=array.dtype, mode="r", shape=(len(rows), array.shape[1]))
-
-
-def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
-    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
+            written.append(array[rows[start : start + _ROWS]])
+    return np.lib.format.open_memmap(path, mode="r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,19 +322,18 @@ class _Kept:
 
     ids: Ids
     sums: Sums
-    pairs: NearPairs
+    pairs: Array
     by_index: bool
     changed: int
 
     @staticmethod
     def nothing() -> _Kept:
         """Return the result of a build without names."""
-        rows = np.zeros(0, dtype=np.int32)
-        pairs = NearPairs(rows, rows, np.zeros(0))
-        return _Kept(np.zeros(0, dtype=ID_TYPE), np.zeros(0, dtype=np.uint64), pairs, by_index=False, changed=0)
+        ids, sums, pairs = (np.zeros(0, dtype=kind) for kind in (ID_TYPE, np.uint64, PAIR))
+        return _Kept(ids, sums, pairs, by_index=False, changed=0)
 
 
-def near_pairs(ids: Ids, vectors: Floats, eligible: NDArray[np.bool_], kept: Path) -> NearPairs:
+def near_pairs(ids: Ids, vectors: Floats, eligible: NDArray[np.bool_], kept: Path) -> Array:
     """Find the pairs of near names, from those of the last build.
 
     The pairs of names that stayed are taken over, and each new name is compared with all others: no pair of it is
@@ -394,14 +361,14 @@ def near_pairs(ids: Ids, vectors: Floats, eligible: NDArray[np.bool_], kept: Pat
         by_index, changed = True, 0
         find_near_names(vectors, eligible, unfinished)
     else:
-        write_pairs(unfinished, chain(_moved(known.pairs, place), _pairs_of(new, vectors, eligible)))
+        _write_pairs(unfinished, chain(_moved(known.pairs, place), _pairs_of(new, vectors, eligible)))
     for name, array in (("ids", ids), ("sums", sums)):
         np.save(unfinished / f"{name}.npy", array)
     stamp = {"version": _VERSION, "by_index": by_index, "changed": changed if by_index else 0}
     (unfinished / _STAMP).write_text(json.dumps(stamp), encoding="utf-8")
     shutil.rmtree(kept, ignore_errors=True)
     unfinished.rename(kept)
-    return NearPairs.load(kept)
+    return load_array(kept / _PAIRS_FILE, PAIR, (None,))
 
 
 def _load(folder: Path) -> _Kept | None:
@@ -410,11 +377,11 @@ def _load(folder: Path) -> _Kept | None:
         stamp = json.loads((folder / _STAMP).read_text(encoding="utf-8"))
         ids = load_array(folder / "ids.npy", ID_TYPE, (None,))
         sums = load_array(folder / "sums.npy", np.uint64, (len(ids),))
-        kept = _Kept(ids, sums, NearPairs.load(folder), bool(stamp["by_index"]), int(stamp["changed"]))
-        first, second = kept.pairs.first, kept.pairs.second
-        if stamp["version"] != _VERSION or not len(first) == len(second) == len(kept.pairs.cosine):
-            return None
-        return kept if not len(first) or (first.min() >= 0 and second.max() < len(ids)) else None
+        pairs = load_array(folder / _PAIRS_FILE, PAIR, (None,))
+        for end in ("first", "second"):
+            check_range(pairs[end], len(ids))
+        kept = _Kept(ids, sums, pairs, bool(stamp["by_index"]), int(stamp["changed"]))
+        return kept if stamp["version"] == _VERSION else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -438,16 +405,16 @@ def _places(known: _Kept, ids: Ids, sums: Sums) -> Longs:
     return place
 
 
-def _moved(pairs: NearPairs, place: Longs) -> Iterator[NearPairs]:
+def _moved(pairs: Array, place: Longs) -> Iterator[Array]:
     """Yield the pairs of names that stayed, by their new places: these are in the same order."""
     for start in range(0, len(pairs), _PAIRS):
-        rows = slice(start, start + _PAIRS)
-        first, second = place[pairs.first[rows]], place[pairs.second[rows]]
-        both = (first >= 0) & (second >= 0)
-        yield NearPairs(first[both].astype(np.int32), second[both].astype(np.int32), pairs.cosine[rows][both])
+        block = np.array(pairs[start : start + _PAIRS])
+        for end in ("first", "second"):
+            block[end] = place[block[end]]
+        yield block[(block["first"] >= 0) & (block["second"] >= 0)]
 
 
-def _pairs_of(new: Longs, vectors: Floats, eligible: NDArray[np.bool_]) -> Iterator[NearPairs]:
+def _pairs_of(new: Longs, vectors: Floats, eligible: NDArray[np.bool_]) -> Iterator[Array]:
     """Yield the pairs of some names with all others, each once."""
     from threadpoolctl import threadpool_limits
 
@@ -455,7 +422,7 @@ def _pairs_of(new: Longs, vectors: Floats, eligible: NDArray[np.bool_]) -> Itera
     is_new[new] = True
     is_old = eligible & ~is_new
 
-    def pairs_of(start: int) -> list[NearPairs]:
+    def pairs_of(start: int) -> list[Array]:
         rows, found = new[start : start + _NEW_ROWS], []
         block = np.asarray(vectors[rows])
         for at in range(0, len(vectors), _OLD_ROWS):
@@ -465,7 +432,7 @@ def _pairs_of(new: Longs, vectors: Floats, eligible: NDArray[np.bool_]) -> Itera
             of, others = np.nonzero(block @ vectors[at:end].T >= SYNONYM_COSINE - ROUNDING)
             one, other = rows[of], others + at
             once = is_old[other] | (is_new[other] & (one < other))
-            found.append(NearPairs.of(vectors, np.minimum(one, other)[once], np.maximum(one, other)[once]))
+            found.append(_near(vectors, np.minimum(one, other)[once], np.maximum(one, other)[once]))
         return found
 
     # Blocks are shared out among threads; threads within a product would wait for each other on a busy machine.

@@ -36,10 +36,9 @@ from graph.publish.vector_store import (
     store_named,
 )
 from graph.schema import Passage
-from graph.storage.generation import Layer
 from graph.storage.place import collections_prefix
 from graph.storage.record import Record
-from graph.storage.workspace import Workspace
+from graph.storage.workspace import Layer, Workspace
 
 _LARGE = 2_000
 """Facts and passages from which on a small change lies over an older set; so many are written in half a second."""

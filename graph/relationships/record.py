@@ -42,8 +42,7 @@ from graph.relationships.tables import (
     table_of_nodes,
     upsert,
 )
-from graph.storage.database import Cursor, Database, InDatabase, Kind, SqliteDatabase, Values
-from graph.storage.opening import open_database
+from graph.storage.database import Cursor, Database, InDatabase, Kind, SqliteDatabase, Values, open_database
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
 from graph.storage.place import place_of
 from graph.storage.workspace import Workspace

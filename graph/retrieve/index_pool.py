@@ -24,8 +24,7 @@ from graph.environment import environment
 from graph.errors import BadInput
 from graph.publish.vector_store import OpenCost, Place, size_of, store_named
 from graph.retrieve.open_index import Index, OpenFiles, open_index
-from graph.storage.generation import Layer
-from graph.storage.workspace import Workspace
+from graph.storage.workspace import Layer, Workspace
 
 OPEN_BYTES_VARIABLE = "MARA_OPEN_BYTES"
 """Names the memory that the open workspaces of a process may take together."""

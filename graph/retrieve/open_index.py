@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,7 @@ _COPIED_SHARE = 4
 _SELECTIONS_KEPT = 8
 _SCORES_KEPT = 4
 _OPEN_ATTEMPTS = 5
+_LOG = logging.getLogger(__name__)
 
 
 class OpenFiles:
@@ -287,6 +289,8 @@ def open_index(root: Path, embedder: Embedder) -> Index:
                 ) from error
             if locked is not None and generation == damaged:
                 raise locked from error
+            if workspace.current() == generation:
+                _LOG.warning("The index of %s cannot be opened: %s", root, error)
             damaged, fault = generation, error
     raise WorkspaceDamaged(f"The index of {root} cannot be opened ({fault})", "Delete its index folder") from fault
 
@@ -304,6 +308,7 @@ def _usable_generation(workspace: Workspace, record: Record, damaged: int | None
     try:
         with workspace.writing() as lock, workspace.open_record(lock) as writer:
             if workspace.current() == damaged or not is_published(workspace, writer):
+                _LOG.warning("The index of %s is derived again from its record", workspace.root)
                 return publish(workspace, writer), None
             return writer.generation, None
     except WorkspaceLocked as locked:

@@ -33,12 +33,11 @@ from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.open_index import Index
 from graph.schema import stable_id
 from graph.storage.entry import Entry
-from graph.storage.generation import Layer
 from graph.storage.lock import GenerationHold, alone
 from graph.storage.read_only import may_write, scratch_folder
 from graph.storage.record import Record
 from graph.storage.versions import Span, Versions
-from graph.storage.workspace import PAST_MARK, Workspace
+from graph.storage.workspace import PAST_MARK, Layer, Workspace
 from graph.storage.writer import Writer
 
 _KEPT = 4

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import combinations
 
-import numpy as np
-
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.schema import entity_id
 from graph.text import is_date, normalise_name, tokens
@@ -468,10 +466,7 @@ class Review:
 
     def _passages(self, entity: int) -> set[int]:
         """Return the passages that an entity is linked with."""
-        edges, n = self._graph.edges, self._graph.n_entities
-        first, last = np.searchsorted(edges.source, (entity, entity + 1))
-        targets = edges.target[first:last]
-        return set((targets[targets >= n] - n).tolist())
+        return set(self._graph.passages_with(entity).tolist())
 
     def _first(self, passages: Iterable[int]) -> tuple[str, ...]:
         return tuple(self._graph.passage_ids[place] for place in sorted(passages)[:_TOLD])

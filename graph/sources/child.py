@@ -11,16 +11,20 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from threading import Timer
 from typing import Any, Self
 
+from pydantic import TypeAdapter, ValidationError
+
 from graph.environment import environment
 from graph.errors import BadInput, DependencyMissing, MaraError, UnknownColumn
 from graph.sources.loaders import load_file
-from graph.sources.loaders.document import Loaded, loaded_from_json, loaded_to_json
+from graph.sources.loaders.document import Loaded
 from graph.sources.loaders.fields import FieldMap
 from graph.sources.loaders.files import readable_path
 
@@ -54,7 +58,7 @@ class Child:
         if self._process is None:
             self._process = _start()
         seconds = _seconds_for(path)
-        request = {"path": str(path), "source": source, "fields": asdict(fields), "seconds": seconds}
+        request = {"path": str(path), "source": source, "fields": fields, "seconds": seconds}
         timer = Timer(seconds, self._process.kill)
         timer.start()
         answer = b""
@@ -72,7 +76,11 @@ class Child:
         told = json.loads(answer)
         if "error" in told:
             raise _ERRORS.get(told["error"], BadInput)(told["message"], told["hint"])
-        return loaded_from_json(told)
+        try:
+            loaded: Loaded = _adapter(Loaded).validate_python(told)
+        except ValidationError as fault:
+            raise _unreadable(path, fault) from fault
+        return loaded
 
     def close(self) -> None:
         """End the process."""
@@ -105,7 +113,7 @@ def _ask(process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.write(json.dumps(request, default=_plain).encode() + b"\n")
         process.stdin.flush()
         answer = process.stdout.readline()
     except OSError:
@@ -116,23 +124,31 @@ def _ask(process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
 def _answer(request: dict[str, Any]) -> str:
     path = Path(request["path"])
     try:
-        return json.dumps(loaded_to_json(load_file(path, request["source"], _fields_from_json(request["fields"]))))
+        loaded = load_file(path, request["source"], _adapter(FieldMap).validate_python(request["fields"]))
+        return json.dumps(loaded, default=_plain)
     except MaraError as fault:
-        return json.dumps({"error": fault.kind, "message": fault.message, "hint": fault.hint})
+        told = fault
     except Exception as fault:
-        told = f"{readable_path(path)} cannot be read ({type(fault).__name__})"
-        return json.dumps({"error": BadInput.__name__, "message": told, "hint": "Leave it out"})
+        told = _unreadable(path, fault)
+    return json.dumps({"error": told.kind, "message": told.message, "hint": told.hint})
 
 
-def _fields_from_json(told: dict[str, Any]) -> FieldMap:
-    kept, files = told["metadata"], told["files"]
-    return FieldMap(
-        told["id"],
-        told["title"],
-        told["text"],
-        None if kept is None else tuple(kept),
-        tuple((pattern, _fields_from_json(fields)) for pattern, fields in files),
-    )
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _unreadable(path: Path, fault: Exception) -> BadInput:
+    return BadInput(f"{readable_path(path)} cannot be read ({type(fault).__name__})", "Leave it out")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a type that JSON does not have as one that it has. Raises TypeError where there is none."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set):
+        return [*map(str, value)]
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def _limit_memory() -> None:

@@ -23,8 +23,6 @@ from graph.sources.loaders.document import (
     SPACE_LEFT,
     Loaded,
     Refused,
-    passage_from_json,
-    passage_to_json,
     short_spaced_document,
     short_spaced_passage,
 )
@@ -55,7 +53,8 @@ class PassagesRead(Mapping[str, Passage]):
         Raises:
             DiskFull: there is no room for it.
         """
-        line = json.dumps(passage_to_json(passage), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+        row = passage.id, passage.title, passage.text, passage.source, dict(passage.metadata)
+        line = json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         with self._at(self._end) as file:
             file.write(line)
             self._places[passage.id] = self._end
@@ -65,7 +64,7 @@ class PassagesRead(Mapping[str, Passage]):
         """Return a passage. Raises KeyError where it is not there, DiskFull where there was no room for it."""
         with self._at(self._places[key]) as file:
             line = file.readline()
-        return passage_from_json(json.loads(line.decode("utf-8", "surrogatepass")))
+        return Passage(*json.loads(line.decode("utf-8", "surrogatepass")))
 
     def __contains__(self, key: object) -> bool:
         """Tell whether a passage is there, without reading it."""

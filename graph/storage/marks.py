@@ -14,8 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
-from graph.storage.database import Database, Kind
-from graph.storage.opening import open_database
+from graph.storage.database import Database, Kind, open_database
 
 FEEDBACK_FILE = "feedback.sqlite"
 """The marks' file in a workspace."""

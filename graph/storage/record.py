@@ -22,7 +22,7 @@ from graph.corrections.kinds import Correction
 from graph.errors import WorkspaceDamaged
 from graph.own_types import OWN_TYPES, OwnTypes
 from graph.storage import versions
-from graph.storage.database import AMONG, Database, InDatabase, Kind, SqliteDatabase, statements_of
+from graph.storage.database import AMONG, Database, InDatabase, Kind, SqliteDatabase, open_database, statements_of
 from graph.storage.entry import (
     COLUMNS,
     Entry,
@@ -33,7 +33,6 @@ from graph.storage.entry import (
     hash_of,
     to_row,
 )
-from graph.storage.opening import open_database
 from graph.storage.record_tables import (
     CORRECTION_TABLES,
     CORRECTIONS,
@@ -63,7 +62,6 @@ _UNIT_TOLERANCE = 1e-3
 _RESTORE = "Restore it from a backup, or index into a new workspace"
 _TABLES = ("meta", "passages", "names", "facts", "passage_names", "passage_facts")
 _VECTORS = "vectors"
-_SETTINGS = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 def _make(db: Database) -> None:
@@ -148,10 +146,6 @@ class Record(InDatabase):
     def fingerprints(self) -> dict[str, str]:
         """Return {passage id: fingerprint}."""
         return dict(self._rows("SELECT id, fingerprint FROM passages"))
-
-    def stated_fingerprints(self) -> dict[str, str]:
-        """Return {passage id: fingerprint of what it states}, which differs where corrections change that."""
-        return self.fingerprints() | {key: each.fingerprint for key, each in self.corrected().items()}
 
     def stated_in_order(self) -> Iterator[tuple[str, str]]:
         """Yield (passage id, fingerprint of what it states), in the order of the ids."""
@@ -470,7 +464,7 @@ class Record(InDatabase):
             yield from self._db.scan(query, parameters)
 
     def _set_meta(self, key: str, value: str) -> None:
-        self._db.execute(_SETTINGS, (key, value))
+        self._db.put("meta", ["key"], ["value"], [(key, value)])
 
 
 class RecordReader(Record):

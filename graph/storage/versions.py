@@ -200,10 +200,7 @@ class Versions:
 
     def stand(self, since: Mapping[str, str]) -> None:
         """Note since when passages stand that were just written."""
-        self._db.executemany(
-            "INSERT INTO standing VALUES (?, ?) ON CONFLICT (passage_id) DO UPDATE SET since = excluded.since",
-            since.items(),
-        )
+        self._db.put("standing", ["passage_id"], ["since"], since.items())
 
     def digest(self, moment: str) -> str:
         """Return a hash of what stood at a moment: of its ids, content and extraction. Empty where nothing stood."""
@@ -349,9 +346,7 @@ class Versions:
         return next((str(value) for (value,) in self._query("SELECT value FROM meta WHERE key = ?", key)), "")
 
     def _note(self, key: str, text: str) -> None:
-        self._db.execute(
-            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, text)
-        )
+        self._db.put("meta", ["key"], ["value"], [(key, text)])
 
     def _note_change(self) -> None:
         self._note(_CHANGED, uuid.uuid4().hex)

@@ -6,14 +6,15 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from graph.environment import environment
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing, shortage_behind
 from graph.server_clients import serves_clients
-from graph.storage.generation import Layer
 from graph.storage.lock import GenerationHold, WriterLock, alone
 from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen
 from graph.storage.read_only import may_write
@@ -37,6 +38,7 @@ PAST_MARK = "AS-OF"
 """The file that marks a workspace as derived from another one, of what stood there at some moment."""
 
 _UNFINISHED = "new-"
+_LAYER_FILE = "search.json"
 _NAME_LENGTH = 64
 _CLIENTS_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_NAME_LENGTH - 1}}}")
 # What Windows opens as a device, whatever the folder and the suffix.
@@ -331,6 +333,45 @@ class Workspace:
         layers = [layer for folder in needed if (layer := Layer.load(folder))]
         names = {folder.name for folder in needed} | {str(layer.base) for layer in layers}
         return [folder for folder in folders if folder.name not in names]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The sets of a generation's vectors: a set of its own, whole or of what changed since an older one's.
+
+    Attributes:
+        base: the generation whose set it lies on; its own number where its set is whole.
+        key: its own set's.
+        base_key: that of the set that it lies on; its own where its set is whole.
+        vectors: the record's ``vectors_id`` when the set was made.
+        store: what keeps the sets.
+        gone: by collection, rows of the base that are gone, or stand otherwise here.
+        new: by collection, rows of this generation that the base lacks, or has otherwise: all that its own set has.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    base: int
+    key: str
+    base_key: str = ""
+    vectors: str = ""
+    store: str = "chroma"
+    gone: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    new: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def save(self, folder: Path) -> None:
+        """Write it into a generation's folder."""
+        (folder / _LAYER_FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @staticmethod
+    def load(folder: Path) -> Layer | None:
+        """Read what a generation's folder says; None where it says nothing that can be read."""
+        from pydantic import TypeAdapter
+
+        try:
+            return TypeAdapter(Layer).validate_json((folder / _LAYER_FILE).read_bytes(), strict=True)
+        except (OSError, ValueError):
+            return None
 
 
 def manifest_of(record: Record, generation: int | None) -> dict[str, str | int | None]:

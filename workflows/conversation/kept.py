@@ -20,8 +20,7 @@ from graph.relationships.conversations import Conversation as Listed
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import time_text
 from graph.relationships.tables import PAGE_TABLES
-from graph.storage.database import Database, Kind, SqliteDatabase
-from graph.storage.opening import open_database
+from graph.storage.database import Database, Kind, SqliteDatabase, open_database
 from workflows.output.printable import shortened
 
 EARLIER_FILE = "conversations.sqlite"

@@ -105,52 +105,6 @@ class Loaded:
     notes: Counter[str] = field(default_factory=Counter)
 
 
-def passage_to_json(passage: Passage) -> list[Any]:
-    """Return a passage as values that JSON has."""
-    return [passage.id, passage.title, passage.text, passage.source, dict(passage.metadata)]
-
-
-def passage_from_json(told: Sequence[Any]) -> Passage:
-    """Return what `passage_to_json` gave."""
-    return Passage(*told)
-
-
-def loaded_to_json(loaded: Loaded) -> dict[str, Any]:
-    """Return the contents of a file as values that JSON has."""
-    return {
-        "documents": [
-            {
-                **{name: getattr(each, name) for name in ("title", "text", "source", "pages", "links")},
-                "metadata": dict(each.metadata),
-                "headings": [[heading.offset, heading.level, heading.text] for heading in each.headings],
-                "notes": dict(each.notes),
-            }
-            for each in loaded.documents
-        ],
-        "passages": [passage_to_json(passage) for passage in loaded.passages],
-        "refused": [[one.source, one.reason] for one in loaded.refused],
-        "pages_used": [str(path) for path in loaded.pages_used],
-        "identical": loaded.identical,
-        "columns": {source: list(columns) for source, columns in loaded.columns.items()},
-        "notes": dict(loaded.notes),
-    }
-
-
-def loaded_from_json(told: Mapping[str, Any]) -> Loaded:
-    """Return what `loaded_to_json` gave."""
-    return Loaded(
-        documents=[
-            Document(**{**each, "headings": [Heading(*one) for one in each["headings"]]}) for each in told["documents"]
-        ],
-        passages=[passage_from_json(one) for one in told["passages"]],
-        refused=[Refused(source, reason) for source, reason in told["refused"]],
-        pages_used={Path(path) for path in told["pages_used"]},
-        identical=told["identical"],
-        columns={source: dict.fromkeys(columns) for source, columns in told["columns"].items()},
-        notes=Counter(told["notes"]),
-    )
-
-
 class TextBuilder:
     """Puts a document's text together block by block, and keeps where headings and links stand."""
 

@@ -28,6 +28,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_WIDE = ("utf-16", "utf-32")
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -85,17 +86,23 @@ def decode(content: bytes, where: str, encoding: str = "utf-8-sig") -> str:
         BadInput: they are no text in that encoding.
     """
     marked = next((name for mark, name in _BOMS if content.startswith(mark) and content != mark), encoding)
-    if marked == encoding and b"\x00" in content:
+    text = _decoded(content, where, marked)
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _decoded(content: bytes, where: str, encoding: str, position: int = 0) -> str:
+    """Return bytes that begin at a position of a file as text. Raises BadInput where they are none."""
+    if b"\x00" in content and not encoding.startswith(_WIDE):
         raise _binary(where)
     try:
-        text = content.decode(marked)
+        text = content.decode(encoding)
     except UnicodeError as fault:
-        place = f" (byte {fault.start})" if isinstance(fault, UnicodeDecodeError) else ""
-        name = "UTF-8" if marked == "utf-8-sig" else marked.upper()
+        place = f" (byte {position + fault.start})" if isinstance(fault, UnicodeDecodeError) else ""
+        name = "UTF-8" if encoding == "utf-8-sig" else encoding.upper()
         raise BadInput(f"{where} is not {name} text{place}", "Convert it, for example with iconv -t UTF-8") from fault
     if "\x00" in text:
         raise _binary(where)
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    return text
 
 
 def read_text(path: Path, limit: int | None = None) -> str:
@@ -131,21 +138,10 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
                         f"{where}, line {number} is longer than {_mebibytes(MAX_LINE_BYTES)}",
                         "Give one passage a line",
                     )
-                yield number, _decoded_line(line, position, f"{where}, line {number}")
+                yield number, _decoded(line, f"{where}, line {number}", "utf-8", position)
                 position += len(line)
         except OSError as fault:
             raise unopened(path, fault) from fault
-
-
-def _decoded_line(line: bytes, position: int, where: str) -> str:
-    if b"\x00" in line:
-        raise _binary(where)
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as fault:
-        raise BadInput(
-            f"{where} is not UTF-8 text (byte {position + fault.start})", "Convert it, for example with iconv -t UTF-8"
-        ) from fault
 
 
 def _binary(where: str) -> BadInput:

@@ -16,8 +16,7 @@ from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import load
 from graph.publish.chroma_store import ChromaSet, ChromaStore
 from graph.publish.vector_store import Place
-from graph.storage.generation import Layer
-from graph.storage.workspace import Workspace
+from graph.storage.workspace import Layer, Workspace
 from tests.builders import HashEmbedder, passage_of, publish_workspace, write_bm25
 from tests.cases import mostly_slow
 from tests.damages import (

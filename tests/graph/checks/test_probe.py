@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graph.checks.doctor import examine_workspace, repair_workspace
-from graph.checks.search_files import read_everything, why_unreadable
+from graph.checks.index_checks import read_everything, why_unreadable
 from tests.builders import DIMENSION, TripleParts, passage_of, publish_workspace
 from tests.damages import problems, said
 

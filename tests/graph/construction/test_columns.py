@@ -22,6 +22,7 @@ from graph.construction.columns import (
     expect_scattered_reads,
     load_array,
 )
+from tests.snapshots import lists_of, save_lists
 
 strings = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 tables = st.integers(1, 4).flatmap(
@@ -118,23 +119,23 @@ class TestIntLists:
     @given(lists_of_numbers)
     def test_they_come_back_as_they_were_saved(self, lists: list[list[int]]) -> None:
         with tempfile.TemporaryDirectory() as name:
-            IntLists.of(lists).save(Path(name), "n")
+            save_lists(lists_of(lists), Path(name), "n")
             again = IntLists.load(Path(name), "n", len(lists), 10)
         assert again == tuple(map(tuple, lists))
 
     @given(lists_of_numbers, st.sets(st.integers(0, 9)))
     def test_holding_tells_which_hold_a_marked_number(self, lists: list[list[int]], chosen: set[int]) -> None:
         marked = np.isin(np.arange(10), list(chosen))
-        assert IntLists.of(lists).holding(marked).tolist() == [not chosen.isdisjoint(held) for held in lists]
+        assert lists_of(lists).holding(marked).tolist() == [not chosen.isdisjoint(held) for held in lists]
 
     @pytest.mark.parametrize(("lists", "limit"), [(2, 9), (3, 10), (1, 10)])
     def test_another_count_or_a_number_over_the_limit_is_refused(self, tmp_path: Path, lists: int, limit: int) -> None:
-        IntLists.of([[0, 9], [4]]).save(tmp_path, "n")
+        save_lists(lists_of([[0, 9], [4]]), tmp_path, "n")
         with pytest.raises(ValueError, match=r"should be within|holds"):
             IntLists.load(tmp_path, "n", lists, limit)
 
     def test_a_negative_number_is_refused(self, tmp_path: Path) -> None:
-        IntLists.of([[0, -1]]).save(tmp_path, "n")
+        save_lists(lists_of([[0, -1]]), tmp_path, "n")
         with pytest.raises(ValueError, match="from -1 to 0"):
             IntLists.load(tmp_path, "n", 1, 5)
 

@@ -36,8 +36,8 @@ def found_by(names: list[int], kept: Path, *, changed: frozenset[int] = frozense
     present = np.array(sorted(names), dtype=np.int64)
     vectors = vectors_of(present, changed)
     found = near_pairs(ids_of(present), vectors, present != barred, kept)
-    rows = zip(present[found.first].tolist(), present[found.second].tolist(), strict=True)
-    return dict(zip(rows, found.cosine.tolist(), strict=True))
+    rows = zip(present[found["first"]].tolist(), present[found["second"]].tolist(), strict=True)
+    return dict(zip(rows, found["cosine"].tolist(), strict=True))
 
 
 def vectors_of(names: NDArray[np.int64], changed: frozenset[int]) -> Floats:
@@ -131,12 +131,12 @@ def test_pairs_are_exact_to_the_bar_in_whatever_builds_and_blocks_they_were_foun
     vectors = unit(np.full((len(names), dimension), (0.8 / dimension) ** 0.5) + own * (0.2 / dimension) ** 0.5)
     for count in (90, 91, 150):
         found = near_pairs(ids_of(names[:count]), vectors[:count], np.ones(count, dtype=np.bool_), tmp_path / "near")
-    cosines = dict(zip(pairs_of(found), found.cosine.tolist(), strict=True))
+    cosines = dict(zip(pairs_of(found), found["cosine"].tolist(), strict=True))
     assert cosines == pytest.approx(exact_pairs(vectors), abs=1e-12)
     assert sum(cosine < 0.801 for cosine in cosines.values()) > 10
 
 
-@pytest.mark.parametrize("name", ["kept.json", "ids.npy", "sums.npy", "near_first.bin", "near_cosine.bin"])
+@pytest.mark.parametrize("name", ["kept.json", "ids.npy", "sums.npy", "pairs.npy"])
 @pytest.mark.parametrize("content", [None, b"", b"\x01\x02", b'{"version": 0, "by_index": false, "changed": 0}'])
 def test_what_is_damaged_is_found_again(
     tmp_path: Path, lenient: Callable[[], None], name: str, content: bytes | None

@@ -18,18 +18,17 @@ from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges, Ty
 from graph.construction.knowledge_graph import (
     _NUMBERED,
     SNAPSHOT_VERSION,
-    FactTable,
     GraphFact,
     KnowledgeGraph,
     load,
     load_header,
-    save,
 )
 from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.storage.record import Record
 from graph.text import NameMatcher, normalise_name, tokens
 from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
 from tests.random_walks import graphs as random_graphs
+from tests.snapshots import facts_of, save
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +95,7 @@ def graphs(draw: st.DrawFn) -> KnowledgeGraph:
         entity_names=tuple(names),
         entity_labels=tuple(draw(strings) for _ in names),
         passages=tuple(passages),
-        facts=FactTable.of(facts),
+        facts=facts_of(facts),
         aliases=aliases,
         names=NameMatcher.of([*((name, index) for index, name in enumerate(names)), *aliases]),
     )
@@ -122,21 +121,6 @@ class TestSnapshot:
             known = [*graph.entity_names, *(alias for alias, _ in graph.aliases)]
             text = " ".join(data.draw(st.lists(st.sampled_from(known) if known else words, max_size=4)))
             assert again.names.find(tokens(text)) == graph.names.find(tokens(text))
-
-    def test_what_was_loaded_can_be_saved_and_is_the_same_to_the_byte(
-        self, graph: KnowledgeGraph, tmp_path: Path
-    ) -> None:
-        for name in ("one", "two"):
-            (tmp_path / name).mkdir()
-        save(graph, tmp_path / "one")
-        save(load(tmp_path / "one"), tmp_path / "two")
-        files = sorted(path.name for path in (tmp_path / "one").iterdir())
-        assert files == sorted(path.name for path in (tmp_path / "two").iterdir())
-        assert all((tmp_path / "one" / n).read_bytes() == (tmp_path / "two" / n).read_bytes() for n in files)
-
-    def test_facts_are_saved_in_the_order_of_their_ids(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        save(replace(graph, facts=FactTable.of(dict(list(graph.facts.items())[::-1]))), tmp_path)
-        assert list(load(tmp_path).facts.items()) == list(graph.facts.items())
 
     def test_it_may_lie_mapped_in_a_folder_that_is_removed(
         self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -183,30 +167,6 @@ class TestSnapshot:
         assert len(set(header["edge_kinds"])) == len(EDGE_KINDS)
         assert header["edge_kinds"][KIND_INDEX[EdgeKind(RelationType.SYNONYMY)]] == "SYNONYMY"
         assert header["edge_kinds"][KIND_INDEX[EDGE_KINDS[-1]]] == "PERIPHERAL (mention)"
-
-
-class TestOrder:
-    def test_entities_out_of_the_order_of_their_ids_are_not_saved(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        for names in (tuple(reversed(graph.entity_names)), (graph.entity_names[0], *graph.entity_names[:-1])):
-            with pytest.raises(ValueError, match="order of their ids"):
-                save(replace(graph, entity_names=names), tmp_path)
-
-    def test_ids_that_are_looked_up_where_they_lie_have_to_ascend(
-        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(knowledge_graph, "_HELD_IDS", 0)
-        save(graph, tmp_path)
-        for passages in (graph.passages[::-1], (graph.passages[0], *graph.passages[:-1])):
-            with pytest.raises(ValueError, match="passages are to be in the order of their ids"):
-                save(replace(graph, passages=passages), tmp_path)
-
-    @pytest.mark.parametrize("column", ["source", "target", "kind"])
-    def test_edges_out_of_order_are_not_saved(self, tmp_path: Path, column: str) -> None:
-        graph = typed_graph(3, 0, [(0, 1, EDGE_KINDS[0], 1.0), (0, 1, EDGE_KINDS[0], 1.0)])
-        save(graph, tmp_path)
-        getattr(graph.edges, column)[0] += 1
-        with pytest.raises(ValueError, match="sort_edges"):
-            save(graph, tmp_path)
 
 
 def cut(path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.columns import IntLists, SortedMapping, TextTable
+from graph.construction.columns import SortedMapping, TextTable
 from graph.text import Mention, NameMatcher, find_name, tokens
+from tests.snapshots import lists_of
 
 SENTENCES = {
     "Latin": ("Nissan Motor", "In 1933 the Nissan Motor company began."),
@@ -84,7 +85,7 @@ token_lists = st.lists(st.sampled_from(["ann", "bob", "日", "x", "eve"]), max_s
 
 def sorted_mapping(lists: Mapping[str, Sequence[int]]) -> SortedMapping[Sequence[int]]:
     keys = sorted(lists)
-    return SortedMapping(TextTable.of(([key] for key in keys), 1).column(0), IntLists.of(lists[key] for key in keys))
+    return SortedMapping(TextTable.of(([key] for key in keys), 1).column(0), lists_of(lists[key] for key in keys))
 
 
 @given(name_lists, token_lists, st.lists(st.booleans(), min_size=6, max_size=6))

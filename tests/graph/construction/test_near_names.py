@@ -7,8 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.construction import near_names
+from graph.construction.arrays import Array
 from graph.construction.edge_weights import nearest_pairs
-from graph.construction.near_names import NearPairs, find_near_names
+from graph.construction.near_names import find_near_names
 
 Floats = NDArray[np.float32]
 
@@ -31,12 +32,12 @@ def exact_pairs(vectors: Floats) -> dict[tuple[int, int], float]:
     return {(a, b): float(products[a, b]) for a, b in zip(rows.tolist(), columns.tolist(), strict=True)}
 
 
-def found_in(vectors: Floats, folder: Path, eligible: NDArray[np.bool_] | None = None) -> NearPairs:
+def found_in(vectors: Floats, folder: Path, eligible: NDArray[np.bool_] | None = None) -> Array:
     return find_near_names(vectors, np.ones(len(vectors), np.bool_) if eligible is None else eligible, folder)
 
 
-def pairs_of(found: NearPairs) -> list[tuple[int, int]]:
-    return list(zip(found.first.tolist(), found.second.tolist(), strict=True))
+def pairs_of(found: Array) -> list[tuple[int, int]]:
+    return list(zip(found["first"].tolist(), found["second"].tolist(), strict=True))
 
 
 def test_nearly_all_pairs_are_found_and_nothing_else(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_nearly_all_pairs_are_found_and_nothing_else(tmp_path: Path) -> None:
     assert len(wanted) > 5_000
     assert set(pairs) <= wanted.keys()
     assert len(pairs) >= 0.99 * len(wanted)
-    assert found.cosine.tolist() == pytest.approx([wanted[pair] for pair in pairs], abs=1e-12)
+    assert found["cosine"].tolist() == pytest.approx([wanted[pair] for pair in pairs], abs=1e-12)
 
 
 def test_each_pair_stands_once_in_the_order_of_its_rows(tmp_path: Path) -> None:
@@ -58,8 +59,8 @@ def test_each_pair_stands_once_in_the_order_of_its_rows(tmp_path: Path) -> None:
 def test_a_cosine_is_the_one_that_a_writer_computes(tmp_path: Path) -> None:
     vectors = families(30, 6, 0.3)
     found = found_in(vectors, tmp_path)
-    written = (vectors[found.first].astype(np.float64) * vectors[found.second]).sum(axis=1)
-    assert found.cosine.tolist() == np.minimum(1.0, written).tolist()
+    written = (vectors[found["first"]].astype(np.float64) * vectors[found["second"]]).sum(axis=1)
+    assert found["cosine"].tolist() == np.minimum(1.0, written).tolist()
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.2, 0.4])
@@ -94,15 +95,14 @@ def test_threads_blocks_and_an_early_drop_of_far_neighbours_change_nothing(
     monkeypatch.setattr(near_names, "_EXACT_BLOCK", 90)
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     other = found_in(vectors, places[1])
-    for name in NearPairs.__slots__:
-        assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
+    assert one.tobytes() == other.tobytes()
 
 
 def test_more_neighbours_as_near_as_the_hundredth_than_can_be_held_are_cut_by_row(tmp_path: Path) -> None:
     same = np.repeat(unit(np.ones((1, 8))), 700, axis=0)
     found = found_in(same, tmp_path)
-    assert np.bincount(found.second, minlength=700).max() <= 100
-    assert set(found.cosine.tolist()) == {found.cosine[0]}
+    assert np.bincount(found["second"], minlength=700).max() <= 100
+    assert set(found["cosine"].tolist()) == {found["cosine"][0]}
 
 
 @pytest.mark.parametrize("names", [0, 1, 2])
@@ -111,6 +111,6 @@ def test_hardly_any_names_have_hardly_any_pairs(tmp_path: Path, names: int) -> N
     assert pairs_of(found_in(vectors, tmp_path)) == [(0, 1)][: max(0, names - 1)]
 
 
-def test_only_the_files_of_the_pairs_are_left(tmp_path: Path) -> None:
+def test_only_the_file_of_the_pairs_is_left(tmp_path: Path) -> None:
     found_in(families(5, 5, 0.2), tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["near_cosine.bin", "near_first.bin", "near_second.bin"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pairs.npy"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from graph.construction.build import derive_graph
 from graph.construction.edges import EDGE_KINDS, EdgeKind
-from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header, save
+from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header
 from graph.explain.flows import EdgeFacts
 from graph.explain.matrices import formula_of, matrices_of, relation_matrices
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
@@ -28,6 +28,7 @@ from graph.walk.pagerank import Engine, walk
 from graph.walk.strengths import UNTUNED, Tuning, adopt, to_json, tuned, workspace_tuning
 from tests.builders import HashEmbedder, passage_of
 from tests.graph.construction.test_builder_changes import assert_same
+from tests.snapshots import save
 
 SUPPLIES, OWNS, TEMPORAL = RelationType("SUPPLIES"), RelationType("OWNS"), RelationType.TEMPORAL
 TRIPLES = (

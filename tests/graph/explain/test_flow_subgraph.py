@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
-from graph.construction.knowledge_graph import FactTable
 from graph.explain.flows import EDGES_PER_NODE, EdgeFacts, Flows, Visible, choose_subgraph, visible_part
 from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.selection import Selection
@@ -18,6 +17,7 @@ from graph.schema import RelationType, entity_id
 from graph.walk.factors import EdgeFactors
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, typed_graph
 from tests.random_walks import Given, walked, walks
+from tests.snapshots import facts_of
 from tests.walking import CAUSAL, MENTION, NEUTRAL, TEMPORAL
 
 SPATIAL = RelationType.SPATIAL
@@ -167,7 +167,7 @@ class TestFactsOfEdges:
     def test_facts_in_memory_are_found_as_those_of_a_snapshot(self, index: Index) -> None:
         from dataclasses import replace
 
-        graph = replace(index.graph, facts=FactTable.of(dict(reversed(list(index.graph.facts.items())))))
+        graph = replace(index.graph, facts=facts_of(dict(reversed(list(index.graph.facts.items())))))
         edge = edge_between(index, "Velm", "Lake Sund", SPATIAL)
         assert {fact.fact for fact in EdgeFacts(graph).of(edge)} == {f.fact for f in EdgeFacts(index.graph).of(edge)}
 

@@ -19,9 +19,8 @@ from graph.publish.derive import publish
 from graph.publish.generation_vectors import GenerationVectors, open_vectors
 from graph.publish.vector_store import COLLECTIONS
 from graph.retrieve.open_index import open_index
-from graph.storage.generation import Layer
 from graph.storage.place import collections_prefix
-from graph.storage.workspace import Workspace
+from graph.storage.workspace import Layer, Workspace
 from graph.storage.writer import reembed
 from tests.builders import Child, HashEmbedder, Silent
 from tests.cases import mostly_slow

@@ -9,7 +9,7 @@ from graph.errors import BadInput
 from graph.publish.vector_store import OpenCost
 from graph.retrieve import index_pool
 from graph.retrieve.index_pool import OPEN_BYTES_VARIABLE, Taken, budget_of_environment, parts_of
-from graph.storage.generation import Layer
+from graph.storage.workspace import Layer
 from tests.builders import passage_of, publish_workspace
 
 

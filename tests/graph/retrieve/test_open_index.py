@@ -264,6 +264,20 @@ class TestDerivingAgain:
         assert_answers(index)
         index.close()
 
+    def test_it_is_told_with_the_reason(self, workspace: Workspace, caplog: pytest.LogCaptureFixture) -> None:
+        (workspace.index_folder(1) / "edge_weight.npy").unlink()
+        open_index(workspace.root, Silent()).close()
+        reason, done = (record.getMessage() for record in caplog.records)
+        assert reason.startswith(f"The index of {workspace.root} cannot be opened: ")
+        assert "edge_weight.npy" in reason
+        assert done == f"The index of {workspace.root} is derived again from its record"
+
+    def test_what_is_whole_is_opened_without_a_word(
+        self, workspace: Workspace, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        open_index(workspace.root, Silent()).close()
+        assert not caplog.records
+
     def test_what_could_not_be_opened_is_let_go(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         opened: list[ChromaSet] = []
         closed: list[ChromaSet] = []
@@ -362,7 +376,7 @@ class TestDerivingAgain:
                 open_index(workspace.root, Silent())
 
     def test_a_generation_that_is_published_and_goes_while_it_is_opened_is_no_damage(
-        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         open_generation = module._open_generation
 
@@ -374,6 +388,7 @@ class TestDerivingAgain:
         monkeypatch.setattr(module, "_open_generation", overtaken)
         index = open_index(workspace.root, Silent())
         assert index.graph.generation == workspace.current() == 2
+        assert not caplog.records
         index.close()
 
 

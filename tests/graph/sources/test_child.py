@@ -36,6 +36,8 @@ def load(path, source):
         return Document("", f"key: {os.environ.get('OPENAI_API_KEY')}", source)
     elif text == "odd":
         return Document("", "text", source, {"a": object()})
+    elif text == "listed":
+        return Document("", "text", source, {"a": ["b"]})
     return Document("", f"{text} {os.getpid()}", source)
 """
 
@@ -74,6 +76,7 @@ def test_one_process_reads_the_files_of_a_run(kind: Path) -> None:
         ("crash", "cannot be read in 60 s and 2 GiB of memory"),
         ("fault", r"cannot be read as TRIAL \(nothing there\)"),
         ("odd", r"cannot be read \(TypeError\)"),
+        ("listed", r"cannot be read \(ValidationError\)"),
         pytest.param(
             "greedy",
             r"cannot be read as TRIAL \(MemoryError\)",

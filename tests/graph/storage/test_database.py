@@ -11,8 +11,7 @@ import pytest
 
 from graph.errors import WorkspaceDamaged, WorkspaceLocked
 from graph.storage import database as databases
-from graph.storage.database import AMONG, Database, Kind
-from graph.storage.opening import open_database, place_to_make
+from graph.storage.database import AMONG, Database, Kind, open_database, place_to_make
 
 TABLE = "CREATE TABLE kept (id TEXT PRIMARY KEY, number INTEGER, share REAL, bytes BLOB) WITHOUT ROWID"
 

@@ -26,9 +26,8 @@ from graph.relationships.schema import Node, NodeType
 from graph.schema import Extraction, Passage
 from graph.storage import database
 from graph.storage.correcting import plan_corrections
-from graph.storage.database import AMONG, Values
+from graph.storage.database import AMONG, Values, place_to_make
 from graph.storage.entry import Entry
-from graph.storage.opening import place_to_make
 from graph.storage.place import PLACE_FILE, Place, name_record, place_named, place_of
 from graph.storage.postgres import PostgresDatabase, marked
 from graph.storage.record import Record

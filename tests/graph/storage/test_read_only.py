@@ -15,10 +15,9 @@ import pytest
 
 from graph.errors import BadInput, DiskFull, WorkspaceDamaged
 from graph.retrieve.open_index import open_index
-from graph.storage.generation import Layer
 from graph.storage.read_only import writable_copy
 from graph.storage.record import Record
-from graph.storage.workspace import Workspace
+from graph.storage.workspace import Layer, Workspace
 from tests.builders import HashEmbedder, publish_workspace
 from tests.fleet import BUILT, CARS, NEWER, SHIPS, seen, whole
 
