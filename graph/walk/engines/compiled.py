@@ -43,6 +43,11 @@ def _compiled(function: F) -> F:
         return cast(F, njit(nogil=True)(function))
 
 
+def _within_its_caller(function: F) -> F:
+    """Compile into the functions that call it: a call would count references to every array."""
+    return cast(F, njit(inline="always")(function))
+
+
 class Frontier(NamedTuple):
     """The mass of a walk at one moment, by the nodes that it touched.
 
@@ -79,7 +84,7 @@ def new_frontier(exponent: int) -> Frontier:
     )
 
 
-@_compiled
+@_within_its_caller
 def cell_of(node: np.uint32, n_arcs: NDArray[np.int32], frontier: Frontier) -> np.uint64:
     """Return the cell of a node; a free one is taken for a node that has none, of which there has to be one."""
     cells = frontier.cells
@@ -164,32 +169,32 @@ def settled(frontier: Frontier, first: int, stays: float) -> tuple[NDArray[np.ui
     cells, scores, touched = frontier.cells, frontier.scores, frontier.touched
     taken = frontier.place[2]
     few = taken * _MUCH < len(cells)
-    nodes, masses = np.empty(taken, np.uint32), np.empty(taken)
+    nodes, masses = np.empty(taken + 1, np.uint32), np.empty(taken + 1)
     found = 0
     for i in range(taken if few else len(cells)):
         at = touched[i] if few else np.uint32(i)
-        if cells[at].key > first:
-            nodes[found] = np.uint32(cells[at].key - np.uint32(1))
-            masses[found] = scores[at] + stays * cells[at].residual
-            found += 1
+        nodes[found] = np.uint32(cells[at].key - np.uint32(1))
+        masses[found] = scores[at] + stays * cells[at].residual
+        found += cells[at].key > first
     return nodes[:found], masses[:found]
 
 
-@_compiled
-def add_by_kind(u: np.uint32, arcs: Arcs, n_nodes: int, sums: NDArray[np.float64]) -> bool:
-    """Add up the weights of a node's arcs by their kinds; tell whether all of them lead somewhere."""
-    sums[:] = 0.0
+@_within_its_caller
+def weight_of(u: np.uint32, arcs: Arcs, n_nodes: int, factors: NDArray[np.float64]) -> tuple[bool, float]:
+    """Tell whether all arcs of a node lead somewhere, and add up their weights under the factors."""
+    total = 0.0
     first, end = arcs.starts[u], arcs.starts[u + np.uint32(1)]
-    if first < 0 or end < first or end > len(arcs.node):
-        return False
-    for e in range(np.uint64(first), np.uint64(end)):
-        if arcs.kind[e] >= len(sums) or arcs.node[e] < 0 or arcs.node[e] >= n_nodes:
-            return False
-        sums[arcs.kind[e]] += arcs.weight[e]
-    return True
+    sound = first >= 0 and end >= first and end <= len(arcs.node)
+    if sound:
+        for e in range(np.uint64(first), np.uint64(end)):
+            if arcs.kind[e] >= len(factors) or arcs.node[e] < 0 or arcs.node[e] >= n_nodes:
+                sound = False
+                break
+            total += arcs.weight[e] * factors[arcs.kind[e]]
+    return sound, total
 
 
-@_compiled
+@_within_its_caller
 def pass_on(
     u: np.uint32,
     arcs: Arcs,
@@ -201,7 +206,7 @@ def pass_on(
 ) -> None:
     """Send a node's mass along its arcs, as each one's weight times its factor has it.
 
-    What `cell_of` does stands here again: a call would count references to every array, arc by arc.
+    What `cell_of` does stands here again, with its counts in registers.
     """
     cells, _, _, touched, queue, place, shift = frontier
     last = np.uint64(len(cells) - 1)
@@ -247,15 +252,14 @@ def push_mass(
     """Push from the nodes that wait, first in first out, until none waits or ``budget`` arcs were followed.
 
     A node waits that holds more than ``threshold`` for each of its arcs. ``factors`` has two rows: by kind of edge
-    for the arcs of entities, and for those of passages. The weights that they multiply are added up for a node when it
-    is pushed first. What was counted before it was `FULL` is counted on.
+    for the arcs of entities, and for those of passages. A node's weight under them is added up when it is pushed first.
+    What was counted before it was `FULL` is counted on.
 
     Returns:
         The mass that came to rest, the mass that nodes without outgoing weight give back to the restart, how many arcs
         were followed, and how it ended.
     """
     cells, scores, degrees, _, queue, place, _ = frontier
-    there, back = np.zeros(factors.shape[1]), np.zeros(factors.shape[1])
     while place[1] > 0 and followed < budget:
         u = queue[place[0]]
         after = np.uint32(u + np.uint32(1))
@@ -265,13 +269,11 @@ def push_mass(
         at = cell_of(u, n_arcs, frontier)
         side = 0 if u < n_entities else 1
         if degrees[at] < 0.0:
-            sound = add_by_kind(u, forward, len(n_arcs), there) and add_by_kind(u, backward, len(n_arcs), back)
-            if not sound:
+            sound, there = weight_of(u, forward, len(n_arcs), factors[side])
+            also_sound, back = weight_of(u, backward, len(n_arcs), factors[side])
+            if not (sound and also_sound):
                 return rested, returned, followed, DAMAGED
-            degree = 0.0
-            for k in range(factors.shape[1]):
-                degree += (there[k] + back[k]) * factors[side, k]
-            degrees[at] = degree
+            degrees[at] = there + back
         place[0] = place[0] + 1 if place[0] + 1 < len(queue) else 0
         place[1] -= 1
         cells[at].arcs &= _ARCS

@@ -19,7 +19,7 @@ def arc_weights(
     """Return every edge's weight under the factors, left from its source and from its target; one array if alike."""
 
     def weighed(by_kind: NDArray[np.float64]) -> Weights:
-        weights = by_kind.astype(dtype)[graph.kind]
+        weights = by_kind.astype(dtype).take(graph.kind)
         weights *= graph.weight
         return weights
 
@@ -30,7 +30,7 @@ def arc_weights(
 def arriving_weights(graph: TypedGraph, factors: EdgeFactors, dtype: type[np.floating[Any]]) -> Weights:
     """Return the weight of every arc of `TypedGraph.arriving` under the factors."""
     by_kind = np.concatenate([factors.from_source, factors.from_target]).astype(dtype)
-    weights: Weights = by_kind[graph.arriving.kind]
+    weights: Weights = by_kind.take(graph.arriving.kind)
     weights *= graph.arriving.weight
     return weights
 
