@@ -304,7 +304,7 @@ def _drop_computed(relationships: RelationshipRecord, graph: KnowledgeGraph) -> 
     relationships.remove_nodes(NodeType.CONCEPT, unheld)
     named = [key for (key,) in relationships.execute("SELECT id FROM concept WHERE name <> ''")]
     told = [key for key in named if key in graph.entity_index]
-    relationships.execute(f"UPDATE concept SET name = '', description = NULL, type = NULL WHERE id {_AMONG}", (told,))
+    relationships.execute(f"UPDATE concept SET name = '', description = NULL, type = NULL WHERE id {AMONG}", (told,))
 
 
 def _forget_pruned(relationships: RelationshipRecord) -> None:
