@@ -39,10 +39,9 @@ _UNNAMED = """
     DELETE FROM source WHERE NOT EXISTS (SELECT 1 FROM sourced_from WHERE target = key)
     AND NOT EXISTS (SELECT 1 FROM references_document_source WHERE target = key)"""
 _HELD = """
-    SELECT id, name <> '', EXISTS (SELECT 1 FROM mentions WHERE target = key),
-        EXISTS (SELECT 1 FROM explains WHERE target = key)
+    SELECT id, EXISTS (SELECT 1 FROM mentions WHERE target = key) OR EXISTS (SELECT 1 FROM explains WHERE target = key)
         OR EXISTS (SELECT 1 FROM related_to WHERE key IN (source, target))
-    FROM concept"""
+    FROM concept WHERE name = ''"""
 
 Hashes = dict[str, dict[str, str]]
 """{document: {passage: the hash of its content}}."""
@@ -295,12 +294,8 @@ def _drop_computed(relationships: RelationshipRecord, graph: KnowledgeGraph) -> 
     relationships.take_over()
     if not relationships.note(IN_STEP_WITH):
         relationships.drop_stated()
-    unheld = [
-        key
-        for key, is_named, is_mentioned, is_linked in relationships.execute(_HELD)
-        if not (is_linked and (is_named or key in graph.entity_index))
-        and not (is_mentioned and key in graph.entity_index)
-    ]
+    held = relationships.execute(_HELD)
+    unheld = [key for key, is_linked in held if not is_linked or key not in graph.entity_index]
     relationships.remove_nodes(NodeType.CONCEPT, unheld)
     named = [key for (key,) in relationships.execute("SELECT id FROM concept WHERE name <> ''")]
     told = [key for key in named if key in graph.entity_index]

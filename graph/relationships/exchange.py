@@ -1,6 +1,6 @@
-"""Nodes and edges as lines of JSON, or as lines of a script in Cypher that other programs can run.
+"""Nodes and edges as rows of copies, as lines of JSON, or as lines of a script in Cypher that other programs can run.
 
-Both are read back by their form alone: a line of a script is taken apart and never run, and what it holds is checked
+Lines are read back by their form alone: a line of a script is taken apart and never run, and what it holds is checked
 against the schema as anything else that is written.
 """
 
@@ -10,11 +10,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby, islice
 from types import MappingProxyType
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import (
@@ -28,9 +30,17 @@ from graph.relationships.schema import (
     PropertyKind,
     PropertyValue,
 )
+from graph.relationships.tables import table_of_edges, table_of_nodes
 from graph.text import is_unicode
 
 Part = Node | Edge
+Row = tuple[Any, ...]
+
+STAMP_LABEL = "MaraCopy"
+"""The label of the one node of a copy that says what it is a copy of."""
+
+CONTAINS = "CONTAINS"
+"""PART_OF from the other end, from a conversation to a message: copies hold both, so that either may be asked for."""
 
 MAX_LINE = 10_000_000
 """Characters of a line, at most."""
@@ -47,13 +57,95 @@ _EDGE = re.compile(
 _ENTRY = re.compile(rf"`([a-z_]+)`: ({_VALUE})")
 
 
-def parts_of(record: RelationshipRecord) -> Iterator[Part]:
-    """Yield all nodes of a record, then all its edges."""
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The nodes of a type, or its edges between two types of nodes, as rows for a file or a copy in another store.
+
+    Attributes:
+        name: the label of the nodes, or the name of the edges, outside.
+        type: of the nodes or edges in the record.
+        ends: the types of what the edges leave and reach, outside; none of nodes.
+        of_passage: the name of the value that comes from the passage of a node, after the properties; empty for none.
+        backwards: whether the record holds the edges from the target to the source.
+    """
+
+    name: str
+    type: NodeType | EdgeType
+    ends: tuple[NodeType, ...] = ()
+    of_passage: str = ""
+    backwards: bool = False
+
+    @property
+    def declared(self) -> Mapping[str, Property]:
+        """The properties of the nodes or edges."""
+        return NODES[self.type] if isinstance(self.type, NodeType) else EDGES[self.type].properties
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the values of a row: ids, properties, and what comes from the passage."""
+        ids = ("source", "target") if self.ends else ("id",)
+        return (*ids, *self.declared, *filter(None, [self.of_passage]))
+
+    @property
+    def stored(self) -> str:
+        """The name of the record's table."""
+        return table_of_nodes(self.type) if isinstance(self.type, NodeType) else table_of_edges(self.type, *self._kept)
+
+    @property
+    def _kept(self) -> tuple[NodeType, NodeType]:
+        source, target = self.ends
+        return (target, source) if self.backwards else (source, target)
+
+    def parts(self, record: RelationshipRecord, since: int | None = None) -> Iterator[Part]:
+        """Yield the nodes or edges, by id; of stored ones, in any order, what a later revision than ``since`` wrote."""
+        if isinstance(self.type, NodeType):
+            changed = () if since is None or record.computes(self.type) else ("WHERE revision > ?", (since,))
+            return record.nodes(self.type, *changed)
+        changed = () if since is None or record.computes(self.type) else ("WHERE e.revision > ?", (since,))
+        return record.edges(self.type, *self._kept, *changed)
+
+    def rows(self, record: RelationshipRecord, since: int = -1) -> Iterator[Row]:
+        """Yield what `parts` does as rows: a value for each of the columns."""
+        graph = record.graph if self.of_passage else None
+        for part in self.parts(record, since):
+            values = map(part.properties.get, self.declared)
+            if isinstance(part, Edge):
+                ends = part.source[1], part.target[1]
+                yield (*(reversed(ends) if self.backwards else ends), *values)
+            elif self.of_passage:
+                yield (part.id, *values, _of_passage(graph, part))
+            else:
+                yield (part.id, *values)
+
+
+def tables(*, with_vectors: bool = False) -> Iterator[Table]:
+    """Yield all that copies hold: nodes first, as edges are matched by them."""
+    of_passages = {NodeType.CHUNK: "content", NodeType.VECTOR: "embedding" if with_vectors else ""}
     for of in NODES:
-        yield from record.nodes(of)
+        yield Table(of, of, of_passage=of_passages.get(of, ""))
     for edge_type, schema in EDGES.items():
         for source, target in schema.pairs:
-            yield from record.edges(edge_type, source, target)
+            yield Table(edge_type, edge_type, (source, target))
+            if edge_type is EdgeType.PART_OF:
+                yield Table(CONTAINS, edge_type, (target, source), backwards=True)
+
+
+def parts_of(record: RelationshipRecord) -> Iterator[Part]:
+    """Yield all nodes of a record, then all its edges."""
+    for table in tables():
+        if not table.backwards:
+            yield from table.parts(record)
+
+
+def _of_passage(graph: KnowledgeGraph | None, node: Node) -> str | list[float] | None:
+    """Return the text of a chunk's passage, or the numbers of a vector; vectors have the ids of their chunks."""
+    place = graph.passage_index.get(node.id) if graph is not None else None
+    if graph is None or place is None:
+        return None
+    if node.type is NodeType.CHUNK:
+        return graph.passages[place].text
+    numbers: list[float] = graph.passage_vectors[place].tolist()
+    return numbers
 
 
 def to_json_line(part: Part) -> str:

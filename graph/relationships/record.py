@@ -204,11 +204,15 @@ class RelationshipRecord(InDatabase):
         self.put_nodes([node])
 
     def put_nodes(self, nodes: Iterable[Node]) -> None:
-        """Create or update nodes in one transaction, as `put_node` does; those of views follow from others."""
+        """Create or update nodes in one transaction, as `put_node` does.
+
+        Those of views, and concepts of the published generation, follow from others and are not written.
+        """
+        known = self.graph.entity_index if self.graph is not None else {}
         rows: dict[NodeType, list[list[PropertyValue]]] = {}
         for node in nodes:
             check_node(node)
-            if node.type in VIEWS:
+            if node.type in VIEWS or (node.type is NodeType.CONCEPT and node.id in known):
                 continue
             rows.setdefault(node.type, []).append([node.id, *(node.properties.get(name) for name in NODES[node.type])])
         with self.transaction() as revision:
@@ -367,9 +371,10 @@ class RelationshipRecord(InDatabase):
             self.drop_stated()
 
     def drop_stated(self) -> None:
-        """Drop the edges that are laid over the generation, within a transaction."""
+        """Drop the edges and the names that are laid over the generation, within a transaction."""
         for of in PRUNABLE:
             self.execute(f"DELETE FROM {of.lower()}")
+        self.execute("UPDATE concept SET name = '', description = NULL, type = NULL WHERE name <> ''")
         self.note_laid_over()
 
     def note_laid_over(self) -> None:

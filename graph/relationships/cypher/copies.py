@@ -21,11 +21,11 @@ import numpy as np
 
 from graph.embedding.embeddings import check_dimension
 from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged
-from graph.relationships.cypher import tables
 from graph.relationships.cypher.queries import nearest_chunks
 from graph.relationships.cypher.reading import CellValue, Queryable, Rows, took_too_long
+from graph.relationships.exchange import STAMP_LABEL, Table, tables
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, NODES, PropertyKind
+from graph.relationships.schema import PropertyKind
 from graph.schema import stable_id
 from graph.storage.lock import GenerationHold, alone
 from graph.storage.read_only import may_write
@@ -131,7 +131,6 @@ def _making(root: Path) -> AbstractContextManager[None]:
     return alone(folder / _LOCK, _LOCK_S, f"Another process makes a copy in {folder}", "Wait until it is done")
 
 
-_PAGE = 1_000
 _TYPES = {PropertyKind.INTEGER: "INT64", PropertyKind.REAL: "DOUBLE"}
 _OPTIONS = "HEADER=false, PARALLEL=false, AUTO_DETECT=false, DELIM=',', QUOTE='\"', ESCAPE='\"', NULL_STRINGS=['']"
 
@@ -146,51 +145,43 @@ def fill(record: RelationshipRecord, folder: Path, *, with_vectors: bool) -> Non
     ):
         for statement in _tables(dimension):
             connection.execute(statement).close()
-        connection.execute(f"CREATE (:`{tables.STAMP_LABEL}` {{id: 'stamp', revision: {record.revision}}})").close()
-        for table, rows, of_pair in _contents(record, with_vectors=dimension > 0):
-            _copy(connection, table, rows, of_pair, folder / "rows.csv")
+        connection.execute(f"CREATE (:`{STAMP_LABEL}` {{id: 'stamp', revision: {record.revision}}})").close()
+        for table in tables(with_vectors=dimension > 0):
+            _copy(connection, table, record, folder / "rows.csv")
         connection.execute("CHECKPOINT").close()
 
 
-def _copy(connection: Any, table: str, rows: Iterator[tables.Row], of_pair: str, path: Path) -> None:
+def _copy(connection: Any, table: Table, record: RelationshipRecord, path: Path) -> None:
     """Fill a table through a file: the one way that takes tens of thousands of rows a second."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        count = 0
-        for page in tables.pages(rows, _PAGE):
-            file.writelines(",".join(map(_cell, row)) + "\n" for row in page)
-            count += len(page)
-    if count:
+        file.writelines(",".join(map(_cell, row)) + "\n" for row in table.rows(record))
+    if path.stat().st_size:
         place = glob.escape(str(path.absolute())).replace("\\", "\\\\").replace("'", "\\'")
-        connection.execute(f"COPY `{table}` FROM '{place}' ({of_pair}{_OPTIONS})").close()
+        of_pair = "from='{}', to='{}', ".format(*table.ends) if table.ends else ""
+        connection.execute(f"COPY `{table.name}` FROM '{place}' ({of_pair}{_OPTIONS})").close()
     path.unlink()
-
-
-def _contents(record: RelationshipRecord, *, with_vectors: bool) -> Iterator[tuple[str, Iterator[tables.Row], str]]:
-    """Yield each table's name, its rows, and the option that names the pair of an edge."""
-    for of in NODES:
-        yield of, tables.copied_rows(record, of, with_vectors=with_vectors), ""
-    for link in tables.links():
-        yield link.name, tables.edge_rows(record, link), f"from='{link.source}', to='{link.target}', "
 
 
 def _tables(dimension: int) -> Iterator[str]:
     """Yield the statements of the tables and of what queries may call; without vectors where the dimension is 0."""
-    yield f"CREATE NODE TABLE `{tables.STAMP_LABEL}`(`id` STRING PRIMARY KEY, `revision` INT64)"
-    for of, declared in NODES.items():
-        kinds = {name: _TYPES.get(each.kind, "STRING") for name, each in declared.items()}
-        kinds["embedding"] = f"FLOAT[{dimension}]"
-        names = tables.copied_columns(of, with_vectors=bool(dimension))[1:]
-        columns = "".join(f", `{name}` {kinds.get(name, 'STRING')}" for name in names)
-        yield f"CREATE NODE TABLE `{of}`(`id` STRING PRIMARY KEY{columns})"
-    pairs: dict[str, list[tables.Link]] = {}
-    for link in tables.links():
-        pairs.setdefault(link.name, []).append(link)
-    for name, each in pairs.items():
-        declared = EDGES[each[0].type].properties
-        columns = "".join(f", `{key}` {_TYPES.get(value.kind, 'STRING')}" for key, value in declared.items())
-        ends = ", ".join(f"FROM `{link.source}` TO `{link.target}`" for link in each)
-        yield f"CREATE REL TABLE `{name}`({ends}{columns})"
+    yield f"CREATE NODE TABLE `{STAMP_LABEL}`(`id` STRING PRIMARY KEY, `revision` INT64)"
+    links: dict[str, list[Table]] = {}
+    for table in tables(with_vectors=dimension > 0):
+        if table.ends:
+            links.setdefault(table.name, []).append(table)
+        else:
+            yield f"CREATE NODE TABLE `{table.name}`(`id` STRING PRIMARY KEY{_columns(table, dimension)})"
+    for name, each in links.items():
+        ends = ", ".join("FROM `{}` TO `{}`".format(*table.ends) for table in each)
+        yield f"CREATE REL TABLE `{name}`({ends}{_columns(each[0], dimension)})"
     yield "CREATE MACRO type(edge) AS label(edge)"  # Cypher's own name of it, which graph servers have alone
+
+
+def _columns(table: Table, dimension: int) -> str:
+    kinds = {name: _TYPES.get(each.kind, "STRING") for name, each in table.declared.items()}
+    kinds["embedding"] = f"FLOAT[{dimension}]"
+    names = table.columns[len(table.ends) or 1 :]
+    return "".join(f", `{name}` {kinds.get(name, 'STRING')}" for name in names)
 
 
 def _cell(value: str | int | float | list[float] | None) -> str:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from graph.errors import BadInput
-from graph.relationships.cypher import tables
 from graph.relationships.cypher.bolt import BoltServer, VectorIndex
+from graph.relationships.exchange import STAMP_LABEL, Row, Table, tables
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import NODES, EdgeType, NodeType
-from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.relationships.schema import NODES, NodeType
 from graph.storage.lock import alone
 
 _FORMAT = 1
@@ -101,33 +99,6 @@ def was_mirrored(record: RelationshipRecord) -> bool:
     return bool(record.note(_IDENTITY))
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """A type of nodes, or of edges between two types of nodes, and how it is sent.
-
-    Attributes:
-        key: tells it from others in a stamp.
-        type: of the nodes or edges in the record.
-        table: of the record.
-        rows: returns what a later revision than a number wrote, as the statements take it.
-        held: returns all that the record holds; what tells them apart comes first.
-        merge: ends the statement that writes rows.
-        remove: ends the statement that removes what rows name.
-        pattern: matches all that the server holds of it.
-        ids: {the name of what tells them apart: where the pattern has it}.
-    """
-
-    key: str
-    type: NodeType | EdgeType
-    table: str
-    rows: Callable[[int], Iterator[dict[str, object]]]
-    held: Callable[[], Iterator[tables.Row]]
-    merge: str
-    remove: str
-    pattern: str
-    ids: Mapping[str, str]
-
-
 class _Run:
     """One call of `mirror`, over a record that stands still."""
 
@@ -161,16 +132,17 @@ class _Run:
             # Edges to nodes that the server lacks are sent again with these.
             revision, computed = since, held
         counts = {}
-        for kind in self._kinds(with_vectors=with_vectors):
-            is_held = held == computed and self._record.computes(kind.type) and kind.key in before
-            counts[kind.key] = before[kind.key] if is_held else self._send(kind, since, before)
+        for table in tables(with_vectors=with_vectors):
+            key = " ".join((table.name, *table.ends))
+            is_held = held == computed and self._record.computes(table.type) and key in before
+            counts[key] = before[key] if is_held else self._send(table, since, before.get(key))
         self._set_stamp(_Stamp(self._identity, _FORMAT, revision, counts, with_vectors, computed))
         return Mirrored(revision, self._written, self._removed, again)
 
     def _stamp(self) -> _Stamp | None:
         """Return what the server holds; None where it holds nothing. Raises BadInput where that is something else."""
         columns = "s.of, s.format, s.revision, s.counts, s.vectors, s.computed"
-        found = self._server.rows(f"MATCH (s:`{tables.STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
+        found = self._server.rows(f"MATCH (s:`{STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
         if not found:
             self._refuse_foreign_nodes()
             return None
@@ -194,82 +166,68 @@ class _Run:
 
     def _prepare(self, stamp: _Stamp | None) -> None:
         """Make the constraints by which ids are found; a stamp first, so that all that follows is known as ours."""
-        for label in (tables.STAMP_LABEL, *NODES):
+        for label in (STAMP_LABEL, *NODES):
             self._server.define(self._server.dialect.constraint(label))
         if stamp is None:
             self._set_stamp(_Stamp(self._identity, 0, 0, {}, vectors=False))
 
     def _set_stamp(self, stamp: _Stamp) -> None:
         values = {**asdict(stamp), "counts": json.dumps(stamp.counts)}
-        self._server.write(f"MERGE (s:`{tables.STAMP_LABEL}` {{id: 'stamp'}}) SET s += $values", values=values)
+        self._server.write(f"MERGE (s:`{STAMP_LABEL}` {{id: 'stamp'}}) SET s += $values", values=values)
 
-    def _kinds(self, *, with_vectors: bool) -> Iterator[_Kind]:
-        """Yield what is sent: nodes first, as edges are matched by them."""
-        for of in NODES:
-            yield _nodes(self._record, of, with_vectors=with_vectors)
-        for link in tables.links():
-            yield _edges(self._record, link)
-
-    def _send(self, kind: _Kind, since: int, before: Mapping[str, int]) -> int:
-        """Bring the nodes or edges of a kind up to date; return how many there are."""
+    def _send(self, table: Table, since: int, before: int | None) -> int:
+        """Bring the nodes or edges of a table up to date; return how many there are."""
         sent = 0
-        for page in tables.pages(kind.rows(since), _PAGE):
-            self._server.write(f"UNWIND $rows AS row {kind.merge}", rows=page)
+        rows = (_row(table, row) for row in table.rows(self._record, since))
+        while page := list(islice(rows, _PAGE)):
+            self._server.write(f"UNWIND $rows AS row {_merge(table)}", rows=page)
             sent += len(page)
         self._written += sent
         count = sent
-        if not self._record.computes(kind.type):
-            count = int(self._record.execute(f'SELECT count(*) FROM "{kind.table}"').fetchone()[0])
-        if kind.key not in before or sent != count - before[kind.key]:
-            self._remove(kind, count)
+        if not self._record.computes(table.type):
+            count = int(self._record.execute(f'SELECT count(*) FROM "{table.stored}"').fetchone()[0])
+        if before is None or sent != count - before:
+            self._remove(table, count)
         return count
 
-    def _remove(self, kind: _Kind, count: int) -> None:
-        """Remove what the record does not hold any more, if the server has more of a kind than it."""
-        if self._server.rows(f"MATCH {kind.pattern} RETURN count(*)")[0][0] <= count:
+    def _remove(self, table: Table, count: int) -> None:
+        """Remove what the record does not hold any more, if the server has more of a table than it."""
+        pattern, ids = f"(n:`{table.name}`)", {"id": "n.id"}
+        remove = f"MATCH (n:`{table.name}` {{id: row.id}}) DETACH DELETE n"
+        if table.ends:
+            source, target = table.ends
+            pattern, ids = f"(a:`{source}`)-[e:`{table.name}`]->(b:`{target}`)", {"source": "a.id", "target": "b.id"}
+            remove = f"MATCH {_end(table, 'a')}-[e:`{table.name}`]->{_end(table, 'b')} DELETE e"
+        if self._server.rows(f"MATCH {pattern} RETURN count(*)")[0][0] <= count:
             return
-        held = {row[: len(kind.ids)] for row in kind.held()}
-        there = self._server.rows(f"MATCH {kind.pattern} RETURN {', '.join(kind.ids.values())}")
-        gone = [dict(zip(kind.ids, key, strict=True)) for key in there if key not in held]
+        held = {row[: len(ids)] for row in replace(table, of_passage="").rows(self._record)}
+        there = self._server.rows(f"MATCH {pattern} RETURN {', '.join(ids.values())}")
+        gone = [dict(zip(ids, key, strict=True)) for key in there if key not in held]
         for start in range(0, len(gone), _PAGE):
-            self._server.write(f"UNWIND $rows AS row {kind.remove}", rows=gone[start : start + _PAGE])
+            self._server.write(f"UNWIND $rows AS row {remove}", rows=gone[start : start + _PAGE])
         self._removed += len(gone)
 
 
-def _nodes(record: RelationshipRecord, of: NodeType, *, with_vectors: bool) -> _Kind:
-    names = tables.copied_columns(of, with_vectors=with_vectors)
-    rows = partial(tables.copied_rows, record, of, with_vectors=with_vectors)
-    return _Kind(
-        of.value,
-        of,
-        table_of_nodes(of),
-        rows=lambda since: (dict(zip(names, row, strict=True)) for row in rows(since)),
-        held=lambda: tables.node_rows(record, of),
-        merge=f"MERGE (n:`{of}`{_EXTRA_LABELS.get(of, '')} {{id: row.id}}) SET n += row",
-        remove=f"MATCH (n:`{of}` {{id: row.id}}) DETACH DELETE n",
-        pattern=f"(n:`{of}`)",
-        ids={"id": "n.id"},
-    )
+def _merge(table: Table) -> str:
+    """Return the end of the statement that writes rows."""
+    if table.ends:
+        ends = f"MATCH {_end(table, 'a')} MATCH {_end(table, 'b')}"
+        return f"{ends} MERGE (a)-[e:`{table.name}`]->(b) SET e += row.properties"
+    more = _EXTRA_LABELS.get(NodeType(table.type), "")
+    return f"MERGE (n:`{table.name}`{more} {{id: row.id}}) SET n += row"
 
 
-def _edges(record: RelationshipRecord, link: tables.Link) -> _Kind:
-    source, target = f"(a:`{link.source}` {{id: row.source}})", f"(b:`{link.target}` {{id: row.target}})"
-    return _Kind(
-        f"{link.name} {link.source} {link.target}",
-        link.type,
-        table_of_edges(*link.kept),
-        rows=lambda since: (_edge(link, row) for row in tables.edge_rows(record, link, since)),
-        held=lambda: tables.edge_rows(record, link),
-        merge=f"MATCH {source} MATCH {target} MERGE (a)-[e:`{link.name}`]->(b) SET e += row.properties",
-        remove=f"MATCH {source}-[e:`{link.name}`]->{target} DELETE e",
-        pattern=f"(a:`{link.source}`)-[e:`{link.name}`]->(b:`{link.target}`)",
-        ids={"source": "a.id", "target": "b.id"},
-    )
+def _end(table: Table, name: str) -> str:
+    place = "ab".index(name)
+    return f"({name}:`{table.ends[place]}` {{id: row.{table.columns[place]}}})"
 
 
-def _edge(link: tables.Link, row: tables.Row) -> dict[str, object]:
-    source, target, *values = row
-    return {"source": source, "target": target, "properties": dict(zip(link.properties, values, strict=True))}
+def _row(table: Table, row: Row) -> dict[str, object]:
+    """Return a row as the statements take it."""
+    told = dict(zip(table.columns, row, strict=True))
+    if not table.ends:
+        return told
+    return {"source": told.pop("source"), "target": told.pop("target"), "properties": told}
 
 
 def _identity(record: RelationshipRecord) -> str:

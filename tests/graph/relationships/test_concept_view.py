@@ -183,6 +183,23 @@ class TestWhatAUserWrote:
             assert later.concepts.concepts_of("nissan") == []
             assert list(later.concepts.documents_of(self.PORT)) == []
 
+    def test_a_concept_that_no_edge_links_yet_stays(self, workspace: Workspace, record: RelationshipRecord) -> None:
+        record.put_node(concept("Port"))
+        publish_workspace(workspace.root, [PASSAGES[1]], FACTS, removed=["nissan"])
+        bring_in_step(workspace)
+        with RelationshipRecord.of(workspace.root) as later:
+            later.link(explains("datsun", "Port", 0.5))
+            assert list(later.concepts.documents_of(self.PORT)) == ["datsun"]
+
+    def test_no_name_of_the_generation_is_stored(self, workspace: Workspace, record: RelationshipRecord) -> None:
+        record.put_node(concept("Yokohama"))
+        record.link(related("Nissan", "Yokohama", confidence=0.25))
+        publish_workspace(workspace.root, [PASSAGES[1]], FACTS, removed=["nissan"])
+        bring_in_step(workspace)
+        with RelationshipRecord.of(workspace.root) as later:
+            assert later.node(NodeType.CONCEPT, YOKOHAMA) is None
+            assert rows_of(later, "related_to") == 0
+
     def test_without_it_what_is_computed_is_back(self, record: RelationshipRecord, surer: Edge) -> None:
         assert record.unlink(surer)
         found = record.edge(surer.type, surer.source, surer.target)

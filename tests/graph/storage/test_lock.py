@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from graph.errors import WorkspaceLocked, WorkspaceMissing
-from graph.relationships.moving import move_to_postgres
 from graph.storage.lock import WriterLock, is_being_written, writer_of
 from graph.storage.postgres import SessionLock
 from graph.storage.workspace import Workspace
 from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
+from workflows.admin.upkeep import move_to_postgres
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,6 @@ from graph.errors import BadInput, RecordUnavailable, WorkspaceDamaged, Workspac
 from graph.moments import first_moment
 from graph.publish.derive import publish_committed
 from graph.relationships.documents import relate
-from graph.relationships.moving import move_to_postgres
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node, NodeType
 from graph.schema import Extraction, Passage
@@ -39,6 +38,7 @@ from tests.cases import PASSWORD_PARTS, unreadable_addresses
 from tests.chroma_server import free_port
 from tests.postgres_server import PASSWORD
 from tests.records import dump
+from workflows.admin.upkeep import move_to_postgres
 
 NISSAN = passage_of("nissan", "Nissan", "Nissan was founded in 1933.")
 YOKOHAMA = passage_of("yokohama", "Yokohama", "Nissan has its seat in Yokohama.")

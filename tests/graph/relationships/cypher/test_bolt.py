@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable
-from graph.relationships.cypher import tables
 from graph.relationships.cypher.bolt import BoltServer, ServerSettings, VectorIndex, server_url
 from graph.relationships.cypher.copies import open_copy
 from graph.relationships.cypher.mirror import mirror
-from graph.relationships.cypher.tables import STAMP_LABEL, edge_rows, links, node_rows
+from graph.relationships.exchange import STAMP_LABEL, Table, tables
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType
 from graph.schema import entity_id
@@ -32,9 +31,10 @@ def contents(server: BoltServer) -> dict[str, set[object]]:
         of: {tuple(sorted(node.items())) for (node,) in server.rows(f"MATCH (n:`{of}`) RETURN properties(n)")}
         for of in NODES
     }
-    for link in links():
-        query = f"MATCH (a:`{link.source}`)-[e:`{link.name}`]->(b:`{link.target}`) RETURN a.id, b.id, properties(e)"
-        found[f"{link.name} {link.source} {link.target}"] = {
+    for link in (table for table in tables() if table.ends):
+        start, end = link.ends
+        query = f"MATCH (a:`{start}`)-[e:`{link.name}`]->(b:`{end}`) RETURN a.id, b.id, properties(e)"
+        found[f"{link.name} {start} {end}"] = {
             (source, target, tuple(sorted(held.items()))) for source, target, held in server.rows(query)
         }
     return found
@@ -43,17 +43,14 @@ def contents(server: BoltServer) -> dict[str, set[object]]:
 def contents_of(record: RelationshipRecord) -> dict[str, set[object]]:
     """What a server is to hold of a record."""
     found: dict[str, set[object]] = {}
-    for of in NODES:
-        nodes = (zip(("id", *NODES[of]), row, strict=True) for row in node_rows(record, of))
-        found[of] = {tuple(sorted((key, value) for key, value in node if value is not None)) for node in nodes}
-    for link in links():
-        found[f"{link.name} {link.source} {link.target}"] = {
-            (
-                source,
-                target,
-                tuple(sorted((k, v) for k, v in zip(link.properties, values, strict=True) if v is not None)),
-            )
-            for source, target, *values in edge_rows(record, link)
+    for table in tables():
+        rows = (zip(table.columns, row, strict=True) for row in table.rows(record))
+        if not table.ends:
+            found[table.name] = {tuple(sorted((k, v) for k, v in row if v is not None)) for row in rows}
+            continue
+        found[" ".join((table.name, *table.ends))] = {
+            (source, target, tuple(sorted((k, v) for k, v in held if v is not None)))
+            for (_, source), (_, target), *held in rows
         }
     return found
 
@@ -214,7 +211,7 @@ class TestMirroring:
         mirror(tmp_path, server)
         record.put_node(user("gone"))
         with monkeypatch.context() as patch:
-            patch.setattr(tables, "links", broken_links)
+            patch.setattr("graph.relationships.cypher.mirror.tables", nodes_alone)
             with pytest.raises(GraphUnavailable):
                 mirror(tmp_path, server)
         assert server.rows("MATCH (u:User {id: 'gone'}) RETURN u.id") == [("gone",)]
@@ -325,5 +322,6 @@ def ends_of_explains(record: RelationshipRecord) -> tuple[tuple[NodeType, str], 
     return edge.source, edge.target
 
 
-def broken_links() -> Iterator[object]:
+def nodes_alone(*, with_vectors: bool) -> Iterator[Table]:
+    yield from (table for table in tables(with_vectors=with_vectors) if not table.ends)
     raise GraphUnavailable("The server went away")
