@@ -39,6 +39,10 @@ class NameEmbedder:
         vector: NDArray[np.float32] = self.embed([question])[0]
         return vector
 
+    def understands(self, text: str) -> bool:
+        """Return True: letters of every script are alike to it."""
+        return True
+
     def count_windows(self, texts: Sequence[str]) -> list[int]:
         """Return 1 for each text."""
         return [1] * len(texts)
