@@ -16,7 +16,7 @@ from agents.chat.agent import ChatAgent, checked
 from agents.chat.model import ChatReply
 from agents.chat.replies import TokenLogprobs, without_thinking
 from agents.offline.evidence import holds_anything
-from agents.roles import Feedback, NumberedPassage
+from agents.roles import DEFAULT_N, Feedback, NumberedPassage
 from graph.errors import MalformedReply
 
 TOP_LOGPROBS = 5
@@ -180,9 +180,6 @@ class OfflineJudge:
         """Return `KEPT` or `DROPPED`, whatever the prediction is."""
         return Judgement(KEPT if holds_anything(question, passage) else DROPPED, JudgedBy.WORDS)
 
-
-DEFAULT_N = 0.5
-"""The number of standard deviations between the mean and the threshold below it."""
 
 _ROUNDING = 1e-9
 """A score that lies exactly on the threshold may come out below it by so much."""

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 REFUSAL = "NOT IN THE PASSAGES"
 """The whole of an answer that says that the passages do not hold it."""
 
+DEFAULT_N = 0.5
+"""The number of standard deviations between the mean of the judgements and the threshold below it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Feedback:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import regex
 
+from graph.construction.bm25 import stop_words
 from graph.text import token_spans, tokens
 
 
@@ -150,11 +151,10 @@ def _stemmer(language: str) -> Any:
 @lru_cache(maxsize=1)
 def _stop_words() -> dict[str, frozenset[str]]:
     """The stop words of each language, English first."""
-    from bm25s import stopwords
-
+    lists = stop_words()
     others = "german french spanish italian portuguese dutch swedish norwegian danish russian"
-    known = {language: frozenset(getattr(stopwords, f"STOPWORDS_{language.upper()}")) for language in others.split()}
-    return {"english": frozenset(stopwords.STOPWORDS_EN_PLUS), **known}
+    known = {language: frozenset(lists[f"STOPWORDS_{language.upper()}"]) for language in others.split()}
+    return {"english": frozenset(lists["STOPWORDS_EN_PLUS"]), **known}
 
 
 _MONTHS = (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +241,11 @@ def _stem(token: str) -> str | None:
 @lru_cache(maxsize=1)
 def _english() -> tuple[Any, frozenset[str]]:
     import Stemmer
-    from bm25s.stopwords import STOPWORDS_EN
 
-    return Stemmer.Stemmer("english"), frozenset(STOPWORDS_EN)
+    return Stemmer.Stemmer("english"), frozenset(stop_words()["STOPWORDS_EN"])
+
+
+@lru_cache(maxsize=1)
+def stop_words() -> Mapping[str, Sequence[str]]:
+    """Return bm25s's lists of stop words by name, read without the package itself, which imports numba where it can."""
+    return runpy.run_path(str(distribution("bm25s").locate_file("bm25s/stopwords.py")))

@@ -159,21 +159,29 @@ def _batches(lengths: Sequence[int]) -> list[NDArray[np.intp]]:
 
 
 def open_session(weights: dict[str, NDArray[np.float32]]) -> Any:
-    """Return the network of these weights on ONNX Runtime: one thread for each call."""
+    """Return the network of these weights, which it reads where they lie, on ONNX Runtime: one thread for each call."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     # One thread a batch and one batch a core: batches need not wait for each other, as the parts of one would.
     options.intra_op_num_threads = 1
-    model = build_network(weights).SerializeToString()
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    model, names = build_network(weights)
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(weights[name]) for name in names]
+    options.add_external_initializers(names, values)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    # The session itself does not keep them.
+    session.weights = values
+    return session
 
 
-def build_network(weights: dict[str, NDArray[np.float32]]) -> ModelProto:
+def build_network(weights: dict[str, NDArray[np.float32]]) -> tuple[ModelProto, list[str]]:
     """Write the network as an ONNX graph: inputs ``ids`` (int64) and ``mask`` (float32), both (batch, length).
 
     Weights without a token table make a network whose input is ``words`` (float32), (batch, length, 384), for ``ids``.
+
+    Returns:
+        The graph, and the names of the weights that it reads: it does not hold them.
     """
     from onnx import TensorProto, helper
 
@@ -191,7 +199,8 @@ def build_network(weights: dict[str, NDArray[np.float32]]) -> ModelProto:
         [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["batch", DIMENSION])],
         initializer=writer.constants,
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return model, writer.read
 
 
 class _NetworkWriter:
@@ -200,6 +209,7 @@ class _NetworkWriter:
     def __init__(self, weights: dict[str, NDArray[np.float32]]) -> None:
         self.nodes: list[NodeProto] = []
         self.constants: list[Any] = []
+        self.read: list[str] = []
         self._weights = weights
 
     def encode(self) -> str:
@@ -242,7 +252,7 @@ class _NetworkWriter:
         return self._op("Transpose", split, perm=permutation)
 
     def _linear(self, hidden: str, name: str) -> str:
-        matrix = self._constant(np.ascontiguousarray(self._weights[f"{name}.weight"].T))
+        matrix = self._op("Transpose", self._weight(f"{name}.weight"), perm=[1, 0])
         return self._op("Add", self._op("MatMul", hidden, matrix), self._weight(f"{name}.bias"))
 
     def _normalise(self, hidden: str, name: str) -> str:
@@ -260,7 +270,14 @@ class _NetworkWriter:
         return output
 
     def _weight(self, name: str) -> str:
-        return self._constant(self._weights[name])
+        from onnx import TensorProto
+
+        kind, outside = TensorProto.FLOAT, TensorProto.EXTERNAL
+        tensor = TensorProto(name=name, data_type=kind, dims=self._weights[name].shape, data_location=outside)
+        tensor.external_data.add(key="location", value=name)
+        self.constants.append(tensor)
+        self.read.append(name)
+        return name
 
     def _constant(self, value: Any) -> str:
         from onnx import numpy_helper

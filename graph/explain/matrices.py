@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from graph.construction.edges import EDGE_KINDS, TypedGraph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import BadInput
 from graph.relations import fact_relations
-from graph.retrieve.modes import MARA_MATRIX
+from graph.retrieve.modes import MARA_MATRIX, MatrixWeights
 from graph.schema import PASSAGE_RELATIONS, RelationType, entity_id
 
 if TYPE_CHECKING:
@@ -45,15 +44,6 @@ def formula_of(own: Sequence[RelationType] = ()) -> str:
         f" scores = (1 - d) restart + d P scores, d = {MARA_MATRIX.damping} in mode mara-matrix;"
         " a column without entries stands for the restart, which sums to 1"
     )
-
-
-class MatrixWeights(StrEnum):
-    """The weights of the entries of the matrices."""
-
-    COUNTS = "counts"
-    """What mode ``mara-matrix`` walks on: HippoRAG 2's weights."""
-    EVIDENCE = "evidence"
-    """What mode ``mara`` walks on."""
 
 
 _MEANINGS: Mapping[MatrixWeights, Mapping[str, str]] = {

@@ -33,6 +33,15 @@ class Mode(StrEnum):
         return self in (Mode.HIPPORAG2, Mode.MARA_MATRIX)
 
 
+class MatrixWeights(StrEnum):
+    """The weights of the entries of exported matrices."""
+
+    COUNTS = "counts"
+    """What mode ``mara-matrix`` walks on: HippoRAG 2's weights."""
+    EVIDENCE = "evidence"
+    """What mode ``mara`` walks on."""
+
+
 class Preset(StrEnum):
     """Named settings of the walk in mode ``mara``."""
 

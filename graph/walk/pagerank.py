@@ -15,13 +15,10 @@ from graph.walk.engines import matrix, push, reference
 from graph.walk.factors import EdgeFactors
 from graph.walk.sparse import SparseVector
 
-SMALL_GRAPH = 5_000
-"""Up to so many edges PRPACK, which is exact, takes no longer than power iteration."""
-
 SPARSE_SEEDS = 1_000
 """Up to so many seeds, pushing from them is cheap."""
 
-LARGE_GRAPH = 200_000
+LARGE_GRAPH = 120_000
 """From so many edges on, pushing from few seeds is faster than going through all edges."""
 
 
@@ -29,7 +26,7 @@ class Engine(StrEnum):
     """The engine of the walk."""
 
     AUTO = "auto"
-    """``igraph`` on a small graph, ``push`` for few seeds on a large one where numba is installed, else ``matrix``."""
+    """``push`` for few seeds on a large graph where numba is installed, else ``matrix``."""
     IGRAPH = "igraph"
     """PRPACK: the reference."""
     MATRIX = "matrix"
@@ -116,8 +113,6 @@ def choose_engine(engine: Engine, n_seeds: int, n_edges: int) -> Engine:
         raise BadInput(f"There is no engine {engine!r}", f"Choose one of {', '.join(Engine)}")
     if engine != Engine.AUTO:
         return Engine(engine)
-    if n_edges <= SMALL_GRAPH:
-        return Engine.IGRAPH
     sparse = n_seeds <= SPARSE_SEEDS and n_edges >= LARGE_GRAPH
     return Engine.PUSH if sparse and push.is_available() else Engine.MATRIX
 

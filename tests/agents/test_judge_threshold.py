@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.judge import DEFAULT_N, adaptive_threshold, passing_places
+from agents.judge import adaptive_threshold, passing_places
+from agents.roles import DEFAULT_N
 
 SCORES = st.lists(st.floats(-20, 20), min_size=1, max_size=30)
 N = st.floats(-5, 5)

@@ -119,7 +119,7 @@ def test_the_engine_changes_no_ranking_and_is_told_where_something_walked(
     if not mode.walks:
         assert walk is None
         return
-    assert walk["engine"] == ("igraph" if engine is Engine.AUTO else engine.value), "the graph is small"
+    assert walk["engine"] == ("matrix" if engine is Engine.AUTO else engine.value), "the graph is small"
     assert 0 <= walk["error"] < 0.1
     assert (walk["arcs"] is None) == (walk["engine"] == "igraph")
 
@@ -128,7 +128,7 @@ def test_the_engine_changes_no_ranking_and_is_told_where_something_walked(
 def test_without_numba_the_engine_push_is_refused_with_what_to_install(retrieve: Retrieve) -> None:
     with pytest.raises(DependencyMissing, match=r"push needs numba.*pip install"):
         retrieve(engine="push")
-    assert retrieve().result["walk"]["engine"] == "igraph"
+    assert retrieve().result["walk"]["engine"] == "matrix"
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -10,11 +10,12 @@ from typing import Any
 
 from graph.embedding.embeddings import configured_embedder
 from graph.errors import BadInput
-from graph.explain.matrices import MatrixWeights, write_matrices
+from graph.explain.matrices import write_matrices
 from graph.relationships import exchange
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node
 from graph.relationships.surroundings import CHUNKS, CONCEPTS, RELATED, Surroundings, surroundings_of
+from graph.retrieve.modes import MatrixWeights
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
 

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from graph.errors import BadInput, WorkspaceDamaged
-from graph.explain.matrices import MatrixWeights
+from graph.retrieve.modes import MatrixWeights
 from workflows.cli import render
 from workflows.cli.chat import chat
 from workflows.cli.command import (
@@ -380,9 +380,9 @@ def main() -> None:
 
 def _leave_at_once_if_stopped(code: str | int | None) -> None:
     """End the process where a stopped run still waits for replies; everything committed is on the disk."""
-    from workflows.runtime.own_run import work_is_left_behind
-
-    if work_is_left_behind():
+    # Where nothing imported it, nothing ran.
+    runs = sys.modules.get("workflows.runtime.own_run")
+    if runs is not None and runs.work_is_left_behind():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else bool(code))

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape as escape  # texts of users, documents and models, printed literally
@@ -19,10 +19,12 @@ from rich.table import Table
 
 from graph.errors import MaraError
 from graph.text import counted
-from workflows.indexing_run.report import IndexReport
 from workflows.output.quoted import excerpt_of, moved, section_of
 from workflows.results import labelled, understood_as
 from workflows.settings.enums import ResultKind
+
+if TYPE_CHECKING:
+    from workflows.indexing_run.report import IndexReport
 
 _NAME = "mara"
 _SHOWN_PASSAGES = 5

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from agents.judge import DEFAULT_N
+from agents.roles import DEFAULT_N
 from graph.retrieve.modes import Mode
 from workflows.settings.enums import Workflow
 from workflows.settings.forms import FoundCount, KeptCount, UpToThree, offered

@@ -18,8 +18,8 @@ from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGra
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import BadInput
 from graph.explain import matrices
-from graph.explain.matrices import METADATA_FILE, MatrixWeights, matrices_of, relation_matrices, write_matrices
-from graph.retrieve.modes import HIPPORAG2, MARA_MATRIX
+from graph.explain.matrices import METADATA_FILE, matrices_of, relation_matrices, write_matrices
+from graph.retrieve.modes import HIPPORAG2, MARA_MATRIX, MatrixWeights
 from graph.retrieve.search import factors_for
 from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
 from graph.walk.pagerank import Engine, walk

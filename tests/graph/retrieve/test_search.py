@@ -455,7 +455,7 @@ class TestWalking:
 
     def test_the_walk_says_which_engine_it_was_and_how_exact(self, index: Index) -> None:
         restart = restart_of(index, ALL_PASSAGES)
-        for engine, expected in ((Engine.AUTO, Engine.IGRAPH), (Engine.PUSH, Engine.PUSH)):
+        for engine, expected in ((Engine.AUTO, Engine.MATRIX), (Engine.PUSH, Engine.PUSH)):
             _, found = walk_passages(index, restart, factors_for(None, MARA), MARA, 5, engine)
             assert found.engine is expected
             assert 0 <= found.error < 0.1

@@ -10,7 +10,7 @@ from graph.errors import BadInput
 from graph.schema import RelationFactors
 from graph.walk.engines import push
 from graph.walk.factors import EdgeFactors, FactorPolicy, edge_factors
-from graph.walk.pagerank import LARGE_GRAPH, SMALL_GRAPH, SPARSE_SEEDS, Engine, choose_engine, walk
+from graph.walk.pagerank import LARGE_GRAPH, SPARSE_SEEDS, Engine, choose_engine, walk
 from tests.builders import typed_graph
 from tests.walking import CAUSAL, KINDS, MENTION, NEUTRAL, TEMPORAL, Solver, by_igraph, by_matrix, by_push, exact
 
@@ -72,10 +72,6 @@ class TestChoice:
         assert choose_engine(Engine.AUTO, SPARSE_SEEDS + 1, LARGE_GRAPH) is Engine.MATRIX
         assert choose_engine(Engine.AUTO, SPARSE_SEEDS, LARGE_GRAPH - 1) is Engine.MATRIX
 
-    def test_auto_takes_prpack_on_a_small_graph(self) -> None:
-        assert choose_engine(Engine.AUTO, 1, SMALL_GRAPH) is Engine.IGRAPH
-        assert choose_engine(Engine.AUTO, 1, SMALL_GRAPH + 1) is Engine.MATRIX
-
     def test_auto_takes_the_matrix_where_numba_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(push, "is_available", lambda: False)
         assert choose_engine(Engine.AUTO, 1, LARGE_GRAPH) is Engine.MATRIX
@@ -90,7 +86,7 @@ class TestChoice:
             choose_engine("pushy", 1, 1)  # type: ignore[arg-type]
 
     def test_what_auto_took_is_told(self) -> None:
-        assert walk(typed_graph(1, 1, []).typed, np.ones(2), NEUTRAL, 0.5).engine is Engine.IGRAPH
+        assert walk(typed_graph(1, 1, []).typed, np.ones(2), NEUTRAL, 0.5).engine is Engine.MATRIX
 
     def test_igraphs_object_is_built_for_its_engine_alone(self) -> None:
         graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 1.0)]).typed

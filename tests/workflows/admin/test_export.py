@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput, WorkspaceMissing
-from graph.explain.matrices import MatrixWeights
+from graph.retrieve.modes import MatrixWeights
 from graph.storage.workspace import Workspace
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import run, well_behaved
