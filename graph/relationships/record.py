@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
+import numpy as np
+
 from graph.construction.knowledge_graph import KnowledgeGraph, load
+from graph.embedding.embeddings import check_dimension
 from graph.errors import BadInput, MissingEndpoint, NotInSchema, WorkspaceDamaged, WorkspaceLocked
 from graph.relationships.concept_view import PRUNABLE, ConceptView, Stated
+from graph.relationships.cypher.reading import NearChunk, check_search
 from graph.relationships.schema import (
     EDGES,
     NODES,
@@ -42,7 +46,7 @@ from graph.relationships.tables import (
     table_of_nodes,
     upsert,
 )
-from graph.storage.database import Cursor, Database, InDatabase, Kind, SqliteDatabase, Values
+from graph.storage.database import AMONG, Cursor, Database, InDatabase, Kind, SqliteDatabase, Values
 from graph.storage.opening import open_database
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
 from graph.storage.place import place_of
@@ -320,6 +324,31 @@ class RelationshipRecord(InDatabase):
     def graph(self) -> KnowledgeGraph | None:
         """The published generation of the workspace; None where there is none."""
         return _published(self._path.parent)
+
+    def search_chunks(
+        self, vector: Sequence[float], k: int = 5, *, documents: Iterable[str] | None = None
+    ) -> list[NearChunk]:
+        """Return the ``k`` chunks nearest to a vector, nearest first, ties by id; of some documents alone, where given.
+
+        Raises:
+            BadInput: the vector has no direction, ``k`` is out of range, or there is no published generation.
+            EmbeddingMismatch: the vectors of the published generation have another dimension.
+        """
+        check_search(vector, k)
+        graph = self.graph
+        if graph is None:
+            raise BadInput("The workspace holds no vectors", "Index documents into it: `mara index`")
+        wanted = np.asarray(vector, dtype=np.float32)
+        check_dimension(wanted, graph.passage_vectors.shape[1])
+        where, values = ("", ()) if documents is None else (f"WHERE b.id {AMONG}", ([*documents],))
+        chunks = self.edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT, where, values)
+        keys = sorted(edge.source[1] for edge in chunks if edge.source[1] in graph.passage_index)
+        rows = [graph.passage_index[key] for key in keys]
+        cosines = np.vecdot(graph.passage_vectors, wanted / np.linalg.norm(wanted))[rows]
+        nearest = np.argsort(-cosines, kind="stable")[:k].tolist()
+        return [
+            NearChunk(keys[at], graph.passages[rows[at]].text, 1 - cosines.item(at), cosines.item(at)) for at in nearest
+        ]
 
     def computes(self, of: NodeType | EdgeType) -> bool:
         """Tell whether nodes or edges of a type follow from the published generation."""

@@ -134,11 +134,7 @@ class Queryable(ABC):
             EmbeddingMismatch: its vectors have another dimension.
             GraphUnavailable: the server does not answer as it should.
         """
-        if not vector or not all(map(math.isfinite, vector)) or not any(vector):
-            raise BadInput("The vector has no direction", "Give finite numbers that are not all 0")
-        if k < 1:
-            raise BadInput(f"{k} chunks are asked for", "Ask for at least one")
-        check_limit(k)
+        check_search(vector, k)
         query, parameters = self._search(vector)
         rows: Any = self._read(query, {**parameters, "vector": list(vector), "k": k}, k, timeout_s).rows
         return [NearChunk(*row) for row in rows]
@@ -182,6 +178,15 @@ def check_limit(limit: int) -> None:
     """Raise BadInput where so many rows may not be asked for."""
     if not 1 <= limit <= MAX_ROWS:
         raise BadInput(f"{limit} rows are asked for", f"Ask for 1 to {MAX_ROWS:,}")
+
+
+def check_search(vector: Sequence[float], k: int) -> None:
+    """Raise BadInput where ``k`` chunks near to a vector may not be asked for."""
+    if not vector or not all(map(math.isfinite, vector)) or not any(vector):
+        raise BadInput("The vector has no direction", "Give finite numbers that are not all 0")
+    if k < 1:
+        raise BadInput(f"{k} chunks are asked for", "Ask for at least one")
+    check_limit(k)
 
 
 def _check_characters(query: str) -> None:

@@ -15,8 +15,10 @@ import pytest
 from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch
 from graph.relationships.cypher import copies
 from graph.relationships.cypher.copies import COPIES, open_copy, remove_copies
+from graph.relationships.documents import relate
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, NODES, Edge, Node, NodeType, Property, PropertyKind
+from graph.relationships.schema import EDGES, NODES, Edge, EdgeType, Node, NodeType, Property, PropertyKind
+from graph.storage.workspace import Workspace
 from tests.builders import Child, passage_of, publish_workspace
 from tests.graph.relationships.small_graph import NOON, document, user
 
@@ -144,8 +146,6 @@ class TestPassages:
             assert copy.query("MATCH (c:DocumentChunk) WHERE c.content IS NULL RETURN c.id").rows == (("p3",),)
 
     def test_the_chunks_nearest_to_a_vector_come_first(self, root: Path) -> None:
-        from graph.storage.workspace import Workspace
-
         with Workspace(root).open_record() as passages:
             vectors = {entry.passage.id: entry.vector for entry in passages.entries()}
         wanted = vectors["p1"].astype(float)
@@ -157,6 +157,27 @@ class TestPassages:
         assert [each.similarity for each in found] == pytest.approx([cosines[key] for key in best], abs=1e-5)
         assert found[0].content == "Passage 1 of 'all'"
         assert all(each.distance == pytest.approx(1 - each.similarity) for each in found)
+
+    def test_the_record_finds_the_same_chunks_without_a_copy(self, root: Path) -> None:
+        with Workspace(root).open_record() as passages:
+            relate(Workspace(root), passages)
+            wanted = next(iter(passages.entries())).vector.astype(float).tolist()
+        with RelationshipRecord.of(root) as record, open_copy(root, with_vectors=True) as copy:
+            found, expected = record.search_chunks(wanted, k=2), copy.search_chunks(wanted, k=2)
+            assert [(each.id, each.content) for each in found] == [(each.id, each.content) for each in expected]
+            assert [each.similarity for each in found] == pytest.approx(
+                [each.similarity for each in expected], abs=1e-5
+            )
+            assert record.search_chunks([2 * number for number in wanted], k=1)[0].similarity == pytest.approx(1)
+            edges = record.edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)
+            chunk = next(edge for edge in edges if edge.source[1] == "p2")
+            (only,) = record.search_chunks(wanted, documents=[chunk.target[1]])
+            assert only.id == "p2"
+            assert record.search_chunks(wanted, documents=[]) == []
+            with pytest.raises(EmbeddingMismatch):
+                record.search_chunks([1.0, 0.0])
+            with pytest.raises(BadInput, match="no direction"):
+                record.search_chunks([0.0, 0.0])
 
     def test_vectors_are_there_where_they_are_wanted(self, root: Path) -> None:
         with open_copy(root) as copy, pytest.raises(BadInput, match="no vectors"):
