@@ -72,6 +72,7 @@ class ConceptView:
         written: Sequence[Node],
         stated: Mapping[EdgeType, Sequence[Stated]],
         pruned: Mapping[EdgeType, Pruned],
+        computed: dict[EdgeType, Links] | None = None,
     ) -> None:
         """Lay what was written over a generation.
 
@@ -82,11 +83,12 @@ class ConceptView:
             written: the concepts that the generation does not know.
             stated: the edges that were written.
             pruned: the edges of the generation that were pruned.
+            computed: holds what views of the same generation and documents have computed, and takes it from this one.
         """
         self._graph, self._document_of = graph, document_of
         self._written, self._stated, self._pruned = written, stated, pruned
         self._n = n = graph.n_entities if graph else 0
-        self._computed: dict[EdgeType, Links] = {}
+        self._computed: dict[EdgeType, Links] = {} if computed is None else computed
         self._stale: dict[EdgeType, list[tuple[str, str]]] = {of: [] for of in PRUNABLE}
         self._links: dict[EdgeType, Links] = {}
         self.documents = documents
@@ -95,13 +97,13 @@ class ConceptView:
         known = graph.entity_index if graph else {}
         self.index: Mapping[str, int] = ChainMap(places, cast(Any, known)) if places else known
         relations = [kind.relation.value for kind in graph.kinds] if graph else []
-        computed: dict[EdgeType, Sequence[str]] = {
+        known_kinds: dict[EdgeType, Sequence[str]] = {
             EdgeType.EXPLAINS: EXPLANATION_TYPES,
             EdgeType.RELATED_TO: relations,
         }
         self.kinds = {
-            of: [*known, *sorted({kind for _, _, kind, *_ in stated.get(of, ())} - set(known))]
-            for of, known in computed.items()
+            of: [*kinds, *sorted({kind for _, _, kind, *_ in stated.get(of, ())} - set(kinds))]
+            for of, kinds in known_kinds.items()
         }
 
     def _id(self, place: int) -> str:
@@ -155,6 +157,10 @@ class ConceptView:
                     self._stale[of].append((source, target))
             self._links[of] = links.where(kept).overlaid(self._stated_links(of))
         return self._links[of]
+
+    def stated_ends(self, of: EdgeType) -> Iterator[tuple[str, str]]:
+        """Yield the ends of the edges of a type that were written over those of a generation."""
+        return ((source, target) for source, target, *_ in self._stated.get(of, ()) if self._graph)
 
     def _stated_links(self, of: EdgeType) -> Links:
         """Return the edges of a type that were written; those whose ends are gone are left out."""

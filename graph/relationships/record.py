@@ -22,6 +22,7 @@ from graph.embedding.embeddings import check_dimension
 from graph.errors import BadInput, MissingEndpoint, NotInSchema, WorkspaceDamaged, WorkspaceLocked
 from graph.relationships.concept_view import PRUNABLE, ConceptView, Stated
 from graph.relationships.cypher.reading import NearChunk, check_search
+from graph.relationships.explanations import Links
 from graph.relationships.schema import (
     EDGES,
     NODES,
@@ -385,7 +386,12 @@ class RelationshipRecord(InDatabase):
         stated: dict[EdgeType, list[Stated]] = {}
         if self.graph is None or not self._holds_copies:
             stated = {of: list(self.execute(statement)) for of, statement in _STATED.items()}
-        return ConceptView(self.graph, [key for _, key in documents], document_of, written, stated, pruned)
+        computed: dict[EdgeType, Links] = {}
+        if self.graph is not None:
+            computed = _links_of(
+                self._path, self.graph.commit_id, self.note(IN_STEP_WITH), tuple(key for key, _ in documents)
+            )
+        return ConceptView(self.graph, [key for _, key in documents], document_of, written, stated, pruned, computed)
 
     @property
     def _holds_copies(self) -> bool:
@@ -520,6 +526,12 @@ def _published(root: Path) -> KnowledgeGraph | None:
         except (OSError, ValueError) as error:
             fault = error
     raise WorkspaceDamaged(f"The snapshot of {root} cannot be read ({fault})", "Run `mara doctor --repair`")
+
+
+@lru_cache(maxsize=2)
+def _links_of(_path: Path, _commit_id: str, _in_step_with: str, _documents: tuple[int, ...]) -> dict[EdgeType, Links]:
+    """Return what holds the links that views compute of a commit and documents."""
+    return {}
 
 
 @lru_cache(maxsize=2)

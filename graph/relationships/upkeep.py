@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +80,8 @@ def prune(
     """Remove the edges that are worth less than ``below``, in one transaction; with ``dry_run``, only tell which.
 
     Edges that conversations use stay: an EXPLAINS edge where a message mentions the concept and cites the document, a
-    RELATED_TO edge where a message mentions both concepts. A pruned edge stays away for as long as indexing finds the
-    same evidence for it, and comes back once that changes.
+    RELATED_TO edge where a message mentions both concepts. So do those that a user wrote over a generation's. A pruned
+    edge stays away for as long as indexing finds the same evidence for it, and comes back once that changes.
 
     Raises:
         BadInput: ``below`` is not within [0, 1], or a type is not one that indexing derives.
@@ -92,9 +93,8 @@ def prune(
     with nullcontext() if dry_run else record.transaction():
         done = [_weak(record, of, below) for of in types]
         if not dry_run:
-            concepts = record.concepts
             for edge in (edge for _, edges in done for edge in edges):
-                _remember(record, concepts.computed_edge(edge) or edge)
+                _remember(record, edge)
                 record.unlink(edge)
             record.note_laid_over()
     return [pruning for pruning, _ in done]
@@ -141,9 +141,10 @@ def _values(record: RelationshipRecord, of: EdgeType) -> NDArray[np.float64]:
 
 
 def _in_use(record: RelationshipRecord, of: EdgeType) -> NDArray[np.bool_]:
-    """Tell of each edge of a type whether conversations use it."""
-    used = np.zeros(len(_values(record, of)), dtype=bool)
-    places = (record.concepts.row(of, source, target) for source, target in record.execute(_IN_USE[of]))
+    """Tell of each edge of a type whether conversations use it, or a user wrote it."""
+    concepts, used = record.concepts, np.zeros(len(_values(record, of)), dtype=bool)
+    ends = chain(record.execute(_IN_USE[of]), concepts.stated_ends(of))
+    places = (concepts.row(of, source, target) for source, target in ends)
     used[[place for place in places if place is not None]] = True
     return used
 

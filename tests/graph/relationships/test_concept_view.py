@@ -221,12 +221,10 @@ class TestWhatAUserWrote:
         assert [to_json_line(part) for part in parts_of(record)] == lines
         assert rows_of(record, "explains") == 1
 
-    def test_pruning_takes_what_is_computed_along(self, record: RelationshipRecord, surer: Edge) -> None:
-        prune(record, 0.13, [EdgeType.EXPLAINS])
-        assert record.edge(surer.type, surer.source, surer.target) is None
-        assert n_pruned(record) == 1
-        assert restore(record) == 1
-        assert record.edge(surer.type, surer.source, surer.target) == record.concepts.computed_edge(surer)
+    def test_it_is_never_pruned(self, record: RelationshipRecord, surer: Edge) -> None:
+        prune(record, 1.0, [EdgeType.EXPLAINS])
+        assert record.edge(surer.type, surer.source, surer.target) == surer
+        assert n_pruned(record) > 0
 
     def test_what_is_rolled_back_is_not_seen(self, record: RelationshipRecord, surer: Edge) -> None:
         with pytest.raises(MissingEndpoint), record.transaction():
