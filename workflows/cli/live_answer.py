@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -53,12 +56,36 @@ def shown_live(events: Generator[Event, None, None]) -> Result:
     """Return the result that the events end with, showing them as they come."""
     live_answer = LiveAnswer()
     live = Live(live_answer, console=_console(), transient=True, refresh_per_second=_REFRESHES_PER_SECOND)
-    with closing(events), live:
+    with closing(events), _one_interrupt(), live:
         event = next(events)
         while event.kind != "answered":
             live_answer.tell(event)
             event = next(events)
     return event.result
+
+
+@contextmanager
+def _one_interrupt() -> Iterator[None]:
+    """Let one interrupt end the block; another that comes meanwhile is raised once it has ended, and left no draft."""
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = 0
+
+    def take(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came += 1
+        if came == 1:
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, take)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came > 1:
+            raise KeyboardInterrupt
 
 
 def _console() -> Console:

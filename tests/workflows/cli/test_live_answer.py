@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from tests.workflows.command_line import Mara
 from tests.workflows.ragenta_world import MARN_ANSWERED, ONE_THING, judges
 from tests.workflows.ragenta_world import well_behaved as well_behaved_ragenta
 from tests.workflows.small_world import QUESTION, well_behaved, write_corpus
-from workflows.cli.live_answer import LiveAnswer, spent
+from workflows.cli import live_answer
+from workflows.cli.live_answer import LiveAnswer, shown_live, spent
 from workflows.indexing import index_sources
-from workflows.streaming import NodeStarted, Progress, Token
+from workflows.output.printable import VisibleConsole
+from workflows.streaming import Event, NodeStarted, Progress, Token
 
 ANSWER = "It was founded in 1203 [1]."
 TOLD = {"prompt_tokens": 1_155, "completion_tokens": 70, "total_tokens": 1_225}
@@ -274,3 +277,36 @@ class TestWhatAnAnswerTook:
     def test_without_a_model(self) -> None:
         assert self.line(calls=0, chat="offline", ms=110) == "no model · 0.11 s"
         assert self.line(calls=0, ms=110, cost=0.0) == "no model call · 0.11 s"
+
+
+class InterruptedTwice(io.StringIO):
+    """A terminal on which Ctrl-C is pressed again as soon as what it shows begins to go."""
+
+    is_going = False
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if self.is_going:
+            self.is_going = False
+            signal.raise_signal(signal.SIGINT)
+        return super().write(text)
+
+
+def test_a_second_interrupt_leaves_no_draft_on_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = InterruptedTwice()
+    monkeypatch.setattr(live_answer, "_console", lambda: VisibleConsole(file=screen, force_terminal=True, width=60))
+
+    def events() -> Generator[Event, None, None]:
+        yield Token("It was")
+        screen.is_going = True
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        shown_live(events())
+    shown = screen.getvalue()
+    assert shown.rindex("\x1b[2K") > shown.rindex("open workspace")
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l"), "the cursor is shown again"
+    assert signal.getsignal(signal.SIGINT) is before
