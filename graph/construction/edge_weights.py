@@ -158,9 +158,11 @@ def nearest_pairs(pairs: Ints, cosines: Doubles, start: int, end: int) -> NDArra
     """
     place, side = np.nonzero((pairs >= start) & (pairs < end))
     name = pairs[place, side]
+    crowded = (np.bincount(name - start, minlength=end - start) > SYNONYMS_PER_NAME)[name - start]
+    few, place, name = place[~crowded], place[crowded], name[crowded]
     order = np.lexsort((pairs[place, 1], pairs[place, 0], -cosines[place], name))
     near = order[rank_in_group(name[order]) < SYNONYMS_PER_NAME]
-    return place[near]
+    return np.concatenate([few, place[near]])
 
 
 def near_name_edges(low: Ints, high: Ints, cosine: Doubles, triple_passages: Ints) -> Edges:
