@@ -247,15 +247,15 @@ def _show_answers(console: Console, run: Run) -> None:
     """Print the table of answers, and what was left out of it."""
     from workflows.evaluation.report import remarks, side_by_side, text
 
-    console.print(_table(_ANSWER_HEADINGS, side_by_side(run.metrics["systems"]), padding=(0, 1, 0, 0)))
+    console.print(_table(_ANSWER_HEADINGS, side_by_side(run.metrics["systems"])))
     console.print(f"[dim]{text('short_legend')}[/]")
     for remark in remarks(run.settings["models"]["chat"]):
         console.print(f"[yellow]{escape(remark)}[/]")
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], **layout: Any) -> Table:
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """Return a table of systems: each row begins with its name, which may fold; the others are figures."""
-    table = Table(box=None, pad_edge=False, header_style="dim", **layout)
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
     table.add_column(headings[0], overflow="fold")
     for heading in headings[1:]:
         table.add_column(heading, justify="right", no_wrap=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from graph.retrieve.modes import Mode
 from tests.builders import HashEmbedder
@@ -15,6 +17,7 @@ from tests.workflows.command_line import Mara, Outcome
 from tests.workflows.evaluation.river_run import IDS, QUESTIONS
 from tests.workflows.small_world import well_behaved, write_lines
 from tests.workflows.workspaces import use_embedder
+from workflows.cli import evaluate
 from workflows.cli.evaluate import told_of
 from workflows.evaluation import ask_system, runner
 from workflows.evaluation.systems import ABLATIONS, ANSWER_SYSTEMS, NEED_A_MODEL
@@ -188,6 +191,15 @@ def test_ragenta_tells_what_was_kept_and_how_far_it_answers_and_its_report_tells
     assert "### Citations" in report
     assert "### Judged passages and checked claims" in report
     assert "--mode ragenta" in report
+
+
+def test_all_figures_leave_the_names_of_systems_whole_on_eighty_columns() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    headings = ["system", "R@2", "R@5", "R@10", "all@2", "all@5", "all@10", "MRR", "EM", "F1", "p50 ms"]
+    console.print(evaluate._table(headings, [[mode, *["0.123"] * 9, "1234.5"] for mode in (*Mode, "mara:no-synonyms")]))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert [line.split()[0] for line in lines] == ["system", *Mode, "mara:no-synonyms"]
 
 
 def test_a_question_that_failed_says_why_in_one_line() -> None:
