@@ -37,9 +37,9 @@ class MatrixWeights(StrEnum):
     """The weights of the entries of exported matrices."""
 
     COUNTS = "counts"
-    """What mode ``mara-matrix`` walks on: HippoRAG 2's weights."""
+    """Those of mode ``mara-matrix``: HippoRAG 2's."""
     EVIDENCE = "evidence"
-    """What mode ``mara`` walks on."""
+    """Those of mode ``mara``."""
 
 
 class Preset(StrEnum):
