@@ -75,7 +75,7 @@ def test_each_system_has_its_difference_to_the_baseline(run_eval: Eval) -> None:
     shown = run_eval("--mode", "mara", "--mode", "dense", "--mode", "hybrid", "--retrieval-only")
     recall = {name: found["recall"]["5"] for name, found in load_run(run_eval.out).metrics["systems"].items()}
     table = shown.out.split("less hybrid, with 95 % intervals:")[1]
-    assert f"\nmara    {recall['mara'] - recall['hybrid']:+.3f} [" in table
+    assert f"\nmara   {recall['mara'] - recall['hybrid']:+.3f} [" in table
     other = run_eval("--mode", "mara", "--retrieval-only", "--baseline", "dense", "--json").json
     assert (other["baseline"], list(other["differences"])) == ("dense", ["mara", "hybrid"])
     found = other["differences"]["mara"]["recall@5"]
