@@ -85,9 +85,8 @@ class Links:
         both = Links(
             *(np.concatenate([getattr(each, column.name) for each in (kept, others)]) for column in fields(Links))
         )
-        return Links(
-            *(getattr(both, column.name)[np.lexsort((both.targets, both.sources))] for column in fields(Links))
-        )
+        order = np.lexsort((both.targets, both.sources))
+        return Links(*(getattr(both, column.name)[order] for column in fields(Links)))
 
 
 def no_links() -> Links:
