@@ -76,7 +76,9 @@ def test_one_server_serves_all_temperatures_and_the_users_key_is_not_its_key(
     for temperature in (0.0, 0.7):
         model = chat_model_of(Context(model="local"), temperature)
         assert model
-        assert model.ask(asked("Say hello."), max_tokens=5).usage.completion_tokens == 5
+        reply = model.ask(asked("Say hello."), max_tokens=5)
+        assert reply.raw.strip()
+        assert 1 <= reply.usage.completion_tokens <= 5
     assert server_of(packaged_file(), NAME) is running
 
 
