@@ -189,6 +189,7 @@ class RayEngine:
         self._workers = context.workers if context.address else context.workers or os.cpu_count() or 1
         self._coordinator: Coordinator | None = None
         self._lock = threading.Lock()
+        self._was_ready = False
         self._closed = False
         self._making: Iterator[Done | None] = iter(())
         self._made: set[str] = set()
@@ -267,7 +268,8 @@ class RayEngine:
                 words = coordinator.last_words()
                 self._lose(coordinator)
                 is_told = isinstance(fault, ClusterUnavailable)
-                if self._closed or (in_vain < _LOST_IN_VAIN and (coordinator.is_ready or not is_told)):
+                self._was_ready |= coordinator.is_ready
+                if self._closed or (in_vain < _LOST_IN_VAIN and (self._was_ready or not is_told)):
                     continue
                 if is_told:
                     raise

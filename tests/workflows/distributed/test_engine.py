@@ -42,11 +42,16 @@ class Coordinators:
 
     def __call__(self, address: str, workers: int) -> Coordinators:
         self.started += 1
+        self.is_ready = True
         return self
 
     def ask(self, job: Job) -> Iterator[Done]:
         self.jobs.append(job)
-        yield from self.scripts[min(self.started, len(self.scripts)) - 1](job)
+        try:
+            yield from self.scripts[min(self.started, len(self.scripts)) - 1](job)
+        except ClusterUnavailable:
+            self.is_ready = False
+            raise
 
     def last_words(self) -> str:
         return "the store is full"
@@ -77,6 +82,11 @@ def ending_after(count: int) -> Script:
 
 def refusing(job: Job) -> Iterator[Done]:
     raise ModelUnavailable("The chat endpoint refused the key (401)", "Set OPENAI_API_KEY", status=401)
+    yield
+
+
+def not_starting(job: Job) -> Iterator[Done]:
+    raise ClusterUnavailable("Ray cannot be started here", "Run it again")
     yield
 
 
@@ -140,6 +150,21 @@ def test_ray_that_says_that_all_is_done_and_did_nothing_ends_the_run(
     running, _ = run_of(monkeypatch, lambda job: iter(()))
     with pytest.raises(ClusterUnavailable, match="ended 3 times in a row"):
         waited_for(running, tasks, tmp_path)
+
+
+def test_ray_that_does_not_start_ends_the_run_at_once_unless_it_had_started_before(
+    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
+) -> None:
+    running, coordinators = run_of(monkeypatch, not_starting, well)
+    with pytest.raises(ClusterUnavailable, match="cannot be started"):
+        waited_for(running, tasks, tmp_path)
+    assert coordinators.started == 1
+    running, _ = run_of(monkeypatch, ending_after(1), not_starting, well)
+    assert waited_for(running, tasks, tmp_path).passages == 4 * SHARD_PASSAGES
+    running, coordinators = run_of(monkeypatch, ending_after(1), not_starting)
+    with pytest.raises(ClusterUnavailable, match="cannot be started"):
+        waited_for(running, tasks, tmp_path)
+    assert coordinators.started == 4
 
 
 def test_what_a_worker_raises_ends_the_run_at_once(
