@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, ToolException, tool
@@ -17,7 +17,7 @@ from graph.relationships.discovery import PROPOSED
 from graph.schema import MAX_ID
 from graph.server_clients import told_to_clients
 from workflows.ask import ask
-from workflows.context import Context, asking
+from workflows.context import Context, asking, make_context
 from workflows.conversation.messages import AnswerMetadata, answer_metadata
 from workflows.discovery import passage_provenance, what_to_read
 from workflows.results import labelled
@@ -25,6 +25,7 @@ from workflows.retrieval import graph
 from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import open_run
 from workflows.runtime.walk_tool import agent_tool
+from workflows.settings.forms import FoundCount
 from workflows.settings.mara import QUESTION_LIMIT, QuestionText
 
 Found = TypeVar("Found")
@@ -36,21 +37,41 @@ class MaraRetriever(BaseRetriever):
     """A LangChain retriever over the retrieval workflow.
 
     Each document's ``page_content`` is the passage's text; its metadata is the passage's with
-    ``id``, ``title``, ``source`` and ``score``.
-    Raises from ``invoke`` what the workflow raises: BadInput, ModelUnavailable, WorkspaceDamaged.
+    ``id``, ``title``, ``source`` and ``score``. ``retriever.invoke(question, k=3)`` returns three.
+    Raises from ``invoke`` and ``ainvoke`` what the workflow raises: BadInput, ModelUnavailable, WorkspaceDamaged.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     context: Context = Field(default_factory=Context, description="The settings of every retrieval.")
+    k: FoundCount | None = Field(default=None, description="Number of passages to return; None: the context's.")
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
         config: Any = {"callbacks": run_manager.get_child()}
-        result = graph.invoke(asking(query), config, context=self.context)
-        return [
-            Document(hit["text"], id=hit["id"], metadata={**hit["metadata"], **{key: hit[key] for key in _OWN_KEYS}})
-            for hit in result["passages"]
-        ]
+        return _documents(graph.invoke(asking(query), config, context=self._context(k)))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        config: Any = {"callbacks": run_manager.get_child()}
+        return _documents(await graph.ainvoke(asking(query), config, context=self._context(k)))
+
+    def _context(self, k: int | None) -> Context:
+        """Return the settings of one retrieval. Raises BadInput where ``k`` is out of range."""
+        wanted = self.k if k is None else k
+        if wanted is None:
+            return self.context
+        checked = make_context(top_k=wanted).top_k
+        return self.context.model_copy(update={"top_k": checked})
+
+
+def _documents(result: Mapping[str, Any]) -> list[Document]:
+    return [
+        Document(hit["text"], id=hit["id"], metadata={**hit["metadata"], **{key: hit[key] for key in _OWN_KEYS}})
+        for hit in result["passages"]
+    ]
 
 
 class _Arguments(BaseModel):
