@@ -83,7 +83,8 @@ def walk(
         factors: one multiplier a kind of edge and side: finite and non-negative.
         damping: probability of following an edge, in [0, 1).
         engine: which engine computes it.
-        top_k: how many of the best passages are wanted: ``push`` stops once their order is certain.
+        top_k: how many of the best passages are wanted: ``push`` stops once their order is certain, ``matrix`` at
+            `matrix.RANKED`.
 
     Raises:
         BadInput: the restart vector has no positive weight or a negative one, the damping is out of range, or a
@@ -99,7 +100,8 @@ def walk(
         return Walk(reached, chosen, error, arcs)
     if chosen is Engine.IGRAPH:
         return Walk.of(reference.solve(graph, seeds.dense(), factors, damping), chosen, reference.PRPACK_ERROR)
-    scores, error, arcs = matrix.solve(graph, seeds.dense(), factors, damping)
+    tolerance = matrix.RANKED if top_k else matrix.TOLERANCE
+    scores, error, arcs = matrix.solve(graph, seeds.dense(), factors, damping, tolerance=tolerance)
     return Walk.of(scores, chosen, error, arcs)
 
 
