@@ -35,6 +35,8 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
         "orlen": "Orlen is a mountain in Ostra above Karv.",
     }.items():
         (root / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n", encoding="utf-8")
+    corpus = root / "corpus.jsonl"
+    corpus.write_text('{"id": "p1", "title": "Sel", "text": "The Sel flows into the Velm."}\n', encoding="utf-8")
     index_sources([root], root / "workspace")
     return Context(workspace=str(root / "workspace"), model="offline")
 
@@ -75,7 +77,7 @@ TOOLS: list[Example] = [
     (answer_tool, {"question": QUESTION}),
     (discovery_tool, {"topic": "lakes", "k": 2}),
     (walk_tool, {"question": QUESTION}),
-    (provenance_tool, {"passage_id": "velm.md#0"}),
+    (provenance_tool, {"passage_id": "p1"}),
 ]
 
 

@@ -149,7 +149,8 @@ def _entries(front_matter: str, notes: Counter[str]) -> Iterator[tuple[str, Meta
         value: MetadataValue | None = scalar(rest.strip()) if sign and "\n" not in entry else None
         with suppress(yaml.YAMLError, ValueError, RecursionError):
             ((named, node),) = yaml.compose(entry, Loader=yaml.SafeLoader).value
-            key, value = named.value, _value(node)
+            if named.id == "scalar":
+                key, value = named.value, _value(node)
         if value is None or key in reserved or not askable_metadata({key: ""}):
             notes[FRONT_MATTER_LEFT] += 1
         elif value != "":

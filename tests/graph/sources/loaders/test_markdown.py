@@ -102,6 +102,7 @@ class TestFrontMatter:
             "key: [[1], 2]",
             "key: value\n  more: 1",
             "nonsense",
+            "{{ card_data }}",
             "page: 3",
             "source: x",
             "file: x",
