@@ -18,8 +18,11 @@ from graph.walk.sparse import SparseVector
 SPARSE_SEEDS = 1_000
 """Up to so many seeds, pushing from them is cheap."""
 
-LARGE_GRAPH = 120_000
+LARGE_GRAPH = 200_000
 """From so many edges on, pushing from few seeds is faster than going through all edges."""
+
+SHORT_WALK, LARGE_FOR_SHORT_WALK = 0.6, 40_000
+"""Up to that damping mass stays near its seeds, and pushing is faster from that many edges on."""
 
 
 class Engine(StrEnum):
@@ -94,7 +97,7 @@ def walk(
     """
     _check(factors, damping)
     seeds = _normalise(restart, graph)
-    chosen = choose_engine(engine, len(seeds.places), len(graph))
+    chosen = choose_engine(engine, len(seeds.places), len(graph), damping)
     if chosen is Engine.PUSH:
         reached, error, arcs = push.solve(graph, seeds, factors, damping, top_k=top_k)
         return Walk(reached, chosen, error, arcs)
@@ -105,7 +108,7 @@ def walk(
     return Walk.of(scores, chosen, error, arcs)
 
 
-def choose_engine(engine: Engine, n_seeds: int, n_edges: int) -> Engine:
+def choose_engine(engine: Engine, n_seeds: int, n_edges: int, damping: float) -> Engine:
     """Return the engine itself, or the one that ``auto`` stands for.
 
     Raises:
@@ -115,7 +118,7 @@ def choose_engine(engine: Engine, n_seeds: int, n_edges: int) -> Engine:
         raise BadInput(f"There is no engine {engine!r}", f"Choose one of {', '.join(Engine)}")
     if engine != Engine.AUTO:
         return Engine(engine)
-    sparse = n_seeds <= SPARSE_SEEDS and n_edges >= LARGE_GRAPH
+    sparse = n_seeds <= SPARSE_SEEDS and n_edges >= (LARGE_GRAPH if damping > SHORT_WALK else LARGE_FOR_SHORT_WALK)
     return Engine.PUSH if sparse and push.is_available() else Engine.MATRIX
 
 

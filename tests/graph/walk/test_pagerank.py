@@ -10,7 +10,15 @@ from graph.errors import BadInput
 from graph.schema import RelationFactors
 from graph.walk.engines import push
 from graph.walk.factors import EdgeFactors, FactorPolicy, edge_factors
-from graph.walk.pagerank import LARGE_GRAPH, SPARSE_SEEDS, Engine, choose_engine, walk
+from graph.walk.pagerank import (
+    LARGE_FOR_SHORT_WALK,
+    LARGE_GRAPH,
+    SHORT_WALK,
+    SPARSE_SEEDS,
+    Engine,
+    choose_engine,
+    walk,
+)
 from tests.builders import typed_graph
 from tests.walking import CAUSAL, KINDS, MENTION, NEUTRAL, TEMPORAL, Solver, by_igraph, by_matrix, by_push, exact
 
@@ -68,22 +76,23 @@ class TestSmallGraphs:
 
 class TestChoice:
     def test_auto_pushes_from_few_seeds_on_a_large_graph(self) -> None:
-        assert choose_engine(Engine.AUTO, SPARSE_SEEDS, LARGE_GRAPH) is Engine.PUSH
-        assert choose_engine(Engine.AUTO, SPARSE_SEEDS + 1, LARGE_GRAPH) is Engine.MATRIX
-        assert choose_engine(Engine.AUTO, SPARSE_SEEDS, LARGE_GRAPH - 1) is Engine.MATRIX
+        for damping, large in ((0.75, LARGE_GRAPH), (SHORT_WALK, LARGE_FOR_SHORT_WALK)):
+            assert choose_engine(Engine.AUTO, SPARSE_SEEDS, large, damping) is Engine.PUSH
+            assert choose_engine(Engine.AUTO, SPARSE_SEEDS + 1, large, damping) is Engine.MATRIX
+            assert choose_engine(Engine.AUTO, SPARSE_SEEDS, large - 1, damping) is Engine.MATRIX
 
     def test_auto_takes_the_matrix_where_numba_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(push, "is_available", lambda: False)
-        assert choose_engine(Engine.AUTO, 1, LARGE_GRAPH) is Engine.MATRIX
+        assert choose_engine(Engine.AUTO, 1, LARGE_GRAPH, 0.75) is Engine.MATRIX
 
     @pytest.mark.parametrize("engine", [Engine.IGRAPH, Engine.MATRIX, Engine.PUSH])
     def test_an_engine_that_is_named_is_taken_and_told(self, engine: Engine) -> None:
         assert walk(typed_graph(1, 1, []).typed, np.ones(2), NEUTRAL, 0.5, engine).engine is engine
 
     def test_an_engine_may_be_named_in_words(self) -> None:
-        assert choose_engine("push", 1, 1) is Engine.PUSH  # type: ignore[arg-type]
+        assert choose_engine("push", 1, 1, 0.5) is Engine.PUSH  # type: ignore[arg-type]
         with pytest.raises(BadInput, match="engine 'pushy'"):
-            choose_engine("pushy", 1, 1)  # type: ignore[arg-type]
+            choose_engine("pushy", 1, 1, 0.5)  # type: ignore[arg-type]
 
     def test_what_auto_took_is_told(self) -> None:
         assert walk(typed_graph(1, 1, []).typed, np.ones(2), NEUTRAL, 0.5).engine is Engine.MATRIX
