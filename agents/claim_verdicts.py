@@ -100,7 +100,7 @@ def settle_claims(
         passages: those that the answer was written from.
         remove_unsupported: whether unsupported claims go, rather than being marked.
         refuse_unanswered: whether an answer that answers nothing becomes the refusal.
-        are_quotes: whether the claims are quotes, which nobody judged.
+        are_quotes: whether the claims are quotes, which no model checked.
     """
     assessment = _with_all_claims(assessment)
     listed = {number for component in assessment.components for number in component.claims}

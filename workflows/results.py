@@ -48,7 +48,7 @@ def label_of(kind: str) -> str:
     Args:
         kind: a `ResultKind`; empty where none is known.
     """
-    return "Evidence, which nobody judged" if kind == ResultKind.EVIDENCE else ""
+    return "Quotes from your documents (not checked by a model)" if kind == ResultKind.EVIDENCE else ""
 
 
 def labelled(answer: str, kind: str) -> str:

@@ -113,7 +113,7 @@ def test_an_answer_is_the_workflows_with_its_sources_as_small_json(settings: Mak
     message = last_of(graph.invoke({"messages": QUESTION}, context=settings()))
     alone = ask(QUESTION, settings())
     told = told_by(message)
-    assert message.content == f"{alone['answer']}\n\n(Evidence, which nobody judged.)"
+    assert message.content == f"{alone['answer']}\n\n*Quotes from your documents (not checked by a model)*"
     assert (told["question"], told["understood"], told["workflow"]) == (QUESTION, None, "mara")
     assert (told["answer_kind"], told["generation"]) == (alone["answer_kind"], alone["generation"])
     assert tuple(source["passage_id"] for source in told["sources"]) == QUESTION_PASSAGES

@@ -366,7 +366,7 @@ def batch(
 
 def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
     """Print how many questions have which kind of result, or failed, and where the results are."""
-    evidence = f"{summary['evidence']} with evidence, which nobody judged"
+    evidence = f"{summary['evidence']} with quotes that no model checked"
     asked_back = f", {summary['asked_back']} asked back" if summary["asked_back"] else ""
     console.print(
         f"{summary['questions']} questions: {summary['answered']} answered, {evidence},"

@@ -29,7 +29,7 @@ METADATA = "mara"
 EXCERPT_LIMIT = 300
 """Characters of a source's excerpt, of its title, and of a note."""
 
-EVIDENCE_ENDING = f"\n\n({label_of(ResultKind.EVIDENCE)}.)"
+EVIDENCE_ENDING = f"\n\n*{label_of(ResultKind.EVIDENCE)}*"
 """The end of a message that quotes evidence: its kind is known once its words are said."""
 
 NOTES_LIMIT = 20

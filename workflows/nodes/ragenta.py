@@ -62,7 +62,7 @@ _LESS: frozenset[tuple[str, str]] = frozenset(
         *((more, Coverage.NOT) for more in (Coverage.PARTIALLY, Coverage.EVIDENCE)),
     }
 )
-"""Coverage before and after by which less is answered; evidence, which nobody judged, is only more than nothing."""
+"""Coverage before and after by which less is answered; quotes, which no model checked, are only more than nothing."""
 
 NOT_JUDGED = "not judged"
 """What came of passages that nobody judged."""

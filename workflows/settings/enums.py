@@ -18,7 +18,7 @@ class ResultKind(StrEnum):
     ANSWER = "answer"
     """An agent's words."""
     EVIDENCE = "evidence"
-    """Quotes of passages, which nobody judged."""
+    """Quotes of passages, which no model checked."""
     REFUSAL = "refusal"
     """That the passages do not hold it."""
     CLARIFICATION = "clarification"

@@ -82,7 +82,10 @@ def test_history_lists_conversations_and_shows_one(mara: Mara, asked: Path) -> N
     assert all(word in listed for word in ("marn", "ada", FOUNDED))
     (only,) = mara("history", "-w", asked, "--json").json["conversations"]
     assert (only["id"], only["owner"], only["messages"]) == ("marn", "ada", 2)
-    assert f"> {FOUNDED}\nEvidence, which nobody judged:\n" in mara("history", "marn", "-w", asked).out
+    assert (
+        f"> {FOUNDED}\nQuotes from your documents (not checked by a model):\n"
+        in mara("history", "marn", "-w", asked).out
+    )
     assert mara("history", "other", "-w", asked).code == 2
     of_ada = mara("history", "-w", asked, "--user", "ada", "--json").json
     assert {view["document"] for view in of_ada["views"]} == {view.document for view in views(asked, "ada")}
@@ -95,7 +98,7 @@ def test_questions_outside_of_conversations_are_told_from_their_answers(mara: Ma
     answer = mara("ask", FOUNDED, "-w", root, "--user", "ada", "--json").json["answer"]
     shown = mara("history", "-w", root, "--user", "ada").out
     assert f"> {FOUNDED}" in shown
-    assert f"Evidence, which nobody judged: {answer.splitlines()[0][:30]}" in shown
+    assert f"Quotes from your documents (not checked by a model): {answer.splitlines()[0][:30]}" in shown
     assert shown.count("> ") == 1
 
 

@@ -139,7 +139,7 @@ def test_offline_the_answer_is_the_same_and_the_line_says_so(terminal: Terminal)
     with terminal(QUESTION, "--model", "offline") as session:
         assert session.end() == 0
     head, _, evidence = session.screen.text.partition("\n\n")
-    assert head == "Evidence, which nobody judged:"
+    assert head == "Quotes from your documents (not checked by a model):"
     assert "founded in 1203" in evidence.partition("●")[0]
     assert session.screen.text.splitlines()[-1].startswith("no model · ")
 
@@ -163,7 +163,7 @@ def test_a_dumb_terminal_is_told_the_answer_alone(small: Path, environment: Call
 def test_without_a_terminal_the_answer_is_plain_and_the_line_stands_beside_it(mara: Mara, workspace: Path) -> None:
     done = mara("ask", "Who was born in Karv?", "--workspace", workspace, "--model", "offline")
     head, _, evidence, *_ = done.out.splitlines()
-    assert head == "Evidence, which nobody judged:"
+    assert head == "Quotes from your documents (not checked by a model):"
     assert "Ida Brandt" in evidence
     assert "\x1b" not in done.out + done.err
     assert re.fullmatch(r"no model · [0-9.]+ s\n", done.err)

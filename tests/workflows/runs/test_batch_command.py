@@ -54,7 +54,7 @@ def contexts(monkeypatch: pytest.MonkeyPatch) -> list[Context]:
 def test_answers_are_written_and_told_of(batch: BatchCommand) -> None:
     shown = batch("--limit", "2")
     assert shown.code == 0
-    assert "2 questions: 0 answered, 2 with evidence, which nobody judged, 0 refused" in shown.out
+    assert "2 questions: 0 answered, 2 with quotes that no model checked, 0 refused" in shown.out
     assert str(batch.out / "answers.jsonl") in shown.out.replace("\n", "")
     assert names_in(batch.out) == ["answers.jsonl", "batch.json", "timings.jsonl"]
     assert [row["id"] for row in lines_of(batch.out / "answers.jsonl")] == IDS[:2]

@@ -50,7 +50,7 @@ def test_a_question_is_answered_as_events_and_then_kept(me: Visitor) -> None:
     assert kinds[-1] == "ended"
     turn = events[-1]["turn"]
     assert (turn["state"], turn["kind"], turn["question"]) == ("answered", "evidence", QUESTION)
-    assert turn["label"] == "Evidence, which nobody judged"
+    assert turn["label"] == "Quotes from your documents (not checked by a model)"
     assert {source["title"] for source in turn["sources"]} <= {"Lake Sund", "Marn"}
     assert 'class="citation"' in turn["html"]
     assert me.get(f"conversations/{conversation}")["turns"] == [turn]
