@@ -20,7 +20,7 @@ from statistics import fmean
 
 from agents.offline.extractor import OfflineExtractor
 from graph.relationships.concepts import SpelledConcepts
-from graph.relationships.history import HistoryPart, NewTurn, now, record_turn, track_user_viewed_document
+from graph.relationships.history import NewTurn, now, record_turn, track_user_viewed_document
 from graph.relationships.profile import (
     REACH,
     Candidate,
@@ -30,7 +30,7 @@ from graph.relationships.profile import (
     profile_of,
 )
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Node, NodeType
+from graph.relationships.schema import HistoryPart, Node, NodeType
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
 from workflows import retrieval

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from benchmarks.machine import describe_machine
 from graph.construction.edges import EDGE_TYPES, KIND_INDEX, EdgeKind, Edges, sort_edges
-from graph.construction.edges import PassageLink as Link
 from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.relations import PassageLink as Link
 from graph.relationships.conversation_search import conversation_search
 from graph.relationships.conversations import Cited
 from graph.relationships.discovery import discover

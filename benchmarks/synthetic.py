@@ -22,7 +22,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, PassageLink, TypedGraph
+from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, TypedGraph
+from graph.relations import PassageLink
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType
 
 Keys = NDArray[np.int64]

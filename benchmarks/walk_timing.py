@@ -15,8 +15,9 @@ from benchmarks.walkers import PUBLISHED, REFERENCE, WALKERS
 from graph.construction.edges import TypedGraph
 from graph.retrieve.modes import MARA
 from graph.walk.engines.reference import PRPACK_ERROR
-from graph.walk.factors import DIRECTED, UNDIRECTED, Directions, edge_factors
+from graph.walk.factors import edge_factors
 from graph.walk.pagerank import Walk
+from graph.walk.settings import DIRECTED, UNDIRECTED, Directions
 
 DEPTHS = (5, 20, 100)
 

@@ -17,7 +17,8 @@ from graph.construction.edges import EDGE_KINDS, TypedGraph
 from graph.walk.engines import matrix
 from graph.walk.engines.reference import PRPACK_ERROR, on_one_thread
 from graph.walk.factors import EdgeFactors
-from graph.walk.pagerank import Engine, Walk, walk
+from graph.walk.pagerank import Walk, walk
+from graph.walk.settings import Engine
 
 Answer = Callable[[TypedGraph, Any, NDArray[np.float64], EdgeFactors, float], Walk]
 

@@ -189,3 +189,18 @@ DEFINITIONS: Mapping[RelationType, str] = MappingProxyType(
     }
 )
 """One line of meaning, with examples, for every relation type that the manager weighs."""
+
+
+class PassageLink(StrEnum):
+    """The link between an entity and a passage."""
+
+    OWN_TITLE = "own title"
+    OTHER_TITLE = "title of another passage"
+    MENTION = "mention"
+
+
+class PassageClasses(StrEnum):
+    """Where PRIMARY, SECONDARY and PERIPHERAL are cut: by thirds of the corpus, or at the published 0.6 and 0.3."""
+
+    THIRDS = "thirds"
+    PUBLISHED = "published"

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from graph.construction.edges import EDGE_KINDS, IS_PASSAGE_KIND, EdgeKind, TypedGraph
 from graph.explain.flows import Flows, flows_of
 from graph.walk.factors import EdgeFactors
-from graph.walk.pagerank import Engine, walk
+from graph.walk.pagerank import walk
+from graph.walk.settings import Engine
 from tests.builders import typed_graph
 from tests.walking import KINDS, Vector
 

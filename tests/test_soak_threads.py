@@ -24,7 +24,7 @@ import pytest
 
 from graph.retrieve.modes import Mode
 from graph.storage.workspace import Workspace
-from graph.walk.pagerank import Engine
+from graph.walk.settings import Engine
 from workflows import mara, ragenta, retrieval
 from workflows.ask import ask
 from workflows.context import Context

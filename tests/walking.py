@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGraph
+from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
+from graph.relations import PassageLink
 from graph.schema import RelationType
 from graph.walk.engines import matrix, push
 from graph.walk.factors import EdgeFactors, edge_factors
-from graph.walk.pagerank import Engine, Walk, walk
+from graph.walk.pagerank import Walk, walk
+from graph.walk.settings import Engine
 from graph.walk.sparse import SparseVector
 from tests.cases import mostly_slow
 

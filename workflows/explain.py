@@ -22,8 +22,8 @@ from graph.retrieve.search import factors_for, restart_of, walked_graph
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors
 from graph.storage.workspace import resolve_workspace, write_atomically
-from graph.walk.factors import FactorPolicy
-from graph.walk.pagerank import Engine, walk
+from graph.walk.pagerank import walk
+from graph.walk.settings import Engine, FactorPolicy
 from graph.walk.strengths import UNTUNED, tuned, workspace_tuning
 from workflows.context import Context
 from workflows.explanation.model import (

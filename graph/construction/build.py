@@ -41,7 +41,6 @@ from graph.construction.arrays import (
 from graph.construction.bm25 import write_index
 from graph.construction.edge_weights import (
     PASSAGE_CLASSES,
-    PassageClasses,
     class_cuts,
     fact_edges,
     is_kept,
@@ -68,6 +67,7 @@ from graph.construction.workers import Workers, build_processes
 from graph.corrections.apply import Corrections
 from graph.embedding.embeddings import understanding_of
 from graph.own_types import OwnTypes
+from graph.relations import PassageClasses
 from graph.schema import Fact, RelationType
 from graph.storage.record import Record, declared_types
 from graph.storage.workspace import Workspace

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, PassageLink
+from graph.construction.edges import KIND_INDEX, EdgeKind, Edges
+from graph.relations import PassageClasses, PassageLink
 from graph.schema import PASSAGE_RELATIONS, RelationType
 
 SYNONYMS_PER_NAME = 100
@@ -32,13 +32,6 @@ Array = NDArray[Any]
 
 PASSAGE_CLASSES = "passage_classes"
 """The note of the record that says where the classes are cut."""
-
-
-class PassageClasses(StrEnum):
-    """Where PRIMARY, SECONDARY and PERIPHERAL are cut: by thirds of the corpus, or at the published 0.6 and 0.3."""
-
-    THIRDS = "thirds"
-    PUBLISHED = "published"
 
 
 def is_kept(own: Marks, frequency: NDArray[np.integer], n_passages: int) -> Marks:

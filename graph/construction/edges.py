@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,18 +19,10 @@ from numpy.typing import NDArray
 
 from graph.construction.arrays import ArrayWriter, joined
 from graph.construction.columns import check_bounds, check_range, load_array
-from graph.relations import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
+from graph.relations import ENTITY_RELATIONS, PASSAGE_RELATIONS, PassageLink, RelationType
 
 MOST_KINDS = 2**8
 """Kinds that an edge's column can tell apart."""
-
-
-class PassageLink(StrEnum):
-    """The link between an entity and a passage."""
-
-    OWN_TITLE = "own title"
-    OTHER_TITLE = "title of another passage"
-    MENTION = "mention"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from graph.construction.build import SCRATCH, build_generation
 from graph.construction.knowledge_graph import load_header
 from graph.errors import WorkspaceDamaged, shortage_behind
 from graph.publish.generation_vectors import forget_unused, is_to_move, write_vectors
@@ -96,6 +95,8 @@ def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None
 
     With ``from_scratch``, nothing is taken over from an older generation.
     """
+    from graph.construction.build import SCRATCH, build_generation
+
     folder = workspace.index_folder(record.generation)
     try:
         folder.mkdir(parents=True)

@@ -20,12 +20,6 @@ from graph.retrieve.seeds import min_max
 SIMILARITY_SHARE = 0.7
 """The share of the similarity in a document's score; the rest is that of its concepts."""
 
-THREAD_SHARE = 0.2
-"""The share of a thread's concepts in a ranking by similarity, where no other is asked for.
-
-Measured (`python -m benchmarks.conversations --shares`): more costs recall on long threads. A walk, which starts from
-the names of the completed question, gains nothing from them.
-"""
 
 EDGE_LIMIT = 20_000
 """EXPLAINS edges that count in one search, at most: a thread's concepts that most documents explain are left out."""

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from statistics import fmean
 from uuid import uuid4
 
@@ -28,7 +27,7 @@ from graph.relationships.conversations import (
 )
 from graph.relationships.provenance import DOCUMENT_OF
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
+from graph.relationships.schema import EVERY_PART, Edge, EdgeType, HistoryPart, Node, NodeType, time_text
 from graph.relationships.tables import along
 from graph.schema import entity_id, stable_id
 from graph.storage.marks import Mark, MarkKind
@@ -49,22 +48,6 @@ _VIEW = """
             THEN excluded.last_viewed_at ELSE viewed.last_viewed_at END,
         duration = coalesce(viewed.duration + excluded.duration, viewed.duration, excluded.duration),
         revision = excluded.revision"""
-
-
-class HistoryPart(StrEnum):
-    """A part of a turn that may be written."""
-
-    MESSAGES = "messages"
-    """The question and its answer, their conversation, and who asked."""
-    REFERENCES = "references"
-    """The documents and passages that the answer cites."""
-    CONCEPTS = "concepts"
-    """The concepts that question and answer mention."""
-    VIEWS = "views"
-    """The documents that the answer showed to who asked."""
-
-
-EVERY_PART = tuple(HistoryPart)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight
 from graph.relationships.tables import along
-from graph.retrieve.seeds import EntityRarity
+from graph.retrieve.modes import EntityRarity
 from graph.schema import entity_id
 
 HALF_LIFE_DAYS = 30.0

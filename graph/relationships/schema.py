@@ -312,3 +312,19 @@ def _range_of(expected: Property) -> str:
     least = "" if expected.least is None else f", at least {expected.least:g}"
     most = "" if expected.most is None else f", at most {expected.most:g}"
     return f"a finite number of 64 bits{least}{most}"
+
+
+class HistoryPart(StrEnum):
+    """A part of a turn that may be written."""
+
+    MESSAGES = "messages"
+    """The question and its answer, their conversation, and who asked."""
+    REFERENCES = "references"
+    """The documents and passages that the answer cites."""
+    CONCEPTS = "concepts"
+    """The concepts that question and answer mention."""
+    VIEWS = "views"
+    """The documents that the answer showed to who asked."""
+
+
+EVERY_PART = tuple(HistoryPart)

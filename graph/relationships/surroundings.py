@@ -13,14 +13,12 @@ from itertools import product
 
 from graph.errors import BadInput
 from graph.relationships.discovery import DOCUMENT_LIMIT, commonness
+from graph.relationships.limits import CHUNKS, CONCEPTS, RELATED, SOURCES
 from graph.relationships.provenance import DOCUMENT_OF, SOURCES_OF
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from graph.relationships.tables import along
 from graph.text import is_date
-
-SOURCES, CHUNKS, CONCEPTS, RELATED = 3, 8, 12, 8
-"""How many sources, chunks, concepts and related documents are read unless another number is asked for."""
 
 SHARED_LIMIT = 200
 """Concepts by which related documents are looked for, at most: those that the document explains best."""

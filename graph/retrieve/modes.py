@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from graph.retrieve.seeds import EntityRarity
-from graph.walk.factors import DIRECTED, UNDIRECTED, Directions, FactorPolicy
+from graph.walk.settings import DIRECTED, UNDIRECTED, Directions, FactorPolicy
 
 
 class Mode(StrEnum):
@@ -47,6 +47,30 @@ class Preset(StrEnum):
 
     MARA = "mara"
     SEED = "seed"
+
+
+class EntityRarity(StrEnum):
+    """The rule by which an entity of a kept fact weighs less the more passages it is in."""
+
+    INVERSE = "inverse"
+    """1 / n, as in the source documents."""
+    LOG_IDF = "log-idf"
+    """ln((1 + N) / n) / ln(1 + N): 1 for the rarest, falling slowly."""
+
+    def share(self, n_passages: int, total: int) -> float:
+        """Return the multiplier in (0, 1] of an entity in ``n_passages`` of ``total`` passages; 0 counts as 1."""
+        n_passages = max(1, n_passages)
+        if self is EntityRarity.INVERSE:
+            return 1 / n_passages
+        return math.log((1 + total) / n_passages) / math.log(1 + total)
+
+
+THREAD_SHARE = 0.2
+"""The share of a thread's concepts in a ranking by similarity, where no other is asked for.
+
+Measured (`python -m benchmarks.conversations --shares`): more costs recall on long threads. A walk, which starts from
+the names of the completed question, gains nothing from them.
+"""
 
 
 @dataclass(frozen=True, slots=True)

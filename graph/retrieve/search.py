@@ -24,7 +24,8 @@ from graph.retrieve.seeds import COMMON_NOUN_SHARE, entity_seeds, min_max, name_
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType
 from graph.walk.factors import EdgeFactors, edge_factors
-from graph.walk.pagerank import Engine, Walk, walk
+from graph.walk.pagerank import Walk, walk
+from graph.walk.settings import Engine
 from graph.walk.sparse import SparseVector
 
 ANCHOR_WEIGHT = 1.0

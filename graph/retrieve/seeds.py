@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from enum import StrEnum
 from operator import itemgetter
 
 import numpy as np
@@ -15,22 +13,6 @@ from graph.text import NameMatcher, token_spans
 
 COMMON_NOUN_SHARE = 0.25
 """The weight of a common noun that happens to be a known name, relative to a name that is written as one."""
-
-
-class EntityRarity(StrEnum):
-    """The rule by which an entity of a kept fact weighs less the more passages it is in."""
-
-    INVERSE = "inverse"
-    """1 / n, as in the source documents."""
-    LOG_IDF = "log-idf"
-    """ln((1 + N) / n) / ln(1 + N): 1 for the rarest, falling slowly."""
-
-    def share(self, n_passages: int, total: int) -> float:
-        """Return the multiplier in (0, 1] of an entity in ``n_passages`` of ``total`` passages; 0 counts as 1."""
-        n_passages = max(1, n_passages)
-        if self is EntityRarity.INVERSE:
-            return 1 / n_passages
-        return math.log((1 + total) / n_passages) / math.log(1 + total)
 
 
 def entity_seeds(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +12,7 @@ from graph.construction.edges import TypedGraph
 from graph.errors import BadInput
 from graph.walk.engines import matrix, push, reference
 from graph.walk.factors import EdgeFactors
+from graph.walk.settings import Engine
 from graph.walk.sparse import SparseVector
 
 SPARSE_SEEDS = 1_000
@@ -23,19 +23,6 @@ LARGE_GRAPH = 200_000
 
 SHORT_WALK, LARGE_FOR_SHORT_WALK = 0.6, 40_000
 """Up to that damping mass stays near its seeds, and pushing is faster from that many edges on."""
-
-
-class Engine(StrEnum):
-    """The engine of the walk."""
-
-    AUTO = "auto"
-    """``push`` for few seeds on a large graph where numba is installed, else ``matrix``."""
-    IGRAPH = "igraph"
-    """PRPACK: the reference."""
-    MATRIX = "matrix"
-    """Accelerated power iteration: all scores, to a stated error."""
-    PUSH = "push"
-    """Forward push: the best passages, without going through the whole graph."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.synthetic import MUSIQUE, Counts, draw_questions, synthetic_graph
-from graph.construction.edges import EDGE_KINDS, IS_PASSAGE_KIND, KIND_INDEX, EdgeKind, PassageLink, TypedGraph
+from graph.construction.edges import EDGE_KINDS, IS_PASSAGE_KIND, KIND_INDEX, EdgeKind, TypedGraph
+from graph.relations import PassageLink
 from graph.schema import RelationType
 from graph.walk.factors import edge_factors
 

@@ -7,8 +7,9 @@ from benchmarks.synthetic import Counts, draw_questions, synthetic_graph
 from benchmarks.walkers import factor_by_relation, published_graph, published_walk
 from graph.construction.edges import TypedGraph
 from graph.schema import RelationType
-from graph.walk.factors import DIRECTED, edge_factors
-from graph.walk.pagerank import Engine, walk
+from graph.walk.factors import edge_factors
+from graph.walk.pagerank import walk
+from graph.walk.settings import DIRECTED, Engine
 
 
 @pytest.fixture

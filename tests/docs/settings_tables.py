@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from graph.relations import RELATIONS
 from graph.retrieve.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, WalkSettings
-from graph.walk.factors import Directions
+from graph.walk.settings import Directions
 from workflows.cli.options import option_of
 from workflows.context import Context, Question
 from workflows.conversation.settings import WorkflowChoice

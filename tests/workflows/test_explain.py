@@ -14,7 +14,7 @@ import pytest
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
-from graph.walk.pagerank import Engine
+from graph.walk.settings import Engine
 from graph.walk.strengths import TUNED_RELATIONS, UNTUNED, adopt
 from tests.builders import HashEmbedder
 from tests.cases import mostly_slow

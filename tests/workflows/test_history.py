@@ -15,8 +15,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from agents.rewriter import Rewriting
 from graph.errors import BadInput, NoAccess
-from graph.relationships.history import HistoryPart, record_turn
+from graph.relationships.history import record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE
+from graph.relationships.schema import HistoryPart
 from graph.schema import entity_id
 from tests.builders import HashEmbedder
 from tests.workflows.conversing import (

@@ -110,6 +110,12 @@ def test_importing_loads_nothing_heavy(fresh_process: dict[str, Any], package: s
     assert find_spec(package) is not None, "it is installed, so that its absence means something"
 
 
+def test_the_command_line_loads_what_its_commands_need_when_they_run() -> None:
+    show = "import sys, workflows.cli.app; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert not {"numpy", "langgraph", "langchain_core", "graph.storage.record"} & set(loaded.split())
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_our_packages_resolve_inside_the_checkout(package: str) -> None:
     spec = find_spec(package)

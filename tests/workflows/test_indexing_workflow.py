@@ -13,8 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
 from agents.chat.throttle import Cancelled
-from graph.construction.edge_weights import PassageClasses
 from graph.errors import BadInput, ModelUnavailable, TransportFault, WorkspaceLocked
+from graph.relations import PassageClasses
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder
 from tests.cases import mostly_slow

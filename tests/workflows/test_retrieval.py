@@ -13,7 +13,7 @@ from langgraph.graph import END, START
 from graph.errors import DependencyMissing
 from graph.retrieve.modes import MARA, Mode
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
-from graph.walk.pagerank import Engine
+from graph.walk.settings import Engine
 from tests.cases import mostly_slow
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import PASSAGES, QUESTION, TEXTS, Run, run, well_behaved

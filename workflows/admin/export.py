@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,14 @@ from graph.embedding.embeddings import configured_embedder
 from graph.errors import BadInput
 from graph.explain.matrices import write_matrices
 from graph.relationships import exchange
+from graph.relationships.limits import CHUNKS, CONCEPTS, RELATED
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node
-from graph.relationships.surroundings import CHUNKS, CONCEPTS, RELATED, Surroundings, surroundings_of
+from graph.relationships.surroundings import Surroundings, surroundings_of
 from graph.retrieve.modes import MatrixWeights
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
+from workflows.settings.enums import GraphFormat
 
 _HEADER = "// The relationship graph of a workspace of mara, one statement a line; ids are unique within their label.\n"
 
@@ -47,10 +48,6 @@ def _lies_within(folder: Path, root: Path) -> bool:
         return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root))
     except ValueError as fault:
         raise BadInput(f"No disk takes the path {str(folder)!r} ({fault})", "Name another folder") from fault
-
-
-MOST_DRAWN = 40
-"""Passages, concepts or related documents that `export_surroundings` writes, at most."""
 
 
 def export_surroundings(
@@ -106,14 +103,6 @@ def _described(found: Surroundings) -> dict[str, Any]:
         ],
         "messages": found.messages,
     }
-
-
-class GraphFormat(StrEnum):
-    """The forms of a file that holds a relationship graph."""
-
-    JSONL = "jsonl"
-    CYPHER = "cypher"
-    GRAPHML = "graphml"
 
 
 _READERS: dict[GraphFormat, Callable[[str], exchange.Part | None]] = {

@@ -12,15 +12,10 @@ from graph.errors import BadInput
 from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.copies import Say, open_copy
 from graph.relationships.cypher.reading import CellValue, Rows
+from graph.relationships.limits import ROWS, TIMEOUT_S
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.upkeep import evaluate, prune, restore
 from workflows.runtime.graph_server import configured_server
-
-LIMIT = 100
-"""Rows that are shown unless another number is asked for."""
-
-TIMEOUT_S = 10.0
-"""Seconds that a query may take unless others are given."""
 
 
 def query_graph(
@@ -28,7 +23,7 @@ def query_graph(
     query: str,
     parameters: Sequence[str] = (),
     *,
-    limit: int = LIMIT,
+    limit: int = ROWS,
     timeout_s: float = TIMEOUT_S,
     on_server: bool = False,
     say: Say | None = None,

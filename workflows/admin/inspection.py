@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edge_weights import PASSAGE_CLASSES, PassageClasses
-from graph.construction.edges import Edges, PassageLink
+from graph.construction.edge_weights import PASSAGE_CLASSES
+from graph.construction.edges import Edges
 from graph.construction.knowledge_graph import SNAPSHOT_VERSION, KnowledgeGraph, load
 from graph.embedding.embeddings import configured_embedder
 from graph.errors import BadInput, MaraError, WorkspaceDamaged
 from graph.explain.flows import edge_evidence, edges_between, find_entity, find_node, node_shown
 from graph.publish.derive import publish
 from graph.publish.generation_vectors import store_address
+from graph.relations import PassageClasses, PassageLink
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord, has_relationships
 from graph.relationships.upkeep import n_pruned
 from graph.schema import PASSAGE_RELATIONS, entity_id

@@ -218,10 +218,10 @@ def ask(
 ) -> None:
     """Answer a question from the workspace, citing passages."""
     from workflows.cli.live_answer import ask_live, spent
-    from workflows.explain import DEFAULT_NODES, check_target, write_explanation
-    from workflows.explain import explain as explained
 
     if explain is not None:
+        from workflows.explain import check_target
+
         check_target(explain)
     elif explain_nodes is not None:
         raise BadInput("--explain-nodes needs --explain", "Give --explain with it")
@@ -233,6 +233,9 @@ def ask(
         sys.stdout.flush()
         print(spent(result), file=sys.stderr)  # noqa: T201
     if explain is not None:
+        from workflows.explain import DEFAULT_NODES, write_explanation
+        from workflows.explain import explain as explained
+
         with told_beside_the_result():
             write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)
             print(visible(f"explained in {explain}"), file=sys.stderr)  # noqa: T201

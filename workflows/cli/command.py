@@ -28,7 +28,6 @@ from rich.text import Text
 
 from graph.environment import set_variables
 from graph.errors import BadInput, MaraError, WorkspaceLocked, out_of_memory, shortage_behind
-from graph.storage.workspace import Workspace, default_workspace
 from workflows.cli import render
 from workflows.output.printable import VisibleConsole, visible_json
 
@@ -96,6 +95,7 @@ def publish_interrupted(root: Path) -> None:
     Commands that index, ask or serve begin with it. Other faults of the workspace are theirs to report.
     """
     from graph.publish.derive import is_behind, publish_committed
+    from graph.storage.workspace import Workspace
 
     workspace, behind = Workspace(root), False
     with suppress(MaraError, OSError), workspace.open_record() as record:
@@ -190,8 +190,10 @@ def command(function: Callable[..., Shown | None]) -> Callable[..., None]:
 
     @wraps(function)
     def run(**given: Any) -> None:
-        if takes_default:
-            given["workspace"] = given["workspace"] or default_workspace()
+        if takes_default and not given["workspace"]:
+            from graph.storage.workspace import default_workspace
+
+            given["workspace"] = default_workspace()
         made = {name: group(**{option: given[option] for option in grouped[name]}) for name, group in groups.items()}
         shown = function(**{name: made[name] if name in made else given[name] for name in own.parameters})
         if shown is not None:

@@ -26,8 +26,7 @@ from workflows.cli.options import (
 )
 from workflows.cli.render import escape
 from workflows.output.printable import VisibleConsole
-from workflows.runs.run_folder import Format
-from workflows.settings.enums import Workflow
+from workflows.settings.enums import Format, Workflow
 
 if TYPE_CHECKING:
     from langsmith.evaluation._runner import ExperimentResults

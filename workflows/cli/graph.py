@@ -11,9 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from graph.errors import BadInput
-from graph.relationships.surroundings import CHUNKS, CONCEPTS, RELATED
-from workflows.admin.export import MOST_DRAWN, GraphFormat, export_graph, export_surroundings, form_of, import_graph
-from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, evaluate_graph, prune_graph, query_graph, restore_graph
+from graph.relationships.limits import CHUNKS, CONCEPTS, MOST_DRAWN, RELATED, ROWS, TIMEOUT_S
 from workflows.cli.command import JsonOption, Shown, command, say, somebody_answers, write
 from workflows.cli.options import (
     WhereOption,
@@ -26,7 +24,7 @@ from workflows.cli.options import (
 )
 from workflows.cli.render import escape, relationships_problem
 from workflows.output.printable import VisibleConsole, visible_json
-from workflows.runtime.graph_server import publish_graph
+from workflows.settings.enums import GraphFormat
 
 graph = typer.Typer(
     help="Ask the relationship graph of a workspace in Cypher, draw it, export it, or send it to a server.",
@@ -58,6 +56,8 @@ def draw(
     related: Annotated[int, typer.Option(min=0, max=MOST_DRAWN, help="Related documents to draw, at most.")] = RELATED,
 ) -> Shown:
     """Write a document's source, its passages, the concepts it explains, and the documents that share them."""
+    from workflows.admin.export import export_surroundings
+
     return Shown(
         export_surroundings(workspace, document, out, chunks=chunks, concepts=concepts, related=related),
         _show_surroundings,
@@ -109,6 +109,8 @@ def _show_found(console: Console, found: Mapping[str, Any]) -> None:
 @command
 def evaluate(workspace: WorkspaceOption) -> Shown:
     """Show how much the edges that indexing derived are worth, and how many were pruned."""
+    from workflows.admin.graph_queries import evaluate_graph
+
     return Shown(evaluate_graph(workspace), _show_values)
 
 
@@ -122,6 +124,8 @@ def prune(
     as_json: JsonOption = False,
 ) -> None:
     """Remove derived edges that are worth little, after asking; they stay away until their evidence changes."""
+    from workflows.admin.graph_queries import prune_graph
+
     wanted = not dry_run and (yes or _confirmed(workspace, below))
     done = prune_graph(workspace, below, dry_run=not wanted)
     write(done, lambda console: _show_pruning(console, done), as_json=as_json)
@@ -133,11 +137,15 @@ def prune(
 @command
 def restore(workspace: WorkspaceOption) -> Shown:
     """Bring back all edges that were pruned."""
+    from workflows.admin.graph_queries import restore_graph
+
     return Shown(restore_graph(workspace), _show_restored)
 
 
 def _confirmed(root: Path, below: float) -> bool:
     """Show on the terminal what would go, and ask; false where nobody can answer. Raises BadInput where it is no."""
+    from workflows.admin.graph_queries import prune_graph
+
     if not somebody_answers():
         return False
     planned = prune_graph(root, below, dry_run=True)
@@ -175,13 +183,15 @@ def query(
     cypher: Annotated[str, typer.Argument(metavar="CYPHER", help="Query that only reads, in quotes.")],
     workspace: WorkspaceOption,
     param: ParamOption = None,
-    limit: Annotated[int, typer.Option(help="Rows to show, at most.", min=1)] = LIMIT,
+    limit: Annotated[int, typer.Option(help="Rows to show, at most.", min=1)] = ROWS,
     timeout: Annotated[float, typer.Option(help="Seconds that the query may take.", min=0.001)] = TIMEOUT_S,
     server: Annotated[
         bool, typer.Option("--server", help="Ask the graph server of MARA_GRAPH_URL, as it stands.")
     ] = False,
 ) -> Shown:
     """Show what a query finds in the relationship graph; it may not write."""
+    from workflows.admin.graph_queries import query_graph
+
     return Shown(
         query_graph(workspace, cypher, param or [], limit=limit, timeout_s=timeout, on_server=server, say=say),
         _show_rows,
@@ -198,6 +208,8 @@ def publish(
     ] = False,
 ) -> Shown:
     """Bring the graph server of MARA_GRAPH_URL up to date with the workspace."""
+    from workflows.runtime.graph_server import publish_graph
+
     return Shown(publish_graph(workspace, whole=whole, with_vectors=vectors), _show_published)
 
 
@@ -209,6 +221,8 @@ def export(
     form: FormatOption = None,
 ) -> Shown:
     """Write the relationship graph, conversations and all, into a file."""
+    from workflows.admin.export import export_graph, form_of
+
     return Shown(export_graph(workspace, file, form or form_of(file)), _show_exchanged)
 
 
@@ -220,6 +234,8 @@ def import_(
     form: FormatOption = None,
 ) -> Shown:
     """Add the nodes and edges of an export (jsonl, cypher) to the relationship graph, all or none."""
+    from workflows.admin.export import form_of, import_graph
+
     return Shown(import_graph(workspace, file, form or form_of(file)), _show_exchanged)
 
 

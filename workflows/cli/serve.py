@@ -21,7 +21,6 @@ from rich.console import Console
 
 from graph.errors import BadInput, DependencyMissing, ServiceUnavailable, WorkspaceMissing
 from graph.metadata_filter import parse_where
-from graph.storage.workspace import Workspace
 from workflows.cli.command import Shown, command, publish_interrupted, say
 from workflows.cli.options import WorkspaceOption, asking_settings, path_option, text_option
 
@@ -107,6 +106,8 @@ def serve(
 
 def _check_workspace(root: Path) -> None:
     """Raise WorkspaceMissing where there is nothing to ask, and nobody may add documents."""
+    from graph.storage.workspace import Workspace
+
     workspace = Workspace(root)
     with workspace.open_record() as record:
         workspace.check_passages(record)

@@ -43,7 +43,7 @@ from graph.own_types import OwnTypes
 from graph.sources.documents import ToRead, read_each
 from graph.sources.loaders.document import Loaded
 from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, embedded, to_parquet
-from workflows.runtime.resources import extraction_run, extractor_for
+from workflows.runtime.extraction import extraction_run, extractor_for
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, found_in
 

@@ -44,7 +44,7 @@ from workflows.distributed.coordinator import (
     to_json,
 )
 from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, check_arrow, plan_shards
-from workflows.runtime.resources import extraction_urls
+from workflows.runtime.extraction import extraction_urls
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage
 

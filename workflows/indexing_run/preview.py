@@ -17,7 +17,7 @@ from graph.storage.record import RecordReader
 from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
 from workflows.indexing_run.run import IndexingRun, RunKey
-from workflows.runtime.resources import extraction_run
+from workflows.runtime.extraction import extraction_run
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 

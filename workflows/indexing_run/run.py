@@ -43,7 +43,8 @@ from workflows.access.source_paths import resolve_source
 from workflows.distributed.run import DistributedRun
 from workflows.distributed.shards import ShardFolder, Totals
 from workflows.indexing_run.changes import Changes, nothing_found, plan_changes, refused_sources
-from workflows.runtime.resources import FRESH_GENERATIONS, extraction_run, extractor_for
+from workflows.runtime.extraction import extraction_run, extractor_for
+from workflows.runtime.resources import FRESH_GENERATIONS
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, extraction_of, found_in, found_in_file

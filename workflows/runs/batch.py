@@ -19,12 +19,12 @@ from workflows.runs.run_folder import (
     BATCH,
     FORMAT_VERSION,
     Answered,
-    Format,
     Key,
     Row,
     RunFolder,
     counted,
     rounded,
+    text_of,
     writing,
 )
 from workflows.runs.runner import (
@@ -40,7 +40,7 @@ from workflows.runs.runner import (
 )
 from workflows.runtime.resources import open_workspace_index
 from workflows.runtime.versions import ANSWERING
-from workflows.settings.enums import ResultKind
+from workflows.settings.enums import Format, ResultKind
 
 CONCURRENCY = 4
 """Questions asked side by side if a chat model answers."""
@@ -200,7 +200,7 @@ def write_answers(folder: RunFolder, keys: Sequence[Key], form: Format) -> list[
     """
     rows = [folder.answered[key].row for key in keys]
     forms = [each for each in Format if each is form or (folder.path / each.file).exists()]
-    folder.finish(keys, {each.file: each.text(rows) for each in forms})
+    folder.finish(keys, {each.file: text_of(each, rows) for each in forms})
     return rows
 
 

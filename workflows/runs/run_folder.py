@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from graph.errors import BadInput
 from graph.storage.workspace import Workspace, write_atomically
 from graph.text import is_unicode
+from workflows.settings.enums import Format
 
 FORMAT_VERSION = 1
 
@@ -339,33 +339,19 @@ def differences(earlier: object, now: object, name: str = "") -> Iterator[tuple[
         yield name, earlier, now
 
 
-class Format(StrEnum):
-    """The format of the answers."""
-
-    JSONL = "jsonl"
-    """One answer a line."""
-    JSON = "json"
-    """A list of answers."""
-    DEBUG = "debug"
-    """One whole result a line."""
-
-    @property
-    def file(self) -> str:
-        """The name of the file."""
-        return {Format.JSONL: "answers.jsonl", Format.JSON: "answers.json", Format.DEBUG: "debug.jsonl"}[self]
-
-    def text(self, rows: Sequence[Row]) -> str:
-        """Return the text of the file."""
-        return dumps(rows, indent=2) + "\n" if self is Format.JSON else json_lines(rows)
-
-    def read(self, file: Path) -> list[Row]:
-        """Return the rows of the file. Raises BadInput if it is damaged."""
-        return _read_list(file) if self is Format.JSON else read_rows(file, "id", "failed")
-
-
 def finished_rows(folder: Path) -> list[Row]:
     """Return the rows of the first file of answers in a batch's folder, whatever its format; none if there is none."""
-    return next((form.read(folder / form.file) for form in Format if (folder / form.file).exists()), [])
+    return next((_read_answers(folder, form) for form in Format if (folder / form.file).exists()), [])
+
+
+def text_of(form: Format, rows: Sequence[Row]) -> str:
+    """Return the text of the file of answers in a format."""
+    return dumps(rows, indent=2) + "\n" if form is Format.JSON else json_lines(rows)
+
+
+def _read_answers(folder: Path, form: Format) -> list[Row]:
+    file = folder / form.file
+    return _read_list(file) if form is Format.JSON else read_rows(file, "id", "failed")
 
 
 BATCH = RunKind(

@@ -20,7 +20,6 @@ from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.server_clients import without_folders
 from graph.storage.workspace import Workspace, resolve_workspace
 from graph.text import counted
-from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sending, erase_on_graph_server
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import sees
 from workflows.settings.mara import Context
@@ -92,6 +91,8 @@ def record_answer(state: State, run: OpenRun) -> Update:
     context = run.context
     if not context.remembers:
         return {"recorded": None}
+    from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sending
+
     try:
         done = _write(_new_turn(state, run), run)
     except Exception as fault:
@@ -128,6 +129,8 @@ def erase_own_conversation(context: Context) -> None:
         if found is None or found.owner != context.user_id:
             return
         erase_conversation(record, context.conversation_id)
+    from workflows.runtime.graph_server import erase_on_graph_server
+
     erase_on_graph_server(root)
 
 

@@ -13,18 +13,11 @@ from langgraph.runtime import ServerInfo
 
 from agents.chat.local_model import is_local, local_name, open_local_model, refuse_file_of_client
 from agents.chat.model import ChatModel, open_chat_model
-from agents.chat.reply_cache import Replies
-from agents.chat.throttle import Throttle
 from agents.chat.usage import QuestionBudget, Spent
-from agents.extraction import ExtractionRun, Retries
-from agents.extractor import ChatExtractor, Extractor
-from agents.offline.extractor import OfflineExtractor
 from graph.embedding.embeddings import configured_embedder
-from graph.endpoints.address import Address
 from graph.endpoints.openai_protocol import thinking_tokens, timeout_s
 from graph.environment import environment, refresh_environment
 from graph.moments import last_moment
-from graph.own_types import NO_TYPES, OwnTypes
 from graph.relationships.conversations import check_open_to
 from graph.relationships.provenance import ProvenanceFilter, passages_of, passages_that_stood
 from graph.relationships.record import RelationshipRecord
@@ -45,9 +38,6 @@ OFFLINE = "offline"
 """The name of the offline agents where a chat model could stand."""
 
 DEFAULT_CHAT_MODEL = "gpt-4o-mini"
-
-EXTRACTION_URLS_VARIABLE = "MARA_EXTRACTION_URLS"
-"""Names the servers that extract while documents are indexed, where there are several."""
 
 INDEX_POOL = IndexPool()
 """The open indexes of this process."""
@@ -210,62 +200,6 @@ def tuning_for(context: Context) -> Tuning:
     return workspace_tuning(resolve_workspace(context.workspace))
 
 
-def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extractor:
-    """Return who extracts: the caller's own extractor, the chat model's, or the offline one.
-
-    Args:
-        context: the settings of the run.
-        own: the workspace's own types, which the caller's own extractor does not learn of.
-    """
-    if context.own_extractor is not None:
-        return context.own_extractor
-    models = _extraction_models(context)
-    return ChatExtractor(models[0], own, models[1:]) if models else OfflineExtractor(own)
-
-
-def extraction_run(
-    extractor: Extractor, context: IndexingContext, cache: Replies | None, shares: int = 1
-) -> ExtractionRun:
-    """Return an extractor's run under its share of a run's limits; one that asks no model works in the caller's thread.
-
-    Args:
-        extractor: who extracts.
-        context: the settings of the run.
-        cache: kept replies of the model.
-        shares: how many extract side by side within these limits.
-    """
-    requests, tokens = (limit and limit / shares for limit in (context.requests_per_minute, context.tokens_per_minute))
-    return ExtractionRun(
-        extractor,
-        concurrency=max(1, context.concurrency // shares) if isinstance(extractor, ChatExtractor) else 1,
-        cache=cache,
-        throttle=Throttle(requests_per_minute=requests, tokens_per_minute=tokens),
-        retries=Retries(malformed=context.max_json_retries),
-    )
-
-
-def extraction_urls() -> list[str]:
-    """Return the servers that extract side by side: ``MARA_EXTRACTION_URLS``, with commas between; none by default.
-
-    Raises:
-        BadInput: one of them is no address.
-    """
-    urls = [url.strip() for url in environment().mara_extraction_urls.split(",") if url.strip()]
-    for url in urls:
-        Address.parse(url, EXTRACTION_URLS_VARIABLE, "http://localhost:8000/v1,http://localhost:8001/v1")
-    return urls
-
-
-def _extraction_models(context: IndexingContext) -> list[ChatModel]:
-    """Return the chat models that extract, one for each server; none where the offline extractor does."""
-    named = context.model or environment().mara_chat_model
-    urls = [] if named == OFFLINE or is_local(named) else extraction_urls()
-    if not urls:
-        model = chat_model_of(context, context.temperature)
-        return [model] if model else []
-    return [_chat_model_at(url, named or DEFAULT_CHAT_MODEL, context.temperature) for url in urls]
-
-
 def chat_model_of(context: Context | IndexingContext, temperature: float) -> ChatModel | None:
     """Return the chat model of a run; None where the offline agents answer. Raises ModelUnavailable."""
     name = _wanted_model(context)
@@ -274,10 +208,10 @@ def chat_model_of(context: Context | IndexingContext, temperature: float) -> Cha
     refuse_file_of_client(context.model)
     if is_local(name):
         return _open_local_model(name, temperature, timeout_s=timeout_s(), thinking_tokens=thinking_tokens())
-    return _chat_model_at(environment().openai_base_url or None, name, temperature)
+    return chat_model_at(environment().openai_base_url or None, name, temperature)
 
 
-def _chat_model_at(base_url: str | None, name: str, temperature: float) -> ChatModel:
+def chat_model_at(base_url: str | None, name: str, temperature: float) -> ChatModel:
     """Return the chat model of a server, with the key, the time-out and the thinking that the environment names."""
     key, seconds, thinking = environment().openai_api_key or None, timeout_s(), thinking_tokens()
     return _open_chat_model(

@@ -39,3 +39,27 @@ class IndexingEngine(StrEnum):
     """This process."""
     RAY = "ray"
     """Workers of Ray, on this machine or on a cluster."""
+
+
+class GraphFormat(StrEnum):
+    """The forms of a file that holds a relationship graph."""
+
+    JSONL = "jsonl"
+    CYPHER = "cypher"
+    GRAPHML = "graphml"
+
+
+class Format(StrEnum):
+    """The format of the answers."""
+
+    JSONL = "jsonl"
+    """One answer a line."""
+    JSON = "json"
+    """A list of answers."""
+    DEBUG = "debug"
+    """One whole result a line."""
+
+    @property
+    def file(self) -> str:
+        """The name of the file."""
+        return {Format.JSONL: "answers.jsonl", Format.JSON: "answers.json", Format.DEBUG: "debug.jsonl"}[self]

@@ -10,7 +10,6 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from graph.metadata_filter import MAX_CHARACTERS
-from graph.relationships.provenance import first_moment_after
 
 Temperature = Annotated[float, Field(ge=0, le=2)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -54,5 +53,7 @@ class Provenance(BaseModel):
     def check_date(cls, date: str) -> str:
         """Return the date as it is. Raises BadInput where it is none."""
         if date:
+            from graph.relationships.provenance import first_moment_after
+
             first_moment_after(date)
         return date

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from agents.chat.usage import Prices, prices_of
-from graph.construction.edge_weights import PassageClasses
-from graph.sources.documents import ReadOptions
-from graph.sources.loaders.fields import parse_fields
+from graph.relations import PassageClasses
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.forms import Price, Retries, Temperature, offered
@@ -18,6 +16,7 @@ from workflows.settings.problems import filled_in
 
 if TYPE_CHECKING:
     from agents.extractor import Extractor
+    from graph.sources.documents import ReadOptions
 
 SOURCES_LIMIT = 1_000
 """Sources that a run takes; a folder counts as one."""
@@ -198,6 +197,9 @@ class IndexingContext(BaseModel):
 
     def read_options(self) -> ReadOptions:
         """Return how sources are read. Raises BadInput where the settings do not fit together."""
+        from graph.sources.documents import ReadOptions
+        from graph.sources.loaders.fields import parse_fields
+
         return ReadOptions(
             fields=parse_fields([f"{name}={column}" for name, column in self.fields.items()]),
             chunk_tokens=self.chunk_tokens,

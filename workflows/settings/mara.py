@@ -14,15 +14,11 @@ from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
 from graph.metadata_filter import narrowed, read_conditions, where_schema
 from graph.moments import last_moment
-from graph.relationships.concepts import ConceptExtractor
-from graph.relationships.conversation_search import THREAD_SHARE
-from graph.relationships.history import EVERY_PART, HistoryPart
-from graph.relationships.provenance import ProvenanceFilter
-from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
-from graph.retrieve.seeds import EntityRarity
+from graph.relationships.schema import EVERY_PART, HistoryPart
+from graph.retrieve.modes import DEFAULT_ALPHA, THREAD_SHARE, EntityRarity, Mode, Preset, WalkSettings, settings_of
 from graph.schema import MAX_ID
 from graph.text import has_controls
-from graph.walk.pagerank import Engine
+from graph.walk.settings import Engine
 from workflows.settings.enums import UnsupportedClaims, Workflow
 from workflows.settings.forms import (
     Damping,
@@ -41,6 +37,8 @@ if TYPE_CHECKING:
     from agents.fact_filter import FactFilter
     from agents.manager import Manager
     from agents.rewriter import Rewriter
+    from graph.relationships.concepts import ConceptExtractor
+    from graph.relationships.provenance import ProvenanceFilter
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
@@ -494,6 +492,8 @@ class Context(BaseModel):
     @property
     def provenance_filter(self) -> ProvenanceFilter:
         """The filter by provenance, with whose citations count."""
+        from graph.relationships.provenance import ProvenanceFilter
+
         given = self.provenance
         who = (self.conversation_id, self.user_id) if given.cited_before else ("", "")
         return ProvenanceFilter(given.source, given.newer_than, given.cited_before, *who)

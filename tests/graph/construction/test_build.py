@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.construction.build import Sizes, build_generation, derive_graph
-from graph.construction.edge_weights import PASSAGE_CLASSES, PassageClasses
+from graph.construction.edge_weights import PASSAGE_CLASSES
 from graph.construction.edges import EDGE_KINDS
 from graph.construction.knowledge_graph import load
 from graph.corrections.kinds import Apart, Merge, Pin, Split, Statement, What
 from graph.errors import WorkspaceDamaged
+from graph.relations import PassageClasses
 from graph.schema import Extraction, Passage, RelationType
 from graph.storage.correcting import plan_corrections
 from graph.storage.record import Record

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from graph.construction import edge_weights
 from graph.construction.build import derive_graph
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink
+from graph.construction.edges import EDGE_KINDS, EdgeKind
 from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.relations import PassageLink
 from graph.schema import PASSAGE_RELATIONS, Extraction, Passage, RelationType, entity_id
 from graph.storage.record import Record
 from graph.storage.writer import Writer

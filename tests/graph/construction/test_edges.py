@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from graph.construction.edges import EDGE_KINDS, IS_PASSAGE_KIND, KIND_INDEX, EdgeKind, Edges, PassageLink, sort_edges
+from graph.construction.edges import EDGE_KINDS, IS_PASSAGE_KIND, KIND_INDEX, EdgeKind, Edges, sort_edges
+from graph.relations import PassageLink
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
 
 

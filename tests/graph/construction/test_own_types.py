@@ -24,7 +24,8 @@ from graph.schema import Extraction, RelationFactors, RelationType, Triple
 from graph.storage.record import Record, declare_types, declared_types
 from graph.storage.writer import Writer
 from graph.walk.factors import edge_factors
-from graph.walk.pagerank import Engine, walk
+from graph.walk.pagerank import walk
+from graph.walk.settings import Engine
 from graph.walk.strengths import UNTUNED, Tuning, adopt, to_json, tuned, workspace_tuning
 from tests.builders import HashEmbedder, passage_of
 from tests.graph.construction.test_builder_changes import assert_same

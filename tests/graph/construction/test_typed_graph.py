@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.walk import bytes_of_arrays
-from graph.construction.edges import EDGE_KINDS, Arcs, EdgeKind, PassageLink, TypedGraph
+from graph.construction.edges import EDGE_KINDS, Arcs, EdgeKind, TypedGraph
+from graph.relations import PassageLink
 from graph.schema import RelationType
 from tests.builders import typed_graph
 

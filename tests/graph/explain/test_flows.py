@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
 from graph.explain.flows import Flows
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors
-from graph.walk.factors import DIRECTED, UNDIRECTED, EdgeFactors, FactorPolicy, edge_factors
+from graph.walk.factors import EdgeFactors, edge_factors
+from graph.walk.settings import DIRECTED, UNDIRECTED, FactorPolicy
 from graph.walk.strengths import STRONGEST, TUNED_RELATIONS, WEAKEST, strengthened
 from tests.builders import typed_graph
 from tests.random_walks import Given, graphs, walked, walks

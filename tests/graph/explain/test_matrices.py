@@ -14,15 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGraph
+from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import BadInput
 from graph.explain import matrices
 from graph.explain.matrices import METADATA_FILE, matrices_of, relation_matrices, write_matrices
+from graph.relations import PassageLink
 from graph.retrieve.modes import HIPPORAG2, MARA_MATRIX, MatrixWeights
 from graph.retrieve.search import factors_for
 from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
-from graph.walk.pagerank import Engine, walk
+from graph.walk.pagerank import walk
+from graph.walk.settings import Engine
 from tests.builders import typed_graph
 
 Edge = tuple[int, int, EdgeKind, float]

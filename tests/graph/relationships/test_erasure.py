@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from graph.relationships import conversations as past
 from graph.relationships.conversations import Erased, erase_conversation, erase_messages, erase_user, questions_of
-from graph.relationships.history import HistoryPart, NewTurn, record_turn
+from graph.relationships.history import NewTurn, record_turn
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, Node, NodeType
+from graph.relationships.schema import Edge, EdgeType, HistoryPart, Node, NodeType
 from tests.relationship_graphs import NOON, sample_node
 
 USERS = ("ada-41c8", "ben-9f02", "")

@@ -18,8 +18,6 @@ from graph.errors import MissingEndpoint, NoAccess, NotInSchema
 from graph.relationships import conversations as past
 from graph.relationships.conversations import ASSISTANT, TITLE_LENGTH, USER, Cited
 from graph.relationships.history import (
-    EVERY_PART,
-    HistoryPart,
     NewTurn,
     add_message_with_references,
     create_or_get_concept,
@@ -28,7 +26,7 @@ from graph.relationships.history import (
     track_user_viewed_document,
 )
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
+from graph.relationships.schema import EVERY_PART, Edge, EdgeType, HistoryPart, Node, NodeType, PropertyValue, time_text
 from graph.schema import entity_id
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.edges import EdgeKind, PassageLink
+from graph.construction.edges import EdgeKind
+from graph.relations import PassageLink
 from graph.relationships.profile import (
     REACH,
     Candidate,

@@ -6,7 +6,7 @@ import pytest
 
 from graph.retrieve.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.search import effective_passage_weight
-from graph.walk.factors import DIRECTED, FactorPolicy
+from graph.walk.settings import DIRECTED, FactorPolicy
 
 
 def test_modes_that_rank_by_similarity_do_not_walk() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graph.construction.edges import KIND_INDEX, EdgeKind
 from graph.construction.knowledge_graph import GraphFact
 from graph.errors import BadInput
-from graph.retrieve.modes import HIPPORAG2, MARA, SEED, WALKING_MODES, Mode
+from graph.retrieve.modes import HIPPORAG2, MARA, SEED, WALKING_MODES, EntityRarity, Mode
 from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.search import (
     Start,
@@ -32,11 +32,12 @@ from graph.retrieve.search import (
     walk_passages,
     weigh_entity_seeds,
 )
-from graph.retrieve.seeds import COMMON_NOUN_SHARE, EntityRarity, min_max
+from graph.retrieve.seeds import COMMON_NOUN_SHARE, min_max
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType, entity_id
-from graph.walk.factors import DIRECTED, FactorPolicy, edge_factors
-from graph.walk.pagerank import Engine, Walk, walk
+from graph.walk.factors import edge_factors
+from graph.walk.pagerank import Walk, walk
+from graph.walk.settings import DIRECTED, Engine, FactorPolicy
 from graph.walk.sparse import SparseVector
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, typed_graph
 

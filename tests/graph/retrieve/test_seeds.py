@@ -5,13 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.retrieve.seeds import (
-    EntityRarity,
-    entity_seeds,
-    min_max,
-    name_seeds,
-    passage_seeds,
-)
+from graph.retrieve.modes import EntityRarity
+from graph.retrieve.seeds import entity_seeds, min_max, name_seeds, passage_seeds
 from graph.text import NameMatcher
 
 NISSAN, YEAR, JAPAN = 0, 1, 2

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.edges import EdgeKind, PassageLink
+from graph.construction.edges import EdgeKind
 from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.relations import PassageLink
 from graph.retrieve.open_index import open_index
 from graph.retrieve.selection import Selection
 from graph.schema import RelationType, entity_id

@@ -5,15 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, PassageLink
+from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind
+from graph.relations import PassageLink
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType
-from graph.walk.factors import (
-    DIRECTED,
-    UNDIRECTED,
-    EdgeFactors,
-    FactorPolicy,
-    edge_factors,
-)
+from graph.walk.factors import EdgeFactors, edge_factors
+from graph.walk.settings import DIRECTED, UNDIRECTED, FactorPolicy
 
 TEMPORAL_FIRST = RelationFactors(
     {"HIERARCHICAL": 0.1, "TEMPORAL": 0.7, "SPATIAL": 0.1, "CAUSALITY": 0.05, "ATTRIBUTION": 0.05},

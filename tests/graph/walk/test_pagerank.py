@@ -9,16 +9,9 @@ from graph.construction.edges import EDGE_KINDS
 from graph.errors import BadInput
 from graph.schema import RelationFactors
 from graph.walk.engines import push
-from graph.walk.factors import EdgeFactors, FactorPolicy, edge_factors
-from graph.walk.pagerank import (
-    LARGE_FOR_SHORT_WALK,
-    LARGE_GRAPH,
-    SHORT_WALK,
-    SPARSE_SEEDS,
-    Engine,
-    choose_engine,
-    walk,
-)
+from graph.walk.factors import EdgeFactors, edge_factors
+from graph.walk.pagerank import LARGE_FOR_SHORT_WALK, LARGE_GRAPH, SHORT_WALK, SPARSE_SEEDS, choose_engine, walk
+from graph.walk.settings import Engine, FactorPolicy
 from tests.builders import typed_graph
 from tests.walking import CAUSAL, KINDS, MENTION, NEUTRAL, TEMPORAL, Solver, by_igraph, by_matrix, by_push, exact
 

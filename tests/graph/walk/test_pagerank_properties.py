@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from graph.construction.edges import EDGE_KINDS, TypedGraph
 from graph.schema import RelationFactors
-from graph.walk.factors import DIRECTED, EdgeFactors, edge_factors
-from graph.walk.pagerank import Engine, Walk
+from graph.walk.factors import EdgeFactors, edge_factors
+from graph.walk.pagerank import Walk
+from graph.walk.settings import DIRECTED, Engine
 from graph.walk.sparse import SparseVector
 from tests.builders import typed_graph
 from tests.random_walks import Edge, Given, dampings, graphs, walks

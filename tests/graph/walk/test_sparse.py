@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from graph.construction.edges import EdgeKind
 from graph.errors import BadInput
 from graph.schema import RelationType
-from graph.walk.pagerank import Engine, walk
+from graph.walk.pagerank import walk
+from graph.walk.settings import Engine
 from graph.walk.sparse import SparseVector
 from tests.builders import typed_graph
 from tests.random_walks import Given, walks

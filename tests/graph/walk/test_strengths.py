@@ -19,8 +19,9 @@ from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
 from graph.schema import RelationFactors, RelationType
 from graph.storage.marks import Mark, MarkKind, add_marks, read_marks
 from graph.walk import strengths
-from graph.walk.factors import DIRECTED, edge_factors
-from graph.walk.pagerank import Engine, walk
+from graph.walk.factors import edge_factors
+from graph.walk.pagerank import walk
+from graph.walk.settings import DIRECTED, Engine
 from graph.walk.strengths import (
     STRONGEST,
     TUNED_RELATIONS,

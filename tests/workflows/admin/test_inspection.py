@@ -11,11 +11,11 @@ from typing import Any, ClassVar, NoReturn
 import pytest
 
 from agents.offline.extractor import OFFLINE_EXTRACTOR
-from graph.construction.edges import PassageLink
 from graph.construction.knowledge_graph import SNAPSHOT_VERSION
 from graph.embedding import embeddings
 from graph.errors import DependencyMissing, WorkspaceLocked, WorkspaceMissing
 from graph.publish.derive import publish
+from graph.relations import PassageLink
 from graph.relationships.record import RELATIONSHIPS_FILE
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Extraction, Passage, RelationType
 from graph.storage.record import FORMAT_VERSION

@@ -30,7 +30,7 @@ from workflows.distributed.coordinator import (
     to_json,
 )
 from workflows.distributed.shards import ShardTask, plan_shards
-from workflows.runtime.resources import extractor_for
+from workflows.runtime.extraction import extractor_for
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import found_in_file

@@ -15,7 +15,8 @@ from graph.errors import BadInput
 from tests.workflows.runs.batches import lines_of, names_in
 from workflows.runs import run_folder
 from workflows.runs.batch import write_answers
-from workflows.runs.run_folder import BATCH, Answered, Format, Row, RunFolder, writing
+from workflows.runs.run_folder import BATCH, Answered, Row, RunFolder, writing
+from workflows.settings.enums import Format
 
 IDS = ["q1", "q2", "q3"]
 KEYS = [(key,) for key in IDS]

@@ -22,8 +22,8 @@ from tests.workflows.workspaces import KARV, ROWS
 from workflows.context import Context, make_context
 from workflows.runs import batch
 from workflows.runs.batch import run_batch
-from workflows.runs.run_folder import Format
 from workflows.runs.runner import GIVE_UP_AFTER
+from workflows.settings.enums import Format
 
 
 @pytest.fixture

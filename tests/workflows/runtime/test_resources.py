@@ -22,13 +22,13 @@ from tests.workflows.small_world import QUESTION, run, well_behaved, write_lines
 from workflows.context import Context
 from workflows.indexing import index_sources
 from workflows.runtime.agents import agent_of
+from workflows.runtime.extraction import extractor_for
 from workflows.runtime.resources import (
     DEFAULT_CHAT_MODEL,
     OFFLINE,
     OpenRun,
     chat_model_name,
     chat_model_of,
-    extractor_for,
     models_of,
     open_workspace_index,
 )

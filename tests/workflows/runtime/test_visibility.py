@@ -28,7 +28,7 @@ from agents.rewriter import REWRITER
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from graph.schema import Passage, entity_id
-from graph.walk.pagerank import Engine
+from graph.walk.settings import Engine
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
 from tests.cases import mostly_slow
 from tests.scripted_server import ScriptedServer

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGraph
+from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
+from graph.relations import PassageLink
 from graph.schema import RelationType
 from graph.walk.engines import matrix
 from graph.walk.factors import EdgeFactors, edge_factors

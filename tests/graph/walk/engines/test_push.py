@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGraph
+from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
 from graph.errors import WorkspaceDamaged
+from graph.relations import PassageLink
 from graph.schema import RelationType
 from graph.walk.engines import matrix, push
 from graph.walk.engines.compiled import _compiled

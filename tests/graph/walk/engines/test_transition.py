@@ -3,10 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph.construction.edges import IS_PASSAGE_KIND, KIND_INDEX, EdgeKind, PassageLink, TypedGraph
+from graph.construction.edges import IS_PASSAGE_KIND, KIND_INDEX, EdgeKind, TypedGraph
+from graph.relations import PassageLink
 from graph.schema import RelationType
 from graph.walk.engines.transition import arc_weights, arriving_weights, degrees
-from graph.walk.factors import DIRECTED, EdgeFactors, edge_factors
+from graph.walk.factors import EdgeFactors, edge_factors
+from graph.walk.settings import DIRECTED
 from tests.builders import typed_graph
 
 TEMPORAL = EdgeKind(RelationType.TEMPORAL)

@@ -1,0 +1,15 @@
+"""Numbers of the relationship graph that hold unless a caller gives others."""
+
+from __future__ import annotations
+
+SOURCES, CHUNKS, CONCEPTS, RELATED = 3, 8, 12, 8
+"""Sources, chunks, concepts and related documents around a document, at most."""
+
+MOST_DRAWN = 40
+"""Chunks, concepts or related documents that a drawing has, at most."""
+
+ROWS = 100
+"""Rows of a query's result that are shown."""
+
+TIMEOUT_S = 10.0
+"""Seconds that a query may take."""
