@@ -23,6 +23,7 @@ from graph.retrieve.open_index import Index
 from graph.retrieve.seeds import COMMON_NOUN_SHARE, entity_seeds, min_max, name_seeds, passage_seeds, seed_weights
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType
+from graph.walk.engines import matrix
 from graph.walk.factors import EdgeFactors, edge_factors
 from graph.walk.pagerank import Walk, walk
 from graph.walk.settings import Engine
@@ -299,6 +300,7 @@ def walk_passages(
         settings.damping,
         engine,
         top_k=k if selection is None else None,
+        tolerance=matrix.RANKED,
     )
     return best_reached(found.reached, index.graph.n_entities, k, selection), found
 

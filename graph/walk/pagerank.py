@@ -60,6 +60,7 @@ def walk(
     engine: Engine = Engine.AUTO,
     *,
     top_k: int | None = None,
+    tolerance: float = matrix.TOLERANCE,
 ) -> Walk:
     """Return the PageRank of every node.
 
@@ -73,8 +74,8 @@ def walk(
         factors: one multiplier a kind of edge and side: finite and non-negative.
         damping: probability of following an edge, in [0, 1).
         engine: which engine computes it.
-        top_k: how many of the best passages are wanted: ``push`` stops once their order is certain, ``matrix`` at
-            `matrix.RANKED`.
+        top_k: how many of the best passages are wanted: ``push`` stops once their order is certain.
+        tolerance: L1 distance to the solution at which ``matrix`` stops.
 
     Raises:
         BadInput: the restart vector has no positive weight or a negative one, the damping is out of range, or a
@@ -90,7 +91,6 @@ def walk(
         return Walk(reached, chosen, error, arcs)
     if chosen is Engine.IGRAPH:
         return Walk.of(reference.solve(graph, seeds.dense(), factors, damping), chosen, reference.PRPACK_ERROR)
-    tolerance = matrix.RANKED if top_k else matrix.TOLERANCE
     scores, error, arcs = matrix.solve(graph, seeds.dense(), factors, damping, tolerance=tolerance)
     return Walk.of(scores, chosen, error, arcs)
 

@@ -22,7 +22,7 @@ from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import Indexer, ask, facts_in, texts_in
 from workflows import indexing
 from workflows.indexing_run.preview import preview_changes
-from workflows.runtime import resources
+from workflows.runtime import extraction
 from workflows.settings.indexing import IndexingContext
 
 pytestmark = pytest.mark.usefixtures("embedder", "instant")
@@ -35,7 +35,7 @@ LAKES = [{"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies in Karv."
 def instant(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits between attempts pass at once."""
     clock = InstantClock()
-    monkeypatch.setattr(resources, "Throttle", lambda **limits: Throttle(clock=clock, **limits))
+    monkeypatch.setattr(extraction, "Throttle", lambda **limits: Throttle(clock=clock, **limits))
 
 
 def replies_once_faulty(faults: list[Reply | str]) -> Any:
@@ -151,7 +151,7 @@ def test_a_run_that_the_endpoint_breaks_off_keeps_its_batches_and_goes_on(
     index: Indexer, root: Path, chat_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexing, "COMMIT_PASSAGES", 8)
-    monkeypatch.setattr(resources, "Retries", lambda malformed: Retries(malformed, 0, 0, give_up_after=1))
+    monkeypatch.setattr(extraction, "Retries", lambda malformed: Retries(malformed, 0, 0, give_up_after=1))
     asked = threading.Semaphore(12)
 
     def runs_dry(body: Mapping[str, Any]) -> Reply | str:

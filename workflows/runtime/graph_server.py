@@ -12,9 +12,6 @@ from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSett
 from graph.relationships.cypher.mirror import mirror
 from graph.storage.workspace import Workspace
 
-GRAPH_SERVER_BEHIND = "GraphServerBehind"
-"""The kind of an error that tells that the graph server does not have what was just written."""
-
 
 def configured_server() -> ServerSettings:
     """Return how to reach the graph server that the environment names. Raises BadInput where it names none."""

@@ -32,6 +32,9 @@ HISTORY_UNREAD = "HistoryUnread"
 HISTORY_UNWRITTEN = "HistoryUnwritten"
 """The kind of an error that tells that a turn, or a part of it, is not in the history."""
 
+GRAPH_SERVER_BEHIND = "GraphServerBehind"
+"""The kind of an error that tells that the graph server does not have what was just written."""
+
 _TURNS_READ = 20
 """The last turns of a conversation that are read: more than any question leans on."""
 
@@ -91,7 +94,7 @@ def record_answer(state: State, run: OpenRun) -> Update:
     context = run.context
     if not context.remembers:
         return {"recorded": None}
-    from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sending
+    from workflows.runtime.graph_server import behind_after_sending
 
     try:
         done = _write(_new_turn(state, run), run)

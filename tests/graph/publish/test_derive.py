@@ -139,7 +139,7 @@ class TestDerivingAgain:
         def damaged(*_: object, **__: object) -> None:
             raise WorkspaceDamaged("The record cannot be read")
 
-        monkeypatch.setattr("graph.publish.derive.build_generation", damaged)
+        monkeypatch.setattr("graph.construction.build.build_generation", damaged)
         with workspace.writing(), workspace.open_record() as record, pytest.raises(WorkspaceDamaged):
             publish(workspace, record)
         assert workspace.current() == 1

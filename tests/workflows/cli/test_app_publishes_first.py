@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from graph.construction import build as construction
 from graph.construction.build import build_generation
-from graph.publish import derive
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
@@ -159,7 +159,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "half.npy").write_bytes(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(derive, "build_generation", build)
+    monkeypatch.setattr(construction, "build_generation", build)
 
 
 @pytest.mark.usefixtures("full_disk")
@@ -189,7 +189,7 @@ def test_what_a_killed_command_left_half_made_goes_before_anything_is_written(
         seen.extend(os.listdir(root / "index"))
         build_generation(record, folder, cache, **options)
 
-    monkeypatch.setattr(derive, "build_generation", building)
+    monkeypatch.setattr(construction, "build_generation", building)
     assert "as generation 3" in mara(*ASK, "-w", root).err
     assert sorted(seen) == ["1", "3"]
 
