@@ -329,6 +329,11 @@ def read_file(file: ToRead, options: ReadOptions, child: Child) -> Loaded:
     return replace(loaded, documents=[], passages=passages)
 
 
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder that are read, in order of their paths; none is opened."""
+    return _files_below(folder, Documents())
+
+
 def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
     """Yield readable files in order of their paths; the others are kept by name, but for the files of workspaces."""
 
