@@ -82,6 +82,7 @@ def _moments(folders: Sequence[Path], root: Path) -> Iterator[bool]:
     """
     from watchfiles import Change, DefaultFilter, watch
 
+    is_told = False
     while True:
         places = [*map(_place, folders)]
         yield True
@@ -102,8 +103,10 @@ def _moments(folders: Sequence[Path], root: Path) -> Iterator[bool]:
                     break
                 yield bool(changes) or is_new
                 is_new = False
-        except (OSError, RuntimeError):
-            # No more watches, or a name that is no UTF-8: look again and again.
+        except (OSError, RuntimeError) as fault:  # No more watches, or a name that is no UTF-8.
+            if not is_told:
+                say(f"Changes are looked for every {_LOOK_S} s: the system does not tell of them ({fault})")
+                is_told = True
             time.sleep(_LOOK_S)
 
 

@@ -188,11 +188,12 @@ def test_a_file_that_cannot_be_read_keeps_its_passages_and_the_others_are_follow
     assert following.next() == (1, 0, 1)
 
 
-def test_names_that_no_text_can_hold_are_followed(folder: Path, follow: Follow) -> None:
+def test_names_that_no_text_can_hold_are_followed(folder: Path, follow: Follow, said: Queue[str]) -> None:
     following = follow()
     following.next()
     deep = os.fsencode(folder) + b"/\xff\xfe"
     os.mkdir(deep)
+    assert said.get(timeout=60).startswith("Changes are looked for every 1 s")
     write(Path(os.fsdecode(deep + b"/\xff\n.txt")), SUND)
     assert following.next() == (1, 0, 0)
     write(folder / "a\x1b[31m\u202e.txt", KARV)
