@@ -1,6 +1,6 @@
 """mara stays as fast as it is: its processor time, beside that of other work in the same run.
 
-Each bound is about twice the ratio that was measured when it was set, which stands beside it. The other work is that of
+Each bound is up to twice the ratio that was measured when it was set, which stands beside it. The other work is that of
 libraries, or of a question without a walk, and a busy machine slows both alike.
 """
 
@@ -82,7 +82,7 @@ def test_the_command_line_takes_little_more_than_the_import_of_langgraph(workspa
         },
         questions[:ROUNDS],
     )
-    assert took["help"] / took["langgraph"] < 2.2  # 1.07
+    assert took["help"] / took["langgraph"] < 1.6  # 1.0
     assert took["ask"] / took["langgraph"] < 8  # 4.0
 
 
@@ -132,5 +132,5 @@ def test_the_walk_takes_a_part_of_what_prpack_takes() -> None:
                 for question in draw_questions(graph, ROUNDS, random)
             ),
         )
-    assert took["matrix"] / took["prpack"] < 0.6  # 0.29
-    assert took["push"] / took["prpack"] < 0.07  # 0.033
+    assert took["matrix"] / took["prpack"] < 0.65  # 0.3
+    assert took["push"] / took["prpack"] < 0.08  # 0.035

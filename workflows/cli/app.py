@@ -149,7 +149,7 @@ def sync(
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
-) -> Shown:
+) -> Shown | None:
     """Make a workspace match its documents: add, replace and remove passages."""
     settings = run.settings(replace_all=replace_all)
     if watch:
@@ -160,6 +160,7 @@ def sync(
         check_folders(sources)
         again = partial(_report, (sources, workspace, triples), settings, sync=True, silent=as_json, transient=True)
         follow(sources, workspace, again, as_json=as_json)
+        return None
     return _index((sources, workspace, triples), settings, sync=True, dry_run=dry_run, sample=sample, silent=as_json)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from graph.errors import BadInput, MaraError
 from graph.sources.documents import files_below
@@ -37,8 +37,8 @@ def check_folders(sources: Sequence[Path]) -> None:
         raise BadInput(f"{other} cannot be watched: it is no folder", "Watch the folder that it lies in")
 
 
-def follow(folders: Sequence[Path], root: Path, sync: Callable[[], IndexReport], *, as_json: bool) -> NoReturn:
-    """Sync, and again whenever a file has changed; print a line for each sync, and go on after errors.
+def follow(folders: Sequence[Path], root: Path, sync: Callable[[], IndexReport], *, as_json: bool) -> None:
+    """Sync, and again whenever a file has changed, until Ctrl-C; print a line for each sync, and go on after errors.
 
     Args:
         folders: to follow.
@@ -72,7 +72,6 @@ def follow(folders: Sequence[Path], root: Path, sync: Callable[[], IndexReport],
             synced, told = state, ""
             _print_report(report, as_json=as_json)
         is_first = False
-    raise AssertionError("it is watched until it is interrupted")
 
 
 def _moments(folders: Sequence[Path], root: Path) -> Iterator[bool]:

@@ -175,7 +175,7 @@ def test_while_another_process_writes_it_waits_and_says_so_once(
 
 
 def test_a_file_that_cannot_be_read_keeps_its_passages_and_the_others_are_followed(
-    folder: Path, follow: Follow
+    folder: Path, follow: Follow, capsys: pytest.CaptureFixture[str]
 ) -> None:
     following = follow()
     following.next()
@@ -186,6 +186,8 @@ def test_a_file_that_cannot_be_read_keeps_its_passages_and_the_others_are_follow
     assert (report.refused_count, report.removed) == (1, 0)
     write(folder / "velm.txt", f"{VELM} It is long.")
     assert following.next() == (1, 0, 1)
+    lines = capsys.readouterr().out.splitlines()
+    assert f"; refused: {folder}/velm.txt" in next(line for line in lines if line.startswith("2 passages"))
 
 
 def test_names_that_no_text_can_hold_are_followed(folder: Path, follow: Follow, said: Queue[str]) -> None:
