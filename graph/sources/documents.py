@@ -329,6 +329,11 @@ def read_file(file: ToRead, options: ReadOptions, child: Child) -> Loaded:
     return replace(loaded, documents=[], passages=passages)
 
 
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder that are read, in order of their paths; none is opened."""
+    return _files_below(folder, Documents())
+
+
 def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
     """Yield readable files in order of their paths; the others are kept by name, but for the files of workspaces."""
 
@@ -367,9 +372,9 @@ def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
 LINK_TO_NOTHING = "is a link to nothing"
 """The reason for a link whose document is gone, rather than out of reach for a moment."""
 
-_WORKSPACE_FOLDERS = frozenset({"index", "shards"})
+_WORKSPACE_FOLDERS = frozenset({"as-of", "build", "index", "shards"})
 _WORKSPACE_FILE = re.compile(
-    r"(?:manifest|record)\.json|CURRENT|lock|(?:record|replies|relationships|feedback)\.sqlite(?:-wal|-shm)?"
+    r"(?:manifest|record|tuning)\.json|CURRENT|lock|(?:record|replies|relationships|feedback)\.sqlite(?:-wal|-shm)?"
 )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -49,6 +50,9 @@ from workflows.output.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
 from workflows.settings.enums import Workflow
 from workflows.settings.indexing import IndexingContext
+
+if TYPE_CHECKING:
+    from workflows.indexing_run.report import IndexReport
 
 
 class Commands(TyperGroup):
@@ -139,12 +143,24 @@ def sync(
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on: sync again whenever a file of the folders changes.")
+    ] = False,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
-) -> Shown:
+) -> Shown | None:
     """Make a workspace match its documents: add, replace and remove passages."""
     settings = run.settings(replace_all=replace_all)
+    if watch:
+        from workflows.cli.watch import check_folders, follow
+
+        if dry_run:
+            raise BadInput("--watch does not go with --dry-run", "Leave one of them out")
+        check_folders(sources)
+        again = partial(_report, (sources, workspace, triples), settings, sync=True, silent=as_json, transient=True)
+        follow(sources, workspace, again, as_json=as_json)
+        return None
     return _index((sources, workspace, triples), settings, sync=True, dry_run=dry_run, sample=sample, silent=as_json)
 
 
@@ -175,20 +191,33 @@ def _index(
     silent: bool,
 ) -> Shown:
     """Index or sync, or preview that, as the options of the command say."""
-    from workflows.indexing import index_sources
-    from workflows.indexing_run.preview import preview_changes
-
     if dry_run:
+        from workflows.indexing_run.preview import preview_changes
+
         found = preview_changes(*given, sync=sync, settings=settings, sample=sample)
         return Shown(found, render.preview, REFUSED if found["refused"] else 0)
-    publish_interrupted(given[1])
-    with progress_bars(silent=silent) as progress:
-        report = index_sources(*given, progress=progress, sync=sync, settings=settings)
+    report = _report(given, settings, sync=sync, silent=silent)
 
     def show(console: Console, body: Any) -> None:
         render.index_report(console, report, given[-1])
 
     return Shown(report.to_json(), show, REFUSED if report.refused_count else 0)
+
+
+def _report(
+    given: tuple[list[Path], Path, Path | None],
+    settings: IndexingContext,
+    *,
+    sync: bool,
+    silent: bool,
+    transient: bool = False,
+) -> IndexReport:
+    """Index or sync, with bars that tell how far it is, and return what was done."""
+    from workflows.indexing import index_sources
+
+    publish_interrupted(given[1])
+    with progress_bars(silent=silent, transient=transient) as progress:
+        return index_sources(*given, progress=progress, sync=sync, settings=settings)
 
 
 @app.command()

@@ -55,7 +55,7 @@ def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
     raise typer.Exit(error.exit_code)
 
 
-def _named(fault: MaraError | MemoryError | OSError) -> MaraError:
+def named(fault: MaraError | MemoryError | OSError) -> MaraError:
     """Return a fault of the machine as one of the project's errors."""
     if isinstance(fault, MaraError):
         return fault
@@ -80,7 +80,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except (MaraError, MemoryError, OSError) as fault:
-            _fail(_named(fault), as_json=bool(kwargs.get("as_json")))
+            _fail(named(fault), as_json=bool(kwargs.get("as_json")))
         except KeyboardInterrupt:
             kept = "" if command.__name__ in _ASKING else _KEPT
             VisibleConsole(stderr=True).print(f"Stopped.{kept}")
@@ -219,8 +219,13 @@ class RateColumn(ProgressColumn):
 
 
 @contextmanager
-def progress_bars(console: Console | None = None, *, silent: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a progress function that draws a bar for each stage on a terminal; elsewhere, and if silent, nothing."""
+def progress_bars(
+    console: Console | None = None, *, silent: bool = False, transient: bool = False
+) -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a progress function that draws a bar for each stage on a terminal; elsewhere, and if silent, nothing.
+
+    Transient bars go when the work is done.
+    """
     console = console or VisibleConsole(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -230,7 +235,11 @@ def progress_bars(console: Console | None = None, *, silent: bool = False) -> It
         TimeRemainingColumn(elapsed_when_finished=True),
     )
     with Progress(
-        *columns, console=console, disable=silent or not console.is_terminal, speed_estimate_period=_SPEED_OVER_S
+        *columns,
+        console=console,
+        disable=silent or not console.is_terminal,
+        transient=transient,
+        speed_estimate_period=_SPEED_OVER_S,
     ) as progress:
         bars: dict[str, TaskID] = {}
 

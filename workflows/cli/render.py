@@ -51,11 +51,7 @@ def own_command() -> str:
 
 def index_report(console: Console, report: IndexReport, triples: Path | None = None) -> None:
     """Print what an indexing run did; ``triples`` is the file of triples that it was given."""
-    removed = f" {report.removed} removed," if report.removed else ""
-    console.print(
-        f"[bold]{report.passages}[/] passages in {escape(report.workspace)}: {report.added} added,"
-        f" {report.replaced} replaced,{removed} {report.unchanged} unchanged, in {report.seconds:.1f} s"
-    )
+    console.print(_changes(report))
     console.print(f"{report.entities} entities, {report.facts} facts, {report.edges} edges")
     console.print(f"[dim]{escape(pairs(report.models))}; {report.imported} passages with imported triples[/]")
     _own_types(console, report.own_types, report.unfound_types)
@@ -80,6 +76,25 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
     relationships_problem(console, report.relationships)
     reasons = [each.reason for each in report.refused]
     _unread(console, "refused", reasons, report.refused_count, _ALL, "; everything else is done")
+
+
+def synced(report: IndexReport) -> str:
+    """Return what a sync did on one line."""
+    line = _changes(report)
+    if report.refused_count:
+        more = f"; and {report.refused_count - 1:,} more: {_ALL}" if report.refused_count > 1 else ""
+        line += f"[yellow]; refused: {escape(report.refused[0].reason)}{more}[/]"
+    if report.failed_count:
+        line += f"[yellow]; nothing could be extracted from {report.failed_count} passages[/]"
+    return line
+
+
+def _changes(report: IndexReport) -> str:
+    removed = f" {report.removed} removed," if report.removed else ""
+    return (
+        f"[bold]{report.passages}[/] passages in {escape(report.workspace)}: {report.added} added,"
+        f" {report.replaced} replaced,{removed} {report.unchanged} unchanged, in {report.seconds:.1f} s"
+    )
 
 
 def relationships_problem(console: Console, relationships: Mapping[str, Any]) -> None:

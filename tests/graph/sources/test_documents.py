@@ -119,6 +119,15 @@ class TestUnreadable:
         assert [p.source for p in documents.passages.values()] == ["good.txt"]
         assert (documents.refused, documents.skipped) == ([], [])
 
+    def test_the_files_of_a_workspace_that_lies_among_documents_are_none(self, tmp_path: Path) -> None:
+        (tmp_path / "record.sqlite").write_bytes(b"")
+        for name in ("manifest.json", "tuning.json", "build/near/kept.json", "index/1/search.json", "as-of/1/a.json"):
+            write(tmp_path / name, "{}")
+        write(tmp_path / "good.txt", "x")
+        documents = read_documents([tmp_path])
+        assert [p.source for p in documents.passages.values()] == ["good.txt"]
+        assert (documents.refused, documents.skipped) == ([], [])
+
     def test_a_file_that_may_not_be_read_is_named_with_what_to_do(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
