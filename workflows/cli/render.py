@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from workflows.indexing_run.report import IndexReport
 
 _NAME = "mara"
-_SHOWN_PASSAGES = 5
+_SHOWN_PASSAGES, _NAMED_PASSAGES = 5, 3
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
 _SHOWN_FILES = 10
@@ -216,7 +216,7 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
     understood(console, result)
     console.print(escape(headed(result)), style="bold")
     console.print()
-    passages(console, _shown_passages(result), result["citations"], verbose=verbose)
+    _sources(console, result, verbose=verbose)
     if verbose:
         judged(console, result)
     checked(console, result)
@@ -226,6 +226,19 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         console.print(f"[yellow]{escape(note)}[/]")
     if not verbose:
         console.print(f"\n[dim]{escape(_origin(result))}; --verbose tells how the passages were found[/]")
+
+
+def _sources(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
+    """Print the passages of a result: all that are shown, or those that are cited and the titles of a few others."""
+    shown, cited = _shown_passages(result), {citation["number"] for citation in result["citations"]}
+    if verbose or not cited:
+        passages(console, shown, result["citations"], verbose=verbose)
+        return
+    passages(console, [each for each in shown if each["number"] in cited], result["citations"])
+    others = [each for each in shown if each["number"] not in cited][:_NAMED_PASSAGES]
+    if others:
+        named = " · ".join(f"[{each['number']}] {each['title'] or each['source'] or each['id']}" for each in others)
+        console.print(f"[dim]Also found: {escape(named)}[/]")
 
 
 def understood(console: Console, result: Mapping[str, Any]) -> None:

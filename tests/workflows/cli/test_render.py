@@ -98,13 +98,22 @@ def test_a_source_is_shown_by_its_first_words_without_the_signs_of_its_lines() -
     assert len(shown(text="Karv " * 100_000)) < 1_000
 
 
-def test_the_first_passages_are_listed_and_beyond_them_the_cited_ones() -> None:
+def test_cited_passages_are_listed_and_three_others_named() -> None:
     hit = {"title": "", "text": "", "source": "", "metadata": {}}
     hits = [{**hit, "number": number, "id": f"p{number}"} for number in range(1, 11)]
     cited = [{"number": number, "passage": f"p{number}"} for number in (2, 7, 10)]
-    lines = shown({"passages": hits, "citations": cited, "answer": "It is so. [2] [7] [10]"}).splitlines()
-    listed = [line for line in lines if re.search(r"\] p\d+$", line)]
-    assert listed == ["  [1] p1", "● [2] p2", "  [3] p3", "  [4] p4", "  [5] p5", "● [7] p7", "● [10] p10"]
+    result = {"passages": hits, "citations": cited, "answer": "It is so. [2] [7] [10]"}
+    listed = [line for line in shown(result).splitlines() if re.search(r"\] p\d+$", line)]
+    assert listed == ["● [2] p2", "● [7] p7", "● [10] p10", "Also found: [1] p1 · [3] p3 · [4] p4"]
+    assert len([line for line in shown(result, verbose=True).splitlines() if "] p" in line]) == 7
+
+
+def test_the_first_passages_are_listed_where_none_is_cited() -> None:
+    hit = {"title": "", "text": "", "source": "", "metadata": {}}
+    hits = [{**hit, "number": number, "id": f"p{number}"} for number in range(1, 11)]
+    lines = shown({"passages": hits, "citations": [], "answer": "NOT IN THE PASSAGES", "refused": True}).splitlines()
+    listed = [line.strip() for line in lines if re.search(r"\] p\d+$", line)]
+    assert listed == ["[1] p1", "[2] p2", "[3] p3", "[4] p4", "[5] p5"]
 
 
 def test_with_verbose_a_passage_is_shown_with_its_id() -> None:
