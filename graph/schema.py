@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from graph.relations import ENTITY_RELATIONS as ENTITY_RELATIONS
 from graph.relations import PASSAGE_RELATIONS as PASSAGE_RELATIONS
@@ -24,6 +25,7 @@ def stable_id(kind: str, *parts: str) -> str:
     return f"{kind}-{hashlib.blake2b(ended, digest_size=12).hexdigest()}"
 
 
+@lru_cache(maxsize=50_000)
 def entity_id(name: str) -> str:
     """Return the id of the entity of that name; two spellings of one normal form share it."""
     return stable_id("entity", normalise_name(name))

@@ -48,7 +48,7 @@ from workflows.states.indexing import IndexingState, added_up, first_failures
 from workflows.states.records import Update
 from workflows.states.shared import part_of
 
-COMMIT_PASSAGES = 64
+COMMIT_PASSAGES = 512
 """Passages in one commit: what a crash can cost."""
 
 REMOVE = "remove_passages"

@@ -99,12 +99,14 @@ def sentence_items(scan: EntityScan, text: str) -> list[list[Item]]:
     merged.extend(entities[position:])
     sentences: list[list[Item]] = [[]]
     current = 0
+    start, end = scan.sentences[0] if scan.sentences else (0, 0)
     for item in merged:
         is_next = False
         while current + 1 < len(scan.sentences) and item.start >= scan.sentences[current + 1][0]:
             current += 1
+            start, end = scan.sentences[current]
             is_next = True
-        if not any(start <= item.start < end for start, end in scan.sentences[current : current + 1]):
+        if not start <= item.start < end:
             continue
         last = sentences[-1][-1] if sentences[-1] else item
         after_name = last.span is not None and item.is_word and text[item.start].isupper()

@@ -59,6 +59,9 @@ _VERSION = 4
 _SHARE = 200
 """Where an index found the pairs, one in so many names may have changed since; then it finds all again."""
 _NEW_ROWS, _OLD_ROWS, _PAIRS = 256, 8_192, 1 << 20
+_MAIN_AXES = 128
+_WORTH_BOUNDING = 1_024
+"""New names from which on it pays to find a bound of all cosines first."""
 
 _MOST_TIED = 4 * SYNONYMS_PER_NAME
 _EXACT_ROWS, _EXACT_BLOCK = 256, 65_536
@@ -424,17 +427,33 @@ def _pairs_of(new: Longs, vectors: Floats, eligible: NDArray[np.bool_]) -> Itera
 
     def pairs_of(start: int) -> list[Array]:
         rows, found = new[start : start + _NEW_ROWS], []
-        block = np.asarray(vectors[rows])
+        block = np.asarray(bounds[rows])
         for at in range(0, len(vectors), _OLD_ROWS):
             end = min(len(vectors), at + _OLD_ROWS)
             if end <= rows[0] and not is_old[at:end].any():
                 continue  # These names come by their pairs with the block themselves.
-            of, others = np.nonzero(block @ vectors[at:end].T >= SYNONYM_COSINE - ROUNDING)
-            one, other = rows[of], others + at
+            near = np.flatnonzero(block @ bounds[at:end].T >= SYNONYM_COSINE - 2 * ROUNDING)
+            one, other = rows[near // (end - at)], near % (end - at) + at
             once = is_old[other] | (is_new[other] & (one < other))
             found.append(_near(vectors, np.minimum(one, other)[once], np.maximum(one, other)[once]))
         return found
 
     # Blocks are shared out among threads; threads within a product would wait for each other on a busy machine.
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        bounds = _bounding(vectors) if len(new) >= _WORTH_BOUNDING and len(vectors) <= EXACT_NAMES else vectors
         yield from chain.from_iterable(pool.map(pairs_of, range(0, len(new), _NEW_ROWS)))
+
+
+def _bounding(vectors: Floats) -> Floats:
+    """Return shorter vectors whose products are those of the vectors or more, up to rounding.
+
+    Each holds a vector's part on the main axes of all, and the length of the rest (Cauchy and Schwarz).
+    """
+    sample = np.asarray(vectors[:: len(vectors) // _ROWS + 1])
+    axes = np.linalg.eigh(sample.T @ sample).eigenvectors[:, -_MAIN_AXES:]
+    bounds = np.empty((len(vectors), axes.shape[1] + 1), dtype=np.float32)
+    for start in range(0, len(vectors), _ROWS):
+        block = vectors[start : start + _ROWS]
+        parts = block @ axes
+        bounds[start : start + _ROWS] = np.column_stack([parts, np.linalg.norm(block - parts @ axes.T, axis=1)])
+    return bounds

@@ -89,7 +89,7 @@ class BertEmbedder:
         return {"ids": ids}
 
     def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        return [found.ids for found in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def _embed(self, texts: Sequence[str], prefix: str) -> NDArray[np.float32]:
         self._load()

@@ -30,6 +30,12 @@ contrary."""
 
 _LOG_TIMEOUT_MS = 1_000
 _PAGE_BYTES = 8192
+_CACHE_KIB = 16_384
+"""Of pages that a transaction changes: one that does not fit is written to the log again each time it changes."""
+
+_LOG_PAGES = 4_000
+"""Pages in the log from which on they are written back, each once, however many transactions changed it."""
+
 _REFUSALS = ("readonly", "unable to open", "full", "disk I/O")
 
 Values = Sequence[Any] | Mapping[str, Any]
@@ -390,7 +396,8 @@ def _open_to_write(path: Path) -> sqlite3.Connection:
         except sqlite3.OperationalError as fault:
             if "locked" not in str(fault):  # else another process is switching it just now
                 raise
-        for setting in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
+        sizes = (f"cache_size = -{_CACHE_KIB}", f"wal_autocheckpoint = {_LOG_PAGES}")
+        for setting in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", *sizes):
             connection.execute(f"PRAGMA {setting}")
     except BaseException:
         connection.close()

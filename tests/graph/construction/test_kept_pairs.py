@@ -149,3 +149,14 @@ def test_what_is_damaged_is_found_again(
     assert found_by(names, kept) == wanted(names)
     lenient()
     assert found_by(names[1:], kept) == wanted(names[1:])
+
+
+@pytest.mark.parametrize("axes", [1, 8, 128])
+def test_a_bound_of_the_cosines_of_many_names_leaves_out_no_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axes: int
+) -> None:
+    monkeypatch.setattr(near_names, "_MAIN_AXES", axes)
+    vectors = families(300, 5, 0.4)
+    ids = np.array([number.to_bytes(4) for number in range(len(vectors))], dtype=ID_TYPE)
+    found = near_pairs(ids, vectors, np.ones(len(vectors), dtype=np.bool_), tmp_path / "near")
+    assert pairs_of(found) == sorted(exact_pairs(vectors))

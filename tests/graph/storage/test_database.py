@@ -87,6 +87,14 @@ class TestOpening:
 
 
 class TestWriting:
+    @pytest.mark.sqlite_file
+    def test_a_page_that_many_transactions_change_is_written_back_once(self, db: Database, path: Path) -> None:
+        for content in range(20):
+            with db.transaction():
+                db.put("kept", ["id"], ["number", "share", "bytes"], [("a", 1, 0.5, bytes([content]) * 1_000_000)])
+        assert path.stat().st_size < 1_000_000
+        assert db.execute("SELECT bytes FROM kept").fetchone() == (bytes([19]) * 1_000_000,)
+
     def test_a_transaction_that_fails_keeps_nothing(self, db: Database) -> None:
         with pytest.raises(ZeroDivisionError), db.transaction():
             db.insert("kept", ((key, 1 // (key != "b"), None, None) for key in "ab"))
