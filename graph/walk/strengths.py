@@ -5,7 +5,7 @@ One multiplier stands for a relation type, whichever side its edges are left fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import lru_cache
@@ -190,14 +190,14 @@ def adopt(root: Path, proposal: Tuning) -> Tuning:
     """
     if proposal.recall_before is None or proposal.recall_after is None:
         raise ValueError("a proposal says what held-out recall was before and after")
-    with _writing(root) as (history, write):
+    with _writing(root) as history:
         if history.current != proposal.parent:
             raise WorkspaceLocked(
                 f"The tuning of {root} went from version {proposal.parent} to {history.current} meanwhile",
                 "Tune it again",
             )
         made = replace(proposal, version=len(history.versions) + 1)
-        write(History(current=made.version, versions=(*history.versions, made)))
+        _write(root, History(current=made.version, versions=(*history.versions, made)))
     return made
 
 
@@ -209,10 +209,10 @@ def revert(root: Path, version: int) -> Tuning:
         WorkspaceLocked: another process tunes the workspace.
         WorkspaceDamaged: the history cannot be read.
     """
-    with _writing(root) as (history, write):
+    with _writing(root) as history:
         chosen = history.get(version)
         if version != history.current:
-            write(history.model_copy(update={"current": version}))
+            _write(root, history.model_copy(update={"current": version}))
     return chosen
 
 
@@ -223,15 +223,15 @@ def to_json(tuning: Tuning) -> dict[str, Any]:
 
 
 @contextmanager
-def _writing(root: Path) -> Iterator[tuple[History, Callable[[History], None]]]:
-    """Yield the history as it is, and what writes another, while no other process does so."""
-
-    def write(history: History) -> None:
-        write_atomically(root / TUNING_FILE, history.model_dump_json(indent=2) + "\n")
-
+def _writing(root: Path) -> Iterator[History]:
+    """Yield the history as it is, which no other process changes meanwhile."""
     told = f"Another process is tuning {root}"
     with alone(root / _LOCK_FILE, _LOCK_TIMEOUT_S, told, "Try again when it is done"):
-        yield load_history(root), write
+        yield load_history(root)
+
+
+def _write(root: Path, history: History) -> None:
+    write_atomically(root / TUNING_FILE, history.model_dump_json(indent=2) + "\n")
 
 
 @lru_cache(maxsize=_KEPT)
