@@ -72,7 +72,6 @@ def told_paths(
     nodes: Sequence[int],
     edges: Bools | None = None,
     seeds: Bools | None = None,
-    limit: int = SHOWN_PATHS,
 ) -> list[list[FlowPath]]:
     """Return for each node its best paths and, where none of them takes a fact, the best one that does, as the last.
 
@@ -83,13 +82,12 @@ def told_paths(
         nodes: where the paths are to lead.
         edges: which edges a path may take; all of them without.
         seeds: which nodes a path may start at, of those where mass starts; all of them without.
-        limit: how many best paths a node.
     """
     arcs, starts = _taken_arcs(flows, edges), np.flatnonzero((flows.restart > 0) & (True if seeds is None else seeds))
     best, over_facts = _BestPaths(flows, arcs, starts), _FactPaths(flows, arcs, starts)
     told = []
     for node in nodes:
-        paths = best.paths_to(node, limit)
+        paths = best.paths_to(node, SHOWN_PATHS)
         if not any(IS_FACT_KIND[flows.graph.kind[step.edge]] for path in paths for step in path.steps):
             paths.extend(over_facts.paths_to(node))
         told.append(paths)
