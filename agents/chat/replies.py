@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from agents.answers.unlinked import Unlinking
 from graph.endpoints.address import censored
@@ -395,40 +395,42 @@ class TokenLogprobs:
     top: tuple[tuple[str, float], ...]
 
 
+def _logprob(told: object) -> float:
+    if not isinstance(told, int | float) or isinstance(told, bool) or told != told:
+        return math.nan
+    return float(max(LEAST, min(0.0, told)))
+
+
+class _Chosen(BaseModel):
+    """A token as servers tell it."""
+
+    model_config = ConfigDict(strict=True)
+
+    token: str
+    logprob: Annotated[float, BeforeValidator(_logprob)] = math.nan
+
+
+class _Place(_Chosen):
+    top_logprobs: Annotated[list[_Chosen], BeforeValidator(lambda told: told if isinstance(told, list) else [])] = []
+
+
+class _Logprobs(BaseModel):
+    content: list[_Place]
+
+
 def read_logprobs(metadata: Mapping[str, Any]) -> tuple[TokenLogprobs, ...]:
     """Return the tokens of a reply in order, from its ``response_metadata``; none where the server tells none.
 
     Usage in another form than the protocol's counts as untold: the legacy form of completions, for one.
     """
-    told = metadata.get("logprobs")
-    content = told.get("content") if isinstance(told, dict) else None
-    if not isinstance(content, list):
+    try:
+        told = _Logprobs.model_validate(metadata.get("logprobs"))
+    except ValidationError:
         return ()
-    tokens = [_token(item) for item in content]
-    known = tuple(token for token in tokens if token is not None)
-    return known if len(known) == len(tokens) else ()
+    return tuple(map(_token, told.content))
 
 
-def _token(item: object) -> TokenLogprobs | None:
-    chosen = _alternative(item)
-    if chosen is None or not isinstance(item, dict):
-        return None
-    listed = item.get("top_logprobs")
-    top = [_alternative(other) for other in listed] if isinstance(listed, list) else []
-    known = tuple(other for other in top if other is not None)
-    if len(known) < len(top):
-        return None
-    texts = {text for text, _ in known}
-    return TokenLogprobs(chosen[0], known if chosen[0] in texts else (*known, chosen))
-
-
-def _alternative(item: object) -> tuple[str, float] | None:
-    if not isinstance(item, dict) or not isinstance(item.get("token"), str):
-        return None
-    return item["token"], _logprob(item.get("logprob"))
-
-
-def _logprob(told: object) -> float:
-    if not isinstance(told, int | float) or isinstance(told, bool) or told != told:
-        return math.nan
-    return float(max(LEAST, min(0.0, told)))
+def _token(place: _Place) -> TokenLogprobs:
+    top = tuple((each.token, each.logprob) for each in place.top_logprobs)
+    is_listed = any(text == place.token for text, _ in top)
+    return TokenLogprobs(place.token, top if is_listed else (*top, (place.token, place.logprob)))

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import astuple, dataclass, field
 from operator import add
@@ -218,15 +218,9 @@ _TALLY: ContextVar[Tally | None] = ContextVar("tally", default=None)
 _COUNTING = threading.Lock()
 
 
-@contextmanager
-def tallied() -> Iterator[Tally]:
+def tallied() -> AbstractContextManager[Tally]:
     """Keep a tally of the block, in this context and its copies; its requests are charged as those around it."""
-    tally = Tally(budget_of_question(), _TALLY.get())
-    token = _TALLY.set(tally)
-    try:
-        yield tally
-    finally:
-        _TALLY.reset(token)
+    return budget_of_question().working()
 
 
 def count_usage(usage: Usage) -> None:

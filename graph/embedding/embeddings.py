@@ -30,7 +30,6 @@ EMBEDDED_MODELS: dict[str, type[MiniLMEmbedder | E5Embedder]] = {
 """The models that run in this process, by the name in ``MARA_EMBEDDING_MODEL``."""
 
 _BATCH = 256
-_CACHED_QUESTIONS = 1024
 _CACHED_TEXTS = 10_000
 
 
@@ -210,27 +209,6 @@ def check_dimension(vectors: NDArray[np.float32], dimension: int) -> None:
             f"The workspace holds vectors of length {dimension}, the configured model gives {vectors.shape[-1]}",
             "Point MARA_EMBEDDING_BASE_URL back at the same model, or run `mara reembed`",
         )
-
-
-class QuestionCache:
-    """Vectors of recent questions, keyed by question, model and instruction; safe across threads."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self._lookup = lru_cache(maxsize=_CACHED_QUESTIONS)(self._compute)
-
-    def vector(self, question: str, instruction: str) -> NDArray[np.float32]:
-        """Return the question's unit vector, computed at most once while it stays in the cache."""
-        return self._lookup(question, self._embedder.model_id, instruction)
-
-    def forget(self) -> None:
-        """Empty the cache."""
-        self._lookup.cache_clear()
-
-    def _compute(self, question: str, model_id: str, instruction: str) -> NDArray[np.float32]:
-        vector = self._embedder.embed_question(question, instruction)
-        vector.setflags(write=False)
-        return vector
 
 
 class TextCache:

@@ -16,7 +16,7 @@ the first that is whole is the best.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -72,7 +72,6 @@ def told_paths(
     nodes: Sequence[int],
     edges: Bools | None = None,
     seeds: Bools | None = None,
-    limit: int = SHOWN_PATHS,
 ) -> list[list[FlowPath]]:
     """Return for each node its best paths and, where none of them takes a fact, the best one that does, as the last.
 
@@ -83,13 +82,12 @@ def told_paths(
         nodes: where the paths are to lead.
         edges: which edges a path may take; all of them without.
         seeds: which nodes a path may start at, of those where mass starts; all of them without.
-        limit: how many best paths a node.
     """
     arcs, starts = _taken_arcs(flows, edges), np.flatnonzero((flows.restart > 0) & (True if seeds is None else seeds))
     best, over_facts = _BestPaths(flows, arcs, starts), _FactPaths(flows, arcs, starts)
     told = []
     for node in nodes:
-        paths = best.paths_to(node, limit)
+        paths = best.paths_to(node, SHOWN_PATHS)
         if not any(IS_FACT_KIND[flows.graph.kind[step.edge]] for path in paths for step in path.steps):
             paths.extend(over_facts.paths_to(node))
         told.append(paths)
@@ -202,37 +200,23 @@ class _BestPaths:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """The end of a path: a node and the way from there; the length is -log of what of the mass goes all that way."""
+    """The end of a path: a node and the way from there.
+
+    Attributes:
+        node: where it begins.
+        takes_fact: whether a fact is on its way.
+        length: -log of what of the mass goes all that way.
+        steps: its way, in order.
+        bound: the least length of a path that ends so, from its seed.
+        is_whole: whether it is such a path itself, rather than an ending that may be gone on with.
+    """
 
     node: int
     takes_fact: bool
     length: float
-    steps: tuple[FlowStep, ...] = ()
-
-    @property
-    def nodes(self) -> list[int]:
-        return [self.node, *(step.target for step in self.steps)]
-
-
-@dataclass(frozen=True, eq=False)
-class _Longer:
-    """The paths one step longer than an ending, the most promising first.
-
-    Attributes:
-        ending: the given one.
-        arcs: the step that each has more.
-        takes_fact: whether a fact is on its way.
-        length: of its way.
-        whole: whether it is a path from a seed, rather than an ending that may be gone on with.
-        bound: the least length of a path that ends so, from its seed.
-    """
-
-    ending: _Ending
-    arcs: NDArray[np.intp]
-    takes_fact: Bools
-    length: Doubles
-    whole: Bools
-    bound: Doubles
+    steps: tuple[FlowStep, ...]
+    bound: float
+    is_whole: bool
 
 
 class _FactPaths:
@@ -245,17 +229,17 @@ class _FactPaths:
 
     def paths_to(self, node: int) -> list[FlowPath]:
         """Return the best path over a fact, if there is one."""
-        waiting: list[tuple[float, int, int, _Longer]] = []
-        ending = _Ending(node, False, 0.0)
+        waiting: list[tuple[float, int, _Ending, Iterator[_Ending]]] = []
+        longer = self._longer(_Ending(node, False, 0.0, (), 0.0, False))
         for tried in range(MOST_TRIED):
-            _wait(waiting, tried, 0, self._longer(ending))
+            _wait(waiting, tried, longer)
             if not waiting:
                 return []
-            _, number, place, longer = heapq.heappop(waiting)
-            _wait(waiting, number, place + 1, longer)
-            ending = self._ending(longer, place)
-            if longer.whole[place]:
+            _, number, ending, siblings = heapq.heappop(waiting)
+            if ending.is_whole:
                 return [_path_of(self._flows, ending.node, node, ending.steps)]
+            _wait(waiting, number, siblings)
+            longer = self._longer(ending)
         return []
 
     @cached_property
@@ -280,26 +264,30 @@ class _FactPaths:
         without, over_fact = lengths[:n_nodes], lengths[n_nodes : 2 * n_nodes]
         return np.minimum(without, over_fact), over_fact
 
-    def _longer(self, ending: _Ending) -> _Longer:
-        any_way, by_fact = self._reached
-        arcs = np.arange(self._arcs.starts[ending.node], self._arcs.starts[ending.node + 1])
-        arcs = arcs[~np.isin(self._arcs.leaves[arcs], ending.nodes)]
-        takes_fact = self._arcs.is_fact[arcs] | ending.takes_fact
-        length = ending.length + self._arcs.lengths[arcs]
-        nodes = self._arcs.leaves[arcs]
+    def _longer(self, ending: _Ending) -> Iterator[_Ending]:
+        """Yield the paths one step longer than an ending, the most promising first."""
+        all_arcs, (any_way, by_fact) = self._arcs, self._reached
+        arcs = np.arange(all_arcs.starts[ending.node], all_arcs.starts[ending.node + 1])
+        arcs = arcs[~np.isin(all_arcs.leaves[arcs], [ending.node, *(step.target for step in ending.steps)])]
+        takes_fact = all_arcs.is_fact[arcs] | ending.takes_fact
+        length = ending.length + all_arcs.lengths[arcs]
+        nodes = all_arcs.leaves[arcs]
         onward = length + np.where(takes_fact, any_way[nodes], by_fact[nodes])
         whole = np.where(takes_fact, length + self._start[nodes], np.inf)
         bound = np.concatenate([whole, onward])
         order = np.argsort(bound, kind="stable")
-        order = order[np.isfinite(bound[order])]
-        of_arc = order % max(1, len(arcs))
-        return _Longer(ending, arcs[of_arc], takes_fact[of_arc], length[of_arc], order < len(arcs), bound[order])
-
-    def _ending(self, longer: _Longer, place: int) -> _Ending:
-        arcs, arc = self._arcs, longer.arcs[place]
-        node = arcs.leaves.item(arc)
-        steps = (FlowStep(node, longer.ending.node, arcs.edges.item(arc), arcs.shares.item(arc)), *longer.ending.steps)
-        return _Ending(node, bool(longer.takes_fact[place]), longer.length.item(place), steps)
+        for place in order[np.isfinite(bound[order])].tolist():
+            at = place % len(arcs)
+            node, arc = nodes.item(at), arcs.item(at)
+            step = FlowStep(node, ending.node, all_arcs.edges.item(arc), all_arcs.shares.item(arc))
+            yield _Ending(
+                node,
+                takes_fact.item(at),
+                length.item(at),
+                (step, *ending.steps),
+                bound.item(place),
+                is_whole=place < len(arcs),
+            )
 
 
 def _path_of(flows: Flows, seed: int, node: int, steps: tuple[FlowStep, ...]) -> FlowPath:
@@ -309,7 +297,7 @@ def _path_of(flows: Flows, seed: int, node: int, steps: tuple[FlowStep, ...]) ->
     return FlowPath(seed, node, mass, steps)
 
 
-def _wait(waiting: list[tuple[float, int, int, _Longer]], number: int, place: int, longer: _Longer) -> None:
-    """Put what stands at a place among those that wait; of each ending's, one alone waits at a time."""
-    if place < len(longer.bound):
-        heapq.heappush(waiting, (longer.bound.item(place), number, place, longer))
+def _wait(waiting: list[tuple[float, int, _Ending, Iterator[_Ending]]], number: int, longer: Iterator[_Ending]) -> None:
+    """Put the next of some paths among those that wait; of each ending's, one alone waits at a time."""
+    if (first := next(longer, None)) is not None:
+        heapq.heappush(waiting, (first.bound, number, first, longer))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import fmean
 from uuid import uuid4
@@ -102,14 +102,12 @@ class RecordedTurn:
         answer: the id of the answer's message, likewise.
         viewed: ids of the documents that count as viewed.
         unlinked: ids of the passages that the answer cites and the relationship graph does not hold.
-        is_new: false where the same run had been written before.
     """
 
     question: str = ""
     answer: str = ""
     viewed: tuple[str, ...] = ()
     unlinked: tuple[str, ...] = ()
-    is_new: bool = True
 
 
 def now() -> str:
@@ -146,7 +144,7 @@ def record_turn(
         documents = _documents_of(record, turn.cited)
         done = _planned(turn, documents, parts)
         if _is_written(record, turn, done):
-            return replace(done, is_new=False)
+            return done
         if turn.user and (done.question or done.viewed):
             _create(record, Node(NodeType.USER, turn.user, {"created_at": turn.asked_at}))
         if done.question:

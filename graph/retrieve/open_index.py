@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from graph.embedding.embeddings import (
     QUESTION_TO_FACT,
     QUESTION_TO_PASSAGE,
     Embedder,
-    QuestionCache,
     TextCache,
     check_dimension,
     check_embedder,
@@ -40,6 +39,7 @@ _MOST_OVERFETCHED = 1_000
 _COPIED_SHARE = 4
 _SELECTIONS_KEPT = 8
 _SCORES_KEPT = 4
+_QUESTIONS_KEPT = 1024
 _OPEN_ATTEMPTS = 5
 _LOG = logging.getLogger(__name__)
 
@@ -99,11 +99,11 @@ class Index:
         self._vectors = vectors
         self._sparse = sparse
         self.files = files
-        self._questions = QuestionCache(embedder)
         self._texts = TextCache(embedder.embed)
         # Of no method: an index that refers to itself would keep its memory until garbage is looked for.
-        scored = partial(_score_passages, graph.passage_vectors, self._questions)
-        self._scores = lru_cache(maxsize=_SCORES_KEPT)(scored)
+        embedded = partial(_question_vector, embedder, graph.passage_vectors.shape[1])
+        self._vector = lru_cache(maxsize=_QUESTIONS_KEPT)(embedded)
+        self._scores = lru_cache(maxsize=_SCORES_KEPT)(partial(_score_passages, graph.passage_vectors, self._vector))
         self._nearest: OrderedDict[tuple[str, int, Selection | None], tuple[tuple[int, float], ...]] = OrderedDict()
         self._selections: OrderedDict[tuple[str, frozenset[str] | None], Selection] = OrderedDict()
         self._selecting = threading.Lock()
@@ -127,7 +127,7 @@ class Index:
 
     def forget_vectors(self) -> None:
         """Empty the caches of questions, texts and scores, so that what is asked next is timed anew."""
-        self._questions.forget()
+        self._vector.cache_clear()
         self._texts.forget()
         self._scores.cache_clear()
         self._nearest.clear()
@@ -207,9 +207,6 @@ class Index:
         """Let go of the files."""
         self.files.close()
 
-    def _vector(self, question: str, instruction: str) -> NDArray[np.float32]:
-        return _question_vector(self.graph.passage_vectors, self._questions, question, instruction)
-
     def _search_facts(
         self, vector: NDArray[np.float32], k: int, selection: Selection | None
     ) -> list[tuple[str, float]]:
@@ -237,16 +234,17 @@ class Index:
         return self._vectors.search(name, vector, k, within)
 
 
-def _question_vector(
-    passages: NDArray[np.float32], questions: QuestionCache, question: str, instruction: str
-) -> NDArray[np.float32]:
-    vector = questions.vector(question, instruction)
-    check_dimension(vector, passages.shape[1])
+def _question_vector(embedder: Embedder, dimension: int, question: str, instruction: str) -> NDArray[np.float32]:
+    vector = embedder.embed_question(question, instruction)
+    check_dimension(vector, dimension)
+    vector.setflags(write=False)
     return vector
 
 
-def _score_passages(passages: NDArray[np.float32], questions: QuestionCache, question: str) -> NDArray[np.float64]:
-    scores = _cosines(passages, _question_vector(passages, questions, question, QUESTION_TO_PASSAGE))
+def _score_passages(
+    passages: NDArray[np.float32], vector_of: Callable[[str, str], NDArray[np.float32]], question: str
+) -> NDArray[np.float64]:
+    scores = _cosines(passages, vector_of(question, QUESTION_TO_PASSAGE))
     scores.setflags(write=False)
     return scores
 

@@ -5,9 +5,9 @@ One multiplier stands for a relation type, whichever side its edges are left fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -95,26 +95,41 @@ UNTUNED = Tuning(0, dict.fromkeys(TUNED_RELATIONS, 1.0))
 """Version 0 of every workspace."""
 
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """All versions of a workspace's strengths.
+class History(BaseModel):
+    """All versions of a workspace's strengths, as they stand in the file.
 
     Attributes:
-        versions: each at the place of its number; the first is `UNTUNED`.
         current: the version that questions are answered with.
+        versions: the learned ones, by number from 1; version 0 is `UNTUNED`.
     """
 
-    versions: tuple[Tuning, ...] = (UNTUNED,)
-    current: int = 0
+    model_config = ConfigDict(**_STRICT, frozen=True)
+
+    format_version: Literal[1] = 1
+    current: _Count
+    versions: tuple[Tuning, ...]
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for number, each in enumerate(self.versions, start=1):
+            if each.version != number or each.parent is None or each.parent >= number:
+                raise ValueError(f"version {number} is called {each.version}, with {each.parent} as its parent")
+            if each.recall_before is None or each.recall_after is None:
+                raise ValueError(f"version {number} does not tell its recall")
+        if self.current > len(self.versions):
+            raise ValueError(f"its current version is {self.current}")
+        return self
 
     def get(self, version: int | None = None) -> Tuning:
         """Return a version, the current one for None. Raises BadInput where there is no such."""
         number = self.current if version is None else version
-        if not 0 <= number < len(self.versions):
-            raise BadInput(
-                f"There is no version {number} of the tuning", f"Choose one from 0 to {len(self.versions) - 1}"
-            )
-        return self.versions[number]
+        if not 0 <= number <= len(self.versions):
+            raise BadInput(f"There is no version {number} of the tuning", f"Choose one from 0 to {len(self.versions)}")
+        return (UNTUNED, *self.versions)[number]
+
+
+NEVER_TUNED = History(current=0, versions=())
+"""The history of a workspace without a file."""
 
 
 def tuned(factors: EdgeFactors, tuning: Tuning, own: Sequence[RelationType] = ()) -> EdgeFactors:
@@ -157,7 +172,7 @@ def load_history(root: Path) -> History:
     try:
         file = path.stat()
     except FileNotFoundError:
-        return History()
+        return NEVER_TUNED
     return _read(path, file.st_mtime_ns, file.st_size, file.st_ino)
 
 
@@ -175,14 +190,14 @@ def adopt(root: Path, proposal: Tuning) -> Tuning:
     """
     if proposal.recall_before is None or proposal.recall_after is None:
         raise ValueError("a proposal says what held-out recall was before and after")
-    with _writing(root) as (history, write):
+    with _writing(root) as history:
         if history.current != proposal.parent:
             raise WorkspaceLocked(
                 f"The tuning of {root} went from version {proposal.parent} to {history.current} meanwhile",
                 "Tune it again",
             )
-        made = replace(proposal, version=len(history.versions))
-        write(History((*history.versions, made), made.version))
+        made = replace(proposal, version=len(history.versions) + 1)
+        _write(root, History(current=made.version, versions=(*history.versions, made)))
     return made
 
 
@@ -194,10 +209,10 @@ def revert(root: Path, version: int) -> Tuning:
         WorkspaceLocked: another process tunes the workspace.
         WorkspaceDamaged: the history cannot be read.
     """
-    with _writing(root) as (history, write):
+    with _writing(root) as history:
         chosen = history.get(version)
         if version != history.current:
-            write(replace(history, current=version))
+            _write(root, history.model_copy(update={"current": version}))
     return chosen
 
 
@@ -207,49 +222,26 @@ def to_json(tuning: Tuning) -> dict[str, Any]:
     return plain
 
 
-class _File(BaseModel):
-    """The file of a history: all versions but the first, which is `UNTUNED` in every workspace."""
-
-    model_config = _STRICT
-
-    format_version: Literal[1] = 1
-    current: _Count
-    versions: tuple[Tuning, ...]
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        for number, each in enumerate(self.versions, start=1):
-            if each.version != number or each.parent is None or each.parent >= number:
-                raise ValueError(f"version {number} is called {each.version}, with {each.parent} as its parent")
-            if each.recall_before is None or each.recall_after is None:
-                raise ValueError(f"version {number} does not tell its recall")
-        if self.current > len(self.versions):
-            raise ValueError(f"its current version is {self.current}")
-        return self
-
-
 @contextmanager
-def _writing(root: Path) -> Iterator[tuple[History, Callable[[History], None]]]:
-    """Yield the history as it is, and what writes another, while no other process does so."""
-
-    def write(history: History) -> None:
-        file = _File(current=history.current, versions=history.versions[1:])
-        write_atomically(root / TUNING_FILE, file.model_dump_json(indent=2) + "\n")
-
+def _writing(root: Path) -> Iterator[History]:
+    """Yield the history as it is, which no other process changes meanwhile."""
     told = f"Another process is tuning {root}"
     with alone(root / _LOCK_FILE, _LOCK_TIMEOUT_S, told, "Try again when it is done"):
-        yield load_history(root), write
+        yield load_history(root)
+
+
+def _write(root: Path, history: History) -> None:
+    write_atomically(root / TUNING_FILE, history.model_dump_json(indent=2) + "\n")
 
 
 @lru_cache(maxsize=_KEPT)
 def _read(path: Path, mtime_ns: int, size: int, inode: int) -> History:
     try:
-        file = _File.model_validate_json(path.read_bytes())
+        return History.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        return History()
+        return NEVER_TUNED
     except (OSError, ValueError) as fault:
         raise WorkspaceDamaged(
             f"{path} cannot be read ({fault or type(fault).__name__})",
             "Restore it from a backup, or delete it: the walk is then untuned",
         ) from fault
-    return History((UNTUNED, *file.versions), file.current)

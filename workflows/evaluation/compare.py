@@ -506,16 +506,13 @@ class Interval(NamedTuple):
     high: float
 
 
-def bootstrap_interval(
-    differences: ArrayLike, *, level: float = LEVEL, resamples: int = DRAWS, seed: int = 0
-) -> Interval | None:
+def bootstrap_interval(differences: ArrayLike, *, resamples: int = DRAWS, seed: int = 0) -> Interval | None:
     """Return the mean of paired differences with its percentile bootstrap interval (Efron 1979).
 
     Questions are drawn with replacement, a pair as a whole; one seed gives one interval.
 
     Args:
         differences: one finite number a question, shape (n,).
-        level: share of the resampled means between the bounds, in (0, 1).
         resamples: how often questions are drawn.
         seed: of the generator.
 
@@ -530,7 +527,7 @@ def bootstrap_interval(
     if (values == values[0]).all():
         return Interval(*[float(values[0])] * 3)
     drawn = _drawn(values, resamples, seed)
-    low, high = bootstrap((values,), np.mean, confidence_level=level, method="percentile", **drawn).confidence_interval
+    low, high = bootstrap((values,), np.mean, confidence_level=LEVEL, method="percentile", **drawn).confidence_interval
     return Interval(float(values.mean()), float(low), float(high))
 
 

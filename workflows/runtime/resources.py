@@ -61,8 +61,9 @@ class OpenRun:
         goes_on: whether it goes on from a state that it did not make: a fork, a thread, an edit.
     """
 
-    def __init__(self, context: Context, generation: int | None = None, budget: QuestionBudget | None = None) -> None:
-        self.context, self.generation, self.budget = context, generation, budget or QuestionBudget()
+    def __init__(self, context: Context, budget: QuestionBudget | None = None) -> None:
+        self.context, self.budget = context, budget or QuestionBudget()
+        self.generation: int | None = None
         self.node = self.task = ""
         self.goes_on = False
         self._lock = Lock()

@@ -26,6 +26,7 @@ from graph.storage.workspace import Workspace, resolve_workspace
 from graph.walk.factors import EdgeFactors
 from graph.walk.sparse import SparseVector
 from graph.walk.strengths import (
+    UNTUNED,
     Tuning,
     adopt,
     load_history,
@@ -172,7 +173,11 @@ def tuning_history(root: Path) -> dict[str, Any]:
     """Return all versions of a workspace's strengths, the untuned one first. Raises as `revert_tuning` does."""
     Workspace(root).open_record().close()
     history = load_history(root)
-    return {"workspace": str(root), "current": history.current, "versions": [*map(to_json, history.versions)]}
+    return {
+        "workspace": str(root),
+        "current": history.current,
+        "versions": [*map(to_json, (UNTUNED, *history.versions))],
+    }
 
 
 def _check_enough(n_questions: int) -> None:

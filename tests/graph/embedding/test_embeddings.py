@@ -3,9 +3,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
-import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,7 @@ from graph.embedding.bert import MiniLMEmbedder
 from graph.embedding.e5 import E5Embedder
 from graph.embedding.embeddings import (
     QUESTION_TO_FACT,
-    QUESTION_TO_PASSAGE,
     OpenAIEmbedder,
-    QuestionCache,
     TextCache,
     check_dimension,
     check_embedder,
@@ -322,37 +318,6 @@ class TestMismatch:
                 with pytest.raises(EmbeddingMismatch, match=r"length 16.*gives 5"):
                     writer.write([(passage_of("b", "B", "y"), extraction_of())])
             assert record.count_passages() == 1
-
-
-class TestQuestionCache:
-    def test_a_question_is_computed_once_an_instruction(self, hash_embedder: HashEmbedder) -> None:
-        cache = QuestionCache(hash_embedder)
-        for _ in range(3):
-            for instruction in (QUESTION_TO_FACT, QUESTION_TO_PASSAGE):
-                cache.vector("When?", instruction)
-        cache.vector("Where?", QUESTION_TO_FACT)
-        assert hash_embedder.asked == ["When?", "When?", "Where?"]
-
-    def test_what_is_shared_cannot_be_changed(self, hash_embedder: HashEmbedder) -> None:
-        vector = QuestionCache(hash_embedder).vector("When?", QUESTION_TO_FACT)
-        with pytest.raises(ValueError, match="read-only"):
-            vector[0] = 1
-
-    def test_threads_get_the_same_vector(self, hash_embedder: HashEmbedder) -> None:
-        cache = QuestionCache(hash_embedder)
-        found: list[Any] = []
-        ask = partial(cache.vector, "When?", QUESTION_TO_FACT)
-        threads = [threading.Thread(target=lambda: found.append(ask())) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(found) == 8
-        assert all(np.array_equal(vector, found[0]) for vector in found)
-
-    def test_a_model_without_instructions_gives_two_equal_vectors(self, minilm: MiniLMEmbedder) -> None:
-        cache = QuestionCache(minilm)
-        assert np.array_equal(cache.vector("When?", QUESTION_TO_FACT), cache.vector("When?", QUESTION_TO_PASSAGE))
 
 
 class TestTextCache:

@@ -23,6 +23,7 @@ from graph.walk.factors import edge_factors
 from graph.walk.pagerank import walk
 from graph.walk.settings import DIRECTED, Engine
 from graph.walk.strengths import (
+    NEVER_TUNED,
     STRONGEST,
     TUNED_RELATIONS,
     TUNING_FILE,
@@ -113,7 +114,7 @@ class TestBounds:
 
 class TestHistory:
     def test_a_workspace_begins_untuned_and_without_a_file(self, tmp_path: Path) -> None:
-        assert load_history(tmp_path) == History((UNTUNED,), 0)
+        assert load_history(tmp_path) == NEVER_TUNED
         assert workspace_tuning(tmp_path) is UNTUNED
         assert list(tmp_path.iterdir()) == []
 
@@ -123,14 +124,14 @@ class TestHistory:
         assert workspace_tuning(tmp_path) == second
         assert workspace_tuning(tmp_path, 1) == first
         strengths._read.cache_clear()
-        assert load_history(tmp_path) == History((UNTUNED, first, second), 2)
+        assert load_history(tmp_path) == History(current=2, versions=(first, second))
 
     def test_going_back_restores_an_earlier_version_and_loses_none(self, tmp_path: Path) -> None:
         first, second = adopt(tmp_path, proposal(TEMPORAL=2.0)), adopt(tmp_path, proposal(parent=1, PRIMARY=0.5))
         assert revert(tmp_path, 1) == workspace_tuning(tmp_path) == first
         assert revert(tmp_path, 0) == workspace_tuning(tmp_path) == UNTUNED
         assert revert(tmp_path, 2) == workspace_tuning(tmp_path) == second
-        assert len(load_history(tmp_path).versions) == 3
+        assert len(load_history(tmp_path).versions) == 2
 
     def test_what_is_learned_after_going_back_follows_all_versions(self, tmp_path: Path) -> None:
         adopt(tmp_path, proposal(TEMPORAL=2.0))
@@ -151,7 +152,7 @@ class TestHistory:
         adopt(tmp_path, proposal(TEMPORAL=2.0))
         with pytest.raises(WorkspaceLocked, match="from version 0 to 1 meanwhile"):
             adopt(tmp_path, proposal(PRIMARY=2.0))
-        assert len(load_history(tmp_path).versions) == 2
+        assert len(load_history(tmp_path).versions) == 1
 
     def test_one_process_at_a_time_changes_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(strengths, "_LOCK_TIMEOUT_S", 0.01)

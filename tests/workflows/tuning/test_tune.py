@@ -145,7 +145,7 @@ class TestWhatDoesNot:
         assert found["adopted"] is False
         assert "No other strength" in found["refusal"]
         assert found["recall_before"] == 1.0
-        assert load_history(root).versions == (UNTUNED,)
+        assert load_history(root).versions == ()
 
     def test_what_lowers_held_out_recall_is_refused_and_nothing_written(
         self, root: Path, monkeypatch: pytest.MonkeyPatch
