@@ -31,7 +31,7 @@ from workflows.context import Context, Question
 from workflows.mara import graph
 
 ROOT = Path(__file__).parents[1]
-MODULES = ("workflows.mara", "workflows.retrieval", "workflows.indexing", "workflows.streaming", "workflows.explain")
+MODULES = ("workflows.mara", "workflows.retrieval", "workflows.indexing", "workflows.streaming", "workflows.explaining")
 _POLLS, _POLL_S = 600, 0.05
 
 

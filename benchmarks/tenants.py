@@ -26,7 +26,7 @@ from benchmarks.adding import build_workspace
 from benchmarks.machine import describe_machine
 from graph.retrieve.index_pool import IndexPool
 from graph.storage.workspace import Workspace
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.runtime.resources import INDEX_POOL, OFFLINE, close_indexes, open_workspace_index
 

@@ -23,7 +23,7 @@ from graph.publish.derive import publish
 from graph.schema import Passage
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes, open_workspace_index

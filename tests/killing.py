@@ -26,7 +26,7 @@ THREADED = 98
 
 _PRELOADED = [
     *("pytest", "tests.killing", "tests.builders", "chromadb", "chromadb.api.rust", "scipy.sparse.csgraph", "bm25s"),
-    *("workflows.ask", "workflows.cli.app", "workflows.admin.upkeep"),
+    *("workflows.answering", "workflows.cli.app", "workflows.admin.upkeep"),
     *("workflows.indexing", "workflows.admin.removal"),
 ]
 _PASSAGES_A_COMMIT = 8

@@ -37,16 +37,16 @@ TOLD = r'^program\.py:(\d+): (?:note: Revealed type is "(.*)"|(error: .*?)  \[.*
 USER_PROGRAM = """\
 from pathlib import Path
 
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context, make_context
 from workflows.evaluation import recall_at_k
-from workflows.explain import explain
+from workflows.explaining import explain
 from workflows.indexing import index_sources
 from workflows.settings.indexing import IndexingContext
 from workflows.mara import graph
 from workflows.ragenta import graph as ragenta
 from workflows.settings.ragenta import RagentaContext
-from workflows.retriever import MaraRetriever, retrieval_tool
+from workflows.for_agents import MaraRetriever, retrieval_tool
 from workflows.streaming import Answered, Token, ask_stream
 
 context = Context(workspace="w", top_k=3)

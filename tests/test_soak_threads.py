@@ -26,10 +26,10 @@ from graph.retrieve.modes import Mode
 from graph.storage.workspace import Workspace
 from graph.walk.settings import Engine
 from workflows import mara, ragenta, retrieval
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
+from workflows.for_agents import MaraRetriever
 from workflows.indexing import index_sources
-from workflows.retriever import MaraRetriever
 from workflows.runtime.resources import close_indexes
 from workflows.settings.ragenta import RagentaContext
 from workflows.streaming import Answered, aask_stream, ask_stream

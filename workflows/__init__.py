@@ -2,8 +2,46 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workflows.answering import ask as ask
+    from workflows.answering import retrieve as retrieve
+    from workflows.context import Context as Context
+    from workflows.explaining import explain as explain
+    from workflows.for_agents import MaraRetriever as MaraRetriever
+    from workflows.for_agents import tools as tools
+    from workflows.indexing import index_sources as index_sources
+    from workflows.results import Result as Result
+    from workflows.streaming import ask_stream as ask_stream
+
+_FROM = {
+    "ask": "answering",
+    "ask_stream": "streaming",
+    "index_sources": "indexing",
+    "retrieve": "answering",
+    "explain": "explaining",
+    "Context": "context",
+    "Result": "results",
+    "MaraRetriever": "for_agents",
+    "tools": "for_agents",
+}
+"""The modules that callers' names come from: each is imported when one of its names is first used."""
+
+__all__ = [
+    "Context",
+    "MaraRetriever",
+    "Result",
+    "ask",
+    "ask_stream",
+    "explain",
+    "index_sources",
+    "retrieve",
+    "tools",
+]
 
 _HOME = Path(__file__).parents[1]
 
@@ -23,3 +61,9 @@ def _check_packages() -> None:
 
 
 _check_packages()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FROM:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_FROM[name]}"), name)

@@ -21,7 +21,7 @@ from agents.chat.replies import ThinkFilter
 from agents.chat.usage import Prices, prices_of
 from agents.roles import Turn
 from graph.environment import refresh_environment
-from workflows.ask import graph_of
+from workflows.answering import graph_of
 from workflows.context import Context, asking, check_question
 from workflows.results import Result, result_of
 from workflows.runtime.own_run import Brake, leave_behind
@@ -74,7 +74,7 @@ class Answered:
     """The last event.
 
     Attributes:
-        result: what `workflows.ask.ask` returns.
+        result: what `workflows.answering.ask` returns.
     """
 
     result: Result

@@ -16,7 +16,7 @@ from agents.roles import Turn
 from benchmarks.conversations import gate
 from benchmarks.conversations.data import Conversation, LabelledTurn, Way
 from benchmarks.conversations.scoring import difference, holds_words, ids_of, same_result
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.evaluation import recall_at_k
 from workflows.indexing import index_sources

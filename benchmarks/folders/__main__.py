@@ -19,7 +19,7 @@ from typing import Any
 
 from agents.offline.extractor import OfflineExtractor
 from benchmarks.folders.scoring import Outcome, outcome_of
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import make_context
 from workflows.indexing import index_sources
 from workflows.runtime.resources import OFFLINE, close_indexes

@@ -25,7 +25,7 @@ from graph.errors import (
     WorkspaceMissing,
 )
 from graph.retrieve.modes import Mode
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import make_context
 from workflows.results import Result
 from workflows.runtime.resources import close_indexes

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from tests.docs.pages import ROOT, blocks, read, table
 from tests.docs.test_tutorial import pattern_of
 from workflows.admin.demo import run_demo
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.cli.app import app
 from workflows.context import make_context
 from workflows.indexing import no_progress

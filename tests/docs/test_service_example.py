@@ -21,7 +21,7 @@ from tests.scripted_server import Reply, ScriptedServer, scripted
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 from tests.workflows.workspaces import use_embedder
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.streaming import Event, NodeStarted
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.workflows.small_world import QUESTION, run
 from workflows.context import Context
-from workflows.explain import explain
+from workflows.explaining import explain
 from workflows.explanation.model import Explanation
 
 PRPACK = 1e-8

@@ -13,7 +13,7 @@ from graph.sources.documents import read_documents
 from graph.storage.workspace import Workspace
 from tests.workflows.command_line import Mara
 from tests.workflows.velmora_shop import QUESTIONS, STATES, Asked, load_history, write_state
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context, make_context
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes

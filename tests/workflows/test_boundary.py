@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.errors import BadInput, MaraError, NoAccess, WorkspaceMissing
 from graph.server_clients import serves_clients
-from workflows import chat, discovery, indexing, mara, ragenta, retriever
+from workflows import chat, discovery, for_agents, indexing, mara, ragenta
 from workflows.context import Context, asking
 
 SERVED: Any = {"configurable": {"graph_id": "one", "thread_id": "t"}}
@@ -107,8 +107,8 @@ def test_keys_that_cannot_be_read_are_told_without_their_place(spaces: Path, mon
 def test_tools_of_agents_name_no_folder(spaces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
     for tool, asked in (
-        (retriever.walk_tool(), {"question": QUESTION}),
-        (retriever.discovery_tool(), {"topic": "Marn"}),
+        (for_agents.walk_tool(), {"question": QUESTION}),
+        (for_agents.discovery_tool(), {"topic": "Marn"}),
     ):
         with pytest.raises(WorkspaceMissing) as left:
             tool.invoke(asked)

@@ -27,7 +27,7 @@ from tests.workflows.ragenta_world import well_behaved as well_behaved_in_ragent
 from tests.workflows.small_world import ANSWERED, MALFORMED, MANAGED, QUESTION, QUESTION_PASSAGES, well_behaved
 from tests.workflows.traced import RETRIEVAL, shape
 from workflows import chat, mara, ragenta
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.chat import build
 from workflows.context import Context, make_context
 from workflows.conversation.messages import METADATA, answer_text

@@ -13,7 +13,7 @@ from agents.roles import Turn
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import ANSWERED, MALFORMED, shown_to_model, well_behaved
 from workflows import mara, ragenta, retrieval
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context, asking, make_context
 from workflows.results import turn_of
 from workflows.streaming import Answered, ask_stream

@@ -17,7 +17,7 @@ from langgraph_sdk.schema import StreamMode
 from graph.storage.workspace import Workspace
 from tests.workflows.dev_server import ROOT, Case, Server, dev_server
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.nodes.retrieval import walk_graph
 from workflows.results import result_of as asked_result_of

@@ -18,8 +18,8 @@ from tests.workflows.tenants import CORPORA, MARKERS
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.discovery import passage_provenance, related_documents, what_to_read
+from workflows.for_agents import discovery_tool, provenance_tool
 from workflows.indexing import index_sources
-from workflows.retriever import discovery_tool, provenance_tool
 from workflows.runtime.resources import close_indexes
 from workflows.serving.page.endpoints import LONGEST_VIEW_S, read_beside, view_passage
 from workflows.settings.indexing import IndexingContext

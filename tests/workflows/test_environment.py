@@ -14,10 +14,10 @@ from graph.environment import environment
 from graph.errors import BadInput, MaraError, WorkspaceMissing
 from tests.workflows.command_line import Mara
 from tests.workflows.small_world import QUESTION
-from workflows import discovery, document_search, mara, retriever, streaming
-from workflows.ask import ask
+from workflows import discovery, document_search, for_agents, mara, streaming
+from workflows.answering import ask
 from workflows.context import Context, asking
-from workflows.explain import explain
+from workflows.explaining import explain
 from workflows.indexing import index_sources, reembed_workspace
 from workflows.serving.page import endpoints
 
@@ -26,8 +26,8 @@ WAYS: dict[str, Callable[[], Any]] = {
     "stream": lambda: list(streaming.ask_stream(QUESTION, Context())),
     "graph": lambda: mara.graph.invoke(asking(QUESTION), context=Context()),
     "coroutine": lambda: asyncio.run(mara.graph.ainvoke(asking(QUESTION), context=Context())),
-    "retriever": lambda: retriever.MaraRetriever().invoke(QUESTION),
-    "walk tool": lambda: retriever.walk_tool().invoke({"question": QUESTION}),
+    "retriever": lambda: for_agents.MaraRetriever().invoke(QUESTION),
+    "walk tool": lambda: for_agents.walk_tool().invoke({"question": QUESTION}),
     "documents": lambda: document_search.search_documents(Context(), QUESTION),
     "discovery": lambda: discovery.what_to_read(Context(), QUESTION),
     "provenance": lambda: discovery.passage_provenance(Context(), "p"),

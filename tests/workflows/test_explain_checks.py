@@ -10,9 +10,9 @@ import pytest
 
 from graph.errors import BadInput
 from tests.workflows.small_world import QUESTION
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
-from workflows.explain import explain
+from workflows.explaining import explain
 
 
 @pytest.fixture

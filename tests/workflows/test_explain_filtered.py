@@ -17,7 +17,7 @@ from tests.workflows.explanations import check_it_adds_up, check_it_is_the_walk,
 from tests.workflows.small_world import run
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
-from workflows.explain import MOST_NODES, explain, write_explanation
+from workflows.explaining import MOST_NODES, explain, write_explanation
 from workflows.explanation.model import Explanation
 from workflows.runtime.resources import close_indexes
 

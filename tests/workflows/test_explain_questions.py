@@ -15,9 +15,9 @@ from tests.workflows.explanations import PRPACK, check_it_adds_up
 from tests.workflows.reading_world import read, talk
 from tests.workflows.small_world import write_lines
 from tests.workflows.tenants import CORPORA
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import make_context
-from workflows.explain import explain
+from workflows.explaining import explain
 from workflows.explanation.model import Explanation
 from workflows.indexing import index_sources
 from workflows.results import Result

@@ -34,7 +34,7 @@ from tests.workflows.remembering import bring_in_step, copy_of, counts, messages
 from tests.workflows.small_world import QUESTION, QUICK_RETRIES
 from workflows import chat, mara
 from workflows.access.identity import LOCAL, Identity
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context, make_context
 from workflows.conversation.session import Conversation, turns_of_history
 from workflows.runtime import history

@@ -10,7 +10,7 @@ import pytest
 
 from graph.errors import BadInput, MaraError
 from workflows.access.source_paths import resolve_source
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.indexing import graph
 from workflows.settings.indexing import IndexingContext

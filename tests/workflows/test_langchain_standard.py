@@ -12,8 +12,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 from graph.errors import BadInput
 from workflows.context import Context
-from workflows.indexing import index_sources
-from workflows.retriever import (
+from workflows.for_agents import (
     MaraRetriever,
     answer_tool,
     discovery_tool,
@@ -21,6 +20,7 @@ from workflows.retriever import (
     retrieval_tool,
     walk_tool,
 )
+from workflows.indexing import index_sources
 
 QUESTION = "Into which lake does the Velm flow?"
 

@@ -21,11 +21,11 @@ from tests.workflows.workspaces import Indexer, ask
 from workflows.admin.inspection import entity_edges, entity_type, entity_types, workspace_stats
 from workflows.admin.upkeep import run_doctor
 from workflows.context import Context, Question
-from workflows.explain import explain, write_explanation
+from workflows.explaining import explain, write_explanation
+from workflows.for_agents import walk_tool
 from workflows.indexing import index_sources
 from workflows.indexing_run.preview import preview_changes
 from workflows.retrieval import graph as retrieval
-from workflows.retriever import walk_tool
 from workflows.runtime.resources import close_indexes
 from workflows.settings.indexing import IndexingContext
 

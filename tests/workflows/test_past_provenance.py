@@ -12,7 +12,7 @@ from graph.errors import BadInput
 from graph.moments import first_moment, shown
 from tests.workflows.command_line import Mara
 from tests.workflows.velmora_shop import load_history
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import make_context
 from workflows.discovery import passage_provenance
 from workflows.runtime.history import HISTORY_UNWRITTEN

@@ -18,7 +18,7 @@ from tests.workflows.reading_world import read, reading_world, talk
 from tests.workflows.tenants import MARKERS
 from tests.workflows.workspaces import use_embedder
 from workflows import retrieval
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context, asking, make_context
 from workflows.nodes.retrieval import RELATIONSHIPS_UNREAD
 from workflows.runtime.resources import OpenRun, close_indexes

@@ -43,7 +43,8 @@ from tests.workflows.ragenta_world import (
     well_behaved,
 )
 from tests.workflows.small_world import TEXTS, run, shown_to_model
-from workflows import ask, mara, ragenta
+from workflows import mara, ragenta
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.runtime.resources import OFFLINE
 from workflows.states.records import NO_USAGE
@@ -380,19 +381,19 @@ def test_plain_python_without_a_context_takes_the_workflows_defaults(
 @pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.MARA])
 def test_offline_the_workflow_runs_whole_and_gives_plain_values(ragenta_settings: MakeContext, mode: Mode) -> None:
     context = ragenta_settings(mode=mode, top_k=5, model=OFFLINE)
-    result = ask.ask(ONE_THING, context)
+    result = ask(ONE_THING, context)
     assert "1203" in result["plain_answer"]
     assert told(result, "answer_kind", "coverage", "errors") == ("evidence", "EVIDENCE, NOT JUDGED", [])
     assert {claim["verdict"] for claim in result["claims"]} == {"quoted"}
     assert told(result, "claims_checked_by", "usage", "final_prompt") == ("offline", NO_USAGE, "")
     assert {each["judged_by"] for each in result["judgements"]} == {"words"}
     assert json.loads(json.dumps(result, allow_nan=False)) == result
-    assert {**ask.ask(ONE_THING, context), "timings_ms": {}} == {**result, "timings_ms": {}}
+    assert {**ask(ONE_THING, context), "timings_ms": {}} == {**result, "timings_ms": {}}
 
 
 def test_the_result_holds_the_documented_keys(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
     chat_server.script(well_behaved())
-    result = ask.ask(TWO_THINGS, ragenta_settings())
+    result = ask(TWO_THINGS, ragenta_settings())
     added = {"judge_outcome", "judgements", "bars", "written_from", "final_prompt"}
     of_claims = {"claims", "claims_checked_by", "structure", "components", "coverage", "follow_ups"}
     of_mara = set(mara.graph.get_output_jsonschema()["properties"])

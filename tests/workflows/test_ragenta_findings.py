@@ -27,7 +27,7 @@ from tests.workflows.ragenta_world import (
     well_behaved,
 )
 from tests.workflows.small_world import PASSAGES, Run, run, shown_to_model
-from workflows.ask import ask
+from workflows.answering import ask
 
 FULLY, PARTIALLY, NOT = "FULLY ANSWERED", "PARTIALLY ANSWERED", "NOT ANSWERED"
 FOUNDED = "Marn was founded in 1203 [1]."

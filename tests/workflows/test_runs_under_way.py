@@ -17,7 +17,7 @@ from tests.builders import HashEmbedder
 from tests.cases import mostly_slow
 from tests.workflows.workspaces import Indexer
 from workflows import mara, ragenta, retrieval
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.runtime.resources import close_indexes
 from workflows.settings.ragenta import RagentaContext

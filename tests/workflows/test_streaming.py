@@ -17,7 +17,7 @@ from tests.dictation import PATIENCE_S, every, result_in, screens, starts
 from tests.scripted_server import Fault, Reply, ScriptedServer
 from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, quick_graph, well_behaved
 from workflows import mara as mara_workflow
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.streaming import Answered, Event, Progress, Token, aask_stream, aask_with_pauses, ask_stream, event_json
 

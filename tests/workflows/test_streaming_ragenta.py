@@ -27,7 +27,7 @@ from tests.workflows.ragenta_world import (
 from tests.workflows.small_world import shown_to_model
 from tests.workflows.traced import without_timings
 from workflows import ragenta as ragenta_workflow
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.streaming import Event, NodeStarted, Progress, Token, ask_stream, event_json
 
 BEFORE_THE_ANSWER = ["encode_question", "retrieve_passages", "line_up_passages", "keep_passages", "write_answer"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.offline.extractor import OfflineExtractor
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import make_context
 from workflows.indexing import index_sources
 from workflows.runtime.resources import OFFLINE

@@ -18,7 +18,7 @@ from tests.workflows.command_line import Mara
 from tests.workflows.conversing import BIRTH, FOUNDER, ScriptedRewriter, said
 from tests.workflows.small_world import QUESTION, run, well_behaved
 from workflows import chat, mara, ragenta
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context, make_context
 from workflows.indexing import index_sources
 from workflows.serving.mcp_server import make_server

@@ -7,7 +7,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.evaluation import holds_gold
 from workflows.indexing import Progress, index_sources, no_progress

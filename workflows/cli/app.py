@@ -249,7 +249,7 @@ def ask(
     from workflows.cli.live_answer import ask_live, spent
 
     if explain is not None:
-        from workflows.explain import check_target
+        from workflows.explaining import check_target
 
         check_target(explain)
     elif explain_nodes is not None:
@@ -262,8 +262,8 @@ def ask(
         sys.stdout.flush()
         print(spent(result), file=sys.stderr)  # noqa: T201
     if explain is not None:
-        from workflows.explain import DEFAULT_NODES, write_explanation
-        from workflows.explain import explain as explained
+        from workflows.explaining import DEFAULT_NODES, write_explanation
+        from workflows.explaining import explain as explained
 
         with told_beside_the_result():
             write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)

@@ -30,7 +30,7 @@ def chat(
     ] = False,
 ) -> None:
     """Talk with the documents of a workspace: a question may lean on earlier ones."""
-    from workflows.ask import graph_of
+    from workflows.answering import graph_of
     from workflows.cli.chat_commands import Chat, answered_as_json
     from workflows.conversation.session import Conversation, turns_of_history
     from workflows.runtime.resources import open_workspace_index, selection_of

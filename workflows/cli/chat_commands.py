@@ -18,7 +18,7 @@ from workflows.cli.command import error_body
 from workflows.cli.live_answer import is_shown_live, shown_live, spent
 from workflows.cli.render import escape
 from workflows.conversation.session import Conversation, asks_back
-from workflows.explain import explain
+from workflows.explaining import explain
 from workflows.output.printable import VisibleConsole, visible_json
 from workflows.results import Result, understood_as
 from workflows.runs.run_folder import check_output

@@ -36,9 +36,9 @@ _TOLD_BY_ITS_NODES = "check_claims"
 
 
 def ask_live(question: str, context: Context, *, silent: bool = False) -> Result:
-    """Answer a question as `workflows.ask.ask` does; on a terminal, unless silent, show what happens meanwhile."""
+    """Answer a question as `workflows.ask` does; on a terminal, unless silent, show what happens meanwhile."""
     if silent or not is_shown_live():
-        from workflows.ask import ask
+        from workflows.answering import ask
 
         return ask(question, context)
     from workflows.streaming import ask_stream

@@ -29,7 +29,7 @@ from graph.retrieve.search import factors_for, restart_of, walk_passages
 from graph.schema import PASSAGE_RELATIONS, RelationFactors, RelationType, ScoredFact
 from graph.walk.strengths import tuned
 from workflows import retrieval
-from workflows.ask import graph_of
+from workflows.answering import graph_of
 from workflows.context import Context, Question
 from workflows.evaluation import exact_match, recall_at_k, reciprocal_rank, token_f1
 from workflows.evaluation.attribution import (

@@ -11,7 +11,7 @@ from typing import Any
 
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context, check_question
 from workflows.results import TOTAL
 from workflows.runs.question_files import AskedQuestion, read_questions
@@ -45,7 +45,7 @@ from workflows.settings.enums import Format, ResultKind
 CONCURRENCY = 4
 """Questions asked side by side if a chat model answers."""
 
-_CODE = (*ANSWERING, "workflows/ask.py", "workflows/runs/batch.py")
+_CODE = (*ANSWERING, "workflows/answering.py", "workflows/runs/batch.py")
 
 
 _ANSWER_KEYS = ("final_prompt", "answer", "plain_answer", "answer_kind", "refused")

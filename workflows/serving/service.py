@@ -206,7 +206,7 @@ class Service:
         """Ask once, without a model and unseen, so that the first question finds everything open and compiled."""
         from langsmith import tracing_context
 
-        from workflows.ask import ask
+        from workflows.answering import ask
 
         with tracing_context(enabled=False):
             on_its_own(ask, "Which?", Context(workspace=self._name_of(root), model=OFFLINE).within({}))

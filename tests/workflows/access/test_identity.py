@@ -18,7 +18,7 @@ from tests.builders import HashEmbedder, passage_of, publish_workspace
 from tests.workflows.tenants import KEYS, SECRET, SECRET_VARIABLE, keys_file, token
 from tests.workflows.workspaces import use_embedder
 from workflows.access.identity import LOCAL, Identity, Keyring
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.runtime.resources import close_indexes
 from workflows.settings.indexing import IndexingContext
 from workflows.settings.ragenta import RagentaContext

@@ -30,7 +30,7 @@ from workflows.admin.corrections import (
 )
 from workflows.admin.inspection import published_graph
 from workflows.admin.review import review_names
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.indexing import index_sources
 

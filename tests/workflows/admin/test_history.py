@@ -35,7 +35,7 @@ from workflows.admin.history import (
     read_conversation,
     write_export,
 )
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import make_context
 from workflows.conversation.kept import ANSWERED, Conversations
 from workflows.runtime.resources import close_indexes

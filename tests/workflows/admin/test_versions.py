@@ -16,7 +16,7 @@ from tests.workflows.velmora_shop import STATES, load_history, write_state
 from workflows.admin.inspection import workspace_stats
 from workflows.admin.removal import remove_passages
 from workflows.admin.versions import document_versions
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes

@@ -63,7 +63,7 @@ def test_an_answer_is_shown_although_it_cannot_be_explained(
     def full(path: Path, text: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("workflows.explain.write_atomically", full)
+    monkeypatch.setattr("workflows.explaining.write_atomically", full)
     asked = mara("ask", QUESTION, "-w", workspace, "--json", "--explain", tmp_path / "why.html")
     assert asked.code == 2
     assert "Karv" in asked.json["answer"]

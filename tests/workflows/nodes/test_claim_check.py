@@ -25,7 +25,7 @@ from tests.workflows.small_world import (
     well_behaved,
 )
 from workflows import mara, ragenta
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.runtime import workflow_graph
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.workflows.small_world import write_lines
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.results import Result
 from workflows.runs import batch

@@ -10,7 +10,7 @@ from graph.errors import BadInput
 from graph.storage.workspace import Workspace
 from tests.workflows.command_line import Mara
 from tests.workflows.evaluation.compared_rows import TEMPORAL, row, write_run
-from workflows.explain import check_target
+from workflows.explaining import check_target
 from workflows.runs.run_folder import check_output
 
 BETA = {"entity_entity": TEMPORAL, "entity_passage": {"PRIMARY": 0.6, "SECONDARY": 0.3, "PERIPHERAL": 0.1}}

@@ -16,7 +16,7 @@ from langsmith.utils import get_env_var
 from graph.errors import BadInput, DependencyMissing
 from tests.workflows.small_world import QUESTION
 from tests.workflows.traced import without_timings
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.runtime.trace_delivery import traces_delivered
 

@@ -17,7 +17,7 @@ from langsmith.utils import get_env_var
 from tests.trace_server import TraceServer
 from tests.workflows.small_world import QUESTION
 from tests.workflows.traced import RETRIEVAL, shape, without_timings
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.runtime.trace_delivery import traces_delivered
 

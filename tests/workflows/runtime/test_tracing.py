@@ -27,7 +27,7 @@ from tests.workflows.small_world import (
 )
 from tests.workflows.traced import RETRIEVAL, shape, without_timings
 from tests.workflows.workspaces import ROWS
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context, asking
 from workflows.indexing import index_sources
 

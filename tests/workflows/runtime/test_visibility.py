@@ -46,7 +46,7 @@ from tests.workflows.small_world import (
 from tests.workflows.workspaces import use_embedder
 from workflows import retrieval
 from workflows.context import Context
-from workflows.retriever import MaraRetriever, retrieval_tool
+from workflows.for_agents import MaraRetriever, retrieval_tool
 from workflows.runtime.resources import OpenRun, close_indexes
 from workflows.runtime.visibility import within_filter
 from workflows.streaming import ask_stream, event_json

@@ -19,9 +19,9 @@ from pydantic import ValidationError
 from graph.errors import BadInput, WorkspaceMissing
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, entity_id
 from tests.workflows.small_world import QUESTION, quick_graph
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import QUESTION_LIMIT, Context, asking
-from workflows.retriever import walk_tool
+from workflows.for_agents import walk_tool
 from workflows.runtime.walk_tool import AgentArguments
 
 MakeContext = Callable[..., Context]

@@ -21,7 +21,7 @@ from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, QUESTION_PASSAGES, well_behaved
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.cli.serve import mcp
 from workflows.context import Context
 from workflows.runtime.resources import close_indexes

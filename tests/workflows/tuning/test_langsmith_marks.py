@@ -21,7 +21,7 @@ from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder, passage_of, publish_workspace
 from tests.trace_server import TraceServer
 from tests.workflows.command_line import Mara
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import make_context
 from workflows.retrieval import graph as retrieval
 from workflows.runtime.resources import close_indexes

@@ -27,7 +27,7 @@ from graph.retrieve.open_index import Index
 from graph.schema import MetadataValue, Passage
 from graph.storage.workspace import resolve_workspace
 from workflows.access.key_file import OWN_WORKSPACE
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import QUESTION_LIMIT, Context, asking, check_question
 from workflows.conversation.kept import Conversation, NoConversation
 from workflows.discovery import related_documents
@@ -142,7 +142,7 @@ def ask_turn(asked: Asked) -> Response:
 
 def explanation(asked: Asked) -> Response:
     """Return the page that explains an answer."""
-    from workflows.explain import explain
+    from workflows.explaining import explain
     from workflows.explanation.page import render_page
 
     turn = asked.site.conversations.turn(asked.identity.owner, asked.path["id"])

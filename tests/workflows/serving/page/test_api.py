@@ -19,7 +19,7 @@ from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.serving.page.site import KeyRack, events_in, new_id, on_a_port, site_of
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 from workflows.access.identity import Identity
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.serving.page.app import make_app
 from workflows.serving.service import Service

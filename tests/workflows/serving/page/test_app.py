@@ -94,7 +94,7 @@ def test_details_mark_the_cited_characters_whatever_they_are(me: Visitor) -> Non
 
 
 def test_a_result_says_the_same_as_asking_in_python(me: Visitor, world: Path) -> None:
-    from workflows.ask import ask
+    from workflows.answering import ask
     from workflows.context import Context
 
     turn = me.answer(QUESTION)

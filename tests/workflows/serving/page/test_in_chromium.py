@@ -19,7 +19,7 @@ from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 from tests.workflows.workspaces import Indexer
 from workflows.access.identity import LOCAL, Identity, Keyring
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context
 from workflows.conversation.kept import ANSWERED as IS_ANSWERED
 from workflows.serving.page.site import Site

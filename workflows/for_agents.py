@@ -16,7 +16,7 @@ from graph.errors import BadInput
 from graph.relationships.discovery import PROPOSED
 from graph.schema import MAX_ID
 from graph.server_clients import told_to_clients
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context, asking, make_context
 from workflows.conversation.messages import AnswerMetadata, answer_metadata
 from workflows.discovery import passage_provenance, what_to_read
@@ -197,3 +197,10 @@ def walk_tool(context: Context | None = None) -> BaseTool:
         raise BadInput(f"Mode {walked.mode} does not walk", "Choose mode mara, hipporag2 or mara-matrix")
 
     return agent_tool(lambda: open_run(walked))
+
+
+def tools(context: Context | None = None) -> list[BaseTool]:
+    """Return all tools of these settings, for an agent of one's own; the walk's where their mode walks."""
+    settings = context or Context()
+    made = [each(settings) for each in (retrieval_tool, answer_tool, discovery_tool, provenance_tool)]
+    return [*made, walk_tool(settings)] if settings.mode.walks else made

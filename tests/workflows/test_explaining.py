@@ -24,7 +24,7 @@ from tests.workflows.workspaces import VELM, Indexer
 from workflows import retrieval
 from workflows.context import Context
 from workflows.evaluation.ask_system import FixedManager
-from workflows.explain import LEAST_NODES, MOST_NODES, explain, write_explanation
+from workflows.explaining import LEAST_NODES, MOST_NODES, explain, write_explanation
 from workflows.explanation.model import Explanation
 from workflows.explanation.model import Path as ToldPath
 from workflows.runtime.resources import close_indexes

@@ -42,6 +42,27 @@ def ask(
     return result_of(state, (time.perf_counter() - start) * 1000, prices)
 
 
+def retrieve(question: str, context: Context, turns: Sequence[Turn] = ()) -> dict[str, Any]:
+    """Rank the passages for a question, and answer nothing.
+
+    Args:
+        question: in plain words.
+        context: the settings.
+        turns: earlier turns of its conversation, the last one last.
+
+    Returns:
+        The output of workflow ``retrieval``: ``passages``, best first, and how they were found.
+
+    Raises:
+        BadInput, ModelUnavailable, WorkspaceDamaged: as `ask` does.
+    """
+    from workflows import retrieval
+
+    refresh_environment()
+    found: dict[str, Any] = retrieval.graph.invoke(asking(question, turns), context=context)
+    return found
+
+
 def graph_of(workflow: Workflow) -> Any:
     """Return the compiled graph of a workflow."""
     if workflow is Workflow.RAGENTA:

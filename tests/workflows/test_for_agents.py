@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from graph.errors import BadInput, WorkspaceMissing
 from workflows.context import QUESTION_LIMIT, Context
+from workflows.for_agents import MaraRetriever, answer_tool, retrieval_tool
 from workflows.indexing import index_sources
-from workflows.retriever import MaraRetriever, answer_tool, retrieval_tool
 from workflows.settings.indexing import IndexingContext
 
 

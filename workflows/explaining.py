@@ -51,7 +51,7 @@ def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEF
     """Explain an answer: walk again as the run did, with less and less of its β, and tell what carried the mass.
 
     Args:
-        result: what `workflows.ask.ask`, or a workflow's ``invoke``, returned.
+        result: what `workflows.answering.ask`, or a workflow's ``invoke``, returned.
         context: what the question was asked with.
         max_nodes: how many nodes are shown, 2 to 2000. The returned passages, the entity seeds and the nodes of the
             best paths are shown in any case.

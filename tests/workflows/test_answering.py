@@ -14,7 +14,7 @@ from graph.errors import BadInput, ModelUnavailable, WorkspaceDamaged, Workspace
 from graph.retrieve.modes import Mode
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, well_behaved
-from workflows.ask import ask
+from workflows.answering import ask
 from workflows.context import Context, make_context
 from workflows.results import Result
 
