@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, PassageLink
+from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, PassageLink, order_of
 from graph.schema import PASSAGE_RELATIONS, RelationType
 
 SYNONYMS_PER_NAME = 100
@@ -160,9 +160,19 @@ def nearest_pairs(pairs: Ints, cosines: Doubles, start: int, end: int) -> NDArra
     name = pairs[place, side]
     crowded = (np.bincount(name - start, minlength=end - start) > SYNONYMS_PER_NAME)[name - start]
     few, place, name = place[~crowded], place[crowded], name[crowded]
-    order = np.lexsort((pairs[place, 1], pairs[place, 0], -cosines[place], name))
-    near = order[rank_in_group(name[order]) < SYNONYMS_PER_NAME]
-    return np.concatenate([few, place[near]])
+    name, cosine = name - start, cosines[place]
+    # No order among equal cosines here, which takes a quarter of the time: only those of the last place need one.
+    order = np.argsort(-cosine)
+    order = order[order_of(name[order], end - start)]
+    last = order[rank_in_group(name[order]) == SYNONYMS_PER_NAME - 1]
+    least = np.zeros(end - start)
+    least[name[last]] = cosine[last]
+    near = cosine > least[name]
+    tied = np.flatnonzero(cosine == least[name])
+    taken = np.bincount(name[near], minlength=end - start)
+    tied = tied[np.lexsort((pairs[place[tied], 1], pairs[place[tied], 0], name[tied]))]
+    tied = tied[taken[name[tied]] + rank_in_group(name[tied]) < SYNONYMS_PER_NAME]
+    return np.concatenate([few, place[near], place[tied]])
 
 
 def near_name_edges(low: Ints, high: Ints, cosine: Doubles, triple_passages: Ints) -> Edges:
