@@ -601,13 +601,11 @@ def _even_ranges(weights: NDArray[np.int64], budget: int) -> list[tuple[int, int
 
 def _most_given(given: Iterable[tuple[int, str, int]]) -> dict[int, str]:
     """Return the text that each entity is given most often; the smallest where several are."""
-    counts: Counter[tuple[int, str]] = Counter()
+    counts: dict[int, Counter[str]] = {}
     for entity, text, count in given:
-        counts[entity, text] += count
-    found: dict[int, str] = {}
-    for entity, text in sorted(counts, key=lambda pair: (-counts[pair], pair[1])):
-        found.setdefault(entity, text)
-    return found
+        held = counts.setdefault(entity, Counter())
+        held[text] += count
+    return {entity: min(texts, key=lambda text: (-texts[text], text)) for entity, texts in counts.items()}
 
 
 def _save_run(columns: Columns, name: str, pairs: set[tuple[str, int]]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, PassageLink, order_of
+from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, PassageLink
 from graph.schema import PASSAGE_RELATIONS, RelationType
 
 SYNONYMS_PER_NAME = 100
@@ -156,23 +156,20 @@ def nearest_pairs(pairs: Ints, cosines: Doubles, start: int, end: int) -> NDArra
         start: the first entity of the range.
         end: the one behind it.
     """
-    place, side = np.nonzero((pairs >= start) & (pairs < end))
-    name = pairs[place, side]
-    crowded = (np.bincount(name - start, minlength=end - start) > SYNONYMS_PER_NAME)[name - start]
-    few, place, name = place[~crowded], place[crowded], name[crowded]
-    name, cosine = name - start, cosines[place]
-    # No order among equal cosines here, which takes a quarter of the time: only those of the last place need one.
-    order = np.argsort(-cosine)
-    order = order[order_of(name[order], end - start)]
-    last = order[rank_in_group(name[order]) == SYNONYMS_PER_NAME - 1]
-    least = np.zeros(end - start)
-    least[name[last]] = cosine[last]
-    near = cosine > least[name]
-    tied = np.flatnonzero(cosine == least[name])
-    taken = np.bincount(name[near], minlength=end - start)
-    tied = tied[np.lexsort((pairs[place[tied], 1], pairs[place[tied], 0], name[tied]))]
+    side, place = np.nonzero(((pairs >= start) & (pairs < end)).T)
+    name, cosine = pairs[place, side] - start, cosines[place]
+    if not len(place):
+        return place
+    # Names, and of each the nearest first, in one number: sorting these takes a tenth of what sorting by columns does.
+    key = name.astype(np.int64) << 32 | ((1 - cosine) * 2**31).astype(np.int64)
+    counts = np.bincount(name, minlength=end - start)
+    last = np.sort(key)[np.cumsum(counts) - counts + np.minimum(counts, SYNONYMS_PER_NAME) - 1][name]
+    near, tied = key < last, np.flatnonzero(key == last)
+    ends = pairs[place[tied]]
+    order = np.lexsort((ends[:, 1], ends[:, 0], -cosine[tied], name[tied]))
+    taken, tied = np.bincount(name[near], minlength=end - start), tied[order]
     tied = tied[taken[name[tied]] + rank_in_group(name[tied]) < SYNONYMS_PER_NAME]
-    return np.concatenate([few, place[near], place[tied]])
+    return np.concatenate([place[near], place[tied]])
 
 
 def near_name_edges(low: Ints, high: Ints, cosine: Doubles, triple_passages: Ints) -> Edges:

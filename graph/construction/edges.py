@@ -125,7 +125,7 @@ def sort_edges(edges: Edges) -> Edges:
     """Return the edges in the order that a walk reads them: by source, then target, then kind."""
     order: NDArray[np.integer[Any]] = np.argsort(edges.kind, kind="stable")
     for ends in (edges.target, edges.source):
-        order = order[order_of(ends[order], int(ends.max(initial=-1)) + 1)]
+        order = order[_order_of(ends[order], int(ends.max(initial=-1)) + 1)]
     return Edges(*(getattr(edges, column.name)[order] for column in fields(Edges)))
 
 
@@ -176,7 +176,7 @@ def derive_arcs(
 ) -> NodeArcs:
     """Return the arcs of some edges that are in the order of their sources."""
     there, back = (_starts(np.bincount(ends, minlength=n_nodes)) for ends in (source, target))
-    order = order_of(target, n_nodes)
+    order = _order_of(target, n_nodes)
     backward = Arcs(back, source[order], kind[order], weight[order])
     arcs = NodeArcs(Arcs(there, target, kind, weight), backward, _counts(there, back))
     for column in (there, *backward, arcs.counts):
@@ -211,7 +211,7 @@ def write_arcs(folder: Path, n_nodes: int, *, at_once: int = _SORTED_AT_ONCE) ->
         for first, last in _ranges(back, at_once):
             into = [start + np.flatnonzero((block >= first) & (block < last)) for start, block in _blocks(targets)]
             places = joined(into, np.int64)
-            places = places[order_of(targets[places] - np.int32(first), last - first)]
+            places = places[_order_of(targets[places] - np.int32(first), last - first)]
             for name, file in written.items():
                 file.append(edges[name][places])
 
@@ -282,7 +282,7 @@ def _ranges(starts: NDArray[np.int64], at_once: int) -> Iterator[tuple[int, int]
         first = last
 
 
-def order_of(numbers: NDArray[np.int32], limit: int) -> NDArray[np.integer[Any]]:
+def _order_of(numbers: NDArray[np.int32], limit: int) -> NDArray[np.integer[Any]]:
     """Return where the numbers below ``limit`` stand in ascending order, equal ones as they come: a counting sort."""
     from scipy.sparse import csr_array
 
