@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import json
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -601,10 +600,10 @@ def _even_ranges(weights: NDArray[np.int64], budget: int) -> list[tuple[int, int
 
 def _most_given(given: Iterable[tuple[int, str, int]]) -> dict[int, str]:
     """Return the text that each entity is given most often; the smallest where several are."""
-    counts: dict[int, Counter[str]] = {}
+    counts: dict[int, dict[str, int]] = {}
     for entity, text, count in given:
-        held = counts.setdefault(entity, Counter())
-        held[text] += count
+        held = counts.setdefault(entity, {})
+        held[text] = held.get(text, 0) + count
     return {entity: min(texts, key=lambda text: (-texts[text], text)) for entity, texts in counts.items()}
 
 
