@@ -170,10 +170,10 @@ class Build:
         """Do one stage after the other."""
         record, every = self.record, [(index,) for index in range(len(self._shards))]
         begin("passages")
-        workers.run("read_shard", every)
+        workers.run("read_shard", [(index,) for index, shard in enumerate(self._shards) if not shard.is_read])
         self._prune(cache)
         begin("names")
-        types = self._merge_names(sizes.names)
+        types = self._merge_names(workers, sizes.names)
         own = self._own_types(types)
         begin("vectors of names")
         self._write_vectors()
@@ -239,7 +239,7 @@ class Build:
         return SpellingTree(self._whole)
 
     def read_shard(self, index: int) -> None:
-        """Write what the passages of a shard say, unless an earlier build did."""
+        """Write what the passages of a shard say."""
         self._shards[index].read(self.record, self._corrections)
 
     def _prune(self, cache: Path) -> None:
@@ -259,30 +259,21 @@ class Build:
             self._part("shards", index).save(**{f"{kind}_of": numbers[start:end].astype(np.int32)})
         return ids
 
-    def _merge_names(self, at_once: int) -> dict[int, str]:
+    def _merge_names(self, workers: Workers, at_once: int) -> dict[int, str]:
         """Write the entities, their names, labels and spellings; return the own types of those that have one."""
         ids = self._number("name")
         self._whole.save(entity_ids=ids)
-        types: dict[int, str] = {}
-        runs: list[Columns] = []
-        understands = understanding_of(self.record.embedding_model)
+        step = min(at_once, -(-len(ids) // workers.count)) or 1
+        ranges = [(part, start, min(len(ids), start + step)) for part, start in enumerate(range(0, len(ids), step))]
+        workers.run("read_names", ranges)
+        runs = [self._part("names", part) for part, _, _ in ranges]
         with (
             TextWriter(self.folder, "entities") as entities,
             ArrayWriter(self._whole.folder / "eligible.npy", np.bool_) as eligible,
         ):
-            for start in range(0, len(ids), at_once):
-                end = min(len(ids), start + at_once)
-                labels = _most_given(self._given("labels", start, end))
-                names = [(entity, normalise_name(labels[entity])) for entity in range(start, end)]
-                entities.append(text for entity, name in names for text in (name, labels[entity]))
-                eligible.append(np.array([may_have_synonyms(name, understands) for _, name in names], dtype=np.bool_))
-                types |= _most_given(self._given("types", start, end))
-                aliases = {(alias, entity) for entity, alias, _ in self._given("aliases", start, end)}
-                aliases |= {(alias, entity) for entity, name in names for alias in self._corrected.aliases(name)}
-                spelled = {(findable(name), entity) for name, entity in (*aliases, *((n, e) for e, n in names))}
-                runs.append(self._part("names", len(runs)))
-                _save_run(runs[-1], "spelled", {pair for pair in spelled if pair[0]})
-                _save_run(runs[-1], "aliases", aliases)
+            for run in runs:
+                entities.append_table(run.texts("entities"))
+                eligible.append(run.array("eligible"))
         write_spellings(_merged(runs, "spelled"), self.folder, self._whole)
         with (
             TextWriter(self.folder, "aliases") as texts,
@@ -291,7 +282,24 @@ class Build:
             for block in in_blocks(_merged(runs, "aliases")):
                 texts.append(text for text, _ in block)
                 of.append(np.array([entity for _, entity in block], dtype=np.int32))
-        return types
+        return {entity: text for text, entity in _merged(runs, "types")}
+
+    def read_names(self, part: int, start: int, end: int) -> None:
+        """Write the names and labels of the entities from one to another, and their types, spellings and aliases."""
+        understands = understanding_of(self.record.embedding_model)
+        labels = _most_given(self._given("labels", start, end))
+        names = [(entity, normalise_name(labels[entity])) for entity in range(start, end)]
+        aliases = {(alias, entity) for entity, alias, _ in self._given("aliases", start, end)}
+        aliases |= {(alias, entity) for entity, name in names for alias in self._corrected.aliases(name)}
+        spelled = {(findable(name), entity) for name, entity in (*aliases, *((n, e) for e, n in names))}
+        own = self._part("names", part)
+        own.save_texts("entities", (text for entity, name in names for text in (name, labels[entity])))
+        own.save(eligible=np.array([may_have_synonyms(name, understands) for _, name in names], dtype=np.bool_))
+        _save_run(
+            own, "types", {(text, entity) for entity, text in _most_given(self._given("types", start, end)).items()}
+        )
+        _save_run(own, "spelled", {pair for pair in spelled if pair[0]})
+        _save_run(own, "aliases", aliases)
 
     def _given(self, what: str, start: int, end: int) -> Iterator[tuple[int, str, int]]:
         """Yield (entity, text, how often it is given) of the entities from one to another."""

@@ -67,12 +67,17 @@ class Workers:
                     pipe.close()
             process.wait()
 
+    @property
+    def count(self) -> int:
+        """How many tasks are done at once."""
+        return len(self._all) or 1
+
     def run(self, task: str, calls: Sequence[tuple[int, ...]]) -> None:
-        """Call a method of the build with some numbers each time.
+        """Call a method of the build with some numbers each time; a single call is done here, while processes start.
 
         Raises what a call raises, and OutOfResources where a process ends.
         """
-        if not self._all:
+        if not self._all or len(calls) == 1:
             for call in calls:
                 getattr(self._build, task)(*call)
             return
