@@ -168,9 +168,9 @@ class Build:
 
     def run(self, workers: Workers, cache: Path, sizes: Sizes, begin: Callable[[str], object]) -> None:
         """Do one stage after the other."""
-        record, every = self.record, [(index,) for index in range(len(self._shards))]
+        record = self.record
         begin("passages")
-        workers.run("read_shard", [(index,) for index, shard in enumerate(self._shards) if not shard.is_read])
+        workers.run([("read_shard", index) for index, shard in enumerate(self._shards) if not shard.is_read])
         self._prune(cache)
         begin("names")
         types = self._merge_names(workers, sizes.names)
@@ -178,7 +178,7 @@ class Build:
         begin("vectors of names")
         self._write_vectors()
         begin("links")
-        workers.run("link", every)
+        workers.run([("link", index) for index in range(len(self._shards))])
         self.__dict__.pop("_tree", None)
         begin("counts")
         self._count()
@@ -186,12 +186,8 @@ class Build:
         self._write_pairs(cache / KEPT)
         begin("edges")
         n_edges = self._write_edges(workers, sizes.edges)
-        begin("arcs")
-        write_arcs(self.folder, self._n_entities + self._n_passages)
-        begin("facts")
-        n_facts = self._merge_facts(own, sizes.names)
-        begin("BM25")
-        self._write_terms(sizes.edges)
+        begin("arcs, facts and BM25")
+        workers.run([("merge_facts", sizes.names), ("write_terms", sizes.edges), ("write_arcs",)])
         begin("texts")
         with TextWriter(self.folder, "passages") as passages:
             for shard in self._shards:
@@ -202,7 +198,7 @@ class Build:
             embedding_model=record.embedding_model,
             passages=self._n_passages,
             entities=self._n_entities,
-            facts=n_facts,
+            facts=len(np.load(self.folder / "fact_relations.npy", mmap_mode="r")),
             edges=n_edges,
             own=own,
         ).save(self.folder)
@@ -264,9 +260,9 @@ class Build:
         ids = self._number("name")
         self._whole.save(entity_ids=ids)
         step = min(at_once, -(-len(ids) // workers.count)) or 1
-        ranges = [(part, start, min(len(ids), start + step)) for part, start in enumerate(range(0, len(ids), step))]
-        workers.run("read_names", ranges)
-        runs = [self._part("names", part) for part, _, _ in ranges]
+        starts = range(0, len(ids), step)
+        workers.run([("read_names", part, at, min(len(ids), at + step)) for part, at in enumerate(starts)])
+        runs = [self._part("names", part) for part in range(len(starts))]
         with (
             TextWriter(self.folder, "entities") as entities,
             ArrayWriter(self._whole.folder / "eligible.npy", np.bool_) as eligible,
@@ -473,8 +469,8 @@ class Build:
             for end in _ENDS:
                 np.add.at(weight, block[end], 1)
         ranges = [(part, *each) for part, each in enumerate(_even_ranges(weight, budget))]
-        workers.run("mark_nearest", ranges)
-        workers.run("make_edges", ranges)
+        workers.run([("mark_nearest", *each) for each in ranges])
+        workers.run([("make_edges", *each) for each in ranges])
         with ExitStack() as stack:
             for name, kind in EDGE_TYPES.items():
                 column = stack.enter_context(ArrayWriter(self.folder / f"edge_{name}.npy", kind))
@@ -528,8 +524,12 @@ class Build:
             found.append(np.array(columns.array(name)[rows]))
         return joined(keys, np.int32), np.concatenate(found)
 
-    def _merge_facts(self, own: OwnTypes, at_once: int) -> int:
-        """Write the facts: as they are shown, their ends, their relation types, who holds them; return how many."""
+    def write_arcs(self) -> None:
+        """Write the arcs of the edges."""
+        write_arcs(self.folder, self._n_entities + self._n_passages)
+
+    def merge_facts(self, at_once: int) -> None:
+        """Write the facts: as they are shown, their ends, their relation types, who holds them."""
         ids, folder = self._number("fact"), self.folder
         with (
             TextWriter(folder, "facts") as texts,
@@ -564,9 +564,8 @@ class Build:
                 fact_relations.append(relations)
                 starts.append(len(values) + np.cumsum(np.bincount(fact, minlength=len(some))))
                 values.append(joined(passages, np.int32)[np.argsort(fact, kind="stable")])
-        return len(ids)
 
-    def _write_terms(self, budget: int) -> None:
+    def write_terms(self, budget: int) -> None:
         """Write the BM25 index: the terms in the order in which they first stand, with the scores of passages."""
         vocabulary: dict[str, int] = {}
         lengths, frequency = [], np.zeros(0, dtype=np.int64)

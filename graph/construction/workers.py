@@ -72,17 +72,17 @@ class Workers:
         """How many tasks are done at once."""
         return len(self._all) or 1
 
-    def run(self, task: str, calls: Sequence[tuple[int, ...]]) -> None:
-        """Call a method of the build with some numbers each time; a single call is done here, while processes start.
+    def run(self, calls: Sequence[tuple[str, *tuple[int, ...]]]) -> None:
+        """Call methods of the build, each with some numbers; a single call is done here, while processes start.
 
         Raises what a call raises, and OutOfResources where a process ends.
         """
         if not self._all or len(calls) == 1:
-            for call in calls:
-                getattr(self._build, task)(*call)
+            for task, *numbers in calls:
+                getattr(self._build, task)(*numbers)
             return
         with ThreadPoolExecutor(len(self._all)) as threads:
-            running = [threads.submit(self._call, json.dumps([task, *call])) for call in calls]
+            running = [threads.submit(self._call, json.dumps(call)) for call in calls]
             try:
                 for each in running:
                     each.result()
