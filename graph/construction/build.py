@@ -259,7 +259,7 @@ class Build:
         """Write the entities, their names, labels and spellings; return the own types of those that have one."""
         ids = self._number("name")
         self._whole.save(entity_ids=ids)
-        step = min(at_once, -(-len(ids) // workers.count)) or 1
+        step = _even_size(len(ids), at_once, workers.count)
         starts = range(0, len(ids), step)
         workers.run([("read_names", part, at, min(len(ids), at + step)) for part, at in enumerate(starts)])
         runs = [self._part("names", part) for part in range(len(starts))]
@@ -468,7 +468,8 @@ class Build:
         for block in _blocks(self._whole.array("pairs")):
             for end in _ENDS:
                 np.add.at(weight, block[end], 1)
-        ranges = [(part, *each) for part, each in enumerate(_even_ranges(weight, budget))]
+        size = _even_size(int(weight.sum()), budget, workers.count)
+        ranges = [(part, *each) for part, each in enumerate(_even_ranges(weight, size))]
         workers.run([("mark_nearest", *each) for each in ranges])
         workers.run([("make_edges", *each) for each in ranges])
         with ExitStack() as stack:
@@ -596,6 +597,12 @@ def _keys(one: Array, other: Array) -> NDArray[np.int64]:
 
 def _blocks(array: Array) -> Iterator[Array]:
     return (array[start : start + _PAIRS] for start in range(0, len(array), _PAIRS))
+
+
+def _even_size(total: int, most: int, processes: int) -> int:
+    """Return how much a part is, ``most`` at most, so that every process has as many of them."""
+    parts = processes * -(-total // (most * processes))
+    return -(-total // max(1, parts)) or 1
 
 
 def _even_ranges(weights: NDArray[np.int64], budget: int) -> list[tuple[int, int]]:
