@@ -429,7 +429,7 @@ class Record(InDatabase):
             raise WorkspaceDamaged(
                 f"{self._db.told} lacks the vectors of {lacking} {table}", "Restore it from a backup or index again"
             )
-        return np.frombuffer(bytearray().join([held[key] for key in ids]), np.float32).reshape(-1, self.dimension)
+        return np.frombuffer(bytearray().join([held[key] for key in ids]), np.float32).reshape(len(ids), self.dimension)
 
     def _count(self, table: str) -> int:
         ((count,),) = self._rows(f"SELECT count(*) FROM {table}")
