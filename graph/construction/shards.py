@@ -305,7 +305,7 @@ class Shard:
             shutil.rmtree(unfinished, ignore_errors=True)
 
 
-_LEAST, _MOST, _SHARDS = 256, 4_096, 64
+_LEAST, _MOST, _SHARDS = 256, 4_096, 32
 
 
 def shard_size(n_passages: int) -> int:
