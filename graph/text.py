@@ -46,8 +46,10 @@ def normalise_name(name: str) -> str:
     NFKC, casefold, one space between words, no punctuation at the edges. Never empties a name that
     holds any visible character: where stripping would leave nothing, the unstripped form stays.
     """
-    visible = name.translate(_INVISIBLE)
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    folded = name.lower()
+    if not name.isascii():
+        visible = name.translate(_INVISIBLE)
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
     spaced = " ".join(folded.split())
     first, last = _FIRST_IN_NAME.search(spaced), _LAST_IN_NAME.search(spaced)
     return spaced[first.start() : last.end()] if first and last else spaced

@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import json
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -169,17 +168,17 @@ class Build:
 
     def run(self, workers: Workers, cache: Path, sizes: Sizes, begin: Callable[[str], object]) -> None:
         """Do one stage after the other."""
-        record, every = self.record, [(index,) for index in range(len(self._shards))]
+        record = self.record
         begin("passages")
-        workers.run("read_shard", every)
+        workers.run([("read_shard", index) for index, shard in enumerate(self._shards) if not shard.is_read])
         self._prune(cache)
         begin("names")
-        types = self._merge_names(sizes.names)
+        types = self._merge_names(workers, sizes.names)
         own = self._own_types(types)
         begin("vectors of names")
         self._write_vectors()
         begin("links")
-        workers.run("link", every)
+        workers.run([("link", index) for index in range(len(self._shards))])
         self.__dict__.pop("_tree", None)
         begin("counts")
         self._count()
@@ -187,12 +186,8 @@ class Build:
         self._write_pairs(cache / KEPT)
         begin("edges")
         n_edges = self._write_edges(workers, sizes.edges)
-        begin("arcs")
-        write_arcs(self.folder, self._n_entities + self._n_passages)
-        begin("facts")
-        n_facts = self._merge_facts(own, sizes.names)
-        begin("BM25")
-        self._write_terms(sizes.edges)
+        begin("arcs, facts and BM25")
+        workers.run([("merge_facts", sizes.names), ("write_terms", sizes.edges), ("write_arcs",)])
         begin("texts")
         with TextWriter(self.folder, "passages") as passages:
             for shard in self._shards:
@@ -203,7 +198,7 @@ class Build:
             embedding_model=record.embedding_model,
             passages=self._n_passages,
             entities=self._n_entities,
-            facts=n_facts,
+            facts=len(np.load(self.folder / "fact_relations.npy", mmap_mode="r")),
             edges=n_edges,
             own=own,
         ).save(self.folder)
@@ -240,7 +235,7 @@ class Build:
         return SpellingTree(self._whole)
 
     def read_shard(self, index: int) -> None:
-        """Write what the passages of a shard say, unless an earlier build did."""
+        """Write what the passages of a shard say."""
         self._shards[index].read(self.record, self._corrections)
 
     def _prune(self, cache: Path) -> None:
@@ -260,30 +255,21 @@ class Build:
             self._part("shards", index).save(**{f"{kind}_of": numbers[start:end].astype(np.int32)})
         return ids
 
-    def _merge_names(self, at_once: int) -> dict[int, str]:
+    def _merge_names(self, workers: Workers, at_once: int) -> dict[int, str]:
         """Write the entities, their names, labels and spellings; return the own types of those that have one."""
         ids = self._number("name")
         self._whole.save(entity_ids=ids)
-        types: dict[int, str] = {}
-        runs: list[Columns] = []
-        understands = understanding_of(self.record.embedding_model)
+        step = _even_size(len(ids), at_once, workers.count)
+        starts = range(0, len(ids), step)
+        workers.run([("read_names", part, at, min(len(ids), at + step)) for part, at in enumerate(starts)])
+        runs = [self._part("names", part) for part in range(len(starts))]
         with (
             TextWriter(self.folder, "entities") as entities,
             ArrayWriter(self._whole.folder / "eligible.npy", np.bool_) as eligible,
         ):
-            for start in range(0, len(ids), at_once):
-                end = min(len(ids), start + at_once)
-                labels = _most_given(self._given("labels", start, end))
-                names = [(entity, normalise_name(labels[entity])) for entity in range(start, end)]
-                entities.append(text for entity, name in names for text in (name, labels[entity]))
-                eligible.append(np.array([may_have_synonyms(name, understands) for _, name in names], dtype=np.bool_))
-                types |= _most_given(self._given("types", start, end))
-                aliases = {(alias, entity) for entity, alias, _ in self._given("aliases", start, end)}
-                aliases |= {(alias, entity) for entity, name in names for alias in self._corrected.aliases(name)}
-                spelled = {(findable(name), entity) for name, entity in (*aliases, *((n, e) for e, n in names))}
-                runs.append(self._part("names", len(runs)))
-                _save_run(runs[-1], "spelled", {pair for pair in spelled if pair[0]})
-                _save_run(runs[-1], "aliases", aliases)
+            for run in runs:
+                entities.append_table(run.texts("entities"))
+                eligible.append(run.array("eligible"))
         write_spellings(_merged(runs, "spelled"), self.folder, self._whole)
         with (
             TextWriter(self.folder, "aliases") as texts,
@@ -292,7 +278,24 @@ class Build:
             for block in in_blocks(_merged(runs, "aliases")):
                 texts.append(text for text, _ in block)
                 of.append(np.array([entity for _, entity in block], dtype=np.int32))
-        return types
+        return {entity: text for text, entity in _merged(runs, "types")}
+
+    def read_names(self, part: int, start: int, end: int) -> None:
+        """Write the names and labels of the entities from one to another, and their types, spellings and aliases."""
+        understands = understanding_of(self.record.embedding_model)
+        labels = _most_given(self._given("labels", start, end))
+        names = [(entity, normalise_name(labels[entity])) for entity in range(start, end)]
+        aliases = {(alias, entity) for entity, alias, _ in self._given("aliases", start, end)}
+        aliases |= {(alias, entity) for entity, name in names for alias in self._corrected.aliases(name)}
+        spelled = {(findable(name), entity) for name, entity in (*aliases, *((n, e) for e, n in names))}
+        own = self._part("names", part)
+        own.save_texts("entities", (text for entity, name in names for text in (name, labels[entity])))
+        own.save(eligible=np.array([may_have_synonyms(name, understands) for _, name in names], dtype=np.bool_))
+        _save_run(
+            own, "types", {(text, entity) for entity, text in _most_given(self._given("types", start, end)).items()}
+        )
+        _save_run(own, "spelled", {pair for pair in spelled if pair[0]})
+        _save_run(own, "aliases", aliases)
 
     def _given(self, what: str, start: int, end: int) -> Iterator[tuple[int, str, int]]:
         """Yield (entity, text, how often it is given) of the entities from one to another."""
@@ -465,9 +468,10 @@ class Build:
         for block in _blocks(self._whole.array("pairs")):
             for end in _ENDS:
                 np.add.at(weight, block[end], 1)
-        ranges = [(part, *each) for part, each in enumerate(_even_ranges(weight, budget))]
-        workers.run("mark_nearest", ranges)
-        workers.run("make_edges", ranges)
+        size = _even_size(int(weight.sum()), budget, workers.count)
+        ranges = [(part, *each) for part, each in enumerate(_even_ranges(weight, size))]
+        workers.run([("mark_nearest", *each) for each in ranges])
+        workers.run([("make_edges", *each) for each in ranges])
         with ExitStack() as stack:
             for name, kind in EDGE_TYPES.items():
                 column = stack.enter_context(ArrayWriter(self.folder / f"edge_{name}.npy", kind))
@@ -521,8 +525,12 @@ class Build:
             found.append(np.array(columns.array(name)[rows]))
         return joined(keys, np.int32), np.concatenate(found)
 
-    def _merge_facts(self, own: OwnTypes, at_once: int) -> int:
-        """Write the facts: as they are shown, their ends, their relation types, who holds them; return how many."""
+    def write_arcs(self) -> None:
+        """Write the arcs of the edges."""
+        write_arcs(self.folder, self._n_entities + self._n_passages)
+
+    def merge_facts(self, at_once: int) -> None:
+        """Write the facts: as they are shown, their ends, their relation types, who holds them."""
         ids, folder = self._number("fact"), self.folder
         with (
             TextWriter(folder, "facts") as texts,
@@ -557,9 +565,8 @@ class Build:
                 fact_relations.append(relations)
                 starts.append(len(values) + np.cumsum(np.bincount(fact, minlength=len(some))))
                 values.append(joined(passages, np.int32)[np.argsort(fact, kind="stable")])
-        return len(ids)
 
-    def _write_terms(self, budget: int) -> None:
+    def write_terms(self, budget: int) -> None:
         """Write the BM25 index: the terms in the order in which they first stand, with the scores of passages."""
         vocabulary: dict[str, int] = {}
         lengths, frequency = [], np.zeros(0, dtype=np.int64)
@@ -592,6 +599,12 @@ def _blocks(array: Array) -> Iterator[Array]:
     return (array[start : start + _PAIRS] for start in range(0, len(array), _PAIRS))
 
 
+def _even_size(total: int, most: int, processes: int) -> int:
+    """Return how much a part is, ``most`` at most, so that every process has as many of them."""
+    parts = processes * -(-total // (most * processes))
+    return -(-total // max(1, parts)) or 1
+
+
 def _even_ranges(weights: NDArray[np.int64], budget: int) -> list[tuple[int, int]]:
     """Return the ranges into which a column is cut that have about so much weight each."""
     ends = np.cumsum(weights)
@@ -601,13 +614,11 @@ def _even_ranges(weights: NDArray[np.int64], budget: int) -> list[tuple[int, int
 
 def _most_given(given: Iterable[tuple[int, str, int]]) -> dict[int, str]:
     """Return the text that each entity is given most often; the smallest where several are."""
-    counts: Counter[tuple[int, str]] = Counter()
+    counts: dict[int, dict[str, int]] = {}
     for entity, text, count in given:
-        counts[entity, text] += count
-    found: dict[int, str] = {}
-    for entity, text in sorted(counts, key=lambda pair: (-counts[pair], pair[1])):
-        found.setdefault(entity, text)
-    return found
+        held = counts.setdefault(entity, {})
+        held[text] = held.get(text, 0) + count
+    return {entity: min(texts, key=lambda text: (-texts[text], text)) for entity, texts in counts.items()}
 
 
 def _save_run(columns: Columns, name: str, pairs: set[tuple[str, int]]) -> None:

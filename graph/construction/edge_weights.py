@@ -149,13 +149,20 @@ def nearest_pairs(pairs: Ints, cosines: Doubles, start: int, end: int) -> NDArra
         start: the first entity of the range.
         end: the one behind it.
     """
-    place, side = np.nonzero((pairs >= start) & (pairs < end))
-    name = pairs[place, side]
-    crowded = (np.bincount(name - start, minlength=end - start) > SYNONYMS_PER_NAME)[name - start]
-    few, place, name = place[~crowded], place[crowded], name[crowded]
-    order = np.lexsort((pairs[place, 1], pairs[place, 0], -cosines[place], name))
-    near = order[rank_in_group(name[order]) < SYNONYMS_PER_NAME]
-    return np.concatenate([few, place[near]])
+    side, place = np.nonzero(((pairs >= start) & (pairs < end)).T)
+    name, cosine = pairs[place, side] - start, cosines[place]
+    if not len(place):
+        return place
+    # Names, and of each the nearest first, in one number: sorting these takes a tenth of what sorting by columns does.
+    key = name.astype(np.int64) << 32 | ((1 - cosine) * 2**31).astype(np.int64)
+    counts = np.bincount(name, minlength=end - start)
+    last = np.sort(key)[np.cumsum(counts) - counts + np.minimum(counts, SYNONYMS_PER_NAME) - 1][name]
+    near, tied = key < last, np.flatnonzero(key == last)
+    ends = pairs[place[tied]]
+    order = np.lexsort((ends[:, 1], ends[:, 0], -cosine[tied], name[tied]))
+    taken, tied = np.bincount(name[near], minlength=end - start), tied[order]
+    tied = tied[taken[name[tied]] + rank_in_group(name[tied]) < SYNONYMS_PER_NAME]
+    return np.concatenate([place[near], place[tied]])
 
 
 def near_name_edges(low: Ints, high: Ints, cosine: Doubles, triple_passages: Ints) -> Edges:

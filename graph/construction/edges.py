@@ -114,7 +114,9 @@ EDGE_TYPES = {
 
 def sort_edges(edges: Edges) -> Edges:
     """Return the edges in the order that a walk reads them: by source, then target, then kind."""
-    order = np.lexsort((edges.kind, edges.target, edges.source))
+    order: NDArray[np.integer[Any]] = np.argsort(edges.kind, kind="stable")
+    for ends in (edges.target, edges.source):
+        order = order[_order_of(ends[order], int(ends.max(initial=-1)) + 1)]
     return Edges(*(getattr(edges, column.name)[order] for column in fields(Edges)))
 
 

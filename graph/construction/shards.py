@@ -280,9 +280,14 @@ class Shard:
         """The arrays of what its passages say."""
         return Columns(self.folder)
 
+    @property
+    def is_read(self) -> bool:
+        """Whether an earlier build wrote its folder."""
+        return self.folder.is_dir()
+
     def read(self, record: Record, corrections: Corrections) -> None:
         """Write its folder, whole at once; nothing where it is there already."""
-        if self.folder.is_dir():
+        if self.is_read:
             return
         unfinished = self.folder.with_name(f"new-{uuid4().hex}")
         unfinished.mkdir(parents=True)
@@ -294,13 +299,13 @@ class Shard:
             unfinished.rename(self.folder)
         except OSError:
             # A process that a killed build left may have written the same shard meanwhile.
-            if not self.folder.is_dir():
+            if not self.is_read:
                 raise
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
 
 
-_LEAST, _MOST, _SHARDS = 256, 4_096, 16
+_LEAST, _MOST, _SHARDS = 256, 4_096, 32
 
 
 def shard_size(n_passages: int) -> int:

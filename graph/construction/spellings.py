@@ -75,7 +75,7 @@ def write_spellings(pairs: Iterable[tuple[str, int]], folder: Path, tree: Column
     def spellings() -> Iterator[tuple[str, Sequence[int]]]:
         for text, group in groupby(pairs, key=itemgetter(0)):
             path = text.split(" ")
-            paths.extend(words.setdefault(word, len(words)) for word in path)
+            paths.extend([words.setdefault(word, len(words)) for word in path])
             lengths.append(len(path))
             of_first[path[0]].add(len(path))
             yield text, [entity for _, entity in group]

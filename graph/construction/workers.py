@@ -67,17 +67,22 @@ class Workers:
                     pipe.close()
             process.wait()
 
-    def run(self, task: str, calls: Sequence[tuple[int, ...]]) -> None:
-        """Call a method of the build with some numbers each time.
+    @property
+    def count(self) -> int:
+        """How many tasks are done at once."""
+        return len(self._all) or 1
+
+    def run(self, calls: Sequence[tuple[str, *tuple[int, ...]]]) -> None:
+        """Call methods of the build, each with some numbers; a single call is done here, while processes start.
 
         Raises what a call raises, and OutOfResources where a process ends.
         """
-        if not self._all:
-            for call in calls:
-                getattr(self._build, task)(*call)
+        if not self._all or len(calls) == 1:
+            for task, *numbers in calls:
+                getattr(self._build, task)(*numbers)
             return
         with ThreadPoolExecutor(len(self._all)) as threads:
-            running = [threads.submit(self._call, json.dumps([task, *call])) for call in calls]
+            running = [threads.submit(self._call, json.dumps(call)) for call in calls]
             try:
                 for each in running:
                     each.result()

@@ -424,19 +424,12 @@ class Record(InDatabase):
         return self.versions.replace(wanted, removed, self._moment)
 
     def _vectors(self, table: str, ids: Sequence[str]) -> NDArray[np.float32]:
-        places: dict[str, list[int]] = {}
-        for place, key in enumerate(ids):
-            places.setdefault(key, []).append(place)
-        vectors = np.zeros((len(ids), self.dimension), dtype=np.float32)
-        asked = f"SELECT id, vector FROM {table} WHERE id {AMONG}"
-        for key, blob in self._rows(asked, [*places]):
-            vectors[places.pop(key)] = np.frombuffer(blob, dtype=np.float32)
-        if places:
+        held = dict(self._rows(f"SELECT id, vector FROM {table} WHERE id {AMONG}", [*{*ids}]))
+        if lacking := len({*ids}) - len(held):
             raise WorkspaceDamaged(
-                f"{self._db.told} lacks the vectors of {len(places)} {table}",
-                "Restore it from a backup or index again",
+                f"{self._db.told} lacks the vectors of {lacking} {table}", "Restore it from a backup or index again"
             )
-        return vectors
+        return np.frombuffer(bytearray().join([held[key] for key in ids]), np.float32).reshape(len(ids), self.dimension)
 
     def _count(self, table: str) -> int:
         ((count,),) = self._rows(f"SELECT count(*) FROM {table}")

@@ -38,13 +38,19 @@ class Noting:
 
 def test_without_processes_this_one_works(tmp_path: Path) -> None:
     with Workers(Noting(tmp_path), 0) as workers:
-        workers.run("note", [(1,)])
+        workers.run([("note", 1), ("note", 2)])
+    assert {path.read_text(encoding="ascii") for path in tmp_path.iterdir()} == {str(os.getpid())}
+
+
+def test_a_single_task_is_done_here_whatever_processes_there_are(tmp_path: Path) -> None:
+    with Workers(Noting(tmp_path), 2) as workers:
+        workers.run([("note", 1)])
     assert (tmp_path / "1").read_text(encoding="ascii") == str(os.getpid())
 
 
-def test_every_task_is_done_by_another_process(tmp_path: Path) -> None:
+def test_each_of_several_tasks_is_done_by_another_process(tmp_path: Path) -> None:
     with Workers(Noting(tmp_path), 2) as workers:
-        workers.run("note", [(number,) for number in range(5)])
+        workers.run([("note", number) for number in range(5)])
     found = {path.read_text(encoding="ascii") for path in tmp_path.iterdir()}
     assert len([*tmp_path.iterdir()]) == 5
     assert str(os.getpid()) not in found
@@ -53,12 +59,12 @@ def test_every_task_is_done_by_another_process(tmp_path: Path) -> None:
 def test_what_a_task_raises_is_raised_here_and_the_process_works_on(tmp_path: Path) -> None:
     with Workers(Noting(tmp_path), 1) as workers:
         with pytest.raises(BadInput, match="it cannot be done") as ours:
-            workers.run("refuse", [(0,)])
+            workers.run(2 * [("refuse", 0)])
         with pytest.raises(OSError, match="No space left") as systems:
-            workers.run("refuse", [(1,)])
+            workers.run(2 * [("refuse", 1)])
         with pytest.raises(RuntimeError, match="DatabaseError: odd"):
-            workers.run("refuse", [(2,)])
-        workers.run("note", [(1,)])
+            workers.run(2 * [("refuse", 2)])
+        workers.run(2 * [("note", 1)])
     assert ours.value.hint == "do something else"
     assert (systems.value.errno, systems.value.filename) == (errno.ENOSPC, "file.npy")
     assert (tmp_path / "1").exists()
@@ -66,11 +72,11 @@ def test_what_a_task_raises_is_raised_here_and_the_process_works_on(tmp_path: Pa
 
 def test_a_process_that_ends_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(OutOfResources, match="MARA_BUILD_PROCESSES"), Workers(Noting(tmp_path), 1) as workers:
-        workers.run("end", [(9,)])
+        workers.run(2 * [("end", 9)])
 
 
 def test_a_process_that_ended_is_told_of_again_and_can_be_let_go(tmp_path: Path) -> None:
     with Workers(Noting(tmp_path), 1) as workers:
         for task in ("end", "note"):
             with pytest.raises(OutOfResources):
-                workers.run(task, [(9,)])
+                workers.run(2 * [(task, 9)])
