@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
@@ -151,3 +152,22 @@ def find(ids: Ids, sought: Ids) -> NDArray[np.int64]:
     """Return where each of the sought ids stands among some that ascend; -1 where it does not."""
     at = np.searchsorted(ids, sought)
     return np.where(np.append(ids, ids[:1])[at] == sought, at, -1) if len(ids) else np.full(len(sought), -1)
+
+
+def save_run(columns: Columns, name: str, pairs: set[tuple[str, int]]) -> None:
+    """Write some texts with their entities, in order."""
+    ordered = sorted(pairs)
+    columns.save_texts(name, (text for text, _ in ordered))
+    columns.save(**{f"{name}.entities": np.array([entity for _, entity in ordered], dtype=np.int32)})
+
+
+def merged_runs(runs: Sequence[Columns], name: str) -> Iterator[tuple[str, int]]:
+    """Yield the texts of all runs with their entities, in order."""
+    return heapq.merge(*(_read_run(columns, name) for columns in runs))
+
+
+def _read_run(columns: Columns, name: str) -> Iterator[tuple[str, int]]:
+    entities = columns.array(f"{name}.entities")
+    for start in range(0, len(entities), BLOCK):
+        block = entities[start : start + BLOCK].tolist()
+        yield from zip(columns.strings(name, start, start + len(block)), block, strict=True)

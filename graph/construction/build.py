@@ -8,10 +8,9 @@ graph depends on its corpus alone and not on the order in which it was indexed.
 
 from __future__ import annotations
 
-import heapq
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -33,8 +32,10 @@ from graph.construction.arrays import (
     find,
     in_blocks,
     joined,
+    merged_runs,
     packed,
     rows_of,
+    save_run,
     unpacked,
 )
 from graph.construction.bm25 import write_index
@@ -61,8 +62,8 @@ from graph.construction.knowledge_graph import (
 )
 from graph.construction.near_names import KEPT, PAIR, may_have_synonyms, near_pairs
 from graph.construction.shards import Shard, keep_smallest, shard_size, shards_of
-from graph.construction.spellings import CorrectedNames, SpellingTree, write_spellings
-from graph.construction.workers import Workers, build_processes
+from graph.construction.spellings import CorrectedNames, SpellingTree, most_given, write_spellings
+from graph.construction.workers import Workers, build_processes, even_ranges, even_size
 from graph.corrections.apply import Corrections
 from graph.embedding.embeddings import understanding_of
 from graph.own_types import OwnTypes
@@ -259,7 +260,7 @@ class Build:
         """Write the entities, their names, labels and spellings; return the own types of those that have one."""
         ids = self._number("name")
         self._whole.save(entity_ids=ids)
-        step = _even_size(len(ids), at_once, workers.count)
+        step = even_size(len(ids), at_once, workers.count)
         starts = range(0, len(ids), step)
         workers.run([("read_names", part, at, min(len(ids), at + step)) for part, at in enumerate(starts)])
         runs = [self._part("names", part) for part in range(len(starts))]
@@ -270,20 +271,20 @@ class Build:
             for run in runs:
                 entities.append_table(run.texts("entities"))
                 eligible.append(run.array("eligible"))
-        write_spellings(_merged(runs, "spelled"), self.folder, self._whole)
+        write_spellings(merged_runs(runs, "spelled"), self.folder, self._whole)
         with (
             TextWriter(self.folder, "aliases") as texts,
             ArrayWriter(self.folder / "alias_entities.npy", np.int32) as of,
         ):
-            for block in in_blocks(_merged(runs, "aliases")):
+            for block in in_blocks(merged_runs(runs, "aliases")):
                 texts.append(text for text, _ in block)
                 of.append(np.array([entity for _, entity in block], dtype=np.int32))
-        return {entity: text for text, entity in _merged(runs, "types")}
+        return {entity: text for text, entity in merged_runs(runs, "types")}
 
     def read_names(self, part: int, start: int, end: int) -> None:
         """Write the names and labels of the entities from one to another, and their types, spellings and aliases."""
         understands = understanding_of(self.record.embedding_model)
-        labels = _most_given(self._given("labels", start, end))
+        labels = most_given(self._given("labels", start, end))
         names = [(entity, normalise_name(labels[entity])) for entity in range(start, end)]
         aliases = {(alias, entity) for entity, alias, _ in self._given("aliases", start, end)}
         aliases |= {(alias, entity) for entity, name in names for alias in self._corrected.aliases(name)}
@@ -291,11 +292,11 @@ class Build:
         own = self._part("names", part)
         own.save_texts("entities", (text for entity, name in names for text in (name, labels[entity])))
         own.save(eligible=np.array([may_have_synonyms(name, understands) for _, name in names], dtype=np.bool_))
-        _save_run(
-            own, "types", {(text, entity) for entity, text in _most_given(self._given("types", start, end)).items()}
+        save_run(
+            own, "types", {(text, entity) for entity, text in most_given(self._given("types", start, end)).items()}
         )
-        _save_run(own, "spelled", {pair for pair in spelled if pair[0]})
-        _save_run(own, "aliases", aliases)
+        save_run(own, "spelled", {pair for pair in spelled if pair[0]})
+        save_run(own, "aliases", aliases)
 
     def _given(self, what: str, start: int, end: int) -> Iterator[tuple[int, str, int]]:
         """Yield (entity, text, how often it is given) of the entities from one to another."""
@@ -468,8 +469,8 @@ class Build:
         for block in _blocks(self._whole.array("pairs")):
             for end in _ENDS:
                 np.add.at(weight, block[end], 1)
-        size = _even_size(int(weight.sum()), budget, workers.count)
-        ranges = [(part, *each) for part, each in enumerate(_even_ranges(weight, size))]
+        size = even_size(int(weight.sum()), budget, workers.count)
+        ranges = [(part, *each) for part, each in enumerate(even_ranges(weight, size))]
         workers.run([("mark_nearest", *each) for each in ranges])
         workers.run([("make_edges", *each) for each in ranges])
         with ExitStack() as stack:
@@ -580,7 +581,7 @@ class Build:
             frequency = np.pad(frequency, (0, len(vocabulary) - len(frequency)))
             np.add.at(frequency, terms, 1)
             lengths.append(np.array(shard.said.array("passages")["terms"]))
-        ranges = (self._rows("posting_terms", "postings", *each) for each in _even_ranges(frequency, budget))
+        ranges = (self._rows("posting_terms", "postings", *each) for each in even_ranges(frequency, budget))
         postings_of = ((terms, held["passage"], held["times"]) for terms, held in ranges)
         write_index(self.folder / "bm25", vocabulary, frequency, joined(lengths, np.int64), postings_of)
 
@@ -597,44 +598,3 @@ def _keys(one: Array, other: Array) -> NDArray[np.int64]:
 
 def _blocks(array: Array) -> Iterator[Array]:
     return (array[start : start + _PAIRS] for start in range(0, len(array), _PAIRS))
-
-
-def _even_size(total: int, most: int, processes: int) -> int:
-    """Return how much a part is, ``most`` at most, so that every process has as many of them."""
-    parts = processes * -(-total // (most * processes))
-    return -(-total // max(1, parts)) or 1
-
-
-def _even_ranges(weights: NDArray[np.int64], budget: int) -> list[tuple[int, int]]:
-    """Return the ranges into which a column is cut that have about so much weight each."""
-    ends = np.cumsum(weights)
-    cut = np.searchsorted(ends, np.arange(budget, int(ends[-1]) if len(ends) else 0, budget))
-    return list(pairwise(sorted({0, *cut.tolist(), len(ends)})))
-
-
-def _most_given(given: Iterable[tuple[int, str, int]]) -> dict[int, str]:
-    """Return the text that each entity is given most often; the smallest where several are."""
-    counts: dict[int, dict[str, int]] = {}
-    for entity, text, count in given:
-        held = counts.setdefault(entity, {})
-        held[text] = held.get(text, 0) + count
-    return {entity: min(texts, key=lambda text: (-texts[text], text)) for entity, texts in counts.items()}
-
-
-def _save_run(columns: Columns, name: str, pairs: set[tuple[str, int]]) -> None:
-    """Write some texts with their entities, in order."""
-    ordered = sorted(pairs)
-    columns.save_texts(name, (text for text, _ in ordered))
-    columns.save(**{f"{name}.entities": np.array([entity for _, entity in ordered], dtype=np.int32)})
-
-
-def _merged(runs: Sequence[Columns], name: str) -> Iterator[tuple[str, int]]:
-    """Yield the texts of all runs with their entities, in order."""
-    return heapq.merge(*(_read_run(columns, name) for columns in runs))
-
-
-def _read_run(columns: Columns, name: str) -> Iterator[tuple[str, int]]:
-    entities = columns.array(f"{name}.entities")
-    for start in range(0, len(entities), BLOCK):
-        block = entities[start : start + BLOCK].tolist()
-        yield from zip(columns.strings(name, start, start + len(block)), block, strict=True)

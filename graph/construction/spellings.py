@@ -186,3 +186,12 @@ class SpellingTree:
             lengths[at[complete]] = depth + 1
             spellings[at[complete]] = end[complete]
         return lengths, spellings
+
+
+def most_given(given: Iterable[tuple[int, str, int]]) -> dict[int, str]:
+    """Return the text that each entity is given most often; the smallest where several are."""
+    counts: dict[int, dict[str, int]] = {}
+    for entity, text, count in given:
+        held = counts.setdefault(entity, {})
+        held[text] = held.get(text, 0) + count
+    return {entity: min(texts, key=lambda text: (-texts[text], text)) for entity, texts in counts.items()}

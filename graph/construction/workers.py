@@ -16,10 +16,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 import graph.errors
 from graph.environment import environment
@@ -149,3 +153,16 @@ def serve() -> None:
             fault = [type(error).__name__, *_arguments_of(error)]
         answers.write(json.dumps(fault, default=str).encode() + b"\n")
         answers.flush()
+
+
+def even_size(total: int, most: int, processes: int) -> int:
+    """Return how much a part is, ``most`` at most, so that every process has as many of them."""
+    parts = processes * -(-total // (most * processes))
+    return -(-total // max(1, parts)) or 1
+
+
+def even_ranges(weights: NDArray[np.int64], budget: int) -> list[tuple[int, int]]:
+    """Return the ranges into which a column is cut that have about so much weight each."""
+    ends = np.cumsum(weights)
+    cut = np.searchsorted(ends, np.arange(budget, int(ends[-1]) if len(ends) else 0, budget))
+    return list(pairwise(sorted({0, *cut.tolist(), len(ends)})))
