@@ -161,7 +161,7 @@ class ComponentReply(_Strict):
 
 
 class ClaimReply(_Strict):
-    """What was found of one claim."""
+    """The findings on one claim."""
 
     number: int
     supported_by: list[int]
@@ -278,7 +278,7 @@ def _cut_claims(claims: Sequence[Claim], budget_characters: int) -> Sequence[Cla
 
 
 def _contradiction(reply: ClaimJudgeReply, claims: Collection[int], passages: Collection[int]) -> str | None:
-    """What a reply of the schema gets wrong, in words that tell what to mend; None for a consistent one."""
+    """The fault of a reply of the schema, in words that tell how to mend it; None for a consistent one."""
     judged = Counter(claim.number for claim in reply.claims)
     components = range(1, len(reply.components) + 1)
     single = reply.structure is Structure.SINGLE

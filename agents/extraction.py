@@ -296,7 +296,7 @@ class _Attempts:
         return left > 0
 
     def result(self, kind: FailureKind | None = None, reason: Exception | None = None) -> Extracted:
-        """What became of the passage so far, without its extraction."""
+        """The outcome of the passage so far, without its extraction."""
         failure = "" if reason is None else str(reason)
         retries = dict(self._retries)
         return Extracted(self._passage_id, None, kind, failure, self.count, retries=retries, usage=self.usage)
@@ -335,7 +335,7 @@ class _FailureStreak:
 
 
 def _shared(passage: Passage, other: Extracted) -> Extracted:
-    """What became of a passage of the same content; nothing was spent on this one."""
+    """The outcome of a passage of the same content; nothing was spent on this one."""
     return Extracted(passage.id, other.extraction, other.kind, other.failure, cached=other.extraction is not None)
 
 

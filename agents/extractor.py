@@ -43,7 +43,7 @@ MAX_TRIPLES = 200
 DEFAULT_CONFIDENCE = 0.5
 
 MAX_REPLY_TOKENS = 4_096
-"""What the reply to the longest passage may take, beside what a model thinks."""
+"""Tokens that the reply to the longest passage may take, beside those of a model's thinking."""
 
 _LEAST_REPLY_TOKENS = 256
 # By the same estimate, the denser of the two examples takes as many, which leaves half of them free by its real count.

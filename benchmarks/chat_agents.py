@@ -58,7 +58,7 @@ _NUMBER = re.compile(r"\d+(?:, \d+)*")
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What the agents are asked about: a question, and what retrieval without a model found for it."""
+    """The material of the agents: a question, and the passages that retrieval without a model found for it."""
 
     question: str
     facts: tuple[ScoredFact, ...]
@@ -82,7 +82,7 @@ class AgentRequests:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one request.
+    """The outcome of one request.
 
     Attributes:
         reason: why the reply was refused; empty for one of use.
@@ -256,7 +256,7 @@ def rows(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def _kind(reason: str) -> str:
-    """What reasons of one kind have in common."""
+    """The common part of reasons of one kind."""
     return _NUMBER.sub("n", reason.partition(":")[0])
 
 

@@ -32,7 +32,7 @@ QUESTIONS = ("When was {} founded?", "And who founded it?", "Where is it based?"
 
 @dataclass
 class Told:
-    """What came of the questions of all conversations."""
+    """The outcomes of the questions of all conversations."""
 
     answered: int = 0
     errors: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What an extraction covers: triples, types, confidence, and the share of gold answers that become nodes.
+"""The coverage of an extraction: triples, types, confidence, and the share of gold answers that become nodes.
 
     python -m benchmarks.extraction --corpus FILE.jsonl --questions FILE.jsonl [--triples FILE.jsonl] [--misses]
 
@@ -54,7 +54,7 @@ class Questions:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What one extractor found, by passage id.
+    """The findings of one extractor, by passage id.
 
     Attributes:
         label: the extractor.

@@ -1,4 +1,4 @@
-"""What a server does with more questions than it can answer: goodput, refusals, times and memory, slice by slice.
+"""A server under more questions than it can answer: goodput, refusals, times and memory, slice by slice.
 
     python -m benchmarks.load --workspace .mara-demo [--rate 200] [--seconds 300] [--workers 2] [--publish]
 
@@ -40,7 +40,7 @@ _MARA = str(Path(sys.executable).with_name("mara"))
 
 @dataclass
 class Reply:
-    """What came of a question: its status (0: none), the seconds it took, and the generation that answered."""
+    """The outcome of a question: its status (0: none), the seconds it took, and the generation that answered."""
 
     at_s: float
     status: int
@@ -129,7 +129,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Used:
-    """What the server's processes use: MiB of memory, and seconds of CPU so far."""
+    """The use of the server's processes: MiB of memory, and seconds of CPU so far."""
 
     memory_mib: float
     cpu_s: float

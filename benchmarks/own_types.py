@@ -1,4 +1,4 @@
-"""What an own relation type does to rankings: made-up makers and their suppliers, with the type SUPPLIES and without.
+"""An own relation type's effect on rankings: made-up makers and their suppliers, with and without the type SUPPLIES.
 
 Each maker's passage names four companies, each of which has a passage of its own that reads like the others; questions
 ask of the supplier. Printed is where its passage stands, over all questions, and how often it is first of the four.

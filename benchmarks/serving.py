@@ -1,4 +1,4 @@
-"""What serving adds to an answer: LangGraph's own share, a server's cold start, and the imports.
+"""The overhead of serving an answer: LangGraph's own share, a server's cold start, and the imports.
 
     python -m benchmarks.serving --workspace .mara-demo [--rounds 5]
 

@@ -96,7 +96,7 @@ def synthetic_graph(counts: Counts, rng: np.random.Generator) -> TypedGraph:
 
 @dataclass(frozen=True)
 class Question:
-    """What a walk is asked: where it starts, which restart weights, and the manager's β."""
+    """A question to a walk: where it starts, which restart weights, and the manager's β."""
 
     restart: NDArray[np.float64]
     beta: RelationFactors

@@ -20,7 +20,7 @@ _MIB = 1024**2
 
 @dataclass(frozen=True)
 class GraphResult:
-    """What was measured on one graph.
+    """The measurements on one graph.
 
     Attributes:
         name: ``size 1``, say.
@@ -43,7 +43,7 @@ class GraphResult:
 
 @dataclass(frozen=True)
 class Results:
-    """What one run measured.
+    """The measurements of one run.
 
     Attributes:
         seed: of everything drawn.

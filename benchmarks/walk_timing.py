@@ -101,7 +101,7 @@ def summarise(found: Sequence[Agreement]) -> Summary:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all walks of a table have in common.
+    """The common part of all walks of a table.
 
     Attributes:
         every_passage: whether all passages are seeds, rather than 200.
@@ -118,7 +118,7 @@ class Setting:
 _OURS_AND_REFERENCE = tuple(name for name in WALKERS if name != PUBLISHED)
 
 UNDIRECTED_SETTING = Setting("undirected, damping 0.5", UNDIRECTED, 0.5, False, tuple(WALKERS))
-"""What the published walk does."""
+"""The setting of the published walk."""
 
 SETTINGS = (
     UNDIRECTED_SETTING,
@@ -130,7 +130,7 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Series:
-    """What one way did, question by question; all lists have one element a question that it was asked.
+    """The runs of one way, question by question; all lists have one element a question that it was asked.
 
     Attributes:
         walker: which way.

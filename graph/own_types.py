@@ -258,7 +258,7 @@ class OwnTypes:
 
     @cached_property
     def shapes(self) -> re.Pattern[str]:
-        """What finds names by the shapes of entity types."""
+        """The pattern that finds names by the shapes of entity types."""
         return any_shape(shape for entity in self.entities for shape in entity.shapes)
 
     def used(self, relations: Collection[RelationType], entities: Collection[str]) -> OwnTypes:

@@ -1,4 +1,4 @@
-"""What the relationship graph tells beside answers: what to read next, and where a passage comes from.
+"""Discovery by the relationship graph: documents to read next, and where a passage comes from.
 
 Both see what a run with the same settings sees: what a filter hides is neither proposed nor named in a reason.
 """

@@ -209,7 +209,7 @@ class Answered:
 
     @property
     def settings(self) -> WalkSettings:
-        """What its walk was made of."""
+        """The settings of its walk."""
         return self.context.walk_settings()
 
     @property

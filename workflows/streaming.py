@@ -251,7 +251,7 @@ def _events(asked: Any, context: Context, brake: Brake, prices: Prices | None) -
 
 
 class _Telling:
-    """What a run's stream comes to as events."""
+    """The events of a run's stream."""
 
     def __init__(self, aside: _Aside) -> None:
         self._aside = aside
@@ -329,7 +329,7 @@ class _Telling:
 
 
 def _progress(told: Any) -> Progress:
-    """What a node wrote to the custom stream; something else than ``{"node", "event", ...}`` goes in whole."""
+    """The event that a node wrote to the custom stream; anything but ``{"node", "event", ...}`` goes in whole."""
     if isinstance(told, Mapping) and "node" in told and "event" in told:
         details = {key: value for key, value in told.items() if key not in ("node", "event")}
         return Progress(str(told["node"]), str(told["event"]), details)

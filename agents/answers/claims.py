@@ -228,7 +228,7 @@ def _without_spans(text: str, spans: Collection[tuple[int, int]]) -> tuple[str, 
 
 
 class _AnswerTail:
-    """What is left of an answer from some place on, put together from its end."""
+    """The rest of an answer from some place on, put together from its end."""
 
     def __init__(self, answer: str, start: int) -> None:
         self._answer = answer
@@ -254,7 +254,7 @@ class _AnswerTail:
         self.prepend(self._joined(gap_start, start, space))
 
     def _joined(self, gap_start: int, start: int, space: str) -> str:
-        """What comes of the gap before a claim and of the space behind it."""
+        """The gap before a claim and the space behind it, as they stay."""
         gap = self._answer[gap_start:start]
         next_line = space.rfind("\n") + 1
         if any(self._parts) and not next_line:

@@ -311,7 +311,7 @@ class ChatModel:
         return replace(reply, cut=reply.cut or passed, thought=reply.thought or under_way.thought)
 
     def _too_late(self, fault: Exception, extras: Mapping[str, Any], budget: QuestionBudget) -> MaraError | None:
-        """What a request that took too long comes to; None for any other fault."""
+        """The error of a request that took too long; None for any other fault."""
         if isinstance(fault, MaraError):
             return None
         found = as_mara_error(fault, "chat")

@@ -283,7 +283,7 @@ def _reasons(error: ValidationError) -> str:
 
 
 def _fenced(body: str) -> list[str]:
-    """What stands in the code fences of a text: between a line that opens one and the next that closes it."""
+    """The contents of the code fences of a text: between a line that opens one and the next that closes it."""
     found = []
     opened: int | None = None
     for line in _FENCE.finditer(body):

@@ -85,7 +85,7 @@ def _price(variable: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a question may take; 0 is no limit.
+    """The limits of a question; 0 is no limit.
 
     Attributes:
         seconds: of work; a pause in which no node works does not count.
@@ -100,7 +100,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a question has taken so far."""
+    """The seconds, calls and tokens that a question has taken so far."""
 
     seconds: float = 0.0
     calls: int = 0
@@ -108,7 +108,7 @@ class Spent:
 
 
 class QuestionBudget:
-    """What is left for one question; shared by the nodes that work on it side by side, and safe to.
+    """The rest of one question's limits; the nodes that work on it side by side share it safely.
 
     A call is taken before it is made, so that calls side by side never pass the limit together; one without a reply is
     given back. Tokens are known with the reply: the limit is passed by what is on its way.
@@ -199,7 +199,7 @@ class QuestionBudget:
 
 @dataclass(slots=True)
 class Tally:
-    """What the work within a block takes of chat models, and what it tells.
+    """The tally of a block's work: its use of chat models, and its notes.
 
     Attributes:
         budget: what its requests are charged to.

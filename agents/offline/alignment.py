@@ -193,14 +193,14 @@ HELD = 0.85
 """A name, number or date is held from here on."""
 
 CONTEXT, BEFORE, AROUND = 0.9, 0.7, 0.45
-"""What a term counts that stands not in the sentence but in its title or heading, in the sentences before it in its
+"""The weight of a term that stands not in the sentence but in its title or heading, in the sentences before it in its
 paragraph, or elsewhere in its passage."""
 
 ASKED_WEIGHT, NAME_WEIGHT = 1.5, 1.3
 """The weight of what is asked for, and of names and numbers, beside their rarity."""
 
 OWN, LIKENESS, OF_KIND, RANK, SAYING_NOTHING = 0.3, 0.8, 0.35, -0.02, -0.3
-"""What adds to the worth of a sentence beside the terms that it holds: holding them itself, its cosine, the kind of
+"""Additions to the worth of a sentence beside the terms that it holds: holding them itself, its cosine, the kind of
 answer, the rank of its passage, and words that are the question's alone."""
 
 PROMISE_OF_KIND = 0.2
@@ -316,7 +316,7 @@ def _said_of(sentence: Sentence) -> str:
 
 
 def _before(sentences: Sequence[Sentence], in_text: Row) -> Row:
-    """What the two sentences before each one hold, within its paragraph."""
+    """The terms that the two sentences before each one hold, within its paragraph."""
     before = np.zeros_like(in_text)
     for place, sentence in enumerate(sentences):
         for back in range(max(0, place - 2), place):

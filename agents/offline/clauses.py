@@ -37,7 +37,7 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What stands in parentheses, and the position of the item before them in the sentence without it (-1: none)."""
+    """A text in parentheses, and the position of the item before them in the sentence without it (-1: none)."""
 
     owner: int
     items: tuple[Item, ...]

@@ -268,7 +268,7 @@ class NameFinder:
 
 
 class SpanKind(Enum):
-    """What kind of entity a span is."""
+    """The kind of entity that a span is."""
 
     NAME = auto()
     QUOTED = auto()

@@ -40,15 +40,15 @@ LEAST_ABOUT = 0.75
 """The share of a side's terms that a sentence holds which tells of it."""
 
 LEAST_ADDED, HOP, FARTHER = 0.06, -0.12, -0.02
-"""What each sentence of a hop adds to the other at least; the worth of a hop beside that of its sentences, and of each
-name that stands nearer to the question's words than the one that leads on."""
+"""The share that each sentence of a hop adds to the other at least; the worth of a hop beside that of its sentences,
+and of each name that stands nearer to the question's words than the one that leads on."""
 
 LEAST_FOLLOWING, LEAST_GAIN, NEAR_BEST = 0.55, 0.05, 0.9
 """The least worth of a further sentence, and the terms that it adds at least, unless it is named, newer, or of so large
 a share of the best one's worth."""
 
 BRIDGED, FARTHER_BRIDGE, NEWER, SAME_PASSAGE, SHARE_OF_WORTH = 0.3, 0.04, 0.3, 0.1, 0.5
-"""What adds to the worth of a further sentence, or (a farther name, the same passage) takes from it, beside half of its
+"""Additions to the worth of a further sentence, or (a farther name, the same passage) deductions, beside half of its
 own worth and the terms that it adds."""
 
 ALIKE, STILL_WORTH = 0.8, 0.75
@@ -131,7 +131,7 @@ class SentenceChoice:
         return best
 
     def _filled(self, chosen: list[int]) -> list[int]:
-        """What was chosen, and the sentences that go best with it; a name that none of them cites takes the last."""
+        """The chosen sentences, and those that go best with them; a name that none of them cites takes the last."""
         read = self._read
         most = MOST_LISTED if read.question.asks_list else MOST_EXCERPTS
         most += len(read.question.terms) >= LONG
@@ -282,7 +282,7 @@ TOO_LITTLE = "the passages found hold too little of the question"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What passages hold on one part of a question.
+    """The evidence that passages hold on one part of a question.
 
     Attributes:
         question: the part, as a question of its own.

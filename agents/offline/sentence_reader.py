@@ -229,7 +229,7 @@ class SentenceReader:
         return True
 
     def _words_between(self, previous: int | None, position: int) -> str:
-        """What stands between two entities, in any language, if it is short."""
+        """The words between two entities, in any language, if they are few."""
         if previous is None:
             return "with"
         between = self._sentence.text[self._items[previous].end : self._items[position].start]
@@ -368,7 +368,7 @@ class SentenceReader:
 
     @cached_property
     def _lead_phrase(self) -> str:
-        """What stands before the verb, for a sentence that tells what something did to the topic; empty if long."""
+        """The words before the verb, for a sentence that tells what something did to the topic; empty if long."""
         start = 1 if self._items[0].lower in DETERMINERS else 0
         is_phrase = start < self._sentence.main_verb <= start + _LONGEST_PHRASE and self._sentence.has_verb
         return self._sentence.slice(start, self._sentence.main_verb) if is_phrase else ""

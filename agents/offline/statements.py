@@ -205,7 +205,7 @@ def _ends_of_period(text: str, items: Sequence[Item]) -> list[EntitySpan]:
 
 
 def _date_predicate(before: Sequence[str], dates: Sequence[EntitySpan], date: EntitySpan) -> str:
-    """What a date in parentheses is: as the words before it say, else the ends of a life or of a period."""
+    """The kind of a date in parentheses: as the words before it say, else the ends of a life or of a period."""
     if "died" in before:
         return "died"
     if "born" in before:

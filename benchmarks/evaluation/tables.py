@@ -11,7 +11,7 @@ from graph.retrieve.modes import Mode
 from workflows.output.markdown import code, figure, interval, signed, table
 
 FIGURES = Path(__file__).with_name("figures.jsonl")
-"""What ``python -m benchmarks.evaluation`` measured, a question set a line."""
+"""The figures that ``python -m benchmarks.evaluation`` measured, a question set a line."""
 
 Measured = Mapping[str, Any]
 """The figures of one question set."""
@@ -120,7 +120,7 @@ SECTIONS: Mapping[str, Callable[[Figures], str]] = {
     "modes in short": readme_table,
     "differences": readme_list,
 }
-"""What pages show of the figures, by name."""
+"""The parts of the figures that pages show, by name."""
 
 
 def shown(name: str) -> str:

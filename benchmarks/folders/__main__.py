@@ -1,4 +1,4 @@
-"""What both workflows answer from folders as users have them: right, wrong and refused, for each kind of question.
+"""The answers of both workflows from folders as users have them: right, wrong and refused, for each kind of question.
 
     python -m benchmarks.folders [FOLDER ...] [--workflow mara] [--model MODEL] [--each]
 

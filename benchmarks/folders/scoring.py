@@ -12,7 +12,7 @@ _YES_OR_NO = (["yes"], ["no"])
 
 
 class Outcome(StrEnum):
-    """What came of a question."""
+    """The outcome of a question."""
 
     RIGHT = "right"
     WRONG = "wrong"

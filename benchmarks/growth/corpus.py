@@ -118,7 +118,7 @@ class Question:
 
 
 class _Drawn(NamedTuple):
-    """What is drawn of the passages of a shard, a row each: names, kinds of facts, and how they are worded."""
+    """The draws for the passages of a shard, a row each: names, kinds of facts, and how they are worded."""
 
     names: NDArray[np.int64]
     kinds: NDArray[np.int64]

@@ -324,7 +324,7 @@ class KnowledgeGraph:
 
     @cached_property
     def typed(self) -> TypedGraph:
-        """What a walk reads."""
+        """The edges that a walk reads."""
         return TypedGraph.of(self.edges, self.n_entities, len(self.passages), kinds=self.kinds, arcs=self.arcs)
 
     @cached_property
@@ -368,7 +368,7 @@ def _numbered(own: OwnTypes) -> dict[str, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotHeader:
-    """What a snapshot says of itself: of what it was derived, how much it holds, what its numbers stand for."""
+    """The header of a snapshot: its source, its size, and the meaning of its numbers."""
 
     generation: int
     commit_id: str

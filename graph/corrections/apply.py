@@ -22,7 +22,7 @@ _LATEST = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a passage states, as the graph takes it.
+    """The statements of a passage, as the graph takes them.
 
     Attributes:
         topic: the name that its title stands for; empty without a title.

@@ -1,4 +1,4 @@
-"""What a user says of the graph: the kinds of corrections, each a plain value that JSON can hold."""
+"""The kinds of corrections that a user makes to the graph, each a plain value that JSON can hold."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Pin:
 
 
 What = Merge | Apart | Split | Change | Drop | Pin
-"""What a correction says."""
+"""The change that a correction makes."""
 
 
 @dataclass(frozen=True, slots=True)

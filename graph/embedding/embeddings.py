@@ -38,7 +38,7 @@ class Embedder(Protocol):
 
     @property
     def model_id(self) -> str:
-        """What the workspace remembers; another id means other vectors."""
+        """The id that the workspace remembers; another one means other vectors."""
         ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""What documents explain and how concepts are related, read off a generation of the knowledge graph."""
+"""The concepts that documents explain, and how concepts are related, read off a generation of the knowledge graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Marks = NDArray[np.bool_]
 
 
 class ExplanationType(StrEnum):
-    """What a document does for a concept: the first that holds, in this order."""
+    """The part that a document plays for a concept: the first that holds, in this order."""
 
     DEFINITION = "definition"
     """The document has the concept as its title, or says what it is or belongs to (subject of a HIERARCHICAL fact)."""

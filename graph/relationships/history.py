@@ -95,7 +95,7 @@ class NewTurn:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """What the record holds of a turn.
+    """The part of a turn that the record holds.
 
     Attributes:
         question: the id of the question's message; empty where messages are not written.

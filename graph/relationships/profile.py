@@ -26,7 +26,7 @@ READING_S = 60.0
 """Seconds spent on a document that count as much as one more view."""
 
 HALF_KNOWN = 0.25
-"""What tells half of an interest, where a question tells 1 and one view of a document at most 0.5."""
+"""The evidence that tells half of an interest, where a question tells 1 and one view of a document at most 0.5."""
 
 ACTIVITY_LIMIT = 200
 """Views, and questions, that a profile is made of, at most: the last ones."""
@@ -47,7 +47,7 @@ _DOCUMENTS = "SELECT count(*) FROM document"
 
 
 class Did(StrEnum):
-    """What a user did."""
+    """The kind of a user's action."""
 
     ASKED = "asked"
     READ = "read"
@@ -55,7 +55,7 @@ class Did(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a user did that tells of an interest in a concept.
+    """An action of a user's that tells of an interest in a concept.
 
     Attributes:
         weight: how much it tells, above 0.

@@ -134,7 +134,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What is known of a passage.
+    """The facts that are known of a passage.
 
     Attributes:
         chunk, document: their nodes.

@@ -32,7 +32,7 @@ _IN_USE = {
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What the edges of a type are worth.
+    """The values of the edges of a type.
 
     Attributes:
         type: of the edges.
@@ -51,7 +51,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """What pruning removes, or would.
+    """The edges that pruning removes, or would.
 
     Attributes:
         type: of the edges.

@@ -29,12 +29,12 @@ class UnknownKeys:
 
     @property
     def message(self) -> str:
-        """What is wrong."""
+        """The fault, in words."""
         return f"No passage has metadata called {_listed(self.asked)}, which `where` asks for"
 
     @property
     def hint(self) -> str:
-        """What to do: the nearest keys, and those that there are."""
+        """The hint: the nearest keys, and those that there are."""
         if not self.held:
             return "Check the other conditions, too: they select no passage"
         near = [key for asked in self.asked for key in get_close_matches(asked, self.held, n=1)]
@@ -43,7 +43,7 @@ class UnknownKeys:
 
     @property
     def note(self) -> str:
-        """What a run's state may hold of it, where no condition ever stands: what there is, not what was asked for."""
+        """The note that a run's state may hold, where no condition stands: the keys there are, not those asked for."""
         return f"`where` asks for metadata that no passage has; the keys there are: {_listed(self.held)}"
 
 

@@ -244,7 +244,7 @@ class IndexPool:
 
     @property
     def taken(self) -> OpenCost:
-        """What the open indexes take by estimate, those among them that wait to be closed."""
+        """The bytes that the open indexes take by estimate, those among them that wait to be closed."""
         return self._taken.total
 
     def _opening_of(self, place: _Place) -> Lock:

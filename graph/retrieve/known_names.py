@@ -1,4 +1,4 @@
-"""What a collection tells of a name in a conversation: that it is one, and which pronoun its passage has."""
+"""The names that a collection knows in a conversation, and the pronoun that the passage of each has."""
 
 from __future__ import annotations
 

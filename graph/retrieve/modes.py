@@ -75,7 +75,7 @@ the names of the completed question, gains nothing from them.
 
 @dataclass(frozen=True, slots=True)
 class WalkSettings:
-    """What one walk is made of.
+    """The settings of one walk.
 
     Attributes:
         damping: probability of following an edge; with `least_damping`, of a walk that is well anchored.

@@ -45,7 +45,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class OpenFiles:
-    """What an index has open: its search index, and its claim on the generation.
+    """The open parts of an index: its search index, and its claim on the generation.
 
     It knows nothing of the index, so that it can be closed once nobody refers to that any more.
 

@@ -1,4 +1,4 @@
-"""What a user may want to look at: names that may be one, and names that may be two, with what speaks for it.
+"""Proposals for a user to look at: names that may be one, and names that may be two, with the evidence.
 
 The rules and weights are ours. Which predicates have one value (a date of birth, say) is told by the corpus: those of
 which nearly every subject has one object.
@@ -271,7 +271,7 @@ class SplitProposal:
 
 @dataclass(slots=True)
 class _Facts:
-    """What is said of each entity.
+    """The statements on each entity.
 
     Attributes:
         said: of each entity: {(whether it is the subject, predicate, the other end): place of the fact}.

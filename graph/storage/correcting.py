@@ -35,7 +35,7 @@ class Restated:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What making or undoing corrections changes; nothing is written yet.
+    """The changes of making or undoing corrections; nothing is written yet.
 
     Attributes:
         made: the corrections that are new, with the ids that they get.

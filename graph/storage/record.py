@@ -141,7 +141,7 @@ class Record(InDatabase):
 
     @property
     def versions(self) -> Versions:
-        """What stood in it before, and since when what it holds stands."""
+        """Its past versions, and since when the present one stands."""
         return Versions(self._db, self._rows)
 
     def fingerprints(self) -> dict[str, str]:

@@ -94,7 +94,7 @@ Name = Annotated[str, AfterValidator(_name)]
 
 
 class Rights(BaseModel):
-    """What somebody may see and do."""
+    """The rights of a caller."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -41,7 +41,7 @@ _DOCUMENT_OF = f"""
     WHERE document_chunk.id = ?"""
 
 NO_SERVER, SERVER_NOT_NAMED, ERASED_ON_SERVER = "none", "not named", "erased"
-"""What forgetting tells of a graph server: none has a copy; one has, but none is named; it is erased there, too."""
+"""Graph servers when a user is forgotten: none has a copy; one has, but none is named; it is erased there, too."""
 
 
 def list_history(root: Path, user: str = "") -> dict[str, Any]:

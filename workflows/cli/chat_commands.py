@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "/help": ("", "show this list"),
     "/quit": ("", "leave, as Ctrl-D does"),
 }
-"""What each command takes, and what it does."""
+"""The argument of each command, and its purpose."""
 
 
 class Chat:

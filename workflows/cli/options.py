@@ -22,7 +22,7 @@ from workflows.settings.ragenta import RagentaContext
 
 _SPELLED = {"fields": "field", "conversation_id": "conversation", "user_id": "user"}
 _NOTHING = ["nothing"]
-"""What `--remember` is given to write nothing."""
+"""The value of `--remember` that writes nothing."""
 _QUESTION_REPEATED = 200
 _MEANT_BY_SHELLS = frozenset('"$`\\!')
 """Characters that a shell interprets even in double quotes."""

@@ -51,7 +51,7 @@ SELECT {_TURN} FROM turns AS turn WHERE conversation = ? AND NOT EXISTS (
 """The turns of a conversation, less those in whose place another is being answered."""
 
 RUNNING, ANSWERED, STOPPED, FAILED, CUT = "running", "answered", "stopped", "failed", "cut"
-"""What became of a turn; cut: whoever answered it is gone."""
+"""The states of a turn; cut: the process that answered it is gone."""
 
 _HASH_LENGTH = 17
 """The length of what follows a name in an owner: a colon and the hash of the filter."""

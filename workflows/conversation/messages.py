@@ -196,7 +196,7 @@ class _Understood(BaseModel):
 
 
 class _Told(BaseModel):
-    """What of an answer's metadata counts in the next turn."""
+    """The part of an answer's metadata that counts in the next turn."""
 
     model_config = ConfigDict(strict=True)
 

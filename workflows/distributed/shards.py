@@ -70,7 +70,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """What was found in the passages of a task, with all vectors that committing them can ask for.
+    """The extractions of the passages of a task, with all vectors that committing them can ask for.
 
     Attributes:
         key: that of the task.

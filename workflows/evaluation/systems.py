@@ -49,7 +49,7 @@ class Control(StrEnum):
 
 
 class Given(StrEnum):
-    """What a system is given in place of retrieval."""
+    """The passages that a system is given in place of retrieval."""
 
     CLOSED_BOOK = "closed-book"
     """No passage: a chat model answers from what it knows."""
@@ -103,7 +103,7 @@ ABLATIONS = (
     "mara-matrix+oracle-beta",
     "hipporag2+oracle-filter",
 )
-"""What ``mara eval --ablations`` asks beside the modes."""
+"""The systems that ``mara eval --ablations`` asks beside the modes."""
 
 _NAMED: Mapping[str, tuple[Workflow, Mapping[str, Any]]] = {
     **{mode.value: (Workflow.MARA, {"mode": mode}) for mode in Mode},
@@ -117,7 +117,7 @@ ANSWER_SYSTEMS = (
     *(Given.CLOSED_BOOK.value, Given.GOLD_PASSAGES.value, "dense", "hybrid", "hipporag2"),
     *(f"mara+{Control.OFFLINE_AGENTS}", "mara", "ragenta", "ragenta+walk"),
 )
-"""What ``mara eval --answers`` sets side by side."""
+"""The systems that ``mara eval --answers`` sets side by side."""
 
 NEED_A_MODEL: Mapping[str, str] = {
     Given.CLOSED_BOOK.value: "asks a chat model alone",

@@ -1,4 +1,4 @@
-"""What follow-up questions may take: model calls and seconds, within the budget of the question."""
+"""The budget of follow-up questions: model calls and seconds, within the budget of the question."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from workflows.states.records import Update
 from workflows.states.shared import part_of
 
 UNJUDGED = "unjudged"
-"""What a judgement is made by that nobody made."""
+"""The source of a judgement that no judge made."""
 
 ONE_PASSAGE = part_of(
     PassageState,

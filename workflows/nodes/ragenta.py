@@ -51,7 +51,7 @@ ASKED = "asked"
 FOUND = "found"
 NOTHING_FOUND = "nothing found"
 NOTHING_NEW = "nothing new"
-"""What became of a follow-up question."""
+"""The outcomes of a follow-up question."""
 
 ROUND = ("round", "calls_before", "follow_ups_began")
 """The keys of the state that tell where the follow-ups are."""
@@ -65,12 +65,12 @@ _LESS: frozenset[tuple[str, str]] = frozenset(
 """Coverage before and after by which less is answered; quotes, which no model checked, are only more than nothing."""
 
 NOT_JUDGED = "not judged"
-"""What came of passages that nobody judged."""
+"""The outcome for passages that were not judged."""
 
 KEPT = "kept"
 NOTHING_SUPPORTS = "nothing supports"
 FAILED = "failed"
-"""What came of judging the passages of the question."""
+"""The outcome of judging the passages of the question."""
 
 
 @node(*SHOWING)
@@ -158,7 +158,7 @@ def _kept_passages(state: RagentaState) -> list[NumberedPassage]:
 
 
 def _draft(state: RagentaState) -> Draft | None:
-    """What is to be completed in a round of follow-ups; None where there is nothing."""
+    """The part to be completed in a round of follow-ups; None where there is nothing."""
     draft = state.get("draft")
     if not draft or not state.get("round", 0):
         return None
@@ -376,7 +376,7 @@ def _not_seen(state: RagentaState) -> list[tuple[PassageHit, str]]:
 
 
 def _calls_of_a_search(context: RagentaContext) -> int:
-    """What retrieval asks a model for one question, without retries."""
+    """The calls of a model that retrieval makes for one question, without retries."""
     if not context.mode.walks:
         return 0
     return int(context.filter_facts) + int(context.walk_settings().beta)

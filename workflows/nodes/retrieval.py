@@ -360,7 +360,7 @@ def _nothing(run: OpenRun) -> Update:
 
 
 def _provenance(run: OpenRun) -> Update:
-    """What a result says of how it came about; told again by the walk, since a fork may bring another context."""
+    """The provenance of a result; told again by the walk, since a fork may bring another context."""
     return {
         "mode": run.context.mode.value,
         "models": models_of(run.context, run.index),

@@ -20,7 +20,7 @@ _RETRIES: Mapping[type[MaraError], int] = {SlowReply: 1, BudgetSpent: 0}
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[Said]):
-    """What came of asking an agent.
+    """The outcome of asking an agent.
 
     Attributes:
         said: its reply; None where that was malformed.

@@ -53,7 +53,7 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """What questions to a workspace begin with."""
+    """The generation that questions to a workspace begin with."""
 
     embedder: Embedder
     generation: int

@@ -1,4 +1,4 @@
-"""What every node does around its own work, as one decorator."""
+"""The frame around every node's own work, as one decorator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Node = Callable[[State, Runtime[Context]], Update]
 """A node of a workflow, as LangGraph calls it: a function of the state that returns an update of it."""
 
 Work = Callable[[State, OpenRun], Update]
-"""What a node does itself."""
+"""The work of a node itself."""
 
 
 def node(*reads: str) -> Callable[[Work[State]], Node[State]]:

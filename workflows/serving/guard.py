@@ -1,4 +1,4 @@
-"""What stands before the page and before a LangGraph server: no other site may use them through a browser.
+"""The guard before the page and before a LangGraph server: no other site may use them through a browser.
 
 The page may load nothing from elsewhere. The platform of a LangGraph server answers the pages of every site, under
 every name that points at it: without keys, that is a way into this machine for any page that its user opens. And it

@@ -1,4 +1,4 @@
-"""What Prometheus reads of a server: questions, their time and that of each node, fallbacks, tokens, what was refused.
+"""The metrics of a server for Prometheus: questions, their time and that of each node, fallbacks, tokens, refusals.
 
 No label holds what users wrote. With several workers each writes into files of a folder that they share, and any of
 them tells of all.

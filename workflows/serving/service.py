@@ -1,4 +1,4 @@
-"""What a process that serves questions keeps beside its site: its places, its figures, and whether it is ready.
+"""The state of a process that serves questions, beside its site: its places, its figures, and whether it is ready.
 
 A server that is asked more than it can answer would otherwise make everybody wait for ever longer, until each of them
 has gone before the answer is there. Refusing at once is cheap, and what is let in is answered in time.

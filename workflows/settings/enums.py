@@ -13,7 +13,7 @@ class Workflow(StrEnum):
 
 
 class ResultKind(StrEnum):
-    """What a result says."""
+    """The kind of a result."""
 
     ANSWER = "answer"
     """An agent's words."""
@@ -26,7 +26,7 @@ class ResultKind(StrEnum):
 
 
 class UnsupportedClaims(StrEnum):
-    """What becomes of a claim that no passage supports."""
+    """The fate of a claim that no passage supports."""
 
     MARK = "mark"
     REMOVE = "remove"

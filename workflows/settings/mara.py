@@ -82,7 +82,7 @@ class Question(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What comes with the settings of a run beside them: Python alone gives it, and no client can say it.
+    """The objects that come beside the settings of a run: Python alone gives it, and no client can say it.
 
     Attributes:
         agents: the caller's own, each by its name.
@@ -432,7 +432,7 @@ class Context(BaseModel):
 
     @property
     def beside(self) -> Beside:
-        """What Python gave beside them."""
+        """The objects that Python gave beside them."""
         return self._beside
 
     def with_concept_extractor(self, extractor: ConceptExtractor) -> Self:

@@ -122,7 +122,7 @@ class RagentaState(State, RagentaOutput, total=False):
 
 
 class FollowUpState(TypedDict):
-    """What a search for one follow-up question is given.
+    """The input of a search for one follow-up question.
 
     ``follow_up`` is its place among all of them, from 1; ``sources`` are the passages of the answer that it comes from.
     """

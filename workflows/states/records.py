@@ -37,7 +37,7 @@ class TurnRecord(TypedDict):
 
 
 class Understood(TypedDict):
-    """What a question that leans on earlier turns was understood as: the state's ``question``, in place of ``asked``.
+    """The reading of a question that leans on earlier turns: the state's ``question``, in place of ``asked``.
 
     ``because`` tells what leans, in words; ``names`` are those of earlier turns that the walk starts from; ``by`` is
     ``offline`` or the chat model. Where ``choices`` are given, nothing decides between them, and the answer asks back.
@@ -177,14 +177,14 @@ class FollowUpRecord(TypedDict):
 
 
 class DraftRecord(TypedDict):
-    """What of an answer is worth completing, and the numbers that it cites with good reason."""
+    """The part of an answer that is worth completing, and the numbers that it cites with good reason."""
 
     text: str
     cited: list[int]
 
 
 class UsageRecord(TypedDict):
-    """What a question took of chat models.
+    """The use of chat models by a question.
 
     ``calls`` are its replies, malformed ones included. The server told no tokens of ``unknown`` calls, which are in
     neither sum. A result also has its ``cost`` where the user gives prices: null where tokens are unknown.

@@ -30,7 +30,7 @@ _EXTRA_LABELS = {NodeType.MESSAGE: ":`Interaction`"}
 
 @dataclass(frozen=True, slots=True)
 class Mirrored:
-    """What was sent to a server.
+    """The nodes and edges that were sent to a server.
 
     Attributes:
         revision: of the record, as the server has it now.
@@ -47,7 +47,7 @@ class Mirrored:
 
 @dataclass(frozen=True, slots=True)
 class _Stamp:
-    """What a server holds.
+    """The state of a server's copy.
 
     Attributes:
         of: the record's identity.

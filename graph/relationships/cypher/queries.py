@@ -65,7 +65,7 @@ RETURN d.id AS id, v.view_count AS view_count, v.first_viewed_at AS first_viewed
     v.last_viewed_at AS last_viewed_at
 ORDER BY id
 """
-"""What ``$user_id`` viewed, how often and when."""
+"""The documents that ``$user_id`` viewed, how often and when."""
 
 CITATIONS = """\
 MATCH (:Message {id: $message_id})-[r:REFERENCES]->(d:Document)

@@ -18,8 +18,8 @@ from graph.construction.edges import Arcs
 F = TypeVar("F", bound=Callable[..., Any])
 
 CELL = np.dtype([("residual", np.float64), ("key", np.uint32), ("arcs", np.uint32)], align=True)
-"""What a step reads of a node, 16 bytes: the mass that is still to be pushed; the node's number + 1, or 0 where the
-cell is free; how many arcs it has, with the highest bit set while it waits to push."""
+"""The part of a node that a step reads, 16 bytes: the mass that is still to be pushed; the node's number + 1, or 0
+where the cell is free; how many arcs it has, with the highest bit set while it waits to push."""
 
 DONE, FULL, DAMAGED = 0, 1, 2
 """How a run of the loop ended: at its end or budget; for want of cells; at arcs that lead nowhere."""

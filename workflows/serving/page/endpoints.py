@@ -1,4 +1,4 @@
-"""What the page's addresses and those for programs answer: each a few lines over the modules beside it.
+"""The endpoints of the page and those for programs: each a few lines over the modules beside it.
 
 A program's question is answered as `mara ask --json` writes it, or by the passages alone.
 """
@@ -55,7 +55,7 @@ LONGEST_VIEW_S = 3_600
 RETRIEVAL_SETTINGS = ("workspace", "mode", "where", "as_of", "top_k")
 
 ASK_SETTINGS = ("workflow", *RETRIEVAL_SETTINGS)
-"""What a program may set beside the question."""
+"""The settings that a program may send beside the question."""
 
 _EVENTS = {"x-accel-buffering": "no"}
 _EXPLANATION = {"content-security-policy": "sandbox allow-scripts; frame-ancestors 'self'"}

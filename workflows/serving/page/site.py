@@ -1,4 +1,4 @@
-"""What a page serves: its workspaces, its conversations, who may see what of them, and what is told of errors."""
+"""A served page: its workspaces, its conversations, who may see which of them, and the words for errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context
 
 _SETTINGS = ("workspace", "workflow", "mode", "where", "as_of", "personalise")
-"""What a visitor may set."""
+"""The settings that a visitor may change."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def _is_nameable_workspace(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class Site:
-    """What a page serves.
+    """The contents of a page.
 
     Attributes:
         workspace: the server's own; None for that of ``MARA_WORKSPACE``.

@@ -48,7 +48,7 @@ STEPS: Mapping[str, str] = {
     "abstain": "Saying that the documents do not tell",
     "record_turn": "Writing the history",
 }
-"""What the nodes do, in words; of others the name is told."""
+"""The work of the nodes in words; other nodes are shown by name."""
 
 _TOLD_BY_OTHERS = ("check_claims",)
 """Nodes whose own nodes tell what they do."""
