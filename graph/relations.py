@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 LONGEST_TYPE_NAME = 40
 """Characters of a type's name."""
@@ -46,6 +47,10 @@ class RelationType(StrEnum):
         own = str.__new__(cls, value)
         own._name_ = own._value_ = value
         return own
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[type[RelationType], tuple[str]]:
+        """Copy a type by its value: Python up to 3.11.3 looks for a member of its name, which a user's own is not."""
+        return RelationType, (self.value,)
 
     @property
     def is_own(self) -> bool:

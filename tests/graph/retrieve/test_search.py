@@ -466,9 +466,9 @@ class TestWalking:
     ) -> None:
         asked: list[int | None] = []
 
-        def watched(*arguments: Any, top_k: int | None) -> Walk:
+        def watched(*arguments: Any, top_k: int | None, tolerance: float) -> Walk:
             asked.append(top_k)
-            return walk(*arguments, top_k=top_k)
+            return walk(*arguments, top_k=top_k, tolerance=tolerance)
 
         monkeypatch.setattr("graph.retrieve.search.walk", watched)
         for selection in (None, Selection.of(index.graph, index.graph.passages_of(["marn"]))):
