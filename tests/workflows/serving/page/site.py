@@ -93,9 +93,11 @@ def on_a_port(site: Site, service: Service | None = None) -> Iterator[str]:
         thread = threading.Thread(target=_serve, args=(server, listening, started), daemon=True)
         thread.start()
         assert started.wait(PATIENCE_S)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server.should_exit = True
-        thread.join(PATIENCE_S)
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE_S)
 
 
 def _serve(server: uvicorn.Server, listening: socket.socket, started: threading.Event) -> None:
