@@ -17,7 +17,7 @@ from benchmarks.growth.corpus import NamedCorpus, Question
 from benchmarks.growth.embedder import NameEmbedder
 from benchmarks.growth.measure import Figures, memory_of
 from benchmarks.growth.record import bytes_under, shard_of
-from graph.construction.build import build_generation
+from graph.construction import build
 from graph.construction.knowledge_graph import load
 from graph.embedding import embeddings
 from graph.embedding.embeddings import EMBEDDED_MODELS
@@ -163,7 +163,7 @@ class _Clock:
         """Take the time of stages within the block."""
         self.begin("before")
         with (
-            _replaced(derive, "build_generation", partial(build_generation, on_stage=self.begin)),
+            _replaced(build, "build_generation", partial(build.build_generation, on_stage=self.begin)),
             _replaced(derive, "write_vectors", self._named("search index", write_vectors)),
         ):
             yield

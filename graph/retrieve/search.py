@@ -292,14 +292,12 @@ def walk_passages(
         BadInput: there is no seed.
         DependencyMissing: the engine needs a package that is not installed.
     """
-    # Stopping early, an engine sees to the order of the best passages of all: those of a selection may lie below.
     found = walk(
         walked_graph(index.graph, settings),
         restart,
         factors,
         settings.damping,
         engine,
-        top_k=k if selection is None else None,
         tolerance=matrix.RANKED,
     )
     return best_reached(found.reached, index.graph.n_entities, k, selection), found

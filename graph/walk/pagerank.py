@@ -18,7 +18,7 @@ from graph.walk.sparse import SparseVector
 SPARSE_SEEDS = 1_000
 """Up to so many seeds, pushing from them is cheap."""
 
-LARGE_GRAPH = 200_000
+LARGE_GRAPH = 100_000
 """From so many edges on, pushing from few seeds is faster than going through all edges."""
 
 SHORT_WALK, LARGE_FOR_SHORT_WALK = 0.6, 40_000
@@ -59,7 +59,6 @@ def walk(
     damping: float,
     engine: Engine = Engine.AUTO,
     *,
-    top_k: int | None = None,
     tolerance: float = matrix.TOLERANCE,
 ) -> Walk:
     """Return the PageRank of every node.
@@ -74,7 +73,6 @@ def walk(
         factors: one multiplier a kind of edge and side: finite and non-negative.
         damping: probability of following an edge, in [0, 1).
         engine: which engine computes it.
-        top_k: how many of the best passages are wanted: ``push`` stops once their order is certain.
         tolerance: L1 distance to the solution at which ``matrix`` stops.
 
     Raises:
@@ -87,7 +85,7 @@ def walk(
     seeds = _normalise(restart, graph)
     chosen = choose_engine(engine, len(seeds.places), len(graph), damping)
     if chosen is Engine.PUSH:
-        reached, error, arcs = push.solve(graph, seeds, factors, damping, top_k=top_k)
+        reached, error, arcs = push.solve(graph, seeds, factors, damping)
         return Walk(reached, chosen, error, arcs)
     if chosen is Engine.IGRAPH:
         return Walk.of(reference.solve(graph, seeds.dense(), factors, damping), chosen, reference.PRPACK_ERROR)

@@ -19,15 +19,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CELL = np.dtype([("residual", np.float64), ("key", np.uint32), ("arcs", np.uint32)], align=True)
 """The part of a node that a step reads, 16 bytes: the mass that is still to be pushed; the node's number + 1, or 0
-where the cell is free; how many arcs it has, with the highest bit set while it waits to push."""
+where the cell is free; how many arcs it has, at least 1, with the highest bit set while it waits to push."""
 
 DONE, FULL, DAMAGED = 0, 1, 2
-"""How a run of the loop ended: at its end or budget; for want of cells; at arcs that lead nowhere."""
+"""How a run of the loop ended: at its end; for want of cells; at arcs that lead nowhere."""
 
 _HASH = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _MUCH = 16
 """Of so many cells one is touched where to go through all of them is faster than from one to the next."""
+_WAITS_AT = np.uint32(31)
 _WAITS = np.uint32(1 << 31)
 _ARCS = np.uint32((1 << 31) - 1)
 
@@ -56,7 +57,7 @@ class Frontier(NamedTuple):
         scores: of each cell: mass that came to rest.
         degrees: of each cell: the node's weight under the factors; negative before it is known.
         touched: the cells that are taken, in the order of their taking.
-        queue: a ring of the nodes that wait to push.
+        queue: a ring of the nodes that wait to push; one place of it is always free.
         place: the queue's head and length, and how many cells are taken.
         shift: 64 less the exponent of the number of cells.
     """
@@ -78,7 +79,7 @@ def new_frontier(exponent: int) -> Frontier:
         np.zeros(size),
         np.full(size, -1.0),
         np.empty(size // 2, np.uint32),
-        np.empty(size // 2, np.uint32),
+        np.empty(size // 2 + 1, np.uint32),
         np.zeros(3, np.int64),
         np.uint64(64 - exponent),
     )
@@ -94,12 +95,24 @@ def cell_of(node: np.uint32, n_arcs: NDArray[np.int32], frontier: Frontier) -> n
     while cells[at].key != key:
         if cells[at].key == 0:
             cells[at].key = key
-            cells[at].arcs = n_arcs[node]
+            cells[at].arcs = max(n_arcs[node], 1)
             frontier.touched[frontier.place[2]] = at
             frontier.place[2] += 1
             break
         at = (at + _ONE) & last
     return at
+
+
+@_within_its_caller
+def await_push(at: np.uint64, threshold: float, frontier: Frontier) -> None:
+    """Let a node wait, if it holds more than the threshold and does not wait already."""
+    cells, queue, place = frontier.cells, frontier.queue, frontier.place
+    arcs = cells[at].arcs
+    if arcs & _WAITS == 0 and abs(cells[at].residual) > threshold * arcs:
+        end = place[0] + place[1]
+        queue[end if end < len(queue) else end - len(queue)] = cells[at].key - np.uint32(1)
+        cells[at].arcs = arcs | _WAITS
+        place[1] += 1
 
 
 @_compiled
@@ -111,15 +124,18 @@ def give(
     frontier: Frontier,
 ) -> None:
     """Add mass to the seeds, to be pushed; there has to be room for them."""
-    cells, queue, place = frontier.cells, frontier.queue, frontier.place
+    cells = frontier.cells
     for i in range(len(seeds)):
         at = cell_of(seeds[i], n_arcs, frontier)
         cells[at].residual += mass[i]
-        arcs = cells[at].arcs
-        if cells[at].residual > threshold * (arcs & _ARCS) and arcs & _WAITS == 0:
-            queue[(place[0] + place[1]) % len(queue)] = seeds[i]
-            cells[at].arcs = arcs | _WAITS
-            place[1] += 1
+        await_push(at, threshold, frontier)
+
+
+@_compiled
+def wake(threshold: float, frontier: Frontier) -> None:
+    """Let the nodes wait that hold more than a threshold, which is lower than the last one."""
+    for i in range(frontier.place[2]):
+        await_push(frontier.touched[i], threshold, frontier)
 
 
 @_compiled
@@ -164,19 +180,18 @@ def clear(frontier: Frontier) -> None:
 
 
 @_compiled
-def settled(frontier: Frontier, first: int, stays: float) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-    """Return the touched nodes from ``first`` on, and the mass of each that came to rest, or would without a push."""
+def settled(frontier: Frontier, stays: float) -> tuple[NDArray[np.uint32], NDArray[np.float64], float]:
+    """Return the touched nodes; the mass of each that came to rest, or would without a push; what is left to push."""
     cells, scores, touched = frontier.cells, frontier.scores, frontier.touched
     taken = frontier.place[2]
-    few = taken * _MUCH < len(cells)
-    nodes, masses = np.empty(taken + 1, np.uint32), np.empty(taken + 1)
-    found = 0
-    for i in range(taken if few else len(cells)):
-        at = touched[i] if few else np.uint32(i)
-        nodes[found] = np.uint32(cells[at].key - np.uint32(1))
-        masses[found] = scores[at] + stays * cells[at].residual
-        found += cells[at].key > first
-    return nodes[:found], masses[:found]
+    nodes, masses = np.empty(taken, np.uint32), np.empty(taken)
+    left = 0.0
+    for i in range(taken):
+        at = touched[i]
+        nodes[i] = np.uint32(cells[at].key - np.uint32(1))
+        masses[i] = max(scores[at] + stays * cells[at].residual, 0.0)
+        left += abs(cells[at].residual)
+    return nodes, masses, left
 
 
 @_within_its_caller
@@ -206,11 +221,14 @@ def pass_on(
 ) -> None:
     """Send a node's mass along its arcs, as each one's weight times its factor has it.
 
-    What `cell_of` does stands here again, with its counts in registers.
+    What `cell_of` and `await_push` do stands here again, with its counts in registers and without a branch on the
+    mass, which the processor could not foresee: the end of the queue is written in any case.
     """
     cells, _, _, touched, queue, place, shift = frontier
     last = np.uint64(len(cells) - 1)
-    head, waiting, taken = place[0], place[1], place[2]
+    waiting, taken = place[1], place[2]
+    end = place[0] + waiting
+    end = end if end < len(queue) else end - len(queue)
     for e in range(np.uint64(arcs.starts[u]), np.uint64(arcs.starts[u + np.uint32(1)])):
         node = np.uint32(arcs.node[e])
         key = np.uint32(node + np.uint32(1))
@@ -226,11 +244,13 @@ def pass_on(
         residual = cells[at].residual + share * arcs.weight[e] * factors[arcs.kind[e]]
         cells[at].residual = residual
         known = cells[at].arcs
-        if known & _WAITS == 0 and residual > threshold * known:
-            end = head + waiting
-            queue[end if end < len(queue) else end - len(queue)] = node
-            cells[at].arcs = known | _WAITS
-            waiting += 1
+        waits = np.uint32(abs(residual) > threshold * known)
+        cells[at].arcs = known | (waits << _WAITS_AT)
+        joins = np.int64(waits & ~(known >> _WAITS_AT))
+        queue[end] = node
+        end += joins
+        end = end if end < len(queue) else 0
+        waiting += joins
     place[1], place[2] = waiting, taken
 
 
@@ -242,50 +262,48 @@ def push_mass(
     n_entities: int,
     factors: NDArray[np.float64],
     damping: float,
+    stretch: float,
     threshold: float,
     frontier: Frontier,
-    budget: int,
-    rested: float,
     returned: float,
     followed: int,
-) -> tuple[float, float, int, int]:
-    """Push from the nodes that wait, first in first out, until none waits or ``budget`` arcs were followed.
+) -> tuple[float, int, int]:
+    """Push from the nodes that wait, first in first out, until none waits.
 
-    A node waits that holds more than ``threshold`` for each of its arcs. ``factors`` has two rows: by kind of edge
-    for the arcs of entities, and for those of passages. A node's weight under them is added up when it is pushed first.
-    What was counted before it was `FULL` is counted on.
+    A node waits that holds more than ``threshold`` for each of its arcs; it pushes ``stretch`` times what it holds.
+    ``factors`` has two rows: by kind of edge for the arcs of entities, and for those of passages. A node's weight under
+    them is added up when it is pushed first. What was counted before it was `FULL` is counted on.
 
     Returns:
-        The mass that came to rest, the mass that nodes without outgoing weight give back to the restart, how many arcs
-        were followed, and how it ended.
+        The mass that nodes without outgoing weight give back to the restart, how many arcs were followed, and how it
+        ended.
     """
-    cells, scores, degrees, _, queue, place, _ = frontier
-    while place[1] > 0 and followed < budget:
+    cells, scores, degrees, touched, queue, place, _ = frontier
+    while place[1] > 0:
         u = queue[place[0]]
         after = np.uint32(u + np.uint32(1))
         ends = forward.starts[after] - forward.starts[u] + backward.starts[after] - backward.starts[u]
-        if min(place[2] + ends, len(n_arcs)) > len(queue):
-            return rested, returned, followed, FULL
+        if min(place[2] + ends, len(n_arcs)) > len(touched):
+            return returned, followed, FULL
         at = cell_of(u, n_arcs, frontier)
         side = 0 if u < n_entities else 1
         if degrees[at] < 0.0:
             sound, there = weight_of(u, forward, len(n_arcs), factors[side])
             also_sound, back = weight_of(u, backward, len(n_arcs), factors[side])
             if not (sound and also_sound):
-                return rested, returned, followed, DAMAGED
+                return returned, followed, DAMAGED
             degrees[at] = there + back
         place[0] = place[0] + 1 if place[0] + 1 < len(queue) else 0
         place[1] -= 1
         cells[at].arcs &= _ARCS
         followed += n_arcs[u]
-        mass = cells[at].residual
-        cells[at].residual = 0.0
+        mass = cells[at].residual * (stretch if degrees[at] > 0.0 else 1.0)
+        cells[at].residual -= mass
         scores[at] += (1 - damping) * mass
-        rested += (1 - damping) * mass
         if degrees[at] <= 0.0:
             returned += damping * mass
             continue
         share = damping * mass / degrees[at]
         pass_on(u, forward, share, factors[side], n_arcs, threshold, frontier)
         pass_on(u, backward, share, factors[side], n_arcs, threshold, frontier)
-    return rested, returned, followed, DONE
+    return returned, followed, DONE

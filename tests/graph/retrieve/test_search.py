@@ -36,7 +36,6 @@ from graph.retrieve.seeds import COMMON_NOUN_SHARE, min_max
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType, entity_id
 from graph.walk.factors import edge_factors
-from graph.walk.pagerank import Walk, walk
 from graph.walk.settings import DIRECTED, Engine, FactorPolicy
 from graph.walk.sparse import SparseVector
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, typed_graph
@@ -460,21 +459,6 @@ class TestWalking:
             _, found = walk_passages(index, restart, factors_for(None, MARA), MARA, 5, engine)
             assert found.engine is expected
             assert 0 <= found.error < 0.1
-
-    def test_only_without_a_selection_an_engine_may_stop_once_the_best_are_certain(
-        self, index: Index, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        asked: list[int | None] = []
-
-        def watched(*arguments: Any, top_k: int | None, tolerance: float) -> Walk:
-            asked.append(top_k)
-            return walk(*arguments, top_k=top_k, tolerance=tolerance)
-
-        monkeypatch.setattr("graph.retrieve.search.walk", watched)
-        for selection in (None, Selection.of(index.graph, index.graph.passages_of(["marn"]))):
-            restart = restart_of(index, ALL_PASSAGES)
-            walk_passages(index, restart, factors_for(None, MARA), MARA, 5, selection=selection)
-        assert asked == [5, None]
 
     def test_synonyms_are_bridges(self, index: Index) -> None:
         assert KIND_INDEX[EdgeKind(RelationType.SYNONYMY)] in index.graph.edges.kind
