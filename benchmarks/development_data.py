@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ SHA256 = {
     "musique_train100/questions.jsonl": "e9053d8b6d020626207ca7a1d7721b527802910e3900f6688aae32f7cf3244d9",
 }
 """The files that the figures were measured with."""
+
+_NO_LETTERS = re.compile(r"[^A-Za-z]")
 
 Made = Mapping[str, list[Row]]
 """The rows of a set's files."""
@@ -128,7 +131,7 @@ def mtrag(tasks: list[Row]) -> Made:
     texts: dict[str, str] = {}
     questions = []
     for task in tasks:
-        if not any(name in str(_field(task, "collection")).casefold() for name in COLLECTIONS):
+        if not any(name in task["Collection"].casefold() for name in COLLECTIONS):
             continue
         texts |= {each["document_id"]: each["text"].strip() for each in task["contexts"]}
         *before, asked = task["input"]
@@ -142,19 +145,22 @@ def mtrag(tasks: list[Row]) -> Made:
                 ],
                 "gold_ids": [each["document_id"] for each in task["contexts"]],
                 "answers": [target["text"] for target in task["targets"]],
-                "answerability": _field(task, "answerability"),
-                "turn": int(_field(task, "turn")),
-                "type": _field(task, "multi-turn"),
+                "answerability": _label(task, "answerability"),
+                "turn": sum(turn["speaker"] == "user" for turn in task["input"]),
+                "type": _label(task, "multiturn"),
             }
         )
     return {"corpus": [{"id": id_, "title": "", "text": text} for id_, text in texts.items()], "questions": questions}
 
 
-def _field(task: Row, name: str) -> Any:
-    """Return a task's field, or that of its last turn's enrichments; the first of a list. Raises KeyError."""
+def _label(task: Row, letters: str) -> str:
+    """Return a label by the letters of its name, from the task or its last turn's enrichments; empty where none is.
+
+    MTRAG writes "Multi-Turn" and "Answerability", MTRAG-UN "answerability"; a label is a list of one.
+    """
     fields = {**task["input"][-1].get("enrichments", {}), **task}
-    value = {key.casefold(): value for key, value in fields.items()}[name]
-    return value[0] if isinstance(value, list) else value
+    found = next((held for name, held in fields.items() if _NO_LETTERS.sub("", name).casefold() == letters), "")
+    return str(next(iter(found), "")) if isinstance(found, list) else str(found)
 
 
 HIPPORAG = (

@@ -89,15 +89,14 @@ MTRAG_TASKS = [
         turn("user", "What?"),
         turn("agent", "That."),
         turn("user", "How?"),
-        turn="2",
         **enriched("ANSWERABLE", "Follow-up"),
     ),
     mtrag_task(
         "c<::>1",
-        "mt-rag-ibmcloud-1",
+        "ibmcloud",
         {"f1": "Cars.", "i1": "A cloud."},
-        turn("user", "Where?", enrichments=enriched("PARTIAL", "N/A")),
-        turn=1,
+        turn("user", "Where?", enrichments={"Multi-Turn": ["N/A"]}),
+        answerability=["PARTIAL"],
     ),
 ]
 
@@ -257,6 +256,5 @@ def mtrag_public(row: Mapping[str, Any], texts: Mapping[str, Mapping[str, Any]])
         "contexts": [{"document_id": gold, "text": texts[gold]["text"]} for gold in row["gold_ids"]],
         "input": [*before, turn("user", row["question"])],
         "targets": [turn("agent", answer) for answer in row["answers"]],
-        "turn": row["turn"],
         **enriched(row["answerability"], row["type"]),
     }
