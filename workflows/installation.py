@@ -47,7 +47,7 @@ def _check_files(ours: Distribution) -> None:
         # Of a module and a package with one name, Python imports the package.
         package = file.with_suffix("") / "__init__.py"
         is_package = Path(str(ours.locate_file(package))).exists()
-        over = package if is_package else file if path.stat().st_size != file.size else None
+        over = package if is_package else file if file.size not in (None, path.stat().st_size) else None
         if over and (owner := _other_owner(str(over))):
             raise ImportError(f"mara's {file} is hidden by {over} of the package {owner}: {_APART}")
 
