@@ -20,9 +20,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from graph.server_clients import serve_clients
-from workflows.serving import openai_api
 from workflows.serving.guard import AllowedOrigins, Guard
-from workflows.serving.page import endpoints
+from workflows.serving.page import endpoints, openai_api
 from workflows.serving.page.requests import Address, Function
 from workflows.serving.page.site import Site
 from workflows.serving.service import READY, Service

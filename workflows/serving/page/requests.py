@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from graph.errors import BadInput, MaraError
+from graph.errors import BadInput, MaraError, ServiceUnavailable
 from workflows.access.identity import Identity, authorization_of
 from workflows.context import QUESTION_LIMIT
 from workflows.serving.page.site import Site
@@ -101,7 +101,9 @@ def own_wording(fault: Exception, status: int, message: str) -> dict[str, Any]:
 
 
 def status_of(fault: Exception) -> int:
-    """Return the HTTP status that an error is answered with."""
+    """Return the HTTP status that an error is answered with; that of a server behind this one is not its own."""
+    if isinstance(fault, ServiceUnavailable):
+        return 503
     return getattr(fault, "status", 0) or (400 if isinstance(fault, BadInput) else 503)
 
 

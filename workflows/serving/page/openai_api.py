@@ -35,6 +35,7 @@ from workflows.results import Result, cited_passages, understood_as
 from workflows.runtime.own_run import braked
 from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.serving.page.requests import Asked, Reply, status_of
+from workflows.serving.page.turns import reasons_of
 from workflows.settings.enums import ResultKind, Workflow
 from workflows.settings.mara import QUESTION_LIMIT, Context
 from workflows.settings.problems import problems_of
@@ -49,9 +50,9 @@ ABOUT_THE_CHAT = "{}"
 MODELS_NAMED = 20
 """Models that are named to who asks for one that there is not."""
 
-_SOURCES = "\n\n**Sources**\n\n"
+_UNDERSTOOD, _REASON, _SOURCES = "*Understood as: ", "*Not answered: ", "**Sources**"
 _SOURCE = re.compile(r"- \[\d+\] .*")
-_UNDERSTOOD = "\n\n*Understood as: "
+_ESCAPED = re.compile(r"\\(.)")
 _EVENTS = {"x-accel-buffering": "no"}
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
@@ -303,7 +304,7 @@ def _read(asked: Asked) -> _Completion:
 def _thread(messages: Sequence[_Message]) -> Iterator[BaseMessage]:
     """Yield messages as those of graph ``chat``: what others than the user and the answers say is left out.
 
-    An answer that asks back is known by its words, and a reply that chooses a reading counts as that.
+    What an answer tells beside its text is read from below it. A reply that chooses a reading counts as that.
     """
     asked, choices = "", tuple[str, ...]()
     for message in messages:
@@ -311,11 +312,11 @@ def _thread(messages: Sequence[_Message]) -> Iterator[BaseMessage]:
             asked = chosen_reading(message.text, choices) or message.text
             yield HumanMessage(asked)
         elif message.role == "assistant" and message.text:
-            text = _without_tail(message.text)
-            choices = tuple(choice[:QUESTION_LIMIT] for choice in readings_in(text))
-            told = {"question": asked, "answer_kind": ResultKind.CLARIFICATION, "sources": []}
-            asks_back = {METADATA: {**told, "understood": {"choices": [*choices]}}} if choices else {}
-            yield AIMessage(text, response_metadata=asks_back)
+            answer, understood = _without_below(message.text)
+            choices = readings_in(answer)
+            kind = ResultKind.CLARIFICATION if choices else ResultKind.ANSWER
+            told = {"question": understood or asked, "answer_kind": kind, "sources": []}
+            yield AIMessage(answer, response_metadata={METADATA: {**told, "understood": {"choices": [*choices]}}})
 
 
 def _is_about_the_chat(question: str) -> bool:
@@ -324,7 +325,7 @@ def _is_about_the_chat(question: str) -> bool:
 
 
 def _answer_of(result: Result) -> _Answer:
-    text = f"{answer_text(result)}{_tail(result)}"
+    text = f"{answer_text(result)}{_below(result)}"
     cited = {mark["number"]: hit for mark, hit in cited_passages(result)}
     metadata = {
         number: {"section": section_of(hit, result["citations"]), "page": _pages(hit)} for number, hit in cited.items()
@@ -345,22 +346,26 @@ def _annotation(text: str, number: int, hit: Mapping[str, Any]) -> dict[str, Any
     return {"type": "url_citation", "url_citation": place}
 
 
-def _tail(result: Result) -> str:
-    """Return what follows an answer: what its question was understood as, and its sources."""
-    words = understood_as(result)
-    understood = f"{_UNDERSTOOD}{plain(words, 2 * QUESTION_LIMIT)}*" if words else ""
-    cited = {mark["number"]: hit for mark, hit in cited_passages(result)}
-    sources = "\n".join(f"- [{number}] {_named(hit, result)}" for number, hit in cited.items())
-    return f"{understood}{_SOURCES}{sources}" if sources else understood
+def _below(result: Result) -> str:
+    """Return what follows an answer: what its question was understood as, why it is none, and its sources."""
+    words, cited = understood_as(result), {mark["number"]: hit for mark, hit in cited_passages(result)}
+    parts = [f"{_UNDERSTOOD}{plain(words, 2 * QUESTION_LIMIT)}*"] if words else []
+    parts += [f"{_REASON}{plain(reason, len(reason))}*" for reason in reasons_of(result)]
+    if cited:
+        parts += [_SOURCES, "\n".join(f"- [{number}] {_named(hit, result)}" for number, hit in cited.items())]
+    return "".join(f"\n\n{part}" for part in parts)
 
 
-def _without_tail(text: str) -> str:
-    """Return an answer of ours as it was before more was written below it; of several attempts the last."""
-    last = text.rpartition(BEGUN_AGAIN)[2].rstrip()
-    answer, _, sources = last.rpartition(_SOURCES)
-    kept = answer if all(map(_SOURCE.fullmatch, sources.splitlines())) and answer else last
-    above, mark, understood = kept.rpartition(_UNDERSTOOD)
-    return above if mark and "\n" not in understood else kept
+def _without_below(text: str) -> tuple[str, str]:
+    """Return an answer of ours, its last attempt alone, and what its question was understood as; maybe nothing."""
+    parts = text.rpartition(BEGUN_AGAIN)[2].rstrip().split("\n\n")
+    understood = ""
+    if parts[-2:-1] == [_SOURCES] and all(map(_SOURCE.fullmatch, parts[-1].splitlines())):
+        del parts[-2:]
+    while parts and parts[-1].startswith((_UNDERSTOOD, _REASON)):
+        if (part := parts.pop()).startswith(_UNDERSTOOD):
+            understood = _ESCAPED.sub(r"\1", part.removeprefix(_UNDERSTOOD).removesuffix("*"))
+    return "\n\n".join(parts), understood
 
 
 def _named(hit: Mapping[str, Any], result: Result) -> str:
