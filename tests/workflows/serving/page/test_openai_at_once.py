@@ -78,6 +78,5 @@ def test_twenty_clients_at_once_are_each_answered_what_they_ask(
         until = time.monotonic() + SECONDS
         for talking in [pool.submit(talk, port, number, tally, until) for number in range(CLIENTS)]:
             talking.result()
-    print(f"{tally.answered.total()} answers to {len(tally.answered)} clients, {len(tally.wrong)} of them wrong")
     assert tally.wrong == []
     assert len(tally.answered) == CLIENTS
