@@ -125,7 +125,7 @@ class _Completion:
 
     Attributes:
         model: the name that it was asked by.
-        question: what is asked.
+        question: what is asked; empty for a task about the chat itself.
         turns: those before it.
         context: the settings.
         is_streamed: whether the answer is told as it comes.
@@ -188,7 +188,7 @@ async def complete(asked: Asked) -> Reply:
     if completion.is_streamed:
         return StreamingResponse(_stream(asked, completion), 200, _EVENTS, "text/event-stream")
     answer = _Answer(ABOUT_THE_CHAT)
-    if not _is_about_the_chat(completion.question):
+    if completion.question:
         result = await braked(lambda brake: ask(completion.question, completion.context, completion.turns, [brake]))
         asked.service.metrics.answered(result)
         answer = _answer_of(result)
@@ -202,7 +202,7 @@ async def _stream(asked: Asked, completion: _Completion) -> AsyncIterator[str]:
     yield completion.chunk({"role": "assistant", "content": ""})
     said, answer, service = _Said(), _Answer(ABOUT_THE_CHAT), asked.service
     try:
-        if not _is_about_the_chat(completion.question):
+        if completion.question:
             run = aask_with_pauses(completion.question, completion.context, completion.turns, TOUCHED_EVERY_S)
             async with aclosing(run) as events:
                 async for event in events:
@@ -267,6 +267,9 @@ def _models(asked: Asked) -> dict[str, tuple[str, Workflow]]:
 
 
 def _place_of(asked: Asked, model: str) -> tuple[str, Workflow]:
+    """Return the workspace and the workflow of a model. Raises UnusableRequest where there is none of that name."""
+    if model in tuple(Workflow):  # Without a look at every workspace: there may be thousands.
+        return OWN_WORKSPACE, Workflow(model)
     models = _models(asked)
     if model not in models:
         named = ", ".join([*models][:MODELS_NAMED]) or "none"
@@ -283,16 +286,14 @@ def _read(asked: Asked) -> _Completion:
         param = ".".join(str(part) for part in fault.errors()[0]["loc"])
         raise UnusableRequest(f"The request cannot be used ({problems_of(fault)})", "Correct it", param) from fault
     workspace, workflow = _place_of(asked, body.model)
-    asked_parts = next((each.content for each in reversed(body.messages) if each.role == "user"), [])
-    if unread := sorted({part.type[:50] for part in asked_parts} - {"text"}):
-        raise UnusableRequest(
-            f"The question holds what is not read: {', '.join(unread)}", "Send text alone", "messages"
-        )
+    last = next((each.content for each in reversed(body.messages) if each.role == "user"), [])
+    if unread := ", ".join(sorted({part.type[:50] for part in last} - {"text"})):
+        raise UnusableRequest(f"The question holds what is not read: {unread}", "Send text alone", "messages")
     asking = next_question([*_thread(body.messages)])
     context = asked.site.context(asked.identity, {"workspace": workspace, "workflow": workflow})
     return _Completion(
         model=body.model,
-        question=check_question(asking.question),
+        question="" if _is_about_the_chat(asking.question) else check_question(asking.question),
         turns=asking.turns,
         context=context,
         is_streamed=bool(body.stream),
@@ -325,34 +326,32 @@ def _is_about_the_chat(question: str) -> bool:
 
 
 def _answer_of(result: Result) -> _Answer:
-    text = f"{answer_text(result)}{_below(result)}"
-    cited = {mark["number"]: hit for mark, hit in cited_passages(result)}
-    metadata = {
-        number: {"section": section_of(hit, result["citations"]), "page": _pages(hit)} for number, hit in cited.items()
-    }
-    return _Answer(
-        text,
-        [_annotation(text, number, hit) for number, hit in cited.items()],
-        [{**source, **metadata[source["number"]]} for source in answer_metadata(result)["sources"]],
-        result["usage"]["prompt_tokens"],
-        result["usage"]["completion_tokens"],
-    )
+    first = {source["number"]: source for source in reversed(answer_metadata(result)["sources"])}
+    cited = {hit["number"]: hit for _, hit in cited_passages(result)}
+    citations = [
+        {**first[number], "section": section_of(hit, result["citations"]), "page": _pages(hit)}
+        for number, hit in cited.items()
+    ]
+    text = f"{answer_text(result)}{_below(result, citations)}"
+    annotations = [_annotation(text, citation) for citation in citations]
+    return _Answer(text, annotations, citations, result["usage"]["prompt_tokens"], result["usage"]["completion_tokens"])
 
 
-def _annotation(text: str, number: int, hit: Mapping[str, Any]) -> dict[str, Any]:
-    mark = f"[{number}]"
+def _annotation(text: str, citation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a source as OpenAI tells of a web page, at its first mark in the text."""
+    mark = f"[{citation['number']}]"
     start = text.index(mark)
-    place = {"start_index": start, "end_index": start + len(mark), "title": hit["title"], "url": hit["source"]}
-    return {"type": "url_citation", "url_citation": place}
+    place = {"start_index": start, "end_index": start + len(mark)}
+    return {"type": "url_citation", "url_citation": {**place, "title": citation["title"], "url": citation["source"]}}
 
 
-def _below(result: Result) -> str:
+def _below(result: Result, citations: Sequence[Mapping[str, Any]]) -> str:
     """Return what follows an answer: what its question was understood as, why it is none, and its sources."""
-    words, cited = understood_as(result), {mark["number"]: hit for mark, hit in cited_passages(result)}
+    words = understood_as(result)
     parts = [f"{_UNDERSTOOD}{plain(words, 2 * QUESTION_LIMIT)}*"] if words else []
     parts += [f"{_REASON}{plain(reason, len(reason))}*" for reason in reasons_of(result)]
-    if cited:
-        parts += [_SOURCES, "\n".join(f"- [{number}] {_named(hit, result)}" for number, hit in cited.items())]
+    if citations:
+        parts += [_SOURCES, "\n".join(f"- [{citation['number']}] {_named(citation)}" for citation in citations)]
     return "".join(f"\n\n{part}" for part in parts)
 
 
@@ -368,11 +367,11 @@ def _without_below(text: str) -> tuple[str, str]:
     return "\n\n".join(parts), understood
 
 
-def _named(hit: Mapping[str, Any], result: Result) -> str:
+def _named(citation: Mapping[str, Any]) -> str:
     """Return the title of a source, and the place of its cited words, as Markdown."""
-    title, section = plain(hit["title"]), plain(section_of(hit, result["citations"]))
-    source = code(hit["source"], 300) if hit["source"] else ""
-    return " · ".join(filter(None, (title, source, section, _pages(hit)))) or code(hit["id"])
+    title, section = plain(citation["title"]), plain(citation["section"])
+    source = code(citation["source"], 300) if citation["source"] else ""
+    return " · ".join(filter(None, (title, source, section, citation["page"]))) or code(citation["passage_id"])
 
 
 def _pages(hit: Mapping[str, Any]) -> str:

@@ -488,6 +488,7 @@ class TestOpenWebUI:
         prompt = user(TASK.format(task=words, form=form, question=QUESTION))
         told = streamed(client, prompt) if stream else whole(client, prompt, max_tokens=1000)
         assert text_of(told) == ABOUT_THE_CHAT == "{}"
+        assert text_of(whole(client, user(f"{prompt['content']}{'x' * 10_000}"))) == ABOUT_THE_CHAT
         assert questions_answered(service) == 0
 
     def test_may_ask_about_tasks(self, client: OpenAI, service: Service) -> None:
