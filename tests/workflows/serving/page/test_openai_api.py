@@ -29,6 +29,7 @@ from workflows.access.identity import Identity
 from workflows.answering import ask
 from workflows.context import Context
 from workflows.conversation.messages import answer_text
+from workflows.serving.page import openai_api
 from workflows.serving.page.openai_api import ABOUT_THE_CHAT, BEGUN_AGAIN
 from workflows.serving.service import Service
 
@@ -196,6 +197,24 @@ class TestAnswers:
                 pieces.go_on.set()
         assert "".join(words) == f"{ANSWERED}{OF_FLOOD}"
         assert words[-1] == OF_FLOOD
+
+    def test_say_in_a_stream_that_they_are_at_work(
+        self, chat_server: ScriptedServer, address: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(openai_api, "TOUCHED_EVERY_S", 0.01)
+        pieces = Held("It was founded", " in 1203 [1].")
+        chat_server.script(well_behaved(answerer=[Reply("", pieces=pieces)]))
+        seen_at_work = False
+        with client_of(address).chat.completions.with_streaming_response.create(
+            model="mara", messages=[user(QUESTION)], stream=True
+        ) as reply:
+            for line in reply.iter_lines():
+                seen_at_work = seen_at_work or line == ": at work"
+                if seen_at_work:
+                    pieces.go_on.set()
+        assert seen_at_work
+        chat_server.script(well_behaved())
+        assert text_of(streamed(client_of(address), user(QUESTION))) == f"{ANSWERED}{OF_FLOOD}"
 
     def test_tell_the_tokens_that_models_took(self, chat_server: ScriptedServer, client: OpenAI, world: Path) -> None:
         chat_server.script(well_behaved())
