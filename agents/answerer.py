@@ -14,7 +14,8 @@ from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
 from agents.chat.material import Room
 from agents.offline.alignment import Embed
-from agents.offline.evidence import Evidence, find_each_evidence, quote_evidence
+from agents.offline.evidence import Evidence, find_each_evidence
+from agents.offline.quoting import quote_evidence
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, refusal
 from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply

@@ -16,11 +16,13 @@ from rich.console import Console
 from rich.markup import escape as escape  # texts of users, documents and models, printed literally
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from agents.answers.citations import parse_citations
 from graph.errors import MaraError
 from graph.text import counted
-from workflows.output.quoted import excerpt_of, moved, section_of
-from workflows.results import labelled, understood_as
+from workflows.output.quoted import excerpt_of, moved, place_of
+from workflows.results import ALSO_RELATED, labelled, parts_of, understood_as
 from workflows.settings.enums import ResultKind
 
 if TYPE_CHECKING:
@@ -199,10 +201,8 @@ def removal(console: Console, done: Mapping[str, Any]) -> None:
 
 def _place(passage: Mapping[str, Any], citations: Sequence[Mapping[str, Any]], *, verbose: bool) -> str:
     """Return a passage's source, section and page; also its id, with ``verbose`` or where it has nothing else."""
-    page, last = (passage["metadata"].get(key) for key in ("page", "page_end"))
-    pages = [f"page {page}" if last is None else f"pages {page} to {last}"] if page is not None else []
     key = passage["id"] if verbose or not (passage["title"] or passage["source"]) else ""
-    return " · ".join(str(part) for part in (key, passage["source"], section_of(passage, citations), *pages) if part)
+    return " · ".join(filter(None, (key, place_of(passage, citations))))
 
 
 def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False) -> None:
@@ -214,9 +214,7 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         verbose: whether to print ids, facts, β, judge scores and how passages were ranked, too.
     """
     understood(console, result)
-    console.print(escape(headed(result)), style="bold")
-    console.print()
-    _sources(console, result, verbose=verbose)
+    _told(console, result, verbose=verbose)
     if verbose:
         judged(console, result)
     checked(console, result)
@@ -226,6 +224,29 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         console.print(f"[yellow]{escape(note)}[/]")
     if not verbose:
         console.print(f"\n[dim]{escape(_origin(result))}; --verbose tells how the passages were found[/]")
+
+
+def _told(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
+    """Print an answer over its sources; of evidence, what is also related behind those of the answer itself."""
+    first, related = parts_of(result["answer"], result["answer_kind"])
+    if result["answer_kind"] != ResultKind.EVIDENCE or verbose:
+        console.print(marked(console, headed(result)))
+        console.print()
+        _sources(console, result, verbose=verbose)
+        return
+    for text in filter(None, (headed({**result, "answer": first}), related and f"\n{ALSO_RELATED}:\n\n{related}")):
+        console.print(marked(console, text))
+        console.print()
+        cited = parse_citations(text, {each["number"] for each in result["passages"]}).numbers
+        for passage in result["passages"]:
+            if passage["number"] in cited:
+                console.print(f"[green]●[/] {heading(passage, result['citations'])}")
+
+
+def marked(console: Console, answer: str) -> Text:
+    """Return an answer with what stands between two ``**`` in bold, where a terminal can show that."""
+    parts = answer.split("**") if console.is_terminal and answer.count("**") % 2 == 0 else [answer]
+    return Text.assemble(*((part, "bold" if place % 2 else "") for place, part in enumerate(parts)))
 
 
 def _sources(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
@@ -420,7 +441,7 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
     """Print the sample's questions and answers."""
     for each in result["results"]:
         console.print(f"[cyan]?[/] {escape(each['question'])}")
-        console.print(Padding(escape(headed(each)), (0, 0, 0, 2)), style="bold", soft_wrap=False)
+        console.print(Padding(marked(console, headed(each)), (0, 0, 0, 2)), soft_wrap=False)
         cited = {citation["number"] for citation in each["citations"]}
         for number, passage in enumerate(each["passages"], start=1):
             if number in cited:

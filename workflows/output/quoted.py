@@ -39,6 +39,13 @@ def _cited_at(passage: Mapping[str, Any], citations: Iterable[Mapping[str, Any]]
     return next((place for place in places if place is not None), None)
 
 
+def place_of(passage: Mapping[str, Any], citations: Iterable[Mapping[str, Any]]) -> str:
+    """Return where the cited words of a passage stand: its source, the heading over them and the page."""
+    page, last = (passage["metadata"].get(key) for key in ("page", "page_end"))
+    pages = "" if page is None else f"page {page}" if last is None else f"pages {page} to {last}"
+    return " · ".join(filter(None, (passage["source"], section_of(passage, citations), pages)))
+
+
 def moved(passage: Mapping[str, Any]) -> str:
     """Return from where a passage moved and why; empty where it did not move."""
     place = passage.get("personal")

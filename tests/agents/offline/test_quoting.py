@@ -5,7 +5,8 @@ import re
 from agents.answers.citations import quotable, strip_citations
 from agents.answers.claims import split_claims
 from agents.offline.alignment import Excerpt, passage_sentences
-from agents.offline.evidence import Evidence, find_evidence, quote_evidence
+from agents.offline.evidence import Evidence, find_evidence
+from agents.offline.quoting import quote_evidence
 from agents.roles import REFUSAL
 from tests.agents.offline.office import BOATS, HULLS, LEASE, PHONES, TEAM, passage, read
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from agents.roles import Turn
 from workflows.conversation.kept import ANSWERED, FAILED, STOPPED, TOUCHED_EVERY_S, Conversations, KeptTurn
 from workflows.output.printable import visible
-from workflows.output.quoted import moved, section_of
-from workflows.results import TOTAL, label_of
+from workflows.output.quoted import moved, place_of, section_of
+from workflows.results import TOTAL, label_of, parts_of
 from workflows.serving.page.markdown import to_html
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import Context
@@ -193,14 +193,19 @@ def details(turn: KeptTurn) -> dict[str, Any]:
 def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     hits = {hit["number"]: hit for hit in result["passages"]}
     numbers = dict.fromkeys(mark["number"] for mark in result["citations"])
-    sources = [_named(hits[number]) for number in numbers]
+    sources = [
+        {**_named(hits[number]), "place": visible(place_of(hits[number], result["citations"]))} for number in numbers
+    ]
     understood = result.get("understood")
+    titles = {each["number"]: each["title"] for each in sources}
+    first, related = parts_of(result["answer"] or "", result["answer_kind"])
     return {
         "kind": result["answer_kind"],
         "label": label_of(result["answer_kind"]),
         "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
         "text": result["answer"] or "",
-        "html": to_html(result["answer"] or "", {each["number"]: each["title"] for each in sources}),
+        "html": to_html(first, titles),
+        "related": to_html(related, titles) if related else "",
         "reasons": _reasons(result),
         "sources": sources,
         "understood": understood and {**understood, "question": result["question"]},
