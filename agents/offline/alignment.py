@@ -292,7 +292,7 @@ class Alignment:
         around = {key: words_of(f"{p.title} {p.source} {p.text}") for key, p in self.passages.items()}
         words = sorted(frozenset[str]().union(*around.values(), *context, *told))
         spelt, self.misspelt = _spelt(question, words)
-        held = np.maximum(spelt, _likeness(question.terms, words))
+        held = np.maximum(spelt, word_likeness(question.terms, words))
         places = {word: place for place, word in enumerate(words)}
 
         def cover(texts: Iterable[frozenset[str]], held: Row = held) -> Row:
@@ -400,7 +400,7 @@ def _spelt(question: ParsedQuestion, words: Sequence[str]) -> tuple[Row, dict[st
     return spelt, misspelt
 
 
-def _likeness(terms: Sequence[Term], words: Sequence[str]) -> Row:
+def word_likeness(terms: Sequence[Term], words: Sequence[str]) -> Row:
     """How near words come to plain terms in meaning, from 0 to `PARAPHRASED`.
 
     Zeros where the packaged vectors are not installed.

@@ -26,6 +26,7 @@ from agents.offline.alignment import (
 from agents.offline.comparison import Side, compare
 from agents.offline.entities import scan_entities
 from agents.offline.questions import AnswerKind, holds_kind, parse_question, split_question
+from agents.offline.tables import OtherRows, list_rows
 from agents.offline.words import Day, days_in, stem, word_spans, words_of
 from agents.roles import NumberedPassage
 from graph.sentences import key_values
@@ -380,6 +381,7 @@ class Evidence:
         misspelt: names of the question that were read as others, and as which.
         short: an answer in a word or two where it could be computed; else empty.
         compared: the excerpts that it was computed from, the first ones.
+        is_list: whether the excerpts are all rows that were asked for.
     """
 
     question: str
@@ -390,17 +392,22 @@ class Evidence:
     misspelt: tuple[tuple[str, str], ...] = ()
     short: str = ""
     compared: tuple[Excerpt, ...] = ()
+    is_list: bool = False
 
 
 def find_each_evidence(
-    question: str, passages: Sequence[NumberedPassage], embed: Embed | None, least_likeness: float = 0.0
+    question: str,
+    passages: Sequence[NumberedPassage],
+    embed: Embed | None,
+    least_likeness: float = 0.0,
+    other_rows: OtherRows | None = None,
 ) -> list[Evidence]:
     """Return the evidence for each part of a question.
 
     A sentence that is evidence for one part is so for another one, each word of which it holds: "and what is excepted?"
     is too little to find it by.
     """
-    found = [find_evidence(part, passages, embed, least_likeness) for part in split_question(question)]
+    found = [find_evidence(part, passages, embed, least_likeness, other_rows) for part in split_question(question)]
     shown = [excerpt for each in found for excerpt in (*each.excerpts, *each.related)]
     places = {_place(sentence) for excerpt in shown for sentence in excerpt.sentences}
     return [
@@ -416,7 +423,11 @@ def _place(sentence: Sentence) -> tuple[str, int]:
 
 
 def find_evidence(
-    question: str, passages: Sequence[NumberedPassage], embed: Embed | None, least_likeness: float = 0.0
+    question: str,
+    passages: Sequence[NumberedPassage],
+    embed: Embed | None,
+    least_likeness: float = 0.0,
+    other_rows: OtherRows | None = None,
 ) -> Evidence:
     """Return the evidence that passages hold for a question.
 
@@ -430,11 +441,14 @@ def find_evidence(
         passages: the best first; each is read whole.
         embed: gives unit vectors of texts; None compares words alone.
         least_likeness: the least cosine of the likest sentence, on the scale of that embedding; 0 for none.
+        other_rows: reads the tables that rows of the passages are of; None lists and counts nothing.
     """
     sentences = passage_sentences(passages)
     asked = parse_question(question)
     if not asked.terms or not sentences:
         return Evidence(question, refusal="nothing is asked" if sentences else "no passage was found")
+    if other_rows is not None and (listing := list_rows(asked, sentences, other_rows)) is not None:
+        return Evidence(question, listing.excerpts, short=listing.told, is_list=True)
     read = Alignment(asked, sentences, embed)
     choice = SentenceChoice(read)
     misspelt = tuple(read.misspelt.items())

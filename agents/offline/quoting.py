@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from agents.answers.quotes import RELATED
 from agents.offline.alignment import Excerpt
 from agents.offline.evidence import Evidence
-from agents.roles import Answer, Citation, refusal
+from agents.roles import Answer, Citation, NumberedPassage, refusal
 
 MOST_RELATED = 3
 """Excerpts that are related at most."""
@@ -27,8 +28,10 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
         return Answer(nothing.text, nothing.plain_text, (), refused=True, notes=notes)
     beside = _each_once([excerpt for each in found for excerpt in each.related])
     related = [each for each in beside if not any(_share(each, other) for other in answering)][:MOST_RELATED]
-    shown = [(each.short, _cited(each.short, each.compared)) for each in found if each.short]
-    shown += map(_quoted, answering)
+    shown = [_listed(each) for each in found if each.is_list]
+    shown += [(each.short, _cited(each.short, each.compared)) for each in found if each.short and not each.is_list]
+    listed = {excerpt for each in found if each.is_list for excerpt in each.excerpts}
+    shown += [_quoted(each) for each in answering if each not in listed]
     if related:
         plain, cited = (
             "\n".join([RELATED + words for words in form]) for form in zip(*map(_quoted, related), strict=True)
@@ -40,6 +43,13 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
     return Answer(text, plain, tuple(citations[number] for number in first), is_evidence=True, notes=notes)
 
 
+def _listed(found: Evidence) -> tuple[str, str]:
+    """Rows under what is told of them, numbered: without their citations, and with them."""
+    forms = zip(*map(_quoted, found.excerpts), strict=True)
+    plain, cited = ("\n".join([f"{n}. {row}" for n, row in enumerate(rows, start=1)]) for rows in forms)
+    return f"{found.short}:\n\n{plain}", f"{found.short}:\n\n{cited}"
+
+
 def _quoted(excerpt: Excerpt) -> tuple[str, str]:
     """An excerpt without its citations, and with them, what it is quoted for in bold."""
     return excerpt.quote(), excerpt.quote(f" [{excerpt.passage.number}]", marked=True)
@@ -47,6 +57,22 @@ def _quoted(excerpt: Excerpt) -> tuple[str, str]:
 
 def _citation(excerpt: Excerpt) -> Citation:
     return Citation(excerpt.passage.number, excerpt.passage.id, excerpt.start, excerpt.end)
+
+
+def number_on(found: Sequence[Evidence], last: int) -> tuple[list[Evidence], tuple[NumberedPassage, ...]]:
+    """Return evidence whose rows without a number are numbered behind the last one, and the passages of those."""
+    beyond: dict[str, NumberedPassage] = {}
+
+    def numbered(excerpt: Excerpt) -> Excerpt:
+        row, passage = excerpt.sentences[0], excerpt.passage
+        if passage.number:
+            return excerpt
+        beyond.setdefault(passage.id, replace(passage, number=last + len(beyond) + 1))
+        row = replace(row, passage=beyond[passage.id])
+        return Excerpt((row,), row, excerpt.column)
+
+    told = [replace(each, excerpts=tuple(map(numbered, each.excerpts))) if each.is_list else each for each in found]
+    return told, tuple(beyond.values())
 
 
 def _each_once(excerpts: Iterable[Excerpt]) -> list[Excerpt]:
