@@ -238,10 +238,8 @@ class OfflineAnswerer(OfflineReader):
         known = {passage.id: passage for passage in passages}
 
         def other_rows(source: str) -> list[NumberedPassage]:
-            return [
-                known.get(row.id) or NumberedPassage(0, row.id, row.title, row.text, row.source)
-                for row in rows_of(source)
-            ]
+            rows = rows_of(source)
+            return [known.get(row.id) or NumberedPassage(0, row.id, row.title, row.text, source) for row in rows]
 
         found = find_each_evidence(question, passages, self._embed, self._least_likeness, other_rows)
         numbered, beyond = number_on(found, max((passage.number for passage in passages), default=0))

@@ -47,7 +47,7 @@ def _listed(found: Evidence) -> tuple[str, str]:
     """Rows under what is told of them, numbered: without their citations, and with them."""
     forms = zip(*map(_quoted, found.excerpts), strict=True)
     plain, cited = ("\n".join([f"{n}. {row}" for n, row in enumerate(rows, start=1)]) for rows in forms)
-    return f"{found.short}:\n\n{plain}", f"{found.short}:\n\n{cited}"
+    return f"{found.short}:\n{plain}", f"{found.short}:\n{cited}"
 
 
 def _quoted(excerpt: Excerpt) -> tuple[str, str]:

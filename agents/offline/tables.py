@@ -30,9 +30,9 @@ _ASKS = re.compile(
     r"^\W*(?:and |please )?(?:which|what|list|name|how many|wie ?viele|welche[nrms]?|nenne)\b", re.IGNORECASE
 )
 _UNCOUNTED = word_set(
-    "not no nor without except other others but or more most less least fewer over under above below before after since "
-    "until between than only still yet longer first last average total sum nicht kein keine keinen ohne außer oder mehr "
-    "meisten weniger wenigsten über unter vor nach seit bis zwischen als nur noch erste letzte"
+    "not no nor without except other others but or more most less least fewer over under above below before after"
+    " since until between than only still yet longer first last average total sum nicht kein keine keinen ohne außer"
+    " oder mehr meisten weniger wenigsten über unter vor nach seit bis zwischen als nur noch erste letzte"
 )
 _PLACING = word_set(
     "lie lies located stored kept based live lives work works sit sits belong belongs exist come comes liegen liegt "
@@ -46,7 +46,7 @@ class Listing:
 
     Attributes:
         told: how many they are, of how many, and which cells they share.
-        excerpts: one a row, in the order of the table.
+        excerpts: one a row, by their names.
     """
 
     told: str
@@ -131,7 +131,8 @@ def _listed(asked: ParsedQuestion, words: Sequence[str], table: _Table) -> Listi
     cells = ", ".join(f"{column}: {value}" for column, value in conditions.items())
     told = f"{len(rows)} of the {len(table.rows)} rows of {table.source}"
     told = f"{told} have {cells}" if cells else f"{len(rows)} rows in {table.source}"
-    return Listing(told, tuple(Excerpt((row.sentence,), row.sentence) for row in rows))
+    ordered = sorted(rows, key=lambda row: row.cells.get(table.naming, "").casefold())
+    return Listing(told, tuple(Excerpt((row.sentence,), row.sentence) for row in ordered))
 
 
 def _conditions(words: Sequence[str], table: _Table, language: str) -> tuple[dict[str, str] | None, set[str]]:
