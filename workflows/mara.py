@@ -27,6 +27,7 @@ from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.node import node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
 from workflows.runtime.tracing import numbered_documents
+from workflows.runtime.unread_files import unread_files
 from workflows.runtime.visibility import RETRIEVED
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, VALID, WorkflowBuilder, after_reply, router
 from workflows.settings.enums import Workflow
@@ -151,7 +152,7 @@ def _quoted(answer: Answer, passages: list[NumberedPassage], state: State, run: 
         **answer_update(answer, seen),
         **({"passages": [*state.get("passages", []), *beyond]} if beyond else {}),
         "written_from": [passage.number for passage in seen],
-        "errors": notes_of(answer, run.node),
+        "errors": [*notes_of(answer, run.node), *(unread_files(run) if answer.refused else [])],
     }
 
 

@@ -10,7 +10,7 @@ from agents.chat.usage import Prices
 from agents.roles import Turn
 from workflows.settings.enums import ResultKind, Workflow
 from workflows.states.ragenta import JUDGED, RagentaOutput
-from workflows.states.records import CitationMark, PassageHit, usage_of
+from workflows.states.records import UNREAD_FILES, CitationMark, PassageHit, usage_of
 from workflows.states.shared import CLAIMS, Output
 
 ALSO_RELATED = "Also related"
@@ -44,6 +44,17 @@ def name_of(hit: Mapping[str, Any]) -> str:
 def notes_of(result: Mapping[str, Any]) -> list[str]:
     """Return what was retried, dropped or defaulted on the way to a result, one text each."""
     return [f"{each['node']}: {each['kind']}: {each['message']}" for each in result["errors"]]
+
+
+_REASONS = ("UnknownKeys", "NothingSelected", "Evidence", UNREAD_FILES)
+"""Kinds of notes that tell why a question is not answered."""
+
+
+def reasons_of(result: Mapping[str, Any]) -> list[str]:
+    """Return why a question is not answered; nothing where it is."""
+    if result["answer_kind"] != ResultKind.REFUSAL:
+        return []
+    return [note["message"] for note in result["errors"] if note["kind"] in _REASONS]
 
 
 def label_of(kind: str) -> str:

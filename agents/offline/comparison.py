@@ -197,7 +197,8 @@ def _value(side: Side, other: Side, asked: _Asked, attribute: Attribute) -> _Val
         return _read(columns[side.name.casefold()], asked.direction)
     value = _in_row(side.name, cells, asked, attribute)
     rows = (_in_row(side.name, key_values(row, 0, len(row)), asked, attribute) for row in side.rows)
-    return value if all(row in (None, value) for row in rows) else None
+    told = (row for row in rows if row is not None)
+    return value if value and all((row.parts, row.unit) == (value.parts, value.unit) for row in told) else None
 
 
 def _in_row(name: str, cells: Sequence[KeyValue], asked: _Asked, attribute: Attribute) -> _Value | None:

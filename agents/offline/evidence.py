@@ -365,6 +365,9 @@ def _document_dates(passages: Iterable[NumberedPassage]) -> dict[str, Day]:
 LEAST_COVERAGE = 0.45
 """The least share of a question that evidence holds."""
 
+LEAST_OF_ROW = 0.6
+"""The least share that a row holds itself, where nothing but its name and a column makes it like the question."""
+
 TOO_LITTLE = "the passages found hold too little of the question"
 
 
@@ -491,11 +494,17 @@ def _refusal(read: Alignment, choice: SentenceChoice, least_likeness: float) -> 
         return f"the passages found do not hold {', '.join(missing)}"
     if not any(holds_kind(excerpt.read, asked.kind, asked.words) for excerpt in (*choice.excerpts, *choice.related)):
         return f"the passages found hold no {asked.kind.value} that would answer it"
+    wanted = [column for column, term in enumerate(asked.terms) if term.is_asked]
+    is_row = all(read.sentences[place].is_row for place in choice.places)
+    if is_row and wanted and read.own[places][:, wanted].max() < HELD:
+        return f"the rows found do not tell {', '.join(asked.terms[column].text for column in wanted)}"
     if asked.choices and not choice.sides:
         return "the passages found do not hold both of the things compared"
     likeness = read.cosines[places].max()
     is_unlike = bool(least_likeness and read.cosines.any()) and likeness < least_likeness
-    if (is_unlike and not _has_rows(read, choice)) or read.near[places].max(axis=0) @ read.weights < LEAST_COVERAGE:
+    if (is_unlike and not (_has_rows(read, choice) or _has_cell(read, choice))) or read.near[places].max(
+        axis=0
+    ) @ read.weights < LEAST_COVERAGE:
         return TOO_LITTLE
     return ""
 
@@ -515,6 +524,14 @@ def _has_rows(read: Alignment, choice: SentenceChoice) -> bool:
         and read.spelt[group].max() >= HELD
         for group in groups
     )
+
+
+def _has_cell(read: Alignment, choice: SentenceChoice) -> bool:
+    """Tell whether what is quoted is a row that has each name of a question, and a column of what is asked."""
+    row, place = choice.excerpts[0], choice.places[0]
+    names = [column for column, term in enumerate(read.question.terms) if term.is_name]
+    is_named = bool(names) and bool((read.own[place, names] >= HELD).all())
+    return bool(row.column) and is_named and bool(read.own[place] @ read.weights >= LEAST_OF_ROW)
 
 
 def _compared(read: Alignment, sides: Sequence[int]) -> tuple[int, str] | None:

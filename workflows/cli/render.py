@@ -252,14 +252,14 @@ def marked(console: Console, answer: str) -> Text:
 def _sources(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
     """Print the passages of a result: all that are shown, or those that are cited and the titles of a few others."""
     shown, cited = _shown_passages(result), {citation["number"] for citation in result["citations"]}
-    if verbose or not cited:
+    if verbose or not (cited or result["refused"]):
         passages(console, shown, result["citations"], verbose=verbose)
         return
     passages(console, [each for each in shown if each["number"] in cited], result["citations"])
     others = [each for each in shown if each["number"] not in cited][:_NAMED_PASSAGES]
     if others:
         named = " · ".join(f"[{each['number']}] {each['title'] or each['source'] or each['id']}" for each in others)
-        console.print(f"[dim]Also found: {escape(named)}[/]")
+        console.print(f"[dim]{'Also found' if cited else 'Nearest'}: {escape(named)}[/]")
 
 
 def understood(console: Console, result: Mapping[str, Any]) -> None:

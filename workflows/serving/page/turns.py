@@ -14,7 +14,7 @@ from agents.roles import Turn
 from workflows.conversation.kept import ANSWERED, FAILED, STOPPED, TOUCHED_EVERY_S, Conversations, KeptTurn
 from workflows.output.printable import visible
 from workflows.output.quoted import moved, place_of, section_of
-from workflows.results import TOTAL, label_of, parts_of
+from workflows.results import TOTAL, label_of, parts_of, reasons_of
 from workflows.serving.page.markdown import to_html
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import Context
@@ -58,8 +58,6 @@ _JUDGED = ("score_passage", "leave_unjudged")
 _WRITING = (ANSWERING, "quote_passages")
 
 _SEEDS_SHOWN = 10
-_REASONS = ("UnknownKeys", "NothingSelected", "Evidence")
-"""Kinds of notes that tell why a question is not answered."""
 
 
 def event(kind: str, **values: Any) -> str:
@@ -217,9 +215,7 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reasons(result: Mapping[str, Any]) -> list[str]:
     """Return why a question is not answered; nothing where it is."""
-    if result["answer_kind"] != ResultKind.REFUSAL:
-        return []
-    return [visible(note["message"]) for note in result["errors"] if note["kind"] in _REASONS]
+    return [visible(reason) for reason in reasons_of(result)]
 
 
 def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
