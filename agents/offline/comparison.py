@@ -197,8 +197,8 @@ def _value(side: Side, other: Side, asked: _Asked, attribute: Attribute) -> _Val
         return _read(columns[side.name.casefold()], asked.direction)
     value = _in_row(side.name, cells, asked, attribute)
     rows = (_in_row(side.name, key_values(row, 0, len(row)), asked, attribute) for row in side.rows)
-    told = (row for row in rows if row is not None)
-    return value if value and all((row.parts, row.unit) == (value.parts, value.unit) for row in told) else None
+    others = (row for row in rows if row is not None)
+    return value if value and all((row.parts, row.unit) == (value.parts, value.unit) for row in others) else None
 
 
 def _in_row(name: str, cells: Sequence[KeyValue], asked: _Asked, attribute: Attribute) -> _Value | None:

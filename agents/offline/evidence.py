@@ -527,11 +527,17 @@ def _has_rows(read: Alignment, choice: SentenceChoice) -> bool:
 
 
 def _has_cell(read: Alignment, choice: SentenceChoice) -> bool:
-    """Tell whether what is quoted is a row that has each name of a question, and a column of what is asked."""
-    row, place = choice.excerpts[0], choice.places[0]
-    names = [column for column, term in enumerate(read.question.terms) if term.is_name]
+    """Tell whether what is quoted is a row that has each name of a question, and a column of what is asked.
+
+    Of other words, it may lack a noun, which says what it is that is named; German ones are told by their capital.
+    """
+    asked, place = read.question, choice.places[0]
+    names = [column for column, term in enumerate(asked.terms) if term.is_name]
     is_named = bool(names) and bool((read.own[place, names] >= HELD).all())
-    return bool(row.column) and is_named and bool(read.own[place] @ read.weights >= LEAST_OF_ROW)
+    lacking = [term.text for term, held in zip(asked.terms, read.own[place], strict=True) if held < LIKE]
+    are_nouns = asked.language == "german" and all(word.capitalize() in asked.text for word in lacking)
+    is_held = bool(read.own[place] @ read.weights >= LEAST_OF_ROW)
+    return bool(choice.excerpts[0].column) and is_named and is_held and (are_nouns or not lacking)
 
 
 def _compared(read: Alignment, sides: Sequence[int]) -> tuple[int, str] | None:

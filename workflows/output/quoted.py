@@ -20,9 +20,11 @@ def excerpt_of(passage: Mapping[str, Any], citations: Iterable[Mapping[str, Any]
     start, end = _cited_span(passage, citations) or (0, 0)
     text = passage["text"][: end + _READ]
     units = text_units(text)
-    first = next((place for place, unit in enumerate(units) if unit.end > start), len(units))
+    if not units:
+        return ""
+    first = next((place for place, unit in enumerate(units) if unit.end > start), len(units) - 1)
     last = max(first, next((place for place, unit in enumerate(units) if unit.end >= end), len(units) - 1))
-    room = _SHOWN - (units[last].end - units[first].start if units else 0)
+    room = _SHOWN - (units[last].end - units[first].start)
     while last + 1 < len(units) and (end == 0 or _goes_on(text, units[last], units[last + 1])) and room > 0:
         last += 1
         room -= units[last].end - units[last - 1].end
@@ -33,7 +35,7 @@ def excerpt_of(passage: Mapping[str, Any], citations: Iterable[Mapping[str, Any]
         first -= 1
     shown = " ".join(" ".join(quotable(text[unit.start : unit.end]) for unit in units[first : last + 1]).split())
     shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
-    return f"… {shown}" if units and text[: units[first].opens].strip() else shown
+    return f"… {shown}" if text[: units[first].opens].strip() else shown
 
 
 def _goes_on(text: str, unit: TextUnit, following: TextUnit) -> bool:
