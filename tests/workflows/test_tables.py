@@ -89,7 +89,7 @@ def test_the_rows_that_tell_are_quoted_or_compared(
 )
 def test_what_no_column_tells_is_quoted_and_not_compared(question: str, folder: Path, workflow: Workflow) -> None:
     answer = asked(question, folder, workflow)["plain_answer"]
-    assert answer.startswith("client: ")
+    assert answer.startswith(("Harrow Silk: account_manager: ", "Brodick Wool: account_manager: "))
     assert "looms_installed: 14" in answer
     assert "looms_installed: 6" in answer
 
@@ -99,7 +99,7 @@ def test_what_no_column_tells_is_quoted_and_not_compared(question: str, folder: 
     [
         ("Which is heavier, Calder 40 or Calder 60?", "Looms", ["410 kg", "680 kg"]),
         ("Which is cheaper, Calder 40 or Calder 60?", "Looms", ["over 9,000 EUR", "8,000 EUR"]),
-        ("Who has more looms, Mara Quist or Ada Bell?", "client: ", ["Mara Quist", "looms_installed: 31"]),
+        ("Who has more looms, Mara Quist or Ada Bell?", "", ["Mara Quist", "looms_installed: 31"]),
     ],
 )
 def test_numbers_of_sentences_and_of_one_row_of_several_are_quoted_and_not_compared(
