@@ -130,7 +130,7 @@ def _listed(asked: ParsedQuestion, words: Sequence[str], table: _Table) -> Listi
         return None
     cells = ", ".join(f"{column}: {value}" for column, value in conditions.items())
     told = f"{len(rows)} of the {len(table.rows)} rows of {table.source}"
-    told = f"{told} have {cells}" if cells else f"{len(rows)} rows in {table.source}"
+    told = f"{told} {'has' if len(rows) == 1 else 'have'} {cells}" if cells else f"{len(rows)} rows in {table.source}"
     ordered = sorted(rows, key=lambda row: row.cells.get(table.naming, "").casefold())
     return Listing(told, tuple(Excerpt((row.sentence,), row.sentence) for row in ordered))
 

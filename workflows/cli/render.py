@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from workflows.indexing_run.report import IndexReport
 
 _NAME = "mara"
-_SHOWN_PASSAGES, _NAMED_PASSAGES = 5, 3
+_SHOWN_PASSAGES, _NAMED_PASSAGES, _SHOWN_OF_A_PLACE = 5, 3, 3
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
 _SHOWN_FILES = 10
@@ -238,9 +238,21 @@ def _told(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None
         console.print(marked(console, text))
         console.print()
         cited = parse_citations(text, {each["number"] for each in result["passages"]}).numbers
-        for passage in result["passages"]:
-            if passage["number"] in cited:
-                console.print(f"[green]●[/] {heading(passage, result['citations'])}")
+        _cited_sources(console, result, cited)
+
+
+def _cited_sources(console: Console, result: Mapping[str, Any], cited: Sequence[int]) -> None:
+    """Print where cited passages stand; many of one place, such as the rows of a table, on one line."""
+    named = [passage for passage in result["passages"] if passage["number"] in cited]
+    places = Counter(place_of(passage, result["citations"]) for passage in named)
+    for place, count in places.items():
+        here = [passage for passage in named if place_of(passage, result["citations"]) == place]
+        if count > _SHOWN_OF_A_PLACE:
+            numbers = " ".join(f"[{passage['number']}]" for passage in here)
+            console.print(f"[green]●[/] [bold]{escape(numbers)}[/] [dim]· {escape(place)}[/]")
+            continue
+        for passage in here:
+            console.print(f"[green]●[/] {heading(passage, result['citations'])}")
 
 
 def marked(console: Console, answer: str) -> Text:
