@@ -140,3 +140,25 @@ def test_parts_are_questions_and_those_with_evidence_are_not_called_missing(
     assert [part["text"] for part in result["components"]] == parts
     assert {part["coverage"] for part in result["components"]} == {"EVIDENCE, NOT JUDGED"}
     assert (result["follow_ups"], result["errors"]) == ([], [])
+
+
+def test_rows_that_were_not_found_are_listed_too_and_cited_behind_those_that_were(folder: Path) -> None:
+    context = make_context(Workflow.MARA, workspace=str(folder), model=OFFLINE, top_k=2)
+    result = ask("Which clients does Mara Quist manage?", context)
+    told, *rows = result["answer"].splitlines()
+    assert told == "3 of the 6 rows of clients.csv have account_manager: Mara Quist:"
+    assert [row.partition(":")[0] for row in rows] == ["1. Derwent Felt", "2. Harrow Silk", "3. Selby Lace"]
+    cited = {mark["passage_id"] for mark in result["citations"]}
+    assert {hit["title"] for hit in result["passages"] if hit["id"] in cited} == {
+        "Derwent Felt",
+        "Harrow Silk",
+        "Selby Lace",
+    }
+    assert [hit["number"] for hit in result["passages"]] == [*range(1, len(result["passages"]) + 1)]
+
+
+def test_rows_that_a_filter_hides_are_neither_listed_nor_counted(folder: Path) -> None:
+    context = make_context(Workflow.MARA, workspace=str(folder), model=OFFLINE, where={"since": {"$lt": 2016}})
+    answer = ask("How many clients does Mara Quist manage?", context)["answer"]
+    assert answer.startswith("2 of the 4 rows of clients.csv have account_manager: Mara Quist:\n1. Derwent Felt")
+    assert "Harrow Silk" not in answer
