@@ -27,9 +27,9 @@ from agents.offline.comparison import Side, compare
 from agents.offline.entities import scan_entities
 from agents.offline.questions import AnswerKind, holds_kind, parse_question, split_question
 from agents.offline.tables import OtherRows, list_rows
-from agents.offline.words import Day, days_in, stem, word_spans, words_of
+from agents.offline.words import FUNCTION_WORDS, Day, days_in, stem, word_spans, words_of
 from agents.roles import NumberedPassage
-from graph.sentences import key_values
+from graph.sentences import KeyValue, key_values
 from graph.text import title_name, tokens
 
 MOST_EXCERPTS, MOST_LISTED = 3, 5
@@ -456,7 +456,7 @@ def find_evidence(
     choice = SentenceChoice(read)
     misspelt = tuple(read.misspelt.items())
     refusal = _refusal(read, choice, least_likeness)
-    winner, short = _compared(read, choice.sides) or (0, "")
+    winner, short = _compared(read, choice) or (0, "")
     if refusal and not (short and refusal == TOO_LITTLE):
         first = choice.places[0]
         nearest = sentences[first] if refusal == TOO_LITTLE and read.own[first].min() >= HELD else None
@@ -540,14 +540,25 @@ def _has_cell(read: Alignment, choice: SentenceChoice) -> bool:
     return bool(choice.excerpts[0].column) and is_named and is_held and (are_nouns or not lacking)
 
 
-def _compared(read: Alignment, sides: Sequence[int]) -> tuple[int, str] | None:
+def _compared(read: Alignment, choice: SentenceChoice) -> tuple[int, str] | None:
     """Which of two compared things it is, where that can be computed."""
+    sides = choice.sides
     if not sides:
         return None
-    places = sides if len(sides) == 2 else [sides[0], sides[0]]
+    told = [read.sentences[place] for place in (sides if len(sides) == 2 else [sides[0], sides[0]])]
+    names = [each.name for each in read.question.choices]
     rows = [sentence.text for sentence in read.sentences if sentence.is_row]
     named = [
-        Side(choice.name, read.sentences[place].text, read.sentences[place].context, rows)
-        for choice, place in zip(read.question.choices, places, strict=True)
+        Side(mine, sentence.text, sentence.context, rows, _lines_of(sentence, mine, other, choice.excerpts))
+        for sentence, mine, other in zip(told, names, reversed(names), strict=True)
     ]
     return compare(read.question.text, named)
+
+
+def _lines_of(sentence: Sentence, mine: str, other: str, excerpts: Iterable[Excerpt]) -> list[KeyValue]:
+    """The key-value lines that are quoted with a sentence, where all of its passage is of one side, as a data sheet."""
+    words = words_of(f"{sentence.passage.title} {sentence.passage.text}")
+    if not words_of(mine) - FUNCTION_WORDS <= words or words_of(other) - FUNCTION_WORDS <= words:
+        return []
+    quoted = [each for excerpt in excerpts if sentence in excerpt.sentences for each in excerpt.sentences]
+    return [pair for each in quoted if not each.is_row for pair in key_values(each.text, 0, len(each.text))]

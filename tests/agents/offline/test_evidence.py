@@ -18,6 +18,7 @@ from agents.offline.evidence import (
     holds_anything,
 )
 from agents.offline.questions import split_question
+from agents.roles import NumberedPassage
 from graph.embedding.embeddings import TextCache
 from graph.errors import DependencyMissing
 from tests.agents.offline.office import (
@@ -293,6 +294,21 @@ class TestComparison:
         assert found.short == short
         assert "184 kg" in quoted(found)
         assert "251 kg" in quoted(found)
+
+    def sheets(self, *lines: str) -> list[NumberedPassage]:
+        return [
+            passage(n, f"{name}.pdf", f"Data sheet {name}\n{line}")
+            for n, (name, line) in enumerate(zip(("KP-40", "KP-60"), lines, strict=True), 1)
+        ]
+
+    def test_lines_of_a_data_sheet_of_each_are_compared(self) -> None:
+        sheets = self.sheets("Weight: 46 kg\nShipping weight: 90 kg", "Weight: 71 kg\nShipping weight: 80 kg")
+        assert read("Which is heavier, the KP-40 or the KP-60?", *sheets).short == "KP-60 (Weight: 71 kg; KP-40: 46 kg)"
+        assert read("Which is larger, the KP-40 or the KP-60?", *sheets).short == ""
+
+    def test_lines_of_a_sheet_of_both_are_not(self) -> None:
+        sheets = self.sheets("Weight: 46 kg\nReplaces: KP-60", "Weight: 71 kg\nReplaces: none")
+        assert read("Which is heavier, the KP-40 or the KP-60?", *sheets).short == ""
 
 
 class TestSuperseded:
