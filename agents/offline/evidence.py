@@ -76,6 +76,7 @@ class SentenceChoice:
         places: of the sentences that are evidence, the best first, but newer before older ones that say the like.
         excerpts: what is quoted as the answer.
         related: what else bears on the question.
+        found: all that was looked at, what is only near included.
     """
 
     def __init__(self, read: Alignment) -> None:
@@ -92,6 +93,7 @@ class SentenceChoice:
         quoted: set[Sentence] = set()
         self.excerpts = self._quoted(answering, quoted)
         self.related = self._quoted([place for place in self.places if self._bears(place, answering)], quoted)
+        self.found = [self._around(place) for place in self.places]
 
     def _find_sides(self) -> list[int]:
         read, choices = self._read, self._read.question.choices
@@ -288,7 +290,7 @@ class SentenceChoice:
             return False
         held = read.own[list(answering)].max(axis=0)
         gain = np.maximum(read.own[place] - held, 0.0) @ read.weights
-        may_add = held.min() < LIKE and place in self._bridged_by(answering)
+        may_add = held.min() < HELD and place in self._bridged_by(answering)
         is_like = self._says_the_like(best, place) and self._is_as_good(place, best)
         is_dated = place in self._newer(best) or best in self._newer(place)
         return bool(gain >= LEAST_GAIN) or bool(may_add) or is_like or is_dated
@@ -492,7 +494,7 @@ def _refusal(read: Alignment, choice: SentenceChoice, least_likeness: float) -> 
     missing = [term.text for term, share in zip(asked.terms, held, strict=True) if term.is_name and share < HELD]
     if missing:
         return f"the passages found do not hold {', '.join(missing)}"
-    if not any(holds_kind(excerpt.read, asked.kind, asked.words) for excerpt in (*choice.excerpts, *choice.related)):
+    if not any(holds_kind(excerpt.read, asked.kind, asked.words) for excerpt in choice.found):
         return f"the passages found hold no {asked.kind.value} that would answer it"
     wanted = [column for column, term in enumerate(asked.terms) if term.is_asked]
     is_row = all(read.sentences[place].is_row for place in choice.places)
