@@ -72,6 +72,12 @@ def passage_hits(index: Index, ranking: Ranking) -> list[PassageHit]:
     return hits
 
 
+def hits_of(index: Index, passages: Iterable[NumberedPassage]) -> list[PassageHit]:
+    """Return passages that an agent read beside those ranked as they stand in the result, with its numbers."""
+    place = index.graph.passage_index
+    return [{**passage_hits(index, [(place[each.id], 0.0)])[0], "number": each.number} for each in passages]
+
+
 def kind_of(answer: Answer) -> ResultKind:
     """Return what a result with this answer says."""
     if answer.refused:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from agents.roles import Turn
 from workflows.conversation.kept import ANSWERED, FAILED, STOPPED, TOUCHED_EVERY_S, Conversations, KeptTurn
 from workflows.output.printable import visible
-from workflows.output.quoted import moved, section_of
-from workflows.results import TOTAL, label_of
+from workflows.output.quoted import moved, place_of, section_of
+from workflows.results import TOTAL, label_of, parts_of, reasons_of
 from workflows.serving.page.markdown import to_html
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import Context
@@ -58,8 +58,6 @@ _JUDGED = ("score_passage", "leave_unjudged")
 _WRITING = (ANSWERING, "quote_passages")
 
 _SEEDS_SHOWN = 10
-_REASONS = ("UnknownKeys", "NothingSelected", "Evidence")
-"""Kinds of notes that tell why a question is not answered."""
 
 
 def event(kind: str, **values: Any) -> str:
@@ -193,15 +191,20 @@ def details(turn: KeptTurn) -> dict[str, Any]:
 def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     hits = {hit["number"]: hit for hit in result["passages"]}
     numbers = dict.fromkeys(mark["number"] for mark in result["citations"])
-    sources = [_named(hits[number]) for number in numbers]
+    sources = [
+        {**_named(hits[number]), "place": visible(place_of(hits[number], result["citations"]))} for number in numbers
+    ]
     understood = result.get("understood")
+    titles = {each["number"]: each["title"] for each in sources}
+    first, related = parts_of(result["answer"] or "", result["answer_kind"])
     return {
         "kind": result["answer_kind"],
         "label": label_of(result["answer_kind"]),
         "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
         "text": result["answer"] or "",
-        "html": to_html(result["answer"] or "", {each["number"]: each["title"] for each in sources}),
-        "reasons": reasons_of(result),
+        "html": to_html(first, titles),
+        "related": to_html(related, titles) if related else "",
+        "reasons": _reasons(result),
         "sources": sources,
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
@@ -210,11 +213,9 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def reasons_of(result: Mapping[str, Any]) -> list[str]:
+def _reasons(result: Mapping[str, Any]) -> list[str]:
     """Return why a question is not answered; nothing where it is."""
-    if result["answer_kind"] != ResultKind.REFUSAL:
-        return []
-    return [visible(note["message"]) for note in result["errors"] if note["kind"] in _REASONS]
+    return [visible(reason) for reason in reasons_of(result)]
 
 
 def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -27,27 +27,36 @@ function running(turn) {
 }
 
 function answered(turn, acts) {
-  const answer = make("div", { className: "answer", dir: "auto", ariaLive: "polite" });
-  answer.innerHTML = turn.html; // Sanitised by the server.
+  const answer = written(turn.html, turn, acts);
+  answer.ariaLive = "polite";
   for (const table of answer.querySelectorAll("table")) {
     const scroll = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Table" });
     table.replaceWith(scroll);
     scroll.append(table);
   }
   for (const code of answer.querySelectorAll("pre")) code.tabIndex = 0;
-  answer.addEventListener("click", (event) => {
-    const mark = event.target.closest("button.citation");
-    if (mark) acts.openPassage(turn, Number(mark.dataset.number), mark);
-  });
   return [
     turn.understood && !turn.asked_back ? understood(turn, acts) : null,
     turn.label ? make("p", { className: "kind" }, turn.label) : null,
     answer,
+    turn.related ? related(turn, acts) : null,
     ...turn.reasons.map((reason) => make("p", { className: "reason", dir: "auto" }, reason)),
     turn.asked_back ? choices(turn, acts) : sources(turn, acts),
     tools(turn, acts),
   ].filter(Boolean);
 }
+
+function written(html, turn, acts) {
+  const text = make("div", { className: "answer", dir: "auto" });
+  text.innerHTML = html; // Sanitised by the server.
+  text.addEventListener("click", (event) => {
+    const mark = event.target.closest("button.citation");
+    if (mark) acts.openPassage(turn, Number(mark.dataset.number), mark);
+  });
+  return text;
+}
+
+const related = (turn, acts) => make("details", { className: "related" }, make("summary", {}, "Also related"), written(turn.related, turn, acts));
 
 function understood(turn, acts) {
   const line = make("p", { className: "understood" }, make("span", {}, "Understood as:"), name(turn.understood.question));
@@ -86,7 +95,7 @@ function sources(turn, acts) {
   if (!turn.sources.length) return null;
   const buttons = turn.sources.map((source) => {
     const open = button("", () => acts.openPassage(turn, source.number, open), { title: source.source });
-    open.append(make("b", {}, String(source.number)), name(source.title));
+    open.append(make("b", {}, String(source.number)), name(source.title), make("small", {}, " ", name(source.place)));
     return make("li", {}, open);
   });
   return make("ul", { className: "sources", ariaLabel: "Sources" }, ...buttons);
