@@ -53,13 +53,14 @@ async def _opening(site: Site, service: Service, opens_first: bool, app: Starlet
         if opens_first:
             await to_thread(service.open_own)
         yield
+        await service.end()
 
 
 def routes(site: Site, service: Service) -> list[BaseRoute]:
     """Return the routes of a site's page, all below its prefix and behind its guard."""
 
-    def at(path: str, function: Function, method: str = "GET", *, takes_place: bool = False) -> Route:
-        return Route(path, Address(site, service, function, takes_place=takes_place), methods=[method])
+    def at(path: str, function: Function, method: str = "GET", **asks: bool) -> Route:
+        return Route(path, Address(site, service, function, **asks), methods=[method])
 
     inner = Starlette(
         routes=[
@@ -71,13 +72,15 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
             at("/api/conversations/{id}", endpoints.read_conversation),
             at("/api/conversations/{id}", endpoints.rename_conversation, "PATCH"),
             at("/api/conversations/{id}", endpoints.delete_conversation, "DELETE"),
-            at("/api/turns", endpoints.ask_turn, "POST", takes_place=True),
+            at("/api/turns", endpoints.ask_turn, "POST", is_question=True),
             at("/api/turns/{id}", endpoints.read_turn),
+            at("/api/turns/{id}/events", endpoints.follow_turn),
+            at("/api/turns/{id}/stop", endpoints.stop_turn, "POST"),
             at("/api/turns/{id}/sources/{number}", endpoints.read_source),
             at("/api/turns/{id}/sources/{number}/views", endpoints.count_view, "POST"),
             at("/api/documents", endpoints.index_documents, "POST"),
             at("/api/documents/{name:path}", endpoints.add_document, "PUT"),
-            at("/explanation/{id}", endpoints.explanation, "POST", takes_place=True),
+            at("/explanation/{id}", endpoints.explanation, "POST", is_question=True, takes_place=True),
             Mount("/api", routes=_api(site, service)),
         ]
     )
@@ -89,7 +92,7 @@ def _api(site: Site, service: Service) -> list[BaseRoute]:
     """Return the routes for programs."""
     functions: dict[str, Function] = {"/ask": endpoints.ask_once, "/retrieve": endpoints.retrieve}
     return [
-        Route(path, Address(site, service, function, takes_place=True), methods=["POST"])
+        Route(path, Address(site, service, function, is_question=True, takes_place=True), methods=["POST"])
         for path, function in functions.items()
     ]
 

@@ -100,14 +100,18 @@ class Address:
         site: what is served.
         service: the process that serves it.
         function: answers; one that is no coroutine may wait, and is called in a thread.
+        is_question: whether a server that is full refuses it, which costs no more than the request, before it is read.
         takes_place: whether it works in a place of the server's, which a client who goes away frees. A request takes a
-            place once it was read whole, and the refusal of a server that is full costs no more than the request.
+            place once it was read whole.
     """
 
-    def __init__(self, site: Site, service: Service, function: Function, *, takes_place: bool = False) -> None:
+    def __init__(
+        self, site: Site, service: Service, function: Function, *, is_question: bool = False, takes_place: bool = False
+    ) -> None:
         self._site = site
         self._service = service
         self._function = function
+        self._is_question = is_question
         self._takes_place = takes_place
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,22 +128,19 @@ class Address:
         except Exception as fault:
             if has_begun:
                 raise
-            if self._takes_place and not isinstance(fault, Incomplete):
-                self._service.metrics.refused() if isinstance(fault, Overloaded) else self._service.metrics.failed(
-                    fault
-                )
+            if self._is_question:
+                self._count(fault)
             await self._error(fault)(scope, receive, send)
 
     async def _answer(self, request: Request, send: Send) -> None:
+        if self._is_question and self._service.places.is_full:
+            raise self._service.places.refusal()
+        body = await _read_body(request)
         if not self._takes_place:
-            response = await self._response(request, await _read_body(request))
+            response = await self._response(request, body)
             await response(request.scope, request.receive, send)
             return
-        places = self._service.places
-        if places.is_full:
-            raise places.refusal()
-        body = await _read_body(request)
-        async with _while_there(request.receive), places.place():
+        async with _while_there(request.receive), self._service.places.place():
             response = await self._response(request, body)
             await response(request.scope, request.receive, send)
 

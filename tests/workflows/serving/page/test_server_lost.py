@@ -105,11 +105,13 @@ def test_a_turn_that_was_cut_is_offered_again_and_not_doubled(
     page.ask(QUESTION)
     page.until(lambda: page.all(".draft") and page.text(".draft") == "It was")
     server.stop()
-    page.until(lambda: page.all(".broken"))
+    page.until(lambda: "The server does not answer" in page.text("#trouble"))
     assert page.text(".draft") == "It was"
     server.start()
     page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
     assert page.questions() == [QUESTION]
+    assert page.text(".broken").startswith("The answer was cut off")
+    assert page.text(".draft") == "It was"
     page.click("Ask again")
     assert page.answered(1).text.startswith("It was founded in 1203")
     page.driver.refresh()
