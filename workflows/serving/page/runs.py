@@ -79,7 +79,7 @@ class Runs:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def begin(self, question: Question, service: Service) -> KeptTurn:
-        """Begin to answer a question in a place of the worker's, and return its turn; the run is nobody's to end.
+        """Begin to answer a question in a place of the worker's, and return its turn; the run outlives the caller.
 
         Raises:
             Overloaded: there is no place; nothing is kept then.
@@ -121,7 +121,10 @@ class Runs:
         _, under_way = await asyncio.wait([*self._tasks], timeout=within_s)
         at_work = {each.task: each for each in self._runs}
         for task in under_way:
-            at_work[task].stop() if task in at_work else task.cancel()
+            if task in at_work:
+                at_work[task].stop()
+            else:  # It waits for a place.
+                task.cancel()
         if under_way:
             await asyncio.wait(under_way, timeout=_ENDING_S)
 

@@ -271,7 +271,7 @@ def test_back_and_a_tap_beside_it_close_the_list_on_a_phone(page: Window) -> Non
     page.resize(390, 740)
     page.ask(QUESTION)
     page.answered(1)
-    for close in (page.driver.back, lambda: page.run("document.getElementById('conversation').click()")):
+    for close in (page.driver.back, lambda: page.run("document.elementFromPoint(380, 300).click()")):
         page.click("Conversations")
         page.until(lambda: page.all("#threads.open"))
         close()
@@ -283,6 +283,20 @@ def test_back_and_a_tap_beside_it_close_the_list_on_a_phone(page: Window) -> Non
     page.until(lambda: page.questions() == [])
     page.driver.back()
     page.until(lambda: page.questions() == [QUESTION])
+
+
+def test_tab_stays_within_the_panel_that_covers_a_phone(page: Window) -> None:
+    page.resize(390, 740)
+    page.ask(QUESTION)
+    page.answered(1)
+    page.click("Why this answer?")
+    page.until(lambda: "How it was made" in page.text("#panel-body"))
+    for _ in range(8):
+        page.press(Keys.TAB)
+        assert not page.run("return document.activeElement.closest('#main, #threads')")
+    assert page.violations() == []
+    page.resize(1360, 860)
+    page.until(lambda: not page.run("return document.getElementById('main').inert"))
 
 
 def test_an_open_panel_stays_with_its_conversation(page: Window) -> None:

@@ -62,9 +62,11 @@ function toggleList(isOpen) {
 
 // Goes from the list to a conversation.
 function choose(hash) {
+  const wasOpen = isListOpen();
   find("threads").classList.remove("open");
   find("open-threads").setAttribute("aria-expanded", "false");
   goTo(hash);
+  if (wasOpen) find("conversation").focus();
 }
 
 // ---- Around it
@@ -208,12 +210,7 @@ async function start() {
     event.preventDefault();
     choose(link.hash);
   });
-  find("main").addEventListener("click", (event) => {
-    if (!isListOpen()) return;
-    event.preventDefault();
-    event.stopPropagation();
-    toggleList(false);
-  }, true);
+  document.addEventListener("click", (event) => { if (isListOpen() && !event.target.closest("#threads, #open-threads")) toggleList(false); });
   window.addEventListener("hashchange", () => {
     for (const dialog of document.querySelectorAll("#rename-dialog, #delete-dialog")) dialog.close();
     say("");

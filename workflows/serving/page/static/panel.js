@@ -1,6 +1,6 @@
 // The panel beside the conversation: the passages of an answer, and the reasons for it.
 
-import { cover, uncover } from "./covering.js";
+import { cover, reveal, uncover } from "./covering.js";
 import { button, fill, find, make, name, plural } from "./dom.js";
 import { closeSource, openSource } from "./reading.js";
 import { get, key } from "./server.js";
@@ -50,6 +50,7 @@ export function closePanel() {
 export function hidePanel() {
   if (find("panel").hidden) return;
   closeSource();
+  reveal();
   find("panel").hidden = true;
   document.body.classList.remove("with-panel");
   opener?.removeAttribute("aria-expanded");
@@ -63,7 +64,7 @@ async function show(turn, from, title) {
   if (from.classList.contains("citation")) from.setAttribute("aria-expanded", "true");
   find("panel").hidden = false;
   document.body.classList.add("with-panel");
-  cover(closePanel);
+  cover(closePanel, find("panel"));
   find("panel-title").textContent = title;
   fill(find("panel-body"), make("p", { className: "note" }, "Opening …"));
   find("panel-title").focus();
