@@ -202,6 +202,22 @@ def test_an_answer_is_there_for_who_was_away(page: Window, held: Held) -> None:
     assert page.questions() == [QUESTION]
 
 
+def test_an_answer_goes_on_while_the_line_is_down(page: Window, held: Held) -> None:
+    page.ask(QUESTION)
+    assert is_running(page)
+    page.driver.set_network_conditions(offline=True, latency=0, throughput=-1)
+    try:
+        page.until(lambda: "The server does not answer" in page.text("#trouble"))
+        assert page.text(".draft") == FIRST
+        held.go_on.set()
+    finally:
+        page.driver.delete_network_conditions()
+    assert page.answered(1).text.startswith("It was founded in 1203")
+    page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
+    assert page.questions() == [QUESTION]
+    page.complaints()  # The requests that were lost are in the console.
+
+
 def test_a_second_window_sees_the_words_and_stops_the_answer_for_both(page: Window, held: Held) -> None:
     page.ask(QUESTION)
     assert is_running(page)
