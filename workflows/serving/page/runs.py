@@ -160,7 +160,8 @@ class Runs:
                 run.end(FAILED, error=question.tell(fault))
             self._wake.set()
             is_there = await run.is_kept
-        if not is_there:  # Its conversation was deleted, maybe before the run wrote to the history.
+        if not is_there and not await to_thread(question.store.turns, turn.conversation):
+            # The conversation was deleted, maybe before the run wrote to the history.
             await to_thread(erase_own_conversation, question.context)
 
     @contextmanager

@@ -331,3 +331,26 @@ def test_a_deleted_conversation_leaves_nothing_in_the_history(
         until(lambda: not messages(root, conversation))
         assert me.get("conversations") == {"conversations": []}
     assert messages(root, conversation) == []
+
+
+def test_a_turn_that_is_asked_again_at_once_leaves_the_history_of_those_before_it(
+    chat_server: ScriptedServer, hashing: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, conversation, held = related_world(tmp_path), new_id(), Held(FIRST, REST)
+    chat_server.script({**well_behaved(), "answerer": [ANSWERED, Reply("", pieces=held), ANSWERED]})
+    with on_a_port(Site(root, keeps_history=lambda: True)) as address:
+        me = Client(address)
+        with me.asking(conversation=conversation) as told:
+            assert [*told][-1]["turn"]["state"] == "answered"
+        turn = me.leave("Who built the Tarn Dam?", conversation=conversation, alone=True)["id"]
+        with me.following(turn) as told:
+            until_words(told)
+            monkeypatch.setattr(runs, "PULSE_S", 1.0)  # The run has no time to hear that it was stopped.
+            me.post(f"turns/{turn}/stop")
+            with me.asking(QUESTION, conversation=conversation, replaces=turn, alone=True) as again:
+                assert [*again][-1]["turn"]["number"] == 2
+            assert [*told][-1]["kind"] in ("gone", "ended")
+        held.go_on.set()
+        wait_for_the_end()
+        assert len(me.get(f"conversations/{conversation}")["turns"]) == 2
+    assert len(messages(root, conversation)) == 4

@@ -200,7 +200,7 @@ async function follow(talk, body) {
     for await (const told of stream(path, body, run.reading.signal)) take(talk, run, told);
   } catch (fault) {
     if (!run.hasBegun) refuse(talk, run);
-    else if (fault.status === 404) forget(talk);
+    else if (fault.status === 404) gone(talk);
     else if (fault.name !== "AbortError") setTimeout(look, AGAIN_MS);
     if (fault.status && fault.status !== 404) page.say(fault.message);
   } finally {
@@ -217,7 +217,7 @@ function take(talk, run, told) {
   else if (told.kind === "token") run.draft.token(told.text);
   else if (told.kind === "void") run.draft.void();
   else if (told.kind === "ended") ended(talk, run, told.turn, told.version);
-  else if (told.kind === "gone") forget(talk);
+  else if (told.kind === "gone") gone(talk);
   if (isAtEnd) toEnd();
 }
 
@@ -241,6 +241,13 @@ function ended(talk, run, turn, version) {
   if (talk.version < 0) setTimeout(look, AGAIN_MS);
   if (turn.state === "answered") announce(`${turn.asked_back ? "A question back" : "The answer"}: ${turn.text.slice(0, SPOKEN)}`);
   else announce(ENDS[turn.state]);
+}
+
+// Its conversation was deleted, or the question was asked again by another window.
+function gone(talk) {
+  talk.run = null;
+  talk.version = -1;
+  setTimeout(look, AGAIN_MS);
 }
 
 // The server did not take the question in.
