@@ -109,6 +109,8 @@ def test_another_conversation_is_shown_at_once_while_an_answer_runs_and_that_one
 def test_a_first_question_is_listed_as_soon_as_it_is_asked_and_marked_while_it_runs(page: Window, held: Held) -> None:
     page.ask(QUESTION)
     page.until(lambda: threads(page) == [(QUESTION, True)])
+    mark, link = page.find(".working"), page.find("#thread-list a")
+    assert mark.rect["x"] + mark.rect["width"] < link.rect["x"] + link.rect["width"]
     assert page.violations() == []
     page.click("New conversation")
     held.go_on.set()
@@ -175,6 +177,42 @@ def test_rename_and_delete_act_on_what_is_shown_while_another_answer_runs(
     assert page.focused() == "question"
     choose(page, QUESTION)
     assert is_running(page)
+
+
+def test_by_keyboard_alone_an_answer_is_stopped_and_its_conversation_left_and_deleted(
+    page: Window, held: Held, chat_server: ScriptedServer
+) -> None:
+    chat_server.script({**well_behaved(), "answerer": [ANSWERED, Reply("", pieces=held)]})
+    page.press(OTHER, Keys.ENTER)
+    page.answered(1)
+
+    def go_to(name: str) -> None:
+        page.run("document.body.tabIndex = -1; document.body.focus();")
+        for _ in range(40):
+            page.press(Keys.TAB)
+            if page.focused() == name:
+                return
+        raise AssertionError(f"Tab does not reach {name}")
+
+    go_to("new")
+    page.press(Keys.ENTER)
+    page.until(lambda: page.focused() == "question")
+    page.press(QUESTION, Keys.ENTER)
+    assert is_running(page)
+    go_to("stop")
+    page.press(Keys.ENTER)
+    page.until(lambda: page.text(".broken") == "The answer was stopped.")
+    assert page.focused() == "question"
+    page.until(lambda: threads(page) == [(QUESTION, False), (OTHER, False)])
+    go_to(OTHER)
+    page.press(Keys.ENTER)
+    page.until(lambda: page.questions() == [OTHER])
+    go_to("delete")
+    page.press(Keys.ENTER)
+    page.find("#delete-dialog")
+    page.press(Keys.TAB, Keys.ENTER)
+    page.until(lambda: threads(page) == [(QUESTION, False)])
+    assert page.focused() == "question"
 
 
 # ---- Windows that come and go

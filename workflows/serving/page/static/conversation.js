@@ -59,7 +59,7 @@ export async function look() {
   }
   try {
     const told = await get(`api/conversations/${talk.id}?version=${talk.version}`);
-    if (told.unchanged || talk.run) return;
+    if (told.unchanged || talk.run || told.version < talk.version) return;
     const isNew = talk.version !== told.version;
     Object.assign(talk, { version: told.version, title: told.title, turns: told.turns });
     const running = told.turns.find((turn) => turn.state === "running");

@@ -29,7 +29,7 @@ async function loadThreads() {
     }
     listed = text;
     const working = () => make("span", { className: "working", role: "img", ariaLabel: "(being answered)" });
-    const links = conversations.map((each) => make("li", {}, make("a", { href: `#/c/${each.id}`, dir: "auto", title: each.title }, each.title, each.running ? working() : null)));
+    const links = conversations.map((each) => make("li", {}, make("a", { href: `#/c/${each.id}`, dir: "auto", title: each.title }, each.running ? working() : null, each.title)));
     const focused = find("thread-list").contains(document.activeElement) ? document.activeElement.hash : "";
     fill(find("thread-list"), ...links);
     if (focused) find("thread-list").querySelector(`a[href="${focused}"]`)?.focus();
