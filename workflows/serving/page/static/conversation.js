@@ -2,7 +2,7 @@
 
 import { announce, find, settle } from "./dom.js";
 import { hidePanel, openPassage, openReasons } from "./panel.js";
-import { get, patch, post, remove, stream } from "./server.js";
+import { Away, get, patch, post, remove, stream } from "./server.js";
 import { Draft, drawTurn } from "./turns.js";
 
 const SPOKEN = 1000; // characters of an answer that are read out by themselves
@@ -200,9 +200,10 @@ async function follow(talk, body) {
     for await (const told of stream(path, body, run.reading.signal)) take(talk, run, told);
   } catch (fault) {
     if (!run.hasBegun) refuse(talk, run);
-    else if (fault.status === 404) gone(talk);
-    else if (fault.name !== "AbortError") setTimeout(look, AGAIN_MS);
-    if (fault.status && fault.status !== 404) page.say(fault.message);
+    if (fault.status === 404 && run.hasBegun) gone(talk);
+    else if (fault.status) page.say(fault.message);
+    else if (fault instanceof Away) setTimeout(look, AGAIN_MS);
+    else if (fault.name !== "AbortError") throw fault;
   } finally {
     run.reading = null;
   }
