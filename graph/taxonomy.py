@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 from graph.own_types import NO_TYPES, OwnTypes
@@ -180,13 +180,18 @@ def on_word_boundaries(fragment: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{fragment})(?!\w)")
 
 
-_CUE = on_word_boundaries(
-    "|".join(
-        [f"(?P<EXCEPTION>{ATTRIBUTION_EXCEPTIONS})"]
-        + [f"(?P<{relation.value}>{any_of(CUES[relation])})" for relation in CUES]
-        + [f"(?P<PLACE>{PLACE_PREPOSITIONS})", f"(?P<WEAK_PLACE>{WEAK_PLACE_PREPOSITIONS})"]
+@cache
+def _cue() -> re.Pattern[str]:
+    """Return the pattern of all cues, compiled when a statement is typed first: a question needs it not."""
+    return on_word_boundaries(
+        "|".join(
+            [f"(?P<EXCEPTION>{ATTRIBUTION_EXCEPTIONS})"]
+            + [f"(?P<{relation.value}>{any_of(CUES[relation])})" for relation in CUES]
+            + [f"(?P<PLACE>{PLACE_PREPOSITIONS})", f"(?P<WEAK_PLACE>{WEAK_PLACE_PREPOSITIONS})"]
+        )
     )
-)
+
+
 _QUESTION_CUES = {
     relation: [(on_word_boundaries(fragment), weight) for fragment, weight in cues]
     for relation, cues in QUESTION_CUES.items()
@@ -276,7 +281,7 @@ def _takes_date(predicate: str) -> bool:
 @lru_cache(maxsize=10_000)
 def _last_cue(predicate: str) -> str | None:
     last = None
-    for match in _CUE.finditer(predicate):
+    for match in _cue().finditer(predicate):
         if match.lastgroup != "WEAK_PLACE":
             last = match.lastgroup
         elif last is None:
@@ -293,7 +298,7 @@ def _looks_like_name(text: str) -> bool:
 def _complement_type(complement: str) -> RelationType:
     """The type of "X is <complement>": the cue that heads the complement ("capital of"), else a class or a property."""
     folded = complement.strip().casefold()
-    head = _CUE.search(_ARTICLE.sub("", folded, count=1))
+    head = _cue().search(_ARTICLE.sub("", folded, count=1))
     if head is not None and head.lastgroup in _CUE_TYPES and head[0].endswith(_GOVERNING_WORDS):
         return _CUE_TYPES[head.lastgroup]
     if _ARTICLE.match(folded):

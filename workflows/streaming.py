@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import LLMResult
@@ -111,7 +111,14 @@ def aask_stream(question: str, context: Context, turns: Sequence[Turn] = ()) -> 
     Cancelling the task that iterates stops the run, as ``aclose`` does: use ``contextlib.aclosing`` where the loop may
     be left early.
     """
-    return _aiterated(_Run(check_question(question), context, turns))
+    return cast("AsyncGenerator[Event, None]", aask_with_pauses(question, context, turns, None))
+
+
+def aask_with_pauses(
+    question: str, context: Context, turns: Sequence[Turn], pause_s: float | None
+) -> AsyncGenerator[Event | None, None]:
+    """Answer a question as `aask_stream` does, and yield None wherever nothing happened for so many seconds."""
+    return _aiterated(_Run(check_question(question), context, turns), pause_s)
 
 
 _THREAD = "ask-stream"
@@ -187,7 +194,7 @@ def _iterated(run: _Run) -> Generator[Event, None, None]:
         run.stop()
 
 
-async def _aiterated(run: _Run) -> AsyncGenerator[Event, None]:
+async def _aiterated(run: _Run, pause_s: float | None) -> AsyncGenerator[Event | None, None]:
     told: asyncio.Queue[_Told] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -197,7 +204,14 @@ async def _aiterated(run: _Run) -> AsyncGenerator[Event, None]:
 
     run.start(tell)
     try:
-        while (event := _event_of(await told.get())) is not None:
+        while True:
+            try:
+                event = _event_of(await asyncio.wait_for(told.get(), pause_s))
+            except TimeoutError:
+                yield None
+                continue
+            if event is None:
+                return
             yield event
     finally:
         run.stop()

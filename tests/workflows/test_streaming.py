@@ -19,7 +19,7 @@ from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, quick_gra
 from workflows import mara as mara_workflow
 from workflows.answering import ask
 from workflows.context import Context
-from workflows.streaming import Event, Progress, Token, aask_stream, ask_stream, event_json
+from workflows.streaming import Answered, Event, Progress, Token, aask_stream, aask_with_pauses, ask_stream, event_json
 
 MakeContext = Callable[..., Context]
 
@@ -206,6 +206,15 @@ def test_the_async_twin_tells_the_same(chat_server: ScriptedServer, settings: Ma
     assert screens(events) == [ANSWERED]
     assert sorted(starts(events)) == sorted(starts(list(ask_stream(QUESTION, settings()))))
     assert list(result_in(events)) == list(ask(QUESTION, settings()))
+
+
+def test_a_pause_is_told_again_and_again_until_something_happens(settings: MakeContext) -> None:
+    async def asked() -> list[Event | None]:
+        return [event async for event in aask_with_pauses(QUESTION, settings(), (), 0.0001)]
+
+    events = asyncio.run(asked())
+    assert None in events
+    assert isinstance(events[-1], Answered)
 
 
 def test_the_event_loop_goes_on_while_a_model_is_waited_for(chat_server: ScriptedServer, settings: MakeContext) -> None:
