@@ -321,6 +321,22 @@ def test_back_closes_the_panel_before_it_leaves(page: Window, width: int) -> Non
     page.until(lambda: page.questions() == [QUESTION])
 
 
+def test_back_leaves_at_once_where_the_page_was_loaded_again_with_its_panel_open(page: Window) -> None:
+    for question in (QUESTION, OTHER):
+        page.click("New conversation")
+        page.until(lambda: page.questions() == [])
+        page.ask(question)
+        page.answered(1)
+    page.all(".turn .citation")[0].click()
+    page.find(".passage")
+    page.driver.refresh()
+    page.answered(1)
+    page.until(lambda: not page.run("return history.state?.covered"))
+    assert page.questions() == [OTHER]
+    page.driver.back()
+    page.until(lambda: page.questions() == [QUESTION])
+
+
 def test_back_and_a_tap_beside_it_close_the_list_on_a_phone(page: Window) -> None:
     page.resize(390, 740)
     page.ask(QUESTION)

@@ -47,3 +47,4 @@ window.addEventListener("popstate", () => {
   reveal();
   act();
 });
+if (history.state?.covered) history.back(); // The page was loaded again, and nothing covers it.
