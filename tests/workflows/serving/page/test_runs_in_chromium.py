@@ -135,11 +135,14 @@ def test_enter_while_the_answer_runs_says_why_it_waits_and_keeps_what_was_typed(
     page.ask(OTHER)
     assert "One question at a time" in page.text("#trouble")
     assert page.run("return document.getElementById('question').value") == OTHER
+    assert page.violations() == []
+    page.click("Close this message")
+    assert page.focused() == "question"
+    assert not page.run("return document.getElementById('trouble').checkVisibility()")
     held.go_on.set()
     page.answered(1)
     page.find("#question").send_keys(Keys.ENTER)
     page.answered(2)
-    assert not page.run("return document.getElementById('trouble').checkVisibility()")
 
 
 def test_what_was_typed_and_the_place_stay_with_their_conversation(page: Window, chat_server: ScriptedServer) -> None:

@@ -2,7 +2,7 @@
 
 import { deleteShown, keepTyped, look, lookAnew, panelClosed, renameShown, rest, setUpConversations, show, shownId, stopShown, submit } from "./conversation.js";
 import { cover, goTo, uncover } from "./covering.js";
-import { announce, fill, find, make } from "./dom.js";
+import { announce, button, fill, find, make } from "./dom.js";
 import { setUpDocuments } from "./documents.js";
 import { setConditions, setUpFilters, where } from "./filters.js";
 import { closePanel, setUpPanel } from "./panel.js";
@@ -77,7 +77,8 @@ function say(text) {
 }
 
 function tell() {
-  find("trouble").textContent = trouble || notice;
+  const close = () => button("✕", () => { say(""); find("question").focus(); }, { className: "icon", ariaLabel: "Close this message" });
+  fill(find("trouble"), trouble || notice, trouble || !notice ? null : close());
   find("trouble").hidden = !(trouble || notice);
 }
 
