@@ -25,6 +25,7 @@ from workflows.runtime.fresh_generations import LOOK_EVERY_S
 from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import FRESH_GENERATIONS, INDEX_POOL, OFFLINE, chat_model_name
 from workflows.serving.metrics import Metrics
+from workflows.serving.page.runs import Runs
 from workflows.settings.mara import Context
 
 ASKED_OF_MODEL = 32
@@ -149,6 +150,7 @@ class Service:
         self._own = Path()
         self._is_warm = False
         self._is_draining = False
+        self._ends_at = 0.0
         self._trouble = ""
 
     @cached_property
@@ -156,6 +158,11 @@ class Service:
         """The places for questions."""
         own = places_by_cores(self._workers) if chat_model_name(Context()) == OFFLINE else ASKED_OF_MODEL
         return Places(self._at_once or own, on_change=self.metrics.load)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The questions of the page that it answers, and those who follow any."""
+        return Runs()
 
     @property
     def state(self) -> str:
@@ -168,9 +175,14 @@ class Service:
         """Return the state in JSON, with the generation that answers, and the kind of what keeps a newer one away."""
         return {"state": self.state, "generation": self._generation, "trouble": self._trouble or None}
 
-    def drain(self) -> None:
-        """Say that no more questions should come."""
+    def drain(self, within_s: float = 0.0) -> None:
+        """Say that no more questions should come, and how long those under way may take."""
         self._is_draining = True
+        self._ends_at = time.monotonic() + within_s
+
+    async def end(self) -> None:
+        """Let the page's questions under way end, and cut those that take too long."""
+        await self.runs.end(max(0.0, self._ends_at - time.monotonic()))
 
     @contextmanager
     def kept_open(self, root: Path) -> Iterator[None]:

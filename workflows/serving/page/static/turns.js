@@ -4,13 +4,12 @@ import { announce, button, fill, make, name, plural } from "./dom.js";
 
 const STATES = {
   stopped: "The answer was stopped.",
-  cut: "The answer was cut off.",
-  broken: "The connection broke before the answer was there.",
+  cut: "The answer was cut off: the server ended before it was there.",
 };
 
 // `acts`: ask(question, how), openPassage(turn, number, from), openReasons(turn, from).
 export function drawTurn(turn, acts) {
-  const item = make("li", { className: "turn", id: `turn-${turn.id}` });
+  const item = make("li", { className: "turn", id: `turn-${turn.id}`, tabIndex: -1 });
   item.append(make("h2", { className: "asked", dir: "auto" }, make("span", { className: "unseen" }, "You asked: "), turn.question));
   if (turn.state === "running") item.append(...running(turn));
   else if (turn.state === "answered") item.append(...answered(turn, acts));
@@ -19,7 +18,6 @@ export function drawTurn(turn, acts) {
 }
 
 function running(turn) {
-  if (!turn.steps) return [make("p", { className: "note" }, "Being answered in another window …")];
   return [
     make("ol", { className: "steps" }, ...turn.steps.map((step) => make("li", {}, step))),
     make("div", { className: "answer draft", dir: "auto", ariaLive: "polite", ariaBusy: "true" }, turn.text),
@@ -136,7 +134,7 @@ async function copyText(text) {
   }
 }
 
-// A turn that is being answered in this window.
+// A turn that is being answered.
 export class Draft {
   constructor(turn, acts) {
     this.turn = { ...turn, steps: [], text: "" };
