@@ -94,8 +94,9 @@ def synced(report: IndexReport) -> str:
 def _changes(report: IndexReport) -> str:
     removed = f" {report.removed} removed," if report.removed else ""
     return (
-        f"[bold]{report.passages}[/] passages in {escape(report.workspace)}: {report.added} added,"
-        f" {report.replaced} replaced,{removed} {report.unchanged} unchanged, in {report.seconds:.1f} s"
+        f"[bold]{report.passages}[/] passage{'' if report.passages == 1 else 's'} in {escape(report.workspace)}:"
+        f" {report.added} added, {report.replaced} replaced,{removed} {report.unchanged} unchanged,"
+        f" in {report.seconds:.1f} s"
     )
 
 
