@@ -25,7 +25,6 @@ from workflows.runtime.fresh_generations import LOOK_EVERY_S
 from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import FRESH_GENERATIONS, INDEX_POOL, OFFLINE, chat_model_name
 from workflows.serving.metrics import Metrics
-from workflows.serving.page.runs import Runs
 from workflows.settings.mara import Context
 
 ASKED_OF_MODEL = 32
@@ -159,11 +158,6 @@ class Service:
         own = places_by_cores(self._workers) if chat_model_name(Context()) == OFFLINE else ASKED_OF_MODEL
         return Places(self._at_once or own, on_change=self.metrics.load)
 
-    @cached_property
-    def runs(self) -> Runs:
-        """The questions of the page that it answers, and those who follow any."""
-        return Runs()
-
     @property
     def state(self) -> str:
         """Whether it is starting, ready or draining."""
@@ -180,9 +174,10 @@ class Service:
         self._is_draining = True
         self._ends_at = time.monotonic() + within_s
 
-    async def end(self) -> None:
-        """Let the page's questions under way end, and cut those that take too long."""
-        await self.runs.end(max(0.0, self._ends_at - time.monotonic()))
+    @property
+    def left_s(self) -> float:
+        """The seconds that questions under way may still take."""
+        return max(0.0, self._ends_at - time.monotonic())
 
     @contextmanager
     def kept_open(self, root: Path) -> Iterator[None]:

@@ -57,7 +57,7 @@ async def _opening(site: Site, service: Service, opens_first: bool, app: Starlet
         if opens_first:
             await to_thread(service.open_own)
         yield
-        await service.end()
+        await site.runs.end(service.left_s)
 
 
 def routes(site: Site, service: Service) -> list[BaseRoute]:

@@ -128,8 +128,8 @@ def read_turn(asked: Asked) -> dict[str, Any]:
 async def ask_turn(asked: Asked) -> Response:
     """Begin to answer a question, and tell what happens; it goes on without whoever asked it."""
     question = await to_thread(_question, asked)
-    turn = await asked.service.runs.begin(question, asked.service)
-    return _stream(asked.service.runs.follow(question.store, asked.identity.owner, turn))
+    turn = await asked.site.runs.begin(question, asked.service)
+    return _stream(asked.site.runs.follow(question.store, asked.identity.owner, turn))
 
 
 def _question(asked: Asked) -> Question:
@@ -159,7 +159,7 @@ async def follow_turn(asked: Asked) -> Response:
         raise BadInput("from is to be the position of an event", "Correct the request")
     store, owner = asked.site.conversations, asked.identity.owner
     turn = await to_thread(store.turn, owner, asked.path["id"])
-    return _stream(asked.service.runs.follow(store, owner, turn, int(first)))
+    return _stream(asked.site.runs.follow(store, owner, turn, int(first)))
 
 
 def stop_turn(asked: Asked) -> dict[str, Any]:

@@ -66,9 +66,9 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         )
 
         async def collected() -> str:
-            service = Service(at_once=1)
-            turn = await service.runs.begin(question, service)
-            return "".join([each async for each in service.runs.follow(store, "me", turn)])
+            under_way = runs.Runs()
+            turn = await under_way.begin(question, Service(at_once=1))
+            return "".join([each async for each in under_way.follow(store, "me", turn)])
 
         stream = asyncio.run(collected())
         return events_in(stream), stream, store.turn("me", "turn-0001")
