@@ -185,7 +185,7 @@ class SentenceChoice:
         return best
 
     def _bridged_by(self, chosen: Sequence[int]) -> dict[int, int]:
-        """What `_find_bridged` returns, for all that is quoted with some sentences."""
+        """The result of `_find_bridged`, for all that is quoted with some sentences."""
         beside = {sentence for place in chosen for sentence in self._around(place).sentences}
         found: dict[int, int] = {}
         for first in (place for place, sentence in enumerate(self._read.sentences) if sentence in beside):
