@@ -246,20 +246,15 @@ class OfflineAnswerer(OfflineReader):
         return replace(quote_evidence(numbered), beyond=beyond)
 
 
-MOST_SEARCHED = 200_000
-"""Passages of a workspace in which the rows of a table are looked for; in a larger one, rows are only quoted."""
+MOST_READ = 1_000
+"""Passages of a source that are read for the rows of its tables; of a larger one, rows are only quoted."""
 
 
 def passages_of_source(run: Run, source: str) -> list[Passage]:
-    """Return the passages of a source that a run may see, in the order of their ids."""
-    selection, passages = run.selection, run.index.graph.passages
-    if len(passages) > MOST_SEARCHED:
-        return []
-    return [
-        passage
-        for place, passage in enumerate(passages)
-        if passage.source == source and (selection is None or selection.passages[place])
-    ]
+    """Return the passages of a source that a run may see, in the order of their ids; none of a very large one."""
+    selection, graph = run.selection, run.index.graph
+    places = graph.passages_from(source, MOST_READ)
+    return [graph.passages[place] for place in places if selection is None or selection.passages[place]]
 
 
 def answer_shown(answer: Answer) -> dict[str, Any]:

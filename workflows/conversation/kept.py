@@ -29,7 +29,7 @@ EARLIER_FILE = "conversations.sqlite"
 """The file of a workspace that held its page's conversations before the history's database did: taken over once."""
 
 TOUCHED_EVERY_S = 3.0
-"""How often whoever answers a turn says so at least."""
+"""The longest that the process which answers a turn stays silent."""
 
 CUT_AFTER_S = 12.0
 """The silence after which whoever answered a turn is taken to be gone."""
