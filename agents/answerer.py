@@ -246,7 +246,7 @@ class OfflineAnswerer(OfflineReader):
         return replace(quote_evidence(numbered), beyond=beyond)
 
 
-MOST_READ = 1_000
+MOST_READ = 10_000
 """Passages of a source that are read for the rows of its tables; of a larger one, rows are only quoted."""
 
 

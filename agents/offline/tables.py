@@ -24,7 +24,7 @@ OtherRows = Callable[[str], Sequence[NumberedPassage]]
 """Returns all passages of a source that may be seen, so that a table is whole."""
 
 MOST_LISTED = 50
-"""Rows that are listed at most; of more, none is."""
+"""Rows that are listed at most; of more, the first ones by name."""
 
 _ASKS = re.compile(
     r"^\W*(?:and |please )?(?:which|what|list|name|how many|wie ?viele|welche[nrms]?|nenne)\b", re.IGNORECASE
@@ -45,8 +45,8 @@ class Listing:
     """The rows that a question asks for.
 
     Attributes:
-        told: how many they are, of how many, and which cells they share.
-        excerpts: one a row, by their names.
+        told: how many they are, of how many, which cells they share, and how many of them are listed if not all.
+        excerpts: one a row, by their names; `MOST_LISTED` at most.
     """
 
     told: str
@@ -126,12 +126,14 @@ def _listed(asked: ParsedQuestion, words: Sequence[str], table: _Table) -> Listi
         for row in table.rows
         if all(_words(row.cells.get(column, "")) == _words(value) for column, value in conditions.items())
     ]
-    if not rows or len(rows) > MOST_LISTED or (asked.kind is not AnswerKind.COUNT and not conditions and len(rows) < 2):
+    if not rows or (asked.kind is not AnswerKind.COUNT and not conditions and len(rows) < 2):
         return None
     cells = ", ".join(f"{column}: {value}" for column, value in conditions.items())
-    told = f"{len(rows)} of the {len(table.rows)} rows of {table.source}"
-    told = f"{told} {'has' if len(rows) == 1 else 'have'} {cells}" if cells else f"{len(rows)} rows in {table.source}"
-    ordered = sorted(rows, key=lambda row: row.cells.get(table.naming, "").casefold())
+    told = f"{len(rows):,} of the {len(table.rows):,} rows of {table.source}"
+    told = f"{told} {'has' if len(rows) == 1 else 'have'} {cells}" if cells else f"{len(rows):,} rows in {table.source}"
+    if len(rows) > MOST_LISTED:
+        told += f"; the first {MOST_LISTED} by name"
+    ordered = sorted(rows, key=lambda row: row.cells.get(table.naming, "").casefold())[:MOST_LISTED]
     return Listing(told, tuple(Excerpt((row.sentence,), row.sentence) for row in ordered))
 
 

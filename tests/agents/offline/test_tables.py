@@ -6,7 +6,7 @@ import pytest
 
 from agents.offline.alignment import passage_sentences
 from agents.offline.questions import parse_question
-from agents.offline.tables import Listing, list_rows
+from agents.offline.tables import MOST_LISTED, Listing, list_rows
 from agents.roles import NumberedPassage
 
 ROWS = (
@@ -26,6 +26,18 @@ def listed(question: str, *found: NumberedPassage) -> Listing | None:
     """Return what is listed where some rows were found."""
     sentences = passage_sentences(found or [MEMBERS[0], BERTHS])
     return list_rows(parse_question(question), sentences, ALL.__getitem__)
+
+
+def test_of_many_rows_all_are_counted_and_the_first_ones_listed() -> None:
+    crates = [
+        NumberedPassage(n, f"c{n}", "", f"Crate: {1000 - n}; Hall: {'East' if n % 2 else 'West'}", "crates.csv")
+        for n in range(1, 2 * MOST_LISTED + 3)
+    ]
+    sentences = passage_sentences(crates[:1])
+    listing = list_rows(parse_question("How many crates are in the east hall?"), sentences, lambda _: crates)
+    assert listing is not None
+    assert listing.told == "51 of the 102 rows of crates.csv have Hall: East; the first 50 by name"
+    assert [excerpt.passage.number for excerpt in listing.excerpts] == [*range(101, 1, -2)]
 
 
 @pytest.mark.parametrize(
