@@ -26,8 +26,8 @@ from graph.errors import BadInput, MaraError
 from workflows.chat import build
 from workflows.runtime.resources import close_indexes
 
-SETTINGS: dict[str, Any] = {"workflow": "mara", "top_k": 10}
-"""What questions are asked with: the server's to choose, like workspace, models and filter."""
+SETTINGS: dict[str, Any] = {"workflow": "mara", "top_k": 10, "list_sources": False}
+"""What questions are asked with: the server's to choose, like workspace, models and filter. Sources go as data."""
 
 Thread = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="A name that the client chooses.")]
 

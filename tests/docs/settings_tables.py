@@ -16,7 +16,7 @@ from graph.retrieve.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, WalkSetting
 from graph.walk.settings import Directions
 from workflows.cli.options import option_of
 from workflows.context import Context, Question
-from workflows.conversation.settings import WorkflowChoice
+from workflows.conversation.settings import ChatSettings
 from workflows.settings.indexing import IndexingContext, Sources
 from workflows.settings.ragenta import RagentaContext
 
@@ -59,7 +59,7 @@ class Form:
 FORMS: Mapping[str, Form] = {
     "asking": Form(Context, ("ask",)),
     "ragenta": Form(RagentaContext, ("ask",), beside=Context),
-    "chat": Form(WorkflowChoice),
+    "chat": Form(ChatSettings),
     "indexing": Form(IndexingContext, ("index", "sync")),
     "question": Form(Question),
     "sources": Form(Sources, ("index", "sync")),

@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from agents.leaning import ASK_SOMETHING
 from agents.rewriter import Rewriting
 from agents.roles import Feedback, Turn
 from graph.errors import BadInput, ModelUnavailable
@@ -41,6 +42,7 @@ PATIENCE_S = 20
 HE = "Where was he born?"
 READINGS = ("Where was Duke Orlo born?", "Where was Ada Brandt born?")
 FOLLOW_UP = "And who founded it?"
+SHOWN = f"{ANSWERED}\n\n**Sources**\n\n- [1] Lake Sund · `corpus.jsonl`"
 
 
 class Rewriter:
@@ -113,12 +115,30 @@ def test_an_answer_is_the_workflows_with_its_sources_as_small_json(settings: Mak
     message = last_of(graph.invoke({"messages": QUESTION}, context=settings()))
     alone = ask(QUESTION, settings())
     told = told_by(message)
-    assert message.content == f"{alone['answer']}\n\n*Quotes from your documents (not checked by a model)*"
+    quoted = f"{alone['answer']}\n\n*Quotes from your documents (not checked by a model)*\n\n**Sources**\n\n- ["
+    assert str(message.content).startswith(quoted)
+    assert message.content == answer_text(alone)
     assert (told["question"], told["understood"], told["workflow"]) == (QUESTION, None, "mara")
     assert (told["answer_kind"], told["generation"]) == (alone["answer_kind"], alone["generation"])
     assert tuple(source["passage_id"] for source in told["sources"]) == QUESTION_PASSAGES[::-1]
     assert "1203" in told["sources"][0]["excerpt"]
     assert json.loads(json.dumps(told)) == told
+
+
+def test_the_text_of_an_answer_ends_with_its_sources_unless_they_are_left_out(
+    chat_server: ScriptedServer, settings: MakeContext, small_workspace: Path
+) -> None:
+    chat_server.script(well_behaved())
+    given = {"messages": QUESTION}
+    assert last_of(graph.invoke(given, context=settings())).content == SHOWN
+    for listed, text in ((True, SHOWN), (False, ANSWERED)):
+        chosen: Any = {"workspace": str(small_workspace), "list_sources": listed}
+        assert last_of(graph.invoke(given, context=chosen)).content == text
+
+
+def test_an_answer_without_sources_lists_none(settings: MakeContext) -> None:
+    message = last_of(graph.invoke({"messages": "hello"}, context=settings()))
+    assert message.content == ASK_SOMETHING
 
 
 @pytest.mark.parametrize("workflow", ["mara", "ragenta"])
@@ -402,7 +422,7 @@ def test_a_models_answer_is_streamed_token_by_token_and_nothing_else_is(
 ) -> None:
     chat_server.script({**well_behaved(), "manager": [MALFORMED, MANAGED]})
     heard = listen(settings())
-    assert list(heard.messages.values()) == [ANSWERED]
+    assert list(heard.messages.values()) == [SHOWN]
     assert heard.pieces > 3
     assert ("weigh_relations", "malformed") in heard.progress
     told = told_by(heard.last["messages"][-1])
@@ -416,9 +436,9 @@ def test_an_answer_that_is_begun_again_takes_the_place_of_the_first(
 ) -> None:
     chat_server.script({**well_behaved(), "answerer": ["No source at all.", f"<think>Hm.</think>{ANSWERED}"]})
     heard = streamed(settings())
-    assert list(heard.messages.values()) == ["No source at all.", ANSWERED]
+    assert list(heard.messages.values()) == ["No source at all.", SHOWN]
     answer = heard.last["messages"][-1]
-    assert heard.messages[answer.id] == answer.content == ANSWERED
+    assert heard.messages[answer.id] == answer.content == SHOWN
 
 
 @pytest.mark.parametrize(("workflow", "question"), [(mara, QUESTION), (ragenta, TWO_THINGS)])

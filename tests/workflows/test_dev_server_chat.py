@@ -37,6 +37,9 @@ COMPLETED = {
 
 Message = dict[str, Any]
 
+SHOWN = f"{ANSWERED}\n\n**Sources**\n\n- [1] Lake Sund · `corpus.jsonl`"
+SHOWN_NEXT = SHOWN.replace("Lake Sund", "Marn")
+
 
 def completes(body: Any) -> str:
     """Reply as a rewriter that knows the questions of these tests."""
@@ -155,7 +158,7 @@ def test_a_follow_up_is_completed_from_the_thread_and_regenerated_and_edited_fro
     chat.submit(None, checkpoint=chat.before(second["id"]))
     (again,) = model.requests_of("rewriter")[asked:]
     assert [turn["question"] for turn in shown_to_model(again.body)["turns"]] == [QUESTION]
-    assert [text_of(message) for message in chat.messages] == [QUESTION, ANSWERED, FOLLOW_UP, ANSWERED]
+    assert [text_of(message) for message in chat.messages] == [QUESTION, SHOWN, FOLLOW_UP, SHOWN_NEXT]
     assert chat.messages[-1]["id"] != second["id"]
 
     chat.say("And who drowned there?", checkpoint=chat.before(chat.messages[2]["id"]))
@@ -190,7 +193,7 @@ def test_the_answer_comes_token_by_token_without_subgraphs_and_nothing_else_is_c
     given: Any = {"messages": QUESTION}
     parts = list(server.client.runs.stream(thread, "chat", input=given, stream_mode=["messages-tuple", "custom"]))
     pieces = [part.data[0] for part in parts if part.event == "messages"]
-    assert "".join(piece["content"] for piece in pieces) == ANSWERED
+    assert "".join(piece["content"] for piece in pieces) == SHOWN
     assert len(pieces) > 4
     assert len({piece["id"] for piece in pieces}) == 1
     assert told_by(pieces[-1])["sources"]
@@ -307,13 +310,13 @@ def test_an_agent_of_a2a_talks_on_in_its_context(server: Server, model: Scripted
     agent = A2A(server)
     first = agent.send(QUESTION)
     assert first["status"]["state"] == "completed"
-    assert said_in(first["artifacts"][0]) == ANSWERED
+    assert said_in(first["artifacts"][0]) == SHOWN
     events = agent.stream(FOLLOW_UP, contextId=first["contextId"])
     *_, asked = model.requests_of("rewriter")
     assert [turn["question"] for turn in shown_to_model(asked.body)["turns"]] == [QUESTION]
     working = [each["status"] for each in events if each["kind"] == "status-update" and "message" in each["status"]]
     assert len(working) > 3
-    assert said_in(next(each["artifact"] for each in events if each["kind"] == "artifact-update")) == ANSWERED
+    assert said_in(next(each["artifact"] for each in events if each["kind"] == "artifact-update")) == SHOWN_NEXT
     assert events[-1]["status"]["state"] == "completed"
 
 
@@ -338,7 +341,7 @@ def test_the_servers_mcp_has_the_conversation_as_a_tool(server: Server) -> None:
     tools = {tool["name"]: tool for tool in call_mcp(server, "tools/list", {})["tools"]}
     assert tools["chat"]["inputSchema"]["properties"]["messages"]["type"] == "string"
     told = call_mcp(server, "tools/call", {"name": "chat", "arguments": {"messages": QUESTION}})
-    assert ANSWERED in told["content"][0]["text"]
+    assert json.dumps(SHOWN, ensure_ascii=False)[1:-1] in told["content"][0]["text"]
     history = [("user", QUESTION), ("assistant", ANSWERED), ("user", FOLLOW_UP)]
     messages = [{"role": role, "content": text} for role, text in history]
     told = call_mcp(server, "tools/call", {"name": "chat", "arguments": {"messages": messages}})
@@ -351,7 +354,7 @@ def test_it_is_a_node_of_another_application(server: Server) -> None:
     builder.add_edge(START, "documents")
     given: Any = {"messages": QUESTION}
     answer = builder.compile().invoke(given)["messages"][-1]
-    assert answer.content == ANSWERED
+    assert answer.content == SHOWN
     assert told_by({"response_metadata": answer.response_metadata})["workflow"] == "mara"
 
 

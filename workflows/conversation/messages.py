@@ -5,6 +5,7 @@ Nothing that reads trusts a message: a client may send any, with whatever metada
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from typing_extensions import TypedDict  # pydantic, and so the schemas, takes n
 from agents.leaning import chosen_reading
 from agents.roles import Turn
 from graph.errors import BadInput
+from workflows.output.markdown import code, plain
+from workflows.output.quoted import pages_of, section_of
 from workflows.results import Result, cited_passages, label_of, notes_of, reasons_of
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
@@ -31,6 +34,11 @@ EXCERPT_LIMIT = 300
 
 EVIDENCE_ENDING = f"\n\n*{label_of(ResultKind.EVIDENCE)}*"
 """The end of a message that quotes evidence: its kind is known once its words are said."""
+
+SOURCES = "**Sources**"
+"""The line over the list of an answer's sources."""
+
+_SOURCE = re.compile(r"- \[\d+\] .*")
 
 NOTES_LIMIT = 20
 """Notes that an answer tells; of more, their number."""
@@ -74,25 +82,27 @@ class AnswerMetadata(TypedDict):
     notes: list[str]
 
 
-def answer_message(result: Result, told: Sequence[str], message_id: str) -> AIMessage:
+def answer_message(result: Result, told: Sequence[str], message_id: str, *, lists_sources: bool) -> AIMessage:
     """Return the message of an answer.
 
     Args:
         result: what the workflow gave.
         told: what was noted before it was asked.
         message_id: the id under which the answer was streamed.
+        lists_sources: whether its text ends with the list of its sources.
     """
     return AIMessage(
-        answer_text(result),
+        answer_text(result, lists_sources=lists_sources),
         id=message_id,
         response_metadata={METADATA: answer_metadata(result, told)},
         usage_metadata=_usage(result),
     )
 
 
-def answer_text(result: Result) -> str:
-    """Return the text of a reply, and why there is no answer where there is none."""
-    return "\n\n".join([reply_text(result), *reasons_of(result)])
+def answer_text(result: Result, *, lists_sources: bool = True) -> str:
+    """Return the text of a reply, why there is no answer where there is none, and the list of its sources if wanted."""
+    parts = [reply_text(result), *reasons_of(result), sources_list(result) if lists_sources else ""]
+    return "\n\n".join(filter(None, parts))
 
 
 def reply_text(result: Result) -> str:
@@ -102,6 +112,29 @@ def reply_text(result: Result) -> str:
     how = f"\n\nReply with a number from 1 to {len(choices)}, or in your own words." if choices else ""
     ending = EVIDENCE_ENDING if result["answer_kind"] == ResultKind.EVIDENCE else how
     return f"{result['answer']}{ending}"
+
+
+def sources_list(result: Result) -> str:
+    """Return the list of the passages that an answer cites, as Markdown; empty where it cites none.
+
+    Chat interfaces show neither an answer's metadata nor fields that they do not know.
+    """
+    cited = {hit["number"]: hit for _, hit in cited_passages(result)}
+    listed = [f"- [{number}] {_named(hit, result['citations'])}" for number, hit in cited.items()]
+    return "\n\n".join([SOURCES, "\n".join(listed)]) if listed else ""
+
+
+def without_sources(text: str) -> str:
+    """Return the text of an answer without the list of its sources at the end."""
+    answer, mark, listed = text.rpartition(f"\n\n{SOURCES}\n\n")
+    return answer if mark and all(map(_SOURCE.fullmatch, listed.splitlines())) else text
+
+
+def _named(hit: PassageHit, citations: Sequence[CitationMark]) -> str:
+    """Return the title of a source, and the place of its cited words."""
+    source = code(hit["source"], EXCERPT_LIMIT) if hit["source"] else ""
+    told = (plain(hit["title"]), source, plain(section_of(hit, citations)), pages_of(hit))
+    return " · ".join(filter(None, told)) or code(hit["id"])
 
 
 def answer_metadata(result: Result, told: Sequence[str] = ()) -> AnswerMetadata:
@@ -254,7 +287,7 @@ def _turn(asked: HumanMessage, answer: AIMessage | None, is_last: bool, dropped:
     if told is None and METADATA in answer.response_metadata:
         dropped["Earlier answers whose sources cannot be read do not count"] += 1
         return Turn(question)
-    text = text_of(answer).removesuffix(EVIDENCE_ENDING)
+    text = without_sources(text_of(answer)).removesuffix(EVIDENCE_ENDING)
     if len(text) > ANSWER_LIMIT:
         dropped[f"Of earlier answers, the first {ANSWER_LIMIT:,} characters count"] += 1
     return Turn(question, text[:ANSWER_LIMIT], tuple(source.passage_id for source in told.sources) if told else ())

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 from agents.leaning import chosen_reading
 from graph.errors import BadInput
 from workflows.conversation.messages import answer_message, choices_of, next_question
-from workflows.conversation.settings import ANSWER, WorkflowChoice, context_of_chat
+from workflows.conversation.settings import ANSWER, ChatSettings, context_of_chat, lists_sources
 from workflows.runtime.human_review import decision_in, review_of
 from workflows.runtime.own_run import on_its_own
 from workflows.settings.mara import QUESTION_LIMIT, Context
@@ -81,10 +81,11 @@ class _Turn:
     """One question on its way to its answer."""
 
     def __init__(self, state: Conversation) -> None:
-        runtime: Runtime[WorkflowChoice | Context] = get_runtime()
+        runtime: Runtime[ChatSettings | Context] = get_runtime()
         self._asked = next_question(state["messages"])
         task = runtime.execution_info.task_id if runtime.execution_info else ""
         self._context = context_of_chat(runtime.context).as_turn(task)
+        self._lists_sources = lists_sources(runtime.context)
         self._write = runtime.stream_writer
         self._voice = Voice(get_config())
         self._result: Any = None
@@ -107,7 +108,9 @@ class _Turn:
 
     def update(self) -> Update:
         """Return the answer's message."""
-        message = answer_message(self._result, self._asked.notes, self._voice.message_id)
+        message = answer_message(
+            self._result, self._asked.notes, self._voice.message_id, lists_sources=self._lists_sources
+        )
         self._voice.end(message)
         return {"messages": [message]}
 

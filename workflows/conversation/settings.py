@@ -17,8 +17,8 @@ ANSWER = "answer"
 """The node that answers, at which Studio offers every setting."""
 
 
-class WorkflowChoice(BaseModel):
-    """The choice of the workflow that answers."""
+class ChatSettings(BaseModel):
+    """The settings that are a conversation's own: who answers, and whether sources are listed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,6 +27,11 @@ class WorkflowChoice(BaseModel):
         description="Workflow that answers: mara, or ragenta, which judges passages and checks claims. The settings of"
         " Judge and Follow-ups are of ragenta alone.",
         json_schema_extra=offered("Workflow that answers", ANSWER),
+    )
+    list_sources: bool = Field(
+        default=True,
+        description="Whether the text of an answer ends with the list of its sources.",
+        json_schema_extra=offered("List of sources", ANSWER),
     )
 
     def chosen(self) -> Context:
@@ -38,7 +43,7 @@ class WorkflowChoice(BaseModel):
             BadInput: the workflow lacks a setting that was given, or a value is out of its range.
         """
         fields = type(self).model_fields
-        given = {name: getattr(self, name) for name in fields if name != "workflow"}
+        given = {name: getattr(self, name) for name in fields if name not in ChatSettings.model_fields}
         changed = {
             name: value for name, value in given.items() if value != fields[name].get_default(call_default_factory=True)
         }
@@ -65,19 +70,24 @@ def _settings() -> dict[str, Any]:
     return found
 
 
-ChatContext: type[WorkflowChoice] = create_model("ChatContext", __base__=WorkflowChoice, **_settings())
+ChatContext: type[ChatSettings] = create_model("ChatContext", __base__=ChatSettings, **_settings())
 """The settings of a conversation."""
 
 
-def context_of_chat(given: WorkflowChoice | Context | None) -> Context:
+def context_of_chat(given: ChatSettings | Context | None) -> Context:
     """Return the settings that a question of a conversation is asked with.
 
     Args:
         given: what the graph was run with. Python may pass a workflow's own context, too, with agents of its own.
 
     Raises:
-        BadInput: see `WorkflowChoice.chosen`.
+        BadInput: see `ChatSettings.chosen`.
     """
     if isinstance(given, Context):
         return given
     return (given or ChatContext()).chosen()
+
+
+def lists_sources(given: ChatSettings | Context | None) -> bool:
+    """Tell whether the answers of a conversation list their sources, from what the graph was run with."""
+    return not isinstance(given, ChatSettings) or given.list_sources

@@ -28,8 +28,15 @@ from workflows.access.key_file import OWN_WORKSPACE
 from workflows.answering import ask
 from workflows.context import check_question
 from workflows.conversation.kept import TOUCHED_EVERY_S
-from workflows.conversation.messages import METADATA, answer_metadata, next_question, reply_text
-from workflows.output.markdown import code, plain
+from workflows.conversation.messages import (
+    METADATA,
+    answer_metadata,
+    next_question,
+    reply_text,
+    sources_list,
+    without_sources,
+)
+from workflows.output.markdown import plain
 from workflows.output.quoted import pages_of, section_of
 from workflows.results import Result, cited_passages, reasons_of, understood_as
 from workflows.runtime.own_run import braked
@@ -49,8 +56,7 @@ ABOUT_THE_CHAT = "{}"
 MODELS_NAMED = 20
 """Models that are named to who asks for one that there is not."""
 
-_UNDERSTOOD, _REASON, _SOURCES = "*Understood as: ", "*Not answered: ", "**Sources**"
-_SOURCE = re.compile(r"- \[\d+\] .*")
+_UNDERSTOOD, _REASON = "*Understood as: ", "*Not answered: "
 _ESCAPED = re.compile(r"\\(.)")
 _EVENTS = {"x-accel-buffering": "no"}
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -331,7 +337,7 @@ def _answer_of(result: Result) -> _Answer:
         {**first[number], "section": section_of(hit, result["citations"]), "page": pages_of(hit)}
         for number, hit in cited.items()
     ]
-    text = f"{reply_text(result)}{_below(result, citations)}"
+    text = f"{reply_text(result)}{_below(result)}"
     annotations = [_annotation(text, citation) for citation in citations]
     return _Answer(text, annotations, citations, result["usage"]["prompt_tokens"], result["usage"]["completion_tokens"])
 
@@ -344,30 +350,19 @@ def _annotation(text: str, citation: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "url_citation", "url_citation": {**place, "title": citation["title"], "url": citation["source"]}}
 
 
-def _below(result: Result, citations: Sequence[Mapping[str, Any]]) -> str:
+def _below(result: Result) -> str:
     """Return what follows an answer: what its question was understood as, why it is none, and its sources."""
     words = understood_as(result)
     parts = [f"{_UNDERSTOOD}{plain(words, 2 * QUESTION_LIMIT)}*"] if words else []
     parts += [f"{_REASON}{plain(reason, len(reason))}*" for reason in reasons_of(result)]
-    if citations:
-        parts += [_SOURCES, "\n".join(f"- [{citation['number']}] {_named(citation)}" for citation in citations)]
-    return "".join(f"\n\n{part}" for part in parts)
+    return "".join(f"\n\n{part}" for part in [*parts, sources_list(result)] if part)
 
 
 def _without_below(text: str) -> tuple[str, str]:
     """Return an answer of ours, its last attempt alone, and what its question was understood as; maybe nothing."""
-    parts = text.rpartition(BEGUN_AGAIN)[2].rstrip().split("\n\n")
+    parts = without_sources(text.rpartition(BEGUN_AGAIN)[2].rstrip()).split("\n\n")
     understood = ""
-    if parts[-2:-1] == [_SOURCES] and all(map(_SOURCE.fullmatch, parts[-1].splitlines())):
-        del parts[-2:]
     while parts and parts[-1].startswith((_UNDERSTOOD, _REASON)):
         if (part := parts.pop()).startswith(_UNDERSTOOD):
             understood = _ESCAPED.sub(r"\1", part.removeprefix(_UNDERSTOOD).removesuffix("*"))
     return "\n\n".join(parts), understood
-
-
-def _named(citation: Mapping[str, Any]) -> str:
-    """Return the title of a source, and the place of its cited words, as Markdown."""
-    title, section = plain(citation["title"]), plain(citation["section"])
-    source = code(citation["source"], 300) if citation["source"] else ""
-    return " · ".join(filter(None, (title, source, section, citation["page"]))) or code(citation["passage_id"])
