@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ import httpx
 import pytest
 
 from tests.workflows.dev_server import Case, Server, dev_server
-from tests.workflows.explanation.browser import chromium
+from tests.workflows.explanation.browser import chromium, served
 
 pytestmark = pytest.mark.slow
 
@@ -55,15 +52,8 @@ def site(folder: Path) -> Iterator[str]:
     """Serve a site with an empty page; return its origin."""
     folder.mkdir()
     (folder / "index.html").write_text("<!DOCTYPE html><title>A site</title>", encoding="utf-8")
-    served = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder)))
-    thread = threading.Thread(target=served.serve_forever)
-    thread.start()
-    try:
-        yield f"http://localhost:{served.server_port}"
-    finally:
-        served.shutdown()
-        thread.join()
-        served.server_close()
+    with served(folder) as origin:
+        yield origin
 
 
 @pytest.fixture(scope="module")
