@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from agents.answers.claims import marks_in_words
 from agents.answers.quotes import parts_of_quotes
 from agents.chat.usage import Prices
 from agents.roles import Turn
@@ -15,6 +16,9 @@ from workflows.states.shared import CLAIMS, Output
 
 ALSO_RELATED = "Also related"
 """The words over what bears on a question beside its answer."""
+
+UNSUPPORTED = "(no passage says so)"
+"""The words behind a claim that no passage supports."""
 
 TOTAL = "total"
 """The key of a result's timings that tells of the whole run."""
@@ -66,12 +70,17 @@ def label_of(kind: str) -> str:
     return "Quotes from your documents (not checked by a model)" if kind == ResultKind.EVIDENCE else ""
 
 
+def in_words(answer: str, kind: str) -> str:
+    """Return the answer of a result of this kind as people read it; programs read marks behind unsupported claims."""
+    return answer if kind == ResultKind.EVIDENCE else marks_in_words(answer, UNSUPPORTED)
+
+
 def parts_of(answer: str, kind: str) -> tuple[str, str]:
     """Return the answer of a result of this kind in two parts, as Markdown: itself, and a list of what is also related.
 
     Evidence alone has both.
     """
-    return parts_of_quotes(answer) if kind == ResultKind.EVIDENCE else (answer, "")
+    return parts_of_quotes(answer) if kind == ResultKind.EVIDENCE else (in_words(answer, kind), "")
 
 
 def labelled(answer: str, kind: str) -> str:

@@ -113,6 +113,13 @@ def strip_marks(text: str) -> str:
     return _without_spans(text, _mark_spans(text))[0]
 
 
+def marks_in_words(text: str, words: str) -> str:
+    """Return a text with words in place of the marks behind its claims."""
+    for start, end in reversed(_mark_spans(text)):
+        text = f"{text[:start]} {words}{text[end:]}"
+    return text
+
+
 def plain_text(answer: str) -> str:
     """Return an answer without its citations and marks."""
     return strip_citations(strip_marks(answer)).strip()

@@ -23,7 +23,7 @@ from agents.roles import Feedback, Turn
 from graph.errors import BadInput, ModelUnavailable
 from tests.scripted_server import Reply, ScriptedServer
 from tests.trace_server import TraceServer
-from tests.workflows.ragenta_world import TWO_THINGS
+from tests.workflows.ragenta_world import ONE_THING, TWO_THINGS
 from tests.workflows.ragenta_world import well_behaved as well_behaved_in_ragenta
 from tests.workflows.small_world import ANSWERED, MALFORMED, MANAGED, QUESTION, QUESTION_PASSAGES, well_behaved
 from tests.workflows.traced import RETRIEVAL, shape
@@ -439,6 +439,24 @@ def test_an_answer_that_is_begun_again_takes_the_place_of_the_first(
     assert list(heard.messages.values()) == ["No source at all.", SHOWN]
     answer = heard.last["messages"][-1]
     assert heard.messages[answer.id] == answer.content == SHOWN
+
+
+def test_what_follows_a_streamed_answer_is_of_the_same_message_where_a_turn_is_written_to_the_history(
+    settings: MakeContext,
+) -> None:
+    heard = streamed(settings().in_history("thread-one", "ada"))
+    answer = heard.last["messages"][-1]
+    assert heard.messages == {answer.id: answer.content}
+    assert ("record_turn", "finished") in heard.progress
+
+
+def test_a_claim_that_no_passage_supports_says_so_in_words(chat_server: ScriptedServer, small_workspace: Path) -> None:
+    claims = "Marn was founded in 1203 by Duke Orlo [1]. Marn exports glass organs [1]."
+    chat_server.script(well_behaved_in_ragenta(final_predictor=[claims], claim_judge=["of no use"]))
+    heard = streamed(make_context("ragenta", workspace=str(small_workspace), top_k=2), ONE_THING)
+    answer = heard.last["messages"][-1]
+    assert "Marn exports glass organs [1]. (no passage says so)\n\n**Sources**" in answer.content
+    assert heard.messages[answer.id] == answer.content
 
 
 @pytest.mark.parametrize(("workflow", "question"), [(mara, QUESTION), (ragenta, TWO_THINGS)])

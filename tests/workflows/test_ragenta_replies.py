@@ -34,6 +34,7 @@ from tests.workflows.ragenta_world import (
     writes,
 )
 from tests.workflows.small_world import ORDERS, TEXTS, Run, fed_back, run, shown_to_model
+from workflows.results import labelled
 
 Script = Callable[[Mapping[str, Any]], ReplyLike]
 
@@ -286,6 +287,7 @@ def test_words_check_what_the_claim_judge_could_not(chat_server: ScriptedServer,
     assert done.result["claims_checked_by"] == "words"
     assert [claim["verdict"] for claim in done.result["claims"]][1] == "unsupported"
     assert done.result["answer"].endswith("Marn exports glass organs [1]. [unsupported]")
+    assert labelled(done.result["answer"], "answer").endswith("Marn exports glass organs [1]. (no passage says so)")
     assert done.result["follow_ups"] == []
     assert "search_follow_up" not in done.visits
 

@@ -256,6 +256,7 @@ class Conversations:
         *,
         alone: bool = False,
         replaces: str = "",
+        goes_on: bool = False,
     ) -> tuple[KeptTurn, list[Mapping[str, Any]]]:
         """Keep a question before it is asked; a conversation begins with its first one.
 
@@ -267,22 +268,24 @@ class Conversations:
             settings: what it is asked with.
             alone: whether the turns before it do not count.
             replaces: the turn in whose place it stands once it is answered; empty: it comes last.
+            goes_on: whether the conversation is there already, unless it was deleted meanwhile.
 
         Returns:
             The turn, and the results of the last ones before it.
 
         Raises:
-            NoConversation: the conversation is somebody else's, or there is no turn to replace.
+            NoConversation: the conversation is somebody else's or was deleted, or there is no turn to replace.
             BadInput: the turn has been asked already.
             UnderWay: another question of the conversation is being answered, or `UNDER_WAY_EACH` of its owner's are.
         """
         with self._writing() as db:
             now = self.clock()
-            db.execute(
-                "INSERT INTO conversations (id, owner, title, version, changed) VALUES (?, ?, ?, 0, ?)"
-                " ON CONFLICT DO NOTHING",
-                (conversation, owner, shortened(question, TITLE_LENGTH), now),
-            )
+            if not goes_on:
+                db.execute(
+                    "INSERT INTO conversations (id, owner, title, version, changed) VALUES (?, ?, ?, 0, ?)"
+                    " ON CONFLICT DO NOTHING",
+                    (conversation, owner, shortened(question, TITLE_LENGTH), now),
+                )
             self._found(db, owner, conversation)
             if db.execute("SELECT 1 FROM turns WHERE id = ?", (turn,)).fetchone():
                 raise BadInput("This question has been asked already", "Load the conversation again")

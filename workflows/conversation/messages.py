@@ -21,7 +21,7 @@ from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.output.markdown import code, plain
 from workflows.output.quoted import pages_of, section_of
-from workflows.results import Result, cited_passages, label_of, notes_of, reasons_of
+from workflows.results import Result, cited_passages, in_words, label_of, notes_of, reasons_of
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 from workflows.states.records import CitationMark, PassageHit, Understood, UsageRecord
@@ -82,17 +82,18 @@ class AnswerMetadata(TypedDict):
     notes: list[str]
 
 
-def answer_message(result: Result, told: Sequence[str], message_id: str, *, lists_sources: bool) -> AIMessage:
+def answer_message(text: str, result: Result, told: Sequence[str], message_id: str) -> AIMessage:
     """Return the message of an answer.
 
     Args:
+        text: its `answer_text`.
         result: what the workflow gave.
         told: what was noted before it was asked.
         message_id: the id under which the answer was streamed.
         lists_sources: whether its text ends with the list of its sources.
     """
     return AIMessage(
-        answer_text(result, lists_sources=lists_sources),
+        text,
         id=message_id,
         response_metadata={METADATA: answer_metadata(result, told)},
         usage_metadata=_usage(result),
@@ -111,7 +112,7 @@ def reply_text(result: Result) -> str:
     choices = understood["choices"] if understood else []
     how = f"\n\nReply with a number from 1 to {len(choices)}, or in your own words." if choices else ""
     ending = EVIDENCE_ENDING if result["answer_kind"] == ResultKind.EVIDENCE else how
-    return f"{result['answer']}{ending}"
+    return f"{in_words(result['answer'], result['answer_kind'])}{ending}"
 
 
 def sources_list(result: Result) -> str:

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 
 from agents.leaning import chosen_reading
 from graph.errors import BadInput
-from workflows.conversation.messages import answer_message, choices_of, next_question
+from workflows.conversation.messages import answer_message, answer_text, choices_of, next_question
 from workflows.conversation.settings import ANSWER, ChatSettings, context_of_chat, lists_sources
 from workflows.runtime.human_review import decision_in, review_of
 from workflows.runtime.own_run import on_its_own
@@ -108,9 +108,9 @@ class _Turn:
 
     def update(self) -> Update:
         """Return the answer's message."""
-        message = answer_message(
-            self._result, self._asked.notes, self._voice.message_id, lists_sources=self._lists_sources
-        )
+        text = answer_text(self._result, lists_sources=self._lists_sources)
+        self._voice.say_whole(text)
+        message = answer_message(text, self._result, self._asked.notes, self._voice.message_id)
         self._voice.end(message)
         return {"messages": [message]}
 
@@ -186,10 +186,16 @@ class Voice:
         self._tell(AIMessageChunk(content=text, id=self.message_id))
         self._said += text
 
+    def say_whole(self, text: str) -> None:
+        """Say what is left of the whole answer, which begins again where something else was said."""
+        if not text.startswith(self._said):
+            self._begin()
+        self._begun_again = False
+        if rest := text[len(self._said) :]:
+            self.say(rest)
+
     def end(self, message: AIMessage) -> None:
         """Tell what goes with the whole message, which has this voice's id."""
-        if str(message.text) != self._said:
-            self.say(str(message.text).removeprefix(self._said))
         self._tell(AIMessageChunk(content="", id=message.id, response_metadata=message.response_metadata))
         for run in self._runs:
             run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]))

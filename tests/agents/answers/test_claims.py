@@ -13,6 +13,7 @@ from agents.answers.claims import (
     Claim,
     citing_sentences,
     join_claims,
+    marks_in_words,
     plain_text,
     split_claims,
     strip_marks,
@@ -293,3 +294,10 @@ def test_degenerate_answers_take_linear_time(degenerate: str) -> None:
 )
 def test_a_word_that_looks_like_an_abbreviation_ends_a_claim_where_the_sentence_does(answer: str) -> None:
     assert len(split_claims(answer)) == 2
+
+
+def test_marks_behind_claims_are_put_in_words_and_prose_stays() -> None:
+    text = f"It grew [1]. {MARK} The {MARK} tag is old [2].\n- Marn {MARK}\n- Kesh"
+    told = f"It grew [1]. (unsure) The {MARK} tag is old [2].\n- Marn (unsure)\n- Kesh"
+    assert marks_in_words(text, "(unsure)") == told
+    assert marks_in_words("It grew [1].", "(unsure)") == "It grew [1]."

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -29,6 +30,16 @@ from workflows.serving.service import READY, Service
 PREFIX = "/page"
 
 _STATIC = Path(__file__).parent / "static"
+
+
+class _KeptFiles(StaticFiles):
+    """Files that a browser keeps, and asks for again where they have changed alone."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        """Return a file, or that the browser has it."""
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
 
 
 def make_app(site: Site, service: Service | None = None, *, opens_first: bool = False) -> Starlette:
@@ -72,7 +83,7 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
     inner = Starlette(
         routes=[
             Route("/", FileResponse(_STATIC / "index.html"), methods=["GET"]),
-            Mount("/static", StaticFiles(directory=_STATIC)),
+            Mount("/static", _KeptFiles(directory=_STATIC)),
             at("/api/setup", endpoints.setup),
             at("/api/filters", endpoints.filters),
             at("/api/conversations", endpoints.list_conversations),

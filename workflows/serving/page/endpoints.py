@@ -26,6 +26,7 @@ from graph.relationships.schema import NodeType
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
 from graph.schema import MetadataValue, Passage
+from graph.sources.loaders.fields import PLACE_KEYS
 from graph.storage.workspace import resolve_workspace
 from workflows.access.key_file import OWN_WORKSPACE
 from workflows.answering import ask
@@ -50,6 +51,9 @@ VALUES_SHOWN = 200
 """Values told of each key: the most frequent ones."""
 
 KEYS_SHOWN = 100
+
+_PLACES = PLACE_KEYS - {"section", "page", "file"}
+"""Metadata by which no visitor filters: numbers of passages and characters."""
 
 LONGEST_VIEW_S = 3_600
 """Seconds of one view that count at most: a document that is left open for a night is not read."""
@@ -141,11 +145,12 @@ def _question(asked: Asked) -> Question:
     conversation, key, replaces = asked.key("conversation"), asked.key("turn"), asked.text("replaces", 64)
     context = asked.site.context(asked.identity, settings)
     context = asked.site.in_history(context, asked.identity, conversation).as_turn(key, replaces)
-    alone, store = asked.body.get("alone") is True, asked.site.conversations
+    alone, goes_on = (asked.body.get(each) is True for each in ("alone", "goes_on"))
+    store, owner = asked.site.conversations, asked.identity.owner
 
     def keep() -> tuple[KeptTurn, list[Turn]]:
         turn, results = store.begin(
-            asked.identity.owner, conversation, key, question, settings, alone=alone, replaces=replaces
+            owner, conversation, key, question, settings, alone=alone, replaces=replaces, goes_on=goes_on
         )
         return turn, [] if alone else [turn_of(result) for result in results]
 
@@ -364,7 +369,7 @@ def _all_values(index: Index) -> list[dict[str, Any]]:
 def _values_of(passages: Iterable[Passage]) -> list[dict[str, Any]]:
     found: dict[str, Counter[MetadataValue]] = {}
     for passage in passages:
-        for key in askable_keys(passage):
+        for key in askable_keys(passage) - _PLACES:
             value = passage.source if key == "source" else passage.metadata[key]
             found.setdefault(key, Counter())[value] += 1
     keys = sorted(found, key=lambda key: (key != "source", key))[:KEYS_SHOWN]

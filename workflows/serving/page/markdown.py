@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.answers.citations import CITATION, parse_citations
 from graph.errors import DependencyMissing
+from workflows.output.printable import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def to_html(answer: str, titles: Mapping[int, str]) -> str:
     """
     import nh3
 
-    html = _parser().render(answer, {"titles": titles})
+    html = _parser().render(visible(answer), {"titles": titles})
     return nh3.clean(
         html,
         tags=_TAGS,

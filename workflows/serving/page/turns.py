@@ -9,7 +9,7 @@ from typing import Any
 from workflows.conversation.kept import KeptTurn
 from workflows.output.printable import visible
 from workflows.output.quoted import moved, place_of, section_of
-from workflows.results import TOTAL, label_of, parts_of, reasons_of
+from workflows.results import TOTAL, in_words, label_of, parts_of, reasons_of
 from workflows.serving.page.markdown import to_html
 from workflows.settings.enums import ResultKind
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
@@ -49,6 +49,9 @@ _JUDGED = ("score_passage", "leave_unjudged")
 _WRITING = (ANSWERING, "quote_passages")
 
 _SEEDS_SHOWN = 10
+
+_WHICH = "Which do you mean?"
+"""A question back: what it could mean stands on the buttons below."""
 
 
 def event(kind: str, **values: Any) -> str:
@@ -138,13 +141,14 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     ]
     understood = result.get("understood")
     titles = {each["number"]: each["title"] for each in sources}
-    first, related = parts_of(result["answer"] or "", result["answer_kind"])
+    answer, kind = result["answer"] or "", result["answer_kind"]
+    first, related = parts_of(answer, kind)
     return {
-        "kind": result["answer_kind"],
-        "label": label_of(result["answer_kind"]),
-        "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
-        "text": result["answer"] or "",
-        "html": to_html(first, titles),
+        "kind": kind,
+        "label": label_of(kind),
+        "asked_back": kind == ResultKind.CLARIFICATION,
+        "text": in_words(answer, kind),
+        "html": to_html(_WHICH if understood and understood["choices"] else first, titles),
         "related": to_html(related, titles) if related else "",
         "reasons": _reasons(result),
         "sources": sources,
@@ -198,11 +202,11 @@ def _pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[dict[str, Any]]
         if stop <= end:
             continue
         if start > end:
-            yield {"text": text[end:start], "cited": False}
-        yield {"text": text[max(start, end) : stop], "cited": True}
+            yield {"text": visible(text[end:start]), "cited": False}
+        yield {"text": visible(text[max(start, end) : stop]), "cited": True}
         end = stop
     if end < len(text):
-        yield {"text": text[end:], "cited": False}
+        yield {"text": visible(text[end:]), "cited": False}
 
 
 def _seeds(result: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of, visitor
 from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, well_behaved
 from workflows.access.identity import Identity, Keyring
+from workflows.answering import ask
+from workflows.context import Context
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes
 from workflows.serving.page.site import Workspaces
@@ -218,6 +220,28 @@ def test_filters_are_the_sources_and_metadata_of_the_passages(me: Visitor) -> No
     assert everything["n_passages"] > 0
     assert nothing["n_passages"] == 0
     assert nothing["n_notes"] > 0
+
+
+def test_filters_leave_out_the_numbers_by_which_passages_are_found_in_their_document(
+    hashing: None, tmp_path: Path
+) -> None:
+    document = tmp_path / "velm.md"
+    document.write_text("---\nyear: 2026\n---\n# Velm\n\n" + "The Velm is a river. " * 500, encoding="utf-8")
+    index_sources([document], tmp_path / "own")
+    assert ask(QUESTION, Context(workspace=str(tmp_path / "own")))["passages"][0]["metadata"].keys() >= {"chunk", "end"}
+    keys = [each["key"] for each in visitor(site_of(tmp_path / "own", tmp_path)).get("filters")["keys"]]
+    assert keys == ["source", "file", "year"]
+
+
+def test_a_question_in_a_conversation_that_was_deleted_begins_no_other_one(me: Visitor) -> None:
+    conversation = new_id()
+    me.ask(QUESTION, conversation)
+    me.client.delete(f"/page/api/conversations/{conversation}")
+    body = {"conversation": conversation, "turn": new_id(), "question": QUESTION}
+    reply = me.client.post("/page/api/turns", json={**body, "goes_on": True})
+    assert (reply.status_code, reply.json()["error"]["kind"]) == (404, "NoConversation")
+    assert me.get("conversations")["conversations"] == []
+    assert me.client.post("/page/api/turns", json=body).status_code == 200
 
 
 def test_an_explanation_is_a_page_that_may_only_run_its_own_scripts(me: Visitor) -> None:

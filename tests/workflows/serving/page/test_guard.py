@@ -27,13 +27,23 @@ def me(tmp_path: Path) -> Visitor:
     return visitor(Site(tmp_path / "nothing"))
 
 
-@pytest.mark.parametrize("path", ["/page/", "/page/static/page.js", "/page/api/conversations", "/page/nothing"])
+@pytest.mark.parametrize("path", ["/page/", "/page/api/conversations", "/page/nothing"])
 def test_every_answer_says_what_may_be_loaded(me: Visitor, path: str) -> None:
     headers = me.client.get(path).headers
     assert "script-src 'self'" in headers["content-security-policy"]
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+
+
+def test_files_of_the_page_are_kept_and_sent_again_where_they_have_changed_alone(me: Visitor) -> None:
+    first = me.client.get("/page/static/page.js")
+    assert (first.headers["cache-control"], first.headers["x-content-type-options"]) == ("no-cache", "nosniff")
+    assert "script-src 'self'" in first.headers["content-security-policy"]
+    again = me.client.get("/page/static/page.js", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["cache-control"]) == (304, b"", "no-cache")
+    changed = me.client.get("/page/static/page.js", headers={"if-none-match": '"other"'})
+    assert (changed.status_code, changed.text) == (200, first.text)
 
 
 def test_the_page_holds_no_script_and_no_address_of_its_own(me: Visitor) -> None:
@@ -116,6 +126,7 @@ def test_with_a_file_of_keys_that_cannot_be_used_nobody_is_let_in(
     [
         *(("localhost", True), ("mara.localhost", True), ("127.0.0.1", True), ("127.1.2.3", True), ("::1", True)),
         *(("0.0.0.0", False), ("192.168.0.7", False), ("localhost.example", False), ("", False), ("::", False)),
+        *(("evil.example\\@127.0.0.1", False), ("evil.example@127.0.0.1", False)),
     ],
 )
 def test_this_machine_is_told_from_others(host: str, is_own: bool) -> None:

@@ -156,6 +156,7 @@ def test_an_answer_can_be_stopped_and_asked_for_again(page: Window, model: Scrip
     page.click("Stop")
     assert page.text(".broken") == "The answer was stopped."
     assert page.text(".draft") == "It was"
+    assert page.find(".broken").rect["y"] >= page.find(".draft").rect["y"] + page.find(".draft").rect["height"] + 10
     assert page.focused() == "question"
     go_on.set()
     page.click("Ask again")
@@ -193,6 +194,7 @@ def test_a_question_back_offers_its_choices_as_buttons(page: Window, model: Scri
     page.ask("When was he born?")
     page.answered(2)
     assert [button.text for button in page.all(".choices button")] == choices
+    assert page.all(".turn .answer")[-1].text == "Which do you mean?"
     page.button(choices[1]).click()
     page.answered(3)
     assert page.questions() == [QUESTION, "When was he born?", choices[1]]
@@ -435,6 +437,13 @@ def test_dropped_documents_are_taken_in_and_refused_with_reasons(
         page.open(address)
         page.click("Add documents")
         field = page.run("return document.getElementById('files')")
+        assert (
+            field.value_of_css_property("clip-path") == "inset(50%)"
+        )  # The browser's own button is not seen; ours is, and the focus on it.
+        page.press(Keys.TAB)
+        page.press_with_shift(Keys.TAB)
+        assert (page.focused(), page.text("#drop b")) == ("files", "Choose files")
+        assert page.find("#drop").value_of_css_property("outline-style") == "solid"
         field.send_keys("\n".join(str(tmp_path / name) for name in ("karv.md", "tool.exe", "empty.txt")))
         page.until(lambda: page.text("#stage").startswith("Added 1 passage"))
         assert page.violations() == []

@@ -296,6 +296,25 @@ def test_a_conversation_that_is_deleted_in_one_window_is_gone_in_the_other(page:
     page.complaints()  # The page may have looked for the deleted conversation.
 
 
+def test_a_question_in_a_conversation_that_was_deleted_elsewhere_comes_back_and_is_asked_in_a_new_one(
+    page: Window, chat_server: ScriptedServer
+) -> None:
+    chat_server.script(well_behaved())
+    page.ask(QUESTION)
+    page.answered(1)
+    conversation = page.driver.current_url.rpartition("/")[2]
+    page.run("for (let each = 0; each < 1000; each += 1) clearInterval(each);")  # The page looks for nothing by itself.
+    page.run("return fetch(`api/conversations/${arguments[0]}`, {method: 'DELETE'})", conversation)
+    page.ask(OTHER)
+    page.until(lambda: "There is no such conversation" in page.text("#trouble"))
+    page.until(lambda: page.run("return document.getElementById('question').value") == OTHER)
+    assert (page.questions(), threads(page)) == ([], [])
+    page.find("#question").send_keys(Keys.ENTER)
+    page.answered(1)
+    assert (page.questions(), threads(page)) == ([OTHER], [(OTHER, False)])
+    page.complaints()  # The page looked for the deleted conversation.
+
+
 # ---- Back, and where the focus goes
 
 

@@ -54,6 +54,10 @@ class Server:
         self._process = None
         return code
 
+    def signal(self, what: signal.Signals) -> None:
+        assert self._process
+        self._process.send_signal(what)
+
     def is_up(self) -> bool:
         return self._process is not None
 
@@ -92,6 +96,26 @@ def test_the_page_waits_for_the_server_and_keeps_what_was_typed(page: Window, se
     page.find("#question").send_keys(Keys.ENTER)
     page.answered(2)
     assert page.questions() == [QUESTION, "Who built the Tarn Dam?"]
+
+
+def test_a_server_that_stands_still_is_told_as_one_that_is_gone(page: Window, server: Server) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    server.signal(signal.SIGSTOP)
+    try:
+        page.until(lambda: "The server does not answer" in page.text("#trouble"))
+    finally:
+        server.signal(signal.SIGCONT)
+    page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
+    page.ask("Who built the Tarn Dam?")
+    page.answered(2)
+
+
+def test_a_page_on_which_nothing_was_asked_says_so_too(page: Window, server: Server) -> None:
+    server.stop()
+    page.until(lambda: "The server does not answer" in page.text("#trouble"))
+    server.start()
+    page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
 
 
 @pytest.fixture

@@ -81,6 +81,29 @@ def test_names_neither_hide_nor_turn_what_is_read() -> None:
     assert 'aria-label="Source 1: evil"' in turn["html"]
 
 
+def test_the_words_of_answers_and_passages_neither_hide_nor_turn_what_is_read() -> None:
+    text = "\u202eNot\u202c old.\u200f It \u2067is\u2069."
+    assert pieces(result((0, 10), text=text)) == [("Not old.", True), (" It is.", False)]
+    turn = shown(kept({**result((0, 3), text=text), "answer": f"{text} [1]", "answer_kind": "evidence"}))
+    assert turn["html"].startswith("<p>Not old. It is. <button")
+
+
+def test_a_claim_that_no_passage_supports_says_so_in_words() -> None:
+    turn = shown(kept({**result(), "answer": "Old. [unsupported] Long. [unsupported]"}))
+    assert turn["text"] == "Old. (no passage says so) Long. (no passage says so)"
+    assert turn["html"] == "<p>Old. (no passage says so) Long. (no passage says so)</p>\n"
+
+
+def test_a_question_back_leaves_what_it_could_mean_to_the_buttons() -> None:
+    choices, back = ["Where was Ada born?", "Where was Orlo born?"], "Which do you mean: “Where was Ada born?” or …"
+    understood = {"asked": "Where was she born?", "choices": choices}
+    turn = shown(kept({**result(), "answer": back, "answer_kind": "clarification", "understood": understood}))
+    assert (turn["html"], turn["text"]) == ("<p>Which do you mean?</p>\n", back)
+    assert turn["understood"]["choices"] == choices
+    courtesy = {**result(), "answer": "Ask something.", "answer_kind": "clarification", "understood": None}
+    assert shown(kept(courtesy))["html"] == "<p>Ask something.</p>\n"
+
+
 def test_a_passage_without_a_title_is_called_by_its_id() -> None:
     assert shown(kept(result((0, 1), title="")))["sources"][0]["title"] == "velm"
 

@@ -2,7 +2,7 @@
 
 import { announce, find, settle } from "./dom.js";
 import { hidePanel, openPassage, openReasons } from "./panel.js";
-import { Away, get, patch, post, remove, stream } from "./server.js";
+import { Away, patch, poll, post, remove, stream } from "./server.js";
 import { Draft, drawTurn } from "./turns.js";
 
 const SPOKEN = 1000; // characters of an answer that are read out by themselves
@@ -58,7 +58,7 @@ export async function look() {
     return;
   }
   try {
-    const told = await get(`api/conversations/${talk.id}?version=${talk.version}`);
+    const told = await poll(`api/conversations/${talk.id}?version=${talk.version}`);
     if (told.unchanged || talk.run || told.version < talk.version) return;
     const isNew = talk.version !== told.version;
     Object.assign(talk, { version: told.version, title: told.title, turns: told.turns });
@@ -76,7 +76,7 @@ export async function look() {
 // Loads the conversation again, whatever changed.
 export function lookAnew() {
   shown.version = -1;
-  look();
+  return look();
 }
 
 function draw() {
@@ -186,7 +186,7 @@ export async function ask(question, how = {}) {
   else talk.run.draft.item.scrollIntoView({ block: "nearest" });
   if (document.activeElement === document.body) focusTurn(`turn-${turn.id}`);
   announce("The question was asked");
-  const body = { conversation: talk.id, turn: turn.id, question, alone: turn.alone, settings: turn.settings, replaces: how.replaces ?? "" };
+  const body = { conversation: talk.id, turn: turn.id, question, alone: turn.alone, settings: turn.settings, replaces: how.replaces ?? "", goes_on: talk.turns.length > 1 || place >= 0 };
   return follow(talk, body);
 }
 
@@ -201,7 +201,10 @@ async function follow(talk, body) {
   } catch (fault) {
     if (!run.hasBegun) refuse(talk, run);
     if (fault.status === 404 && run.hasBegun) gone(talk);
-    else if (fault.status) page.say(fault.message);
+    else if (fault.status) {
+      page.say(fault.message);
+      if (fault.status === 404) await lookAnew();
+    }
     else if (fault instanceof Away) setTimeout(look, AGAIN_MS);
     else if (fault.name !== "AbortError") throw fault;
   } finally {
@@ -279,7 +282,7 @@ export async function submit() {
 
 // What the server did not take in can be asked again, where it was asked.
 function giveBack(talk, question) {
-  const place = talk.turns.length ? talk.id : "";
+  const place = talks.has(talk.id) && talk.turns.length ? talk.id : "";
   if (!place) drop(talk);
   if (shown.id === place && !find("question").value) {
     find("question").value = question;

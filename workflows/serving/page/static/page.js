@@ -7,7 +7,7 @@ import { setUpDocuments } from "./documents.js";
 import { setConditions, setUpFilters, where } from "./filters.js";
 import { closePanel, setUpPanel } from "./panel.js";
 import { personal, setUpReading } from "./reading.js";
-import { get, onTrouble } from "./server.js";
+import { get, onTrouble, poll } from "./server.js";
 
 const LOOK_MS = 3000;
 const SETTINGS = ["workspace", "workflow", "mode"];
@@ -20,7 +20,7 @@ let trouble = ""; // why the server cannot be used; told in place of a notice
 
 async function loadThreads() {
   try {
-    const { conversations } = await get("api/conversations");
+    const { conversations } = await poll("api/conversations");
     hasRunning = conversations.some((each) => each.running);
     const text = JSON.stringify(conversations.map((each) => [each.id, each.title, each.running]));
     if (text === listed) {
@@ -225,7 +225,7 @@ async function start() {
   setInterval(() => {
     if (document.hidden) return;
     look();
-    if (hasRunning) loadThreads();
+    if (hasRunning || !shownId()) loadThreads(); // which also tells whether the server is there
   }, LOOK_MS);
   setUpFilters(() => find("workspace").value, () => {});
   const told = await setUpWithServer();

@@ -2,6 +2,7 @@
 
 const KEY = "mara-key";
 const RETRY_MS = 2000;
+const SILENT_MS = 5000; // after which a server that is asked for little counts as gone
 const LAST = ["ended", "failed", "gone"]; // kinds of events that end a stream
 let askForKey = null;
 let asked = null; // the question for a key that is open
@@ -50,6 +51,7 @@ async function send(path, options = {}) {
 const withBody = (method, body) => ({ method, body: JSON.stringify(body), headers: { "content-type": "application/json" } });
 
 export const get = async (path) => (await send(path)).json();
+export const poll = async (path) => (await send(path, { signal: AbortSignal.timeout(SILENT_MS) })).json();
 export const post = async (path, body) => (await send(path, withBody("POST", body))).json();
 // Arrives even where the page is being closed.
 export const postLast = async (path, body) => (await send(path, { ...withBody("POST", body), keepalive: true })).json();
@@ -93,7 +95,7 @@ function lost() {
 
 async function lookAgain() {
   try {
-    await send("api/conversations");
+    await poll("api/conversations");
   } catch {
     if (isAway) setTimeout(lookAgain, RETRY_MS);
   }
