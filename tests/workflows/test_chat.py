@@ -441,12 +441,12 @@ def test_an_answer_that_is_begun_again_takes_the_place_of_the_first(
     assert heard.messages[answer.id] == answer.content == SHOWN
 
 
-def test_what_follows_a_streamed_answer_is_of_the_same_message_where_a_turn_is_written_to_the_history(
-    settings: MakeContext,
+def test_the_sources_belong_to_the_streamed_message_where_a_turn_is_written_to_the_history(
+    chat_server: ScriptedServer, settings: MakeContext
 ) -> None:
+    chat_server.script(well_behaved())
     heard = streamed(settings().in_history("thread-one", "ada"))
-    answer = heard.last["messages"][-1]
-    assert heard.messages == {answer.id: answer.content}
+    assert heard.messages == {heard.last["messages"][-1].id: SHOWN}
     assert ("record_turn", "finished") in heard.progress
 
 
