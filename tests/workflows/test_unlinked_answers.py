@@ -16,6 +16,7 @@ from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows import ragenta_world
 from tests.workflows.command_line import Mara
 from tests.workflows.conversing import BIRTH, FOUNDER, ScriptedRewriter, said
+from tests.workflows.serving.page.site import site_of, visitor
 from tests.workflows.small_world import QUESTION, run, well_behaved
 from workflows import chat, mara, ragenta
 from workflows.answering import ask
@@ -72,6 +73,15 @@ class TestModels:
         heard = heard_of(chat.graph, {"messages": QUESTION}, settings())
         assert "".join(heard.partition("**Sources**")[0].splitlines()) == WRITTEN
         assert "evil" not in heard
+
+    @pytest.mark.parametrize("is_streamed", [False, True])
+    def test_what_openai_s_api_says(self, small_workspace: Path, tmp_path: Path, is_streamed: bool) -> None:
+        asked = {"model": "mara", "messages": [{"role": "user", "content": QUESTION}], "stream": is_streamed}
+        told = visitor(site_of(small_workspace, tmp_path)).client.post("/v1/chat/completions", json=asked).text
+        assert "founded" in told
+        assert "**Sources**" in told
+        assert "evil" not in told
+        assert "![" not in told
 
     def test_what_the_command_line_prints(self, mara: Mara, small_workspace: Path) -> None:
         done = mara("ask", QUESTION, "-w", small_workspace)
