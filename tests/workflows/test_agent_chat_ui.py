@@ -28,7 +28,8 @@ PACKAGE = "create-agent-chat-app@0.1.6"
 BUILT_WITHIN_S = 300
 MESSAGES = "p.whitespace-pre-wrap, .markdown-content"
 FOLLOW_UP, EDITED = "And who founded it?", "And who rules it?"
-WHOLE = {FOLLOW_UP: "Who founded Marn?", EDITED: "Who rules Marn?"}
+HE, READINGS = "Where was he born?", ["Where was Duke Orlo born?", "Where was Ada Brandt born?"]
+WHOLE = {FOLLOW_UP: "Who founded Marn?", EDITED: "Who rules Marn?", HE: HE}
 
 
 def built(folder: Path) -> Path:
@@ -55,7 +56,8 @@ def npm_does(npm: str, folder: Path, *command: str) -> None:
 def completes(body: Any) -> str:
     """Reply as a rewriter that knows the questions of this test."""
     asked = shown_to_model(body)["question"]
-    return json.dumps({"stands_alone": asked not in WHOLE, "question": WHOLE.get(asked, asked), "choices": []})
+    choices = READINGS if asked == HE else []
+    return json.dumps({"stands_alone": asked not in WHOLE, "question": WHOLE.get(asked, asked), "choices": choices})
 
 
 class Model:
@@ -132,3 +134,13 @@ def test_it_asks_follows_up_regenerates_and_edits_and_shows_the_sources(chat: In
     chat.shows(QUESTION, first, EDITED, "Answer 4 [1]. Sources [1] Marn · corpus.jsonl")
     read: Any = chat.driver.get_log
     assert not [entry for entry in read("performance") if "evil.example" in entry["message"]]
+
+
+def test_a_question_back_is_answered_by_a_number(chat: Interface, model: ScriptedServer) -> None:
+    chat.say(QUESTION)
+    chat.until(lambda: len(chat.shown()) == 2 and "Sources" in chat.shown()[1])
+    chat.say(HE)
+    chat.until(lambda: chat.shown()[-1].endswith("Reply with a number from 1 to 2, or in your own words."))
+    chat.say("2")
+    chat.until(lambda: "Ada Brandt · corpus.jsonl" in chat.shown()[-1])
+    assert shown_to_model(model.requests_of("answerer")[-1].body)["question"] == READINGS[1]
