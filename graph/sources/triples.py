@@ -187,11 +187,11 @@ def read_own_types(path: Path) -> OwnTypes:
     try:
         found = tomllib.loads(read_text(path, MAX_TYPES_BYTES))
     except (tomllib.TOMLDecodeError, RecursionError) as fault:
-        raise BadInput(f"{where} is no TOML file ({fault})", "docs/types.md has a whole example") from fault
+        raise BadInput(f"{where} is no TOML file ({fault})", "docs/indexing.md has a whole example") from fault
     try:
         types = own_types_of(found)
     except ValueError as fault:
-        raise BadInput(f"{where}: {fault}", "docs/types.md has a whole example") from fault
+        raise BadInput(f"{where}: {fault}", "docs/indexing.md has a whole example") from fault
     if not types:
         raise BadInput(f"{where} declares no type", "Declare types in it: [relations.NAME] or [entities.Name]")
     return types
