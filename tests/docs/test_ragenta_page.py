@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,18 +14,14 @@ from typer.testing import CliRunner
 from tests.docs.pages import ROOT, blocks, read, table
 from tests.docs.test_tutorial import pattern_of
 from workflows.admin.demo import run_demo
-from workflows.answering import ask
 from workflows.cli.app import app
-from workflows.context import make_context
 from workflows.indexing import no_progress
 from workflows.nodes.follow_up_budget import CALLS_A_PASSAGE, CALLS_AT_THE_END
 from workflows.runtime.resources import close_indexes
-from workflows.settings.enums import Workflow
 from workflows.settings.ragenta import RagentaContext
 
 PAGE = read(ROOT / "docs" / "ragenta.md")
 SHOWN = [block.body.split("\n", 1) for block in blocks(PAGE) if block.kind == "console"]
-PARTS = json.loads(next(block.body for block in blocks(PAGE) if block.kind == "json"))
 DEFAULTS = RagentaContext()
 
 
@@ -49,16 +43,6 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_a_command_prints_what_the_page_shows(sample: Path, command: str, shown: str) -> None:
     done = CliRunner().invoke(app, shlex.split(command.removeprefix("$ mara ")), env={"COLUMNS": "2000"})
     assert re.fullmatch(pattern_of(shown), done.stdout), done.stdout
-
-
-@pytest.mark.slow
-def test_the_result_holds_what_the_page_shows_of_it(sample: Path) -> None:
-    question = PAGE.split('--top-k 1 "')[1].split('"')[0]
-    result: Mapping[str, Any] = ask(question, make_context(Workflow.RAGENTA, workspace=".mara-demo", top_k=1))
-    shown = [claim["number"] for claim in PARTS["claims"]]
-    claims = [claim for claim in result["claims"] if claim["number"] in shown]
-    assert {**{key: result[key] for key in PARTS}, "claims": claims} == PARTS
-    assert len(result["claims"]) == sum(len(component["claims"]) for component in PARTS["components"])
 
 
 def test_the_calls_of_the_page_are_those_of_the_default_settings() -> None:

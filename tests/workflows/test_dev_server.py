@@ -15,6 +15,7 @@ import pytest
 from langgraph_sdk.schema import StreamMode
 
 from graph.storage.workspace import Workspace
+from tests.docs.pages import blocks, read
 from tests.workflows.dev_server import ROOT, Case, Server, dev_server
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.answering import ask
@@ -290,7 +291,7 @@ def test_a_thread_can_be_run_again_from_any_node(server: Server) -> None:
 
 @pytest.mark.slow
 def test_the_documented_fork_walks_again_without_beta(server: Server) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "studio.md").read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = (block.body for block in blocks(read(ROOT / "docs" / "studio.md")) if "get_sync_client" in block.body)
     there = code.replace("http://127.0.0.1:2024", server.url).replace("When was Nissan founded?", QUESTION)
     assert there.count(server.url) == there.count(QUESTION) == 1
     done = subprocess.run([sys.executable, "-c", there], capture_output=True, text=True, check=False)

@@ -19,6 +19,7 @@ from graph.errors import BadInput, ServiceUnavailable, WorkspaceMissing
 from graph.storage.marks import Mark, MarkKind, read_marks
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder, passage_of, publish_workspace
+from tests.docs.pages import ROOT, blocks, read
 from tests.trace_server import TraceServer
 from tests.workflows.command_line import Mara
 from workflows.answering import ask
@@ -259,8 +260,8 @@ class TestMarks:
         self, langsmith: MarkedTraces, root: Path, tmp_path: Path
     ) -> None:
         run = langsmith.add_run(LAKE, root, outputs=citing("sund"))
-        page = (Path(__file__).parents[3] / "docs" / "feedback-from-traces.md").read_text(encoding="utf-8")
-        example = page.partition("```python\n")[2].partition("```")[0]
+        page = read(ROOT / "docs" / "studio.md")
+        (example,) = (block.body for block in blocks(page) if "create_feedback" in block.body)
         (tmp_path / "example.py").write_text(example.replace(str(UUID(int=1)), run).replace("cars-nissan", "velm"))
         runpy.run_path(str(tmp_path / "example.py"))
         assert {each["session_id"] for each in langsmith.feedback} == {PROJECT_ID}
