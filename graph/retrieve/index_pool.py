@@ -2,7 +2,7 @@
 
 Workspaces are opened when they are first asked for. Those that were not asked for the longest are closed for others
 where the open ones would take more memory, open files and threads than the process may take. Memory is estimated from
-the sizes of a generation's files, which costs no look into them; docs/deployment.md says how far that is off.
+the sizes of a generation's files, which costs no look into them; docs/deploy.md says how far that is off.
 """
 
 from __future__ import annotations

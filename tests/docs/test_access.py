@@ -1,4 +1,4 @@
-"""The page on access names the settings of the file of keys, and its examples work."""
+"""The page on deployment names the settings of the file of keys, and its examples work."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT, blocks, plain, read, table
-from tests.docs.test_errors import is_said
 from tests.workflows.tenants import token
 from workflows.access.identity import Keyring
 from workflows.access.key_file import Holder, Tokens, check_lines
 
-PAGE = read(ROOT / "docs" / "access.md")
+PAGE = read(ROOT / "docs" / "deploy.md")
 TABLES = [block.body for block in blocks(PAGE) if block.kind == "toml"]
 SECRET = "a shared secret of forty characters, at least"
 
@@ -42,8 +41,3 @@ def test_the_tables_that_it_shows_can_be_used(tmp_path: Path, monkeypatch: pytes
     keyring = Keyring.read(tmp_path / "keys.toml")
     assert keyring.identity_of("Bearer key").where == {"tenant": "a"}
     assert keyring.identity_of(f"Bearer {token(SECRET)}").where == {"tenant": "b"}
-
-
-@pytest.mark.parametrize("message", [row["message"] for row in table(PAGE, "Errors")])
-def test_an_error_is_what_the_code_says(message: str) -> None:
-    assert is_said(message)

@@ -162,7 +162,7 @@ class TestEnvironment:
             for each in container["env"]
             if "valueFrom" in each and not each["valueFrom"]["secretKeyRef"].get("optional")
         }
-        page = read(ROOT / "docs" / "deployment.md")
+        page = read(ROOT / "docs" / "deploy.md")
         assert {key for key in keys if f"--from-literal={key}=" not in page} == set()
         assert "--from-file=keys.toml" in page
 
@@ -176,7 +176,7 @@ class TestCommands:
         assert [run[0] for run in runs_of_mara(compose)].count("serve") == 2
 
     def test_of_another_workspace_take_the_place_of_the_job_s(self) -> None:
-        page = read(ROOT / "docs" / "deployment.md")
+        page = read(ROOT / "docs" / "deploy.md")
         edit = re.search(r"sed 's\|(.+?)\|(.+?)\|' deploy/kubernetes/index-job.yaml", page)
         assert edit
         changed, count = re.subn(edit[1], edit[2], read(KUBERNETES / "index-job.yaml"))
@@ -185,7 +185,7 @@ class TestCommands:
         assert container["args"] == ["sync", "/documents/acme", "--workspace", "/data/acme"]
 
     def test_put_servers_last(self) -> None:
-        page = read(ROOT / "docs" / "deployment.md")
+        page = read(ROOT / "docs" / "deploy.md")
         (label,) = re.findall(r"-l '(\S+)!=serve'", page)
         assert [each["kind"] for each in objects() if each["metadata"].get("labels", {}).get(label) == "serve"] == [
             "Deployment"

@@ -58,7 +58,7 @@ _NAME_LENGTH = 200
 _SHARED = ("HS256", "HS384", "HS512")
 _DIGEST = re.compile("[0-9a-f]{64}")
 _NAME = re.compile("[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
-_HINT = "docs/access.md shows the file"
+_HINT = "docs/deploy.md shows the file"
 
 Algorithm = Literal[
     "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"

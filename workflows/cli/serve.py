@@ -120,7 +120,7 @@ def _check_host(host: str, *, is_open: bool) -> None:
     if is_open and not is_local(host):
         raise BadInput(
             f"{host} can be reached from other machines, and nobody would have to show a key",
-            "Name a file of keys in MARA_AUTH (docs/access.md), or serve 127.0.0.1 and reach it through ssh -L",
+            "Name a file of keys in MARA_AUTH (docs/deploy.md), or serve 127.0.0.1 and reach it through ssh -L",
         )
 
 

@@ -237,7 +237,7 @@ SHARED = f'algorithms = ["HS256"]\nsecret_variable = "{SECRET_VARIABLE}"\n'
 def test_a_file_that_cannot_be_used_is_refused_by_what_is_wrong(keyring: Write, text: str, says: str) -> None:
     with pytest.raises(BadInput, match=says) as refused:
         keyring(text)
-    assert "docs/access.md" in str(refused.value) or "Set it to a secret of 32 or more" in str(refused.value)
+    assert "docs/deploy.md" in str(refused.value) or "Set it to a secret of 32 or more" in str(refused.value)
     assert "my key" not in str(refused.value)
 
 

@@ -101,7 +101,7 @@ def test_other_machines_are_served_only_with_keys(mara: Mara, workspace: Path, h
     outcome = mara("serve", "-w", workspace, "--host", host)
     assert outcome.code == 2
     assert "can be reached from other machines, and nobody would have to show a key" in " ".join(outcome.err.split())
-    assert "MARA_AUTH (docs/access.md)" in " ".join(outcome.err.split())
+    assert "MARA_AUTH (docs/deploy.md)" in " ".join(outcome.err.split())
 
 
 def test_a_port_that_is_taken_is_told(mara: Mara, workspace: Path) -> None:

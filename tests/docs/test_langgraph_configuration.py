@@ -1,4 +1,4 @@
-"""What the page on servers says of LangGraph's configuration is what its command line makes of it, offline."""
+"""The page on deployment says of LangGraph's configuration what its command line makes of it, offline."""
 
 from __future__ import annotations
 
