@@ -108,6 +108,61 @@ def read_options(
         raise typer.Exit
 
 
+@app.command(rich_help_panel=ASK)
+@command
+def ask(
+    question: QuestionArgument,
+    *,
+    workspace: Path,
+    workflow: WorkflowOption = Workflow.MARA,
+    asked: Asking,
+    explain: Annotated[
+        Path | None,
+        path_option(
+            "FILE", "Write an explanation of the answer: a page (.html), its data (.json) or its graph (.graphml)."
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", help="Also show ids, facts, relation weights (β), judge scores and how passages were ranked."
+        ),
+    ] = False,
+    as_json: bool,
+) -> None:
+    """Answer a question from the workspace, citing passages."""
+    from workflows.cli.live_answer import ask_live, spent
+
+    if explain is not None:
+        from workflows.explaining import check_target
+
+        check_target(explain)
+    words = words_of_question(question)
+    context = asking_settings(workspace, workflow=workflow, **asked.given)
+    result = ask_live(words, context, silent=as_json)
+    write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
+    if not as_json:
+        sys.stdout.flush()
+        print(spent(result), file=sys.stderr)  # noqa: T201
+    if explain is not None:
+        from workflows.explaining import explain as explained
+        from workflows.explaining import write_explanation
+
+        with told_beside_the_result():
+            write_explanation(explained(result, context), explain)
+            print(visible(f"explained in {explain}"), file=sys.stderr)  # noqa: T201
+
+
+@app.command(rich_help_panel=ASK)
+@command
+def demo(workspace: Path = Path(".mara-demo")) -> Shown:
+    """Index the bundled sample corpus (into .mara-demo, unless -w names a folder) and answer its 20 questions."""
+    from workflows.admin.demo import run_demo
+
+    with progress_bars() as progress:
+        return Shown(run_demo(workspace, progress), render.demo)
+
+
 _SOURCES_HELP = "Files and folders to read: text, web pages, PDF, Office documents, mails, books, tables, corpora."
 
 TriplesOption = Annotated[
@@ -230,51 +285,6 @@ def _report(
         return index_sources(*given, progress=progress, sync=sync, settings=settings)
 
 
-@app.command(rich_help_panel=ASK)
-@command
-def ask(
-    question: QuestionArgument,
-    *,
-    workspace: Path,
-    workflow: WorkflowOption = Workflow.MARA,
-    asked: Asking,
-    explain: Annotated[
-        Path | None,
-        path_option(
-            "FILE", "Write an explanation of the answer: a page (.html), its data (.json) or its graph (.graphml)."
-        ),
-    ] = None,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", help="Also show ids, facts, relation weights (β), judge scores and how passages were ranked."
-        ),
-    ] = False,
-    as_json: bool,
-) -> None:
-    """Answer a question from the workspace, citing passages."""
-    from workflows.cli.live_answer import ask_live, spent
-
-    if explain is not None:
-        from workflows.explaining import check_target
-
-        check_target(explain)
-    words = words_of_question(question)
-    context = asking_settings(workspace, workflow=workflow, **asked.given)
-    result = ask_live(words, context, silent=as_json)
-    write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
-    if not as_json:
-        sys.stdout.flush()
-        print(spent(result), file=sys.stderr)  # noqa: T201
-    if explain is not None:
-        from workflows.explaining import explain as explained
-        from workflows.explaining import write_explanation
-
-        with told_beside_the_result():
-            write_explanation(explained(result, context), explain)
-            print(visible(f"explained in {explain}"), file=sys.stderr)  # noqa: T201
-
-
 @app.command(rich_help_panel=LOOK_AFTER)
 @command
 def doctor(
@@ -315,18 +325,8 @@ def doctor(
     return Shown(result, render.doctor, 0 if result["ok"] else WorkspaceDamaged.exit_code)
 
 
-@app.command(rich_help_panel=ASK)
-@command
-def demo(workspace: Path = Path(".mara-demo")) -> Shown:
-    """Index the bundled sample corpus (into .mara-demo, unless -w names a folder) and answer its 20 questions."""
-    from workflows.admin.demo import run_demo
-
-    with progress_bars() as progress:
-        return Shown(run_demo(workspace, progress), render.demo)
-
-
-for each in (chat, batch):
-    app.command(rich_help_panel=ASK)(each)
+for answering in (chat, batch):
+    app.command(rich_help_panel=ASK)(answering)
 for name, group, panel in (
     ("show", show, LOOK_AFTER),
     ("correct", correct, LOOK_AFTER),
@@ -337,6 +337,9 @@ for name, group, panel in (
     ("serve", serve, SERVE),
 ):
     app.add_typer(group, name=name, rich_help_panel=panel)
+for commands in (app, show, correct, history, graph, evaluation, tune, serve):
+    for registered in commands.registered_commands:
+        registered.epilog = "Every command takes -w FOLDER, its workspace, and --json."
 
 
 def main() -> None:

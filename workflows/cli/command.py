@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, ParamSpec
+from typing import Any, ClassVar, NoReturn
 
 import typer
 from rich.console import Console
@@ -31,8 +31,6 @@ from graph.environment import set_variables
 from graph.errors import BadInput, MaraError, WorkspaceLocked, out_of_memory, shortage_behind
 from workflows.cli import render
 from workflows.output.printable import VisibleConsole, visible_json
-
-P = ParamSpec("P")
 
 STOPPED = 130
 """Exit code after Ctrl-C."""
@@ -67,9 +65,9 @@ class Everywhere:
     as_json: bool = False
 
 
-def everywhere(context: typer.Context | None) -> Everywhere:
+def everywhere(context: typer.Context) -> Everywhere:
     """Return the options of a command line that every command takes."""
-    given = context.find_root().obj if context else None
+    given = context.find_root().obj
     return given if isinstance(given, Everywhere) else Everywhere()
 
 
@@ -87,24 +85,6 @@ def named(fault: MaraError | MemoryError | OSError) -> MaraError:
 def error_body(error: MaraError) -> dict[str, Any]:
     """Return an error as ``--json`` writes it."""
     return {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}
-
-
-def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn the project's errors and those of the disk into a message and an exit code."""
-
-    @wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        set_variables({"LANGSERVE_GRAPHS": None})
-        try:
-            command(*args, **kwargs)
-        except (MaraError, MemoryError, OSError) as fault:
-            _fail(named(fault), as_json=everywhere(kwargs.get("ctx")).as_json)
-        except KeyboardInterrupt:
-            kept = "" if command.__name__ in _ASKING else _KEPT
-            VisibleConsole(stderr=True).print(f"Stopped.{kept}")
-            raise typer.Exit(STOPPED) from None
-
-    return guarded
 
 
 def publish_interrupted(root: Path) -> None:
@@ -205,6 +185,8 @@ class Group:
 def command(function: Callable[..., Shown | None]) -> Callable[..., None]:
     """Make a command of a function: its errors are reported, and what it returns is printed, with ``--json`` as JSON.
 
+    Errors of the project and of the disk become a message and an exit code; so does Ctrl-C.
+
     A parameter whose type is a `Group` stands for its options. The parameters ``workspace`` and ``as_json`` are options
     of every command (`Everywhere`); where the command line names no workspace, it is the parameter's default, or the
     default workspace. A command that has neither refuses them.
@@ -219,9 +201,7 @@ def command(function: Callable[..., Shown | None]) -> Callable[..., None]:
     workspace = options.pop("workspace", None)
     has_json = options.pop("as_json", None) is not None or own.return_annotation is not None
 
-    @wraps(function)
-    def run(ctx: typer.Context, **given: Any) -> None:
-        asked = everywhere(ctx)
+    def run(asked: Everywhere, given: dict[str, Any]) -> None:
         if asked.workspace and workspace is None:
             raise BadInput("This command opens no workspace", "Leave --workspace out")
         if asked.as_json and not has_json:
@@ -234,10 +214,23 @@ def command(function: Callable[..., Shown | None]) -> Callable[..., None]:
             if shown.code:
                 raise typer.Exit(shown.code)
 
+    @wraps(function)
+    def guarded(ctx: typer.Context, **given: Any) -> None:
+        set_variables({"LANGSERVE_GRAPHS": None})
+        asked = everywhere(ctx)
+        try:
+            run(asked, given)
+        except (MaraError, MemoryError, OSError) as fault:
+            _fail(named(fault), as_json=asked.as_json)
+        except KeyboardInterrupt:
+            kept = "" if function.__name__ in _ASKING else _KEPT
+            VisibleConsole(stderr=True).print(f"Stopped.{kept}")
+            raise typer.Exit(STOPPED) from None
+
     options["ctx"] = Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)
     keywords = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options.values()]
-    vars(run)["__signature__"] = own.replace(parameters=keywords, return_annotation=None)
-    return reports_errors(run)
+    vars(guarded)["__signature__"] = own.replace(parameters=keywords, return_annotation=None)
+    return guarded
 
 
 def _workspace(asked: Everywhere, parameter: Parameter | None) -> Path | None:
