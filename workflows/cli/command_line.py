@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 _EVERYWHERE = {"--json": False, "--workspace": True, "-w": True}
@@ -38,9 +39,9 @@ _COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 }
 """Commands of the release before, which work for one more."""
 
-_OPTIONS: Mapping[tuple[str, ...], Mapping[str, str]] = {
+_OPTIONS: Mapping[tuple[str, ...], Mapping[str, str | None]] = {
     ("correct", "pin"): {"--passage": "--pin"},
-    ("graph", "draw"): {"--out": "", "-o": ""},
+    ("graph", "draw"): {"--out": None, "-o": None},
 }
 """Options of earlier commands that have another name, or none where the value alone is meant."""
 
@@ -114,8 +115,10 @@ def in_present_names(args: Sequence[str]) -> tuple[list[str], list[str]]:
         earlier = tuple(ordered[start : start + length])
         if len(earlier) == length and (present := _COMMANDS.get(earlier)):
             renamed = _OPTIONS.get(earlier, {})
-            behind = [renamed.get(word, word) for word in ordered[start + length :]]
-            ordered[start:] = [*present, *filter(None, behind)]
+            behind = [
+                renamed.get(word, word) for word in ordered[start + length :] if renamed.get(word, word) is not None
+            ]
+            ordered[start:] = [*present, *behind]
             told.append(f"`mara {' '.join(earlier)}` is now `mara {' '.join(present)}`")
             break
     if start < len(ordered) and ordered[start] in _OF_SETTINGS:
@@ -137,12 +140,17 @@ def _first_word(args: Sequence[str]) -> int:
 def _with_settings(args: Sequence[str], command: str) -> tuple[list[str], list[str]]:
     found: list[str] = []
     told: list[str] = []
+    remembered: list[str] = []
     words = iter(args)
     for word in words:
         name, has_value, value = word.partition("=")
         if word == "--":
             return [*found, word, *words], told
-        if name in _SWITCHES:
+        if name == "--remember":
+            part = value if has_value else next(words, "")
+            remembered += [part] if part != "nothing" else []
+            setting = f"remember={json.dumps(remembered)}"
+        elif name in _SWITCHES:
             setting = _SWITCHES[name]
         elif name in _SETTINGS and name not in _KEPT.get(command, ()):
             setting = f"{_SETTINGS[name]}={value if has_value else next(words, '')}"

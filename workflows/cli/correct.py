@@ -251,7 +251,7 @@ def review(
     if as_json or not decide:
         return Shown(found, _show_proposals)
     decided = _decided(found)
-    return Shown(correct(workspace, decided, "mara review"), show_done) if decided else None
+    return Shown(correct(workspace, decided, "mara correct review"), show_done) if decided else None
 
 
 def _decided(found: Mapping[str, Any]) -> list[What]:

@@ -1,4 +1,4 @@
-"""The commands ``mara history`` and ``mara forget``: what is kept of conversations and users, and erasing it."""
+"""``mara history``: what is kept of conversations and users, and erasing it."""
 
 from __future__ import annotations
 

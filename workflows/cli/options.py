@@ -200,6 +200,8 @@ def settings_given(pairs: list[str] | None) -> dict[str, Any]:
         name, is_pair, value = pair.partition("=")
         if not (name and is_pair):
             raise BadInput(f"--set takes NAME=VALUE, not {pair!r}", "Write --set alpha=0.5, for example")
+        if not value.strip():
+            raise BadInput(f"--set {name} is empty", "Give a value, or leave it out")
         whole, _, part = name.replace("-", "_").partition(".")
         if part:
             given.setdefault(whole, {})[part] = _read(value)

@@ -33,7 +33,7 @@ _SHOWN_PASSAGES, _NAMED_PASSAGES, _SHOWN_OF_A_PLACE = 5, 3, 3
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
 _SHOWN_FILES = 10
-_ALL, _ALL_OF_DRY_RUN = "`mara stats --skipped` names them", "the same with --json names them"
+_ALL, _ALL_OF_DRY_RUN = "`mara show --skipped` names them", "the same with --json names them"
 _PASSAGE = re.compile(r"passage \[[0-9]+\]")
 
 
