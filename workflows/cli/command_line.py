@@ -118,6 +118,8 @@ def in_present_names(args: Sequence[str]) -> tuple[list[str], list[str]]:
             behind = [
                 renamed.get(word, word) for word in ordered[start + length :] if renamed.get(word, word) is not None
             ]
+            if earlier[0] == "record" and behind and not behind[0].startswith("-"):
+                behind.insert(0, "--record")
             ordered[start:] = [*present, *behind]
             told.append(f"`mara {' '.join(earlier)}` is now `mara {' '.join(present)}`")
             break

@@ -31,7 +31,7 @@ def test_options_of_every_command_stand_anywhere(typed: str, read: str) -> None:
     [
         ("stats --skipped", "show contents --skipped"),
         ("-w mine --json reembed", "-w mine --json doctor --reembed"),
-        ("record join team", "doctor --join-record team"),
+        ("record join team", "doctor --join-record --record team"),
         ("export beta run --out f.jsonl", "eval export --beta run --out f.jsonl"),
         ("correct pin 'a | b | c' --passage p1", "correct fact 'a | b | c' --pin p1"),
         ("graph draw d --out a.graphml", "graph export --document d a.graphml"),
@@ -50,7 +50,8 @@ def test_options_of_every_command_stand_anywhere(typed: str, read: str) -> None:
 def test_names_of_the_release_before_become_those_of_today_and_it_is_said(typed: str, read: str) -> None:
     args, told = in_present_names(shlex.split(typed))
     assert args == shlex.split(read)
-    assert told and all(line.endswith("; the earlier name goes with the next release") for line in told)
+    assert told
+    assert all(line.endswith("; the earlier name goes with the next release") for line in told)
 
 
 @pytest.mark.parametrize(
