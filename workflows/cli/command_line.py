@@ -85,7 +85,8 @@ _SWITCHES = {
 _OF_SETTINGS = {"ask", "chat", "batch", "index", "sync"}
 """Commands whose earlier options are settings."""
 
-_KEPT = {"batch": {"--concurrency"}, "index": set(), "sync": set()}
+_KEPT = {"batch": {"--concurrency"}}
+"""Options of a command that no setting replaced."""
 
 
 def options_first(args: Sequence[str]) -> list[str]:
@@ -154,7 +155,7 @@ def _with_settings(args: Sequence[str], command: str) -> tuple[list[str], list[s
             setting = f"remember={json.dumps(remembered)}"
         elif name in _SWITCHES:
             setting = _SWITCHES[name]
-        elif name in _SETTINGS and name not in _KEPT.get(command, ()):
+        elif name in _SETTINGS and name not in _KEPT.get(command, frozenset()):
             setting = f"{_SETTINGS[name]}={value if has_value else next(words, '')}"
         else:
             found.append(word)
