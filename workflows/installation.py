@@ -11,7 +11,7 @@ _HOME = Path(__file__).parents[1]
 
 _APART = (
     "install mara in a virtual environment of its own, and ask it from others over HTTP (`mara serve`) or MCP"
-    " (`mara mcp`)"
+    " (`mara serve mcp`)"
 )
 
 

@@ -15,9 +15,9 @@ from graph.storage.record_tables import HELD_BY, RESTORE, Corrected, DerivedRows
 MENDED = {"record file", "derived rows"}
 """Checks whose problems `Record.replace_derived` solves."""
 
-_REEMBED = "Run `mara reembed`: it embeds again the texts, which the record still holds"
+_REEMBED = "Run `mara doctor --reembed`: it embeds again the texts, which the record still holds"
 _INDEX_AGAIN = "Index their sources again (`mara index` or `mara sync`), which replaces them, or restore a backup"
-_NO_VERSIONS = "Restore the record from a backup, or erase all versions: `mara index SOURCE --no-versions`"
+_NO_VERSIONS = "Restore the record from a backup, or erase all versions: `mara index SOURCE --set keep_versions=false`"
 _DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "synonyms", "corrected"}
 
 

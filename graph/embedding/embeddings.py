@@ -198,7 +198,7 @@ def check_embedder(embedder: Embedder, model_id: str) -> None:
     if embedder.model_id != model_id:
         raise EmbeddingMismatch(
             f"The workspace was embedded with {model_id!r}, but {embedder.model_id!r} is configured",
-            "Set MARA_EMBEDDING_MODEL back, or run `mara reembed` to embed the workspace again",
+            "Set MARA_EMBEDDING_MODEL back, or run `mara doctor --reembed` to embed the workspace again",
         )
 
 
@@ -207,7 +207,7 @@ def check_dimension(vectors: NDArray[np.float32], dimension: int) -> None:
     if vectors.shape[-1] != dimension:
         raise EmbeddingMismatch(
             f"The workspace holds vectors of length {dimension}, the configured model gives {vectors.shape[-1]}",
-            "Point MARA_EMBEDDING_BASE_URL back at the same model, or run `mara reembed`",
+            "Point MARA_EMBEDDING_BASE_URL back at the same model, or run `mara doctor --reembed`",
         )
 
 

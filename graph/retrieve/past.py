@@ -173,16 +173,16 @@ def _name_of(record: Record, moment: str, as_of: str) -> str:
     if not versions.are_kept:
         raise BadInput(
             f"It is not known what stood on {as_of}: this workspace keeps no versions",
-            "`mara index` and `mara sync` keep them from now on; after --no-versions, with --keep-versions",
+            "`mara index` and `mara sync` keep them from now on; where that is switched off, --set keep_versions=true",
         )
     if moment < versions.kept_from:
         raise BadInput(
             f"It is not known what stood on {as_of}: versions are kept from {shown(versions.kept_from)} on",
-            "Ask as of a later date, or load the history into a new workspace: `mara index SOURCE --dated DATE`",
+            "Ask as of a later date, or load the history into a new workspace: `mara index SOURCE --set dated=DATE`",
         )
     stood = versions.digest(moment)
     if not stood:
-        raise BadInput(f"Nothing stood on {as_of}", "Ask as of a later date: `mara versions` lists those of a document")
+        raise BadInput(f"Nothing stood on {as_of}", "Ask as of a later date (`mara show document` lists them)")
     corrected = json.dumps([each.to_json() for each in record.corrections() if each.stands])
     settings = (
         record.embedding_model,

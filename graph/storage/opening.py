@@ -111,6 +111,6 @@ def _take(root: Path, place: Place) -> None:
     if not (root / PLACE_FILE).exists():
         raise BadInput(
             f"The record {place.name!r} is there already, and {root} is a new folder",
-            f"Let it have that record: `mara record join {place.name}`;"
+            f"Let it have that record: `mara doctor --join-record --record {place.name}`;"
             f" or leave `workspace` out of {RECORD_URL_VARIABLE}, and it gets a record of its own",
         )

@@ -107,7 +107,8 @@ def name_record(root: Path, name: str, *, moved: bool = False, joins: bool = Fal
     check_name(name)
     if not moved and in_sqlite(root):
         raise BadInput(
-            f"{root} holds a record or a history in SQLite", "Move it: `mara record move`, or name another folder"
+            f"{root} holds a record or a history in SQLite",
+            "Move it: `mara doctor --move-record`; or name another folder",
         )
     own = {"folder": uuid.uuid4().hex[:_FOLDER_LENGTH]} if joins else {}
     text = json.dumps({"record": name, **own}) + "\n"
@@ -145,7 +146,7 @@ def check_chosen(root: Path) -> None:
     if environment().mara_record_url and (root / RECORD_FILE).exists() and not (root / PLACE_FILE).exists():
         raise BadInput(
             f"The record of {root} is in SQLite, and {RECORD_URL_VARIABLE} says that records are in Postgres",
-            f"Move it: `mara record move`; or unset {RECORD_URL_VARIABLE} for this workspace",
+            f"Move it: `mara doctor --move-record`; or unset {RECORD_URL_VARIABLE} for this workspace",
         )
 
 

@@ -51,7 +51,7 @@ def test_what_was_set_after_the_last_question_counts_in_the_next(way: str, elsew
 
 
 def test_a_command_has_the_variables_as_they_are(elsewhere: Path, mara: Mara) -> None:
-    assert "elsewhere" in mara("stats").err.replace("\n", "")
+    assert "elsewhere" in mara("show").err.replace("\n", "")
 
 
 def test_so_has_an_explanation(settings: Callable[..., Context], elsewhere: Path) -> None:

@@ -371,13 +371,13 @@ class TestCommandLine:
         told = mara(*run, "--types", tmp_path / "types.toml").out
         assert "own types: INSURES, SUPPLIES, Pump, Supplier" in told
         assert "own types that no rule finds: INSURES" in told
-        edges = mara("edges", "Halden Pumps", "-w", root).out
+        edges = mara("show", "edges", "Halden Pumps", "-w", root).out
         assert "Orrin Foundry (Supplier)  SUPPLIES, weight" in edges
         assert "SUPPLIES: one company delivers" in edges
         preview = mara(*run, "--types", "none", "--dry-run")
         assert "4 of those replaced have not changed" in " ".join(preview.out.split())
         assert mara(*run, "--types", "none").code == 0
-        assert "SUPPLIES" not in mara("edges", "Halden Pumps", "-w", root).out
+        assert "SUPPLIES" not in mara("show", "edges", "Halden Pumps", "-w", root).out
 
     def test_a_wrong_file_ends_the_command_with_what_is_wrong(self, mara: Mara, root: Path, tmp_path: Path) -> None:
         write_lines(tmp_path / "corpus.jsonl", ROWS)

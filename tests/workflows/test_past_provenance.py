@@ -88,7 +88,7 @@ def test_of_a_passage_of_the_past_it_is_told_where_it_came_from_and_when_it_stoo
 
 
 def test_the_command_shows_a_passage_of_the_past(mara: Mara, shop: Path) -> None:
-    shown_lines = mara("provenance", "stool", "-w", shop).out.splitlines()
+    shown_lines = mara("show", "passage", "stool", "-w", shop).out.splitlines()
     assert any(line.startswith("stood") and line.endswith("2023-01-01 to 2024-02-01") for line in shown_lines)
 
 

@@ -1,6 +1,6 @@
 """The file of keys and tokens, as its operator writes it.
 
-[keys.anna]                          # made by `mara key anna --where tenant=a`
+[keys.anna]                          # made by `mara serve key anna --where tenant=a`
 sha256 = ["9f86..."]                 # of her key; two while one replaces the other
 where = { tenant = "a" }             # the filter of all that she asks; {} for every passage
 workspaces = ["handbook"]            # that she may open, the first by default; absent: the server's own
@@ -67,7 +67,9 @@ Algorithm = Literal[
 
 def _digests(digests: tuple[str, ...]) -> tuple[str, ...]:
     if not digests or not all(map(_DIGEST.fullmatch, digests)):
-        raise ValueError("has to be a list of SHA-256 digests, each 64 of 0 to 9 and a to f: `mara key` prints them")
+        raise ValueError(
+            "has to be a list of SHA-256 digests, each 64 of 0 to 9 and a to f: `mara serve key` prints them"
+        )
     return digests
 
 

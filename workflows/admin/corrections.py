@@ -223,7 +223,7 @@ def _check_places(record: Record, wanted: Iterable[kinds.What]) -> None:
         places = ", ".join(map(repr, unknown[:_NAMED]))
         raise BadInput(
             f"The workspace holds no source, document or passage {places}",
-            "Name one as passages name it: `mara ask --verbose` shows ids, `mara stats` sources",
+            "Name one as passages name it: `mara ask --verbose` shows ids, `mara show` sources",
         )
     for what in wanted:
         if isinstance(what, kinds.Pin) and not record.states([what.passage]):
@@ -274,7 +274,7 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
             kinds.what_from_json(_said(row))
         except (ValueError, RecursionError) as fault:
             message = fault.message if isinstance(fault, BadInput) else str(fault)
-            hint = "Give a file as `mara correct export` writes it; none was imported"
+            hint = "Give a file as `mara correct list --out` writes it; none was imported"
             raise BadInput(f"{path.name}, line {number}: {message}", hint) from fault
         rows.append(row)
     return rows

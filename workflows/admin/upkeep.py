@@ -113,7 +113,7 @@ def move_record(root: Path, name: str = "") -> dict[str, Any]:
 def _name(root: Path, name: str) -> None:
     if not name:
         raise BadInput(
-            "No record is named", "Give the name that `mara stats` shows of it, or ?workspace=NAME in the address"
+            "No record is named", "Give the name that `mara show` shows of it, or ?workspace=NAME in the address"
         )
     try:
         root.mkdir(parents=True, exist_ok=True)

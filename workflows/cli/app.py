@@ -14,38 +14,38 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from graph.errors import BadInput, WorkspaceDamaged
-from graph.retrieve.modes import MatrixWeights
 from workflows.cli import render
 from workflows.cli.chat import chat
 from workflows.cli.command import (
     REFUSED,
-    JsonOption,
+    Everywhere,
     Shown,
     command,
     error_body,
     progress_bars,
     publish_interrupted,
+    say,
     told_beside_the_result,
     write,
 )
-from workflows.cli.contents import discover, edges, provenance, versions
-from workflows.cli.correct import correct, review
-from workflows.cli.evaluate import batch, compare, evaluate, export_beta, export_trec
-from workflows.cli.feedback import feedback, tune
+from workflows.cli.command_line import in_present_names, options_first
+from workflows.cli.contents import show
+from workflows.cli.correct import correct
+from workflows.cli.evaluate import batch, evaluation
+from workflows.cli.feedback import tune
 from workflows.cli.graph import graph
-from workflows.cli.history import forget, history
+from workflows.cli.history import history
 from workflows.cli.options import (
     Asking,
     Indexing,
     QuestionArgument,
     WorkflowOption,
-    WorkspaceOption,
     asking_settings,
     path_argument,
     path_option,
     words_of_question,
 )
-from workflows.cli.serve import key, mcp, serve
+from workflows.cli.serve import serve
 from workflows.output.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
 from workflows.settings.enums import Workflow
@@ -57,6 +57,13 @@ if TYPE_CHECKING:
 
 class Commands(TyperGroup):
     """All commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read a command line: earlier names become those of today, and options of every command may stand anywhere."""
+        args, told = in_present_names(args)
+        for line in told:
+            say(line)
+        return super().parse_args(ctx, options_first(args))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; tell what an option cannot take in the words of every other setting."""
@@ -79,23 +86,81 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-export = typer.Typer(
-    help="Export a workspace, or the β (relation weights) or rankings of a run, for other programs.",
-    no_args_is_help=True,
-)
-app.add_typer(export, name="export")
+ASK, INDEX, LOOK_AFTER, MEASURE, SERVE = "Ask", "Index", "Look after", "Measure", "Serve"
 
 
 @app.callback(invoke_without_command=True)
-def show_version(
+def read_options(
+    ctx: typer.Context,
+    workspace: Annotated[
+        Path | None,
+        path_option("FOLDER", "Workspace folder (default: MARA_WORKSPACE, else ./.mara).", "--workspace", "-w"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Answers questions that need several documents at once."""
+    """Answers questions that need several documents at once. The options may also stand behind a command."""
+    ctx.obj = Everywhere(workspace, as_json)
     if version:
         from importlib.metadata import version as version_of
 
         print(version_of("mara-rag"))  # noqa: T201
         raise typer.Exit
+
+
+@app.command(rich_help_panel=ASK)
+@command
+def ask(
+    question: QuestionArgument,
+    *,
+    workspace: Path,
+    workflow: WorkflowOption = Workflow.MARA,
+    asked: Asking,
+    explain: Annotated[
+        Path | None,
+        path_option(
+            "FILE", "Write an explanation of the answer: a page (.html), its data (.json) or its graph (.graphml)."
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", help="Also show ids, facts, relation weights (β), judge scores and how passages were ranked."
+        ),
+    ] = False,
+    as_json: bool,
+) -> None:
+    """Answer a question from the workspace, citing passages."""
+    from workflows.cli.live_answer import ask_live, spent
+
+    if explain is not None:
+        from workflows.explaining import check_target
+
+        check_target(explain)
+    words = words_of_question(question)
+    context = asking_settings(workspace, workflow=workflow, **asked.given)
+    result = ask_live(words, context, silent=as_json)
+    write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
+    if not as_json:
+        sys.stdout.flush()
+        print(spent(result), file=sys.stderr)  # noqa: T201
+    if explain is not None:
+        from workflows.explaining import explain as explained
+        from workflows.explaining import write_explanation
+
+        with told_beside_the_result():
+            write_explanation(explained(result, context), explain)
+            print(visible(f"explained in {explain}"), file=sys.stderr)  # noqa: T201
+
+
+@app.command(rich_help_panel=ASK)
+@command
+def demo(workspace: Path = Path(".mara-demo")) -> Shown:
+    """Index the bundled sample corpus (into .mara-demo, unless -w names a folder) and answer its 20 questions."""
+    from workflows.admin.demo import run_demo
+
+    with progress_bars() as progress:
+        return Shown(run_demo(workspace, progress), render.demo)
 
 
 _SOURCES_HELP = "Files and folders to read: text, web pages, PDF, Office documents, mails, books, tables, corpora."
@@ -116,28 +181,28 @@ SampleOption = Annotated[
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=INDEX)
 @command
 def index(
     sources: Annotated[list[Path], path_argument("SOURCES", _SOURCES_HELP)],
     *,
-    workspace: WorkspaceOption,
+    workspace: Path,
     triples: TriplesOption = None,
     run: Indexing,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
-    as_json: JsonOption = False,
+    as_json: bool,
 ) -> Shown:
     """Read documents, extract their facts, and add them to a workspace."""
     return _index((sources, workspace, triples), run.settings(), dry_run=dry_run, sample=sample, silent=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=INDEX)
 @command
 def sync(
     sources: Annotated[list[Path], path_argument("FOLDERS", _SOURCES_HELP)],
     *,
-    workspace: WorkspaceOption,
+    workspace: Path,
     triples: TriplesOption = None,
     run: Indexing,
     replace_all: Annotated[
@@ -148,7 +213,7 @@ def sync(
     ] = False,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
-    as_json: JsonOption = False,
+    as_json: bool,
 ) -> Shown | None:
     """Make a workspace match its documents: add, replace and remove passages."""
     settings = run.settings(replace_all=replace_all)
@@ -164,7 +229,7 @@ def sync(
     return _index((sources, workspace, triples), settings, sync=True, dry_run=dry_run, sample=sample, silent=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=INDEX)
 @command
 def remove(
     *,
@@ -173,7 +238,7 @@ def remove(
         list[str] | None,
         typer.Option(help="File or address whose passages to remove, as their `source` names it. Repeatable."),
     ] = None,
-    workspace: WorkspaceOption,
+    workspace: Path,
 ) -> Shown:
     """Remove passages and the facts found only in them."""
     from workflows.admin.removal import remove_passages
@@ -220,172 +285,61 @@ def _report(
         return index_sources(*given, progress=progress, sync=sync, settings=settings)
 
 
-@app.command()
-@command
-def ask(
-    question: QuestionArgument,
-    *,
-    workspace: WorkspaceOption,
-    workflow: WorkflowOption = Workflow.MARA,
-    asked: Asking,
-    explain: Annotated[
-        Path | None,
-        path_option(
-            "FILE", "Write an explanation of the answer: a page (.html), its data (.json) or its graph (.graphml)."
-        ),
-    ] = None,
-    explain_nodes: Annotated[
-        int | None, typer.Option(help="Entities and passages to explain, at most (default 60).", min=2, max=2000)
-    ] = None,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", help="Also show ids, facts, relation weights (β), judge scores and how passages were ranked."
-        ),
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Answer a question from the workspace, citing passages."""
-    from workflows.cli.live_answer import ask_live, spent
-
-    if explain is not None:
-        from workflows.explaining import check_target
-
-        check_target(explain)
-    elif explain_nodes is not None:
-        raise BadInput("--explain-nodes needs --explain", "Give --explain with it")
-    words = words_of_question(question)
-    context = asking_settings(workspace, workflow=workflow, **asked.given)
-    result = ask_live(words, context, silent=as_json)
-    write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
-    if not as_json:
-        sys.stdout.flush()
-        print(spent(result), file=sys.stderr)  # noqa: T201
-    if explain is not None:
-        from workflows.explaining import DEFAULT_NODES, write_explanation
-        from workflows.explaining import explain as explained
-
-        with told_beside_the_result():
-            write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)
-            print(visible(f"explained in {explain}"), file=sys.stderr)  # noqa: T201
-
-
-@app.command()
-@command
-def stats(
-    workspace: WorkspaceOption,
-    skipped: Annotated[
-        bool, typer.Option("--skipped", help="Name the files that indexing did not read, with the reasons, instead.")
-    ] = False,
-) -> Shown:
-    """Show what a workspace contains."""
-    from workflows.admin.inspection import skipped_files, workspace_stats
-
-    if skipped:
-        return Shown(skipped_files(workspace), render.skipped)
-    return Shown(workspace_stats(workspace), render.stats)
-
-
-@app.command()
+@app.command(rich_help_panel=LOOK_AFTER)
 @command
 def doctor(
-    workspace: WorkspaceOption,
+    *,
+    workspace: Path,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Rebuild whatever disagrees with the record; nothing is embedded.")
+        bool, typer.Option("--repair", help="Rebuild what disagrees with the record; nothing is embedded.")
     ] = False,
+    reembed: Annotated[
+        bool, typer.Option("--reembed", help="Recompute all embeddings with the configured embedding model.")
+    ] = False,
+    join: Annotated[
+        bool,
+        typer.Option("--join-record", help="Let the folder have a record that is in Postgres, and derive its index."),
+    ] = False,
+    move: Annotated[
+        bool, typer.Option("--move-record", help="Move record and history from SQLite to Postgres (MARA_RECORD_URL).")
+    ] = False,
+    record: Annotated[
+        str, typer.Option(metavar="NAME", help="Record to join or to move to (default: the one in MARA_RECORD_URL).")
+    ] = "",
 ) -> Shown:
-    """Check that a workspace's record, snapshot and search index are intact and agree."""
-    from workflows.admin.upkeep import run_doctor
+    """Check that a workspace's record, snapshot and search index are intact and agree; repair or move them."""
+    from workflows.admin.upkeep import join_record, move_record, run_doctor
+    from workflows.indexing import reembed_workspace
 
+    if repair + reembed + join + move > 1 or (record and not (join or move)):
+        raise BadInput("It is not clear what is to be done", "Give one of --repair, --reembed, --join-record, ...")
+    if reembed:
+        return Shown(reembed_workspace(workspace), render.reembedding)
+    if join:
+        return Shown(join_record(workspace, record), render.record_joined)
+    if move:
+        return Shown(move_record(workspace, record), render.record_moved)
     if not repair:
         publish_interrupted(workspace)
     result = run_doctor(workspace, repair=repair)
     return Shown(result, render.doctor, 0 if result["ok"] else WorkspaceDamaged.exit_code)
 
 
-@export.command("matrices")
-@command
-def matrices(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder, or the folder of an earlier export.")],
-    workspace: WorkspaceOption,
-    weights: Annotated[
-        MatrixWeights, typer.Option(help="Edge weights: those of mode mara-matrix (counts) or of mode mara (evidence).")
-    ] = MatrixWeights.COUNTS,
-) -> Shown:
-    """Write one sparse matrix per relation type (.npz) and their metadata (JSON), readable with scipy alone."""
-    from workflows.admin.export import export_matrices
-
-    return Shown(export_matrices(workspace, folder, weights), render.matrices)
-
-
-export.command("beta")(export_beta)
-export.command("trec")(export_trec)
-
-
-@app.command()
-@command
-def reembed(workspace: WorkspaceOption) -> Shown:
-    """Recompute all embeddings with the configured embedding model."""
-    from workflows.indexing import reembed_workspace
-
-    return Shown(reembed_workspace(workspace), render.reembedding)
-
-
-@app.command()
-@command
-def demo(
-    workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Folder for the sample index.")] = Path(
-        ".mara-demo"
-    ),
-) -> Shown:
-    """Index the bundled sample corpus and answer its 20 questions."""
-    from workflows.admin.demo import run_demo
-
-    with progress_bars() as progress:
-        return Shown(run_demo(workspace, progress), render.demo)
-
-
-record = typer.Typer(
-    help="A record in Postgres, at the address of MARA_RECORD_URL: join one, or move a workspace's to it.",
-    no_args_is_help=True,
-)
-
-_Name = Annotated[
-    str, typer.Argument(metavar="[NAME]", help="Name of the record; by default the one that the address names.")
-]
-
-
-@record.command()
-@command
-def join(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
-    """Let a folder have a record that is in Postgres, and derive its index; again, to bring it up to date."""
-    from workflows.admin.upkeep import join_record
-
-    found = join_record(workspace, name)
-    state = "derived" if found["derived"] else "up to date"
-    told = f"Record [bold]{render.escape(found['record'])}[/]: generation {found['generation'] or 'none'}, {state}"
-    return Shown(found, told)
-
-
-@record.command()
-@command
-def move(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
-    """Move a workspace's record and history from SQLite to Postgres; its index stays as it is."""
-    from workflows.admin.upkeep import move_record
-
-    found = move_record(workspace, name)
-    told = f"Moved to the record [bold]{render.escape(found['record'])}[/]"
-    return Shown(found, f"{told}. No longer needed: {', '.join(found['set_aside'])}")
-
-
-app.add_typer(graph, name="graph")
-app.add_typer(correct, name="correct")
-app.add_typer(record, name="record")
-for each in (mcp, chat, batch):
-    app.command()(each)
-app.command("eval")(evaluate)
-for each in (compare, edges, feedback, review, serve, tune, versions, key, history, discover, provenance, forget):
-    app.command()(each)
+for answering in (chat, batch):
+    app.command(rich_help_panel=ASK)(answering)
+for name, group, panel in (
+    ("show", show, LOOK_AFTER),
+    ("correct", correct, LOOK_AFTER),
+    ("history", history, LOOK_AFTER),
+    ("graph", graph, LOOK_AFTER),
+    ("eval", evaluation, MEASURE),
+    ("tune", tune, MEASURE),
+    ("serve", serve, SERVE),
+):
+    app.add_typer(group, name=name, rich_help_panel=panel)
+for commands in (app, show, correct, history, graph, evaluation, tune, serve):
+    for registered in commands.registered_commands:
+        registered.epilog = "Every command takes -w FOLDER, its workspace, and --json."
 
 
 def main() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterator
-from typing import Annotated
+from pathlib import Path
 
 import typer
 
 from graph.errors import BadInput
 from workflows.cli.command import command
-from workflows.cli.options import AskingInTurn, WorkflowOption, WorkspaceOption, asking_settings
+from workflows.cli.options import Asking, WorkflowOption, asking_settings
 from workflows.output.printable import VisibleConsole
 from workflows.settings.enums import Workflow
 
@@ -19,15 +19,10 @@ from workflows.settings.enums import Workflow
 @command
 def chat(
     *,
-    workspace: WorkspaceOption,
+    workspace: Path,
     workflow: WorkflowOption = Workflow.MARA,
-    asked: AskingInTurn,
-    history: Annotated[
-        bool, typer.Option("--history/--no-history", help="Keep what is typed for the next conversation.")
-    ] = True,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Read one question a line, print one result a line, as JSON.")
-    ] = False,
+    asked: Asking,
+    as_json: bool,
 ) -> None:
     """Talk with the documents of a workspace: a question may lean on earlier ones."""
     from workflows.answering import graph_of
@@ -49,7 +44,7 @@ def chat(
         graph_of(context.workflow)
         index.encode("Is everything there?")  # The first answer need not wait for the models to be loaded.
         talk.greet(len(index.graph.passages) if selection is None else int(selection.passages.sum()))
-        code = talk.hold(_typed_lines(keeps_history=history and not context.user_id))
+        code = talk.hold(_typed_lines(keeps_history=not context.user_id))
     if code:
         raise typer.Exit(code)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, ParamSpec
+from typing import Any, ClassVar, NoReturn
 
 import typer
 from rich.console import Console
@@ -25,15 +25,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+from typer.core import TyperGroup
 
 from graph.environment import set_variables
 from graph.errors import BadInput, MaraError, WorkspaceLocked, out_of_memory, shortage_behind
 from workflows.cli import render
 from workflows.output.printable import VisibleConsole, visible_json
-
-P = ParamSpec("P")
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 STOPPED = 130
 """Exit code after Ctrl-C."""
@@ -42,7 +39,7 @@ REFUSED = 5
 """Exit code where some files were refused and everything else is done."""
 
 
-_ASKING = ("ask", "chat", "walk", "mcp", "serve")
+_ASKING = ("ask", "chat", "mcp", "serve_page")
 """Commands that write nothing into a workspace."""
 _KEPT = " What was committed is kept; run the same command to go on."
 
@@ -53,6 +50,25 @@ def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
     else:
         VisibleConsole(stderr=True, emoji=False, highlight=False).print(render.error(error))
     raise typer.Exit(error.exit_code)
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """The options that every command takes, before its name or behind it.
+
+    Attributes:
+        workspace: the folder; None where none is named.
+        as_json: whether the result is printed as JSON.
+    """
+
+    workspace: Path | None = None
+    as_json: bool = False
+
+
+def everywhere(context: typer.Context) -> Everywhere:
+    """Return the options of a command line that every command takes."""
+    given = context.find_root().obj
+    return given if isinstance(given, Everywhere) else Everywhere()
 
 
 def named(fault: MaraError | MemoryError | OSError) -> MaraError:
@@ -69,24 +85,6 @@ def named(fault: MaraError | MemoryError | OSError) -> MaraError:
 def error_body(error: MaraError) -> dict[str, Any]:
     """Return an error as ``--json`` writes it."""
     return {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}
-
-
-def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn the project's errors and those of the disk into a message and an exit code."""
-
-    @wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        set_variables({"LANGSERVE_GRAPHS": None})
-        try:
-            command(*args, **kwargs)
-        except (MaraError, MemoryError, OSError) as fault:
-            _fail(named(fault), as_json=bool(kwargs.get("as_json")))
-        except KeyboardInterrupt:
-            kept = "" if command.__name__ in _ASKING else _KEPT
-            VisibleConsole(stderr=True).print(f"Stopped.{kept}")
-            raise typer.Exit(STOPPED) from None
-
-    return guarded
 
 
 def publish_interrupted(root: Path) -> None:
@@ -163,6 +161,23 @@ class Shown:
             self.show(console, self.value)
 
 
+class DefaultGroup(TyperGroup):
+    """Commands of which one runs where none is named: `mara history ada` is `mara history show ada`."""
+
+    default: ClassVar[str]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command in front of arguments that name none."""
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
+def default_group(name: str, told: str) -> typer.Typer:
+    """Return a group of commands that runs the one of this name where none is named; ``told`` is its help."""
+    return typer.Typer(cls=type("_Group", (DefaultGroup,), {"default": name}), help=f"{told} [default: {name}]")
+
+
 class Group:
     """A group of options, which a command takes as one parameter: it is made of them by name."""
 
@@ -170,8 +185,11 @@ class Group:
 def command(function: Callable[..., Shown | None]) -> Callable[..., None]:
     """Make a command of a function: its errors are reported, and what it returns is printed, with ``--json`` as JSON.
 
-    A parameter whose type is a `Group` stands for its options. A parameter ``workspace`` without a default is the
-    default workspace where the command line names none.
+    Errors of the project and of the disk become a message and an exit code; so does Ctrl-C.
+
+    A parameter whose type is a `Group` stands for its options. The parameters ``workspace`` and ``as_json`` are options
+    of every command (`Everywhere`); where the command line names no workspace, it is the parameter's default, or the
+    default workspace. A command that has neither refuses them.
     """
     own = signature(function, eval_str=True)
     kinds = {name: parameter.annotation for name, parameter in own.parameters.items()}
@@ -180,30 +198,49 @@ def command(function: Callable[..., Shown | None]) -> Callable[..., None]:
     options: dict[str, Parameter] = {}
     for name, option in own.parameters.items():
         options |= grouped.get(name, {name: option})
-    if own.return_annotation is Shown:
-        options.setdefault(
-            "as_json", Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption)
-        )
-    takes_default = "workspace" in options and options["workspace"].default is Parameter.empty
-    if takes_default:
-        options["workspace"] = options["workspace"].replace(default=None)
+    workspace = options.pop("workspace", None)
+    has_json = options.pop("as_json", None) is not None or own.return_annotation is not None
 
-    @wraps(function)
-    def run(**given: Any) -> None:
-        if takes_default and not given["workspace"]:
-            from graph.storage.workspace import default_workspace
-
-            given["workspace"] = default_workspace()
+    def run(asked: Everywhere, given: dict[str, Any]) -> None:
+        if asked.workspace and workspace is None:
+            raise BadInput("This command opens no workspace", "Leave --workspace out")
+        if asked.as_json and not has_json:
+            raise BadInput("This command has no result to print as JSON", "Leave --json out")
+        given |= {"as_json": asked.as_json, "workspace": _workspace(asked, workspace)}
         made = {name: group(**{option: given[option] for option in grouped[name]}) for name, group in groups.items()}
         shown = function(**{name: made[name] if name in made else given[name] for name in own.parameters})
         if shown is not None:
-            write(shown.value, shown.on, as_json=given["as_json"])
+            write(shown.value, shown.on, as_json=asked.as_json)
             if shown.code:
                 raise typer.Exit(shown.code)
 
+    @wraps(function)
+    def guarded(ctx: typer.Context, **given: Any) -> None:
+        set_variables({"LANGSERVE_GRAPHS": None})
+        asked = everywhere(ctx)
+        try:
+            run(asked, given)
+        except (MaraError, MemoryError, OSError) as fault:
+            _fail(named(fault), as_json=asked.as_json)
+        except KeyboardInterrupt:
+            kept = "" if function.__name__ in _ASKING else _KEPT
+            VisibleConsole(stderr=True).print(f"Stopped.{kept}")
+            raise typer.Exit(STOPPED) from None
+
+    options["ctx"] = Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)
     keywords = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options.values()]
-    vars(run)["__signature__"] = own.replace(parameters=keywords, return_annotation=None)
-    return reports_errors(run)
+    vars(guarded)["__signature__"] = own.replace(parameters=keywords, return_annotation=None)
+    return guarded
+
+
+def _workspace(asked: Everywhere, parameter: Parameter | None) -> Path | None:
+    if asked.workspace or parameter is None:
+        return asked.workspace
+    if parameter.default is not Parameter.empty:
+        return Path(parameter.default)
+    from graph.storage.workspace import default_workspace
+
+    return default_workspace()
 
 
 _SPEED_OVER_S = 60.0

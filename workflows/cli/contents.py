@@ -1,50 +1,47 @@
-"""``mara discover``, ``provenance``, ``versions`` and ``edges``: what a workspace holds, and since when."""
+"""``mara show``: what a workspace holds, of a document, a passage or an entity, and since when."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from graph.text import counted
-from workflows.cli.command import Shown, command
-from workflows.cli.options import WhereOption, WorkspaceOption, asking_settings, text_argument, text_option
+from workflows.cli import render
+from workflows.cli.command import Shown, command, default_group
+from workflows.cli.options import asking_settings, text_option
 from workflows.cli.render import escape
 
-_REASONS_SHOWN = 3
-
+show = default_group("contents", "What a workspace holds: its contents, an entity's edges, a document, a passage.")
 
 _MARKS = {"added": "[green]+[/]", "changed": "[yellow]~[/]", "removed": "[red]-[/]"}
 _EDGES_SHOWN = 20
 
 
+@show.command()
 @command
-def discover(
-    *,
-    topic: Annotated[
-        str | None, text_argument("TOPIC", "What it is to be about (default: what the user or conversation is about).")
-    ] = None,
-    workspace: WorkspaceOption,
-    user: Annotated[
-        str | None, text_option("NAME", "Start from what this user asked and read; leave that out.")
-    ] = None,
-    conversation: Annotated[str | None, text_option("NAME", "Start from what this conversation mentions.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=200, help="Number of documents to propose.")] = 3,
-    where: WhereOption = None,
+def contents(
+    workspace: Path,
+    skipped: Annotated[
+        bool, typer.Option("--skipped", help="Name the files that indexing did not read, with the reasons, instead.")
+    ] = False,
 ) -> Shown:
-    """Propose what to read next: documents one or two concept steps away that were not viewed, with the reason."""
-    from workflows.discovery import what_to_read
+    """Show what a workspace contains."""
+    from workflows.admin.inspection import skipped_files, workspace_stats
 
-    context = asking_settings(workspace, where, user=user, conversation=conversation)
-    return Shown(what_to_read(context, topic or "", k), _show_documents)
+    if skipped:
+        return Shown(skipped_files(workspace), render.skipped)
+    return Shown(workspace_stats(workspace), render.stats)
 
 
+@show.command("passage")
 @command
 def provenance(
     passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="ID of a passage, or a source that has one.")],
-    workspace: WorkspaceOption,
+    workspace: Path,
     user: Annotated[
         str | None, text_option("NAME", "Also show in which conversations of this user it was cited.")
     ] = None,
@@ -53,17 +50,6 @@ def provenance(
     from workflows.discovery import passage_provenance
 
     return Shown(passage_provenance(asking_settings(workspace, user=user), passage), _show_provenance)
-
-
-def _show_documents(console: Console, found: Mapping[str, Any]) -> None:
-    from workflows.discovery import reasons_told
-
-    for number, each in enumerate(found["documents"], start=1):
-        console.print(f"{number}. [bold]{escape(each['title'])}[/]  [dim]{escape(each['path'])}[/]")
-        for told in reasons_told(each["reasons"], _REASONS_SHOWN):
-            console.print(f"   {escape(told)}")
-    if not found["documents"]:
-        console.print("Nothing to propose: no document that was not viewed is one or two concept steps away")
 
 
 def _show_provenance(console: Console, found: Mapping[str, Any]) -> None:
@@ -90,12 +76,13 @@ def _show_provenance(console: Console, found: Mapping[str, Any]) -> None:
             console.print(f"[dim]{name:<10}[/] {escape(value)}")
 
 
+@show.command("document")
 @command
 def versions(
     document: Annotated[
         str, typer.Argument(metavar="DOCUMENT", help="ID of a document or passage, or its source as results name it.")
     ],
-    workspace: WorkspaceOption,
+    workspace: Path,
     diff: Annotated[bool, typer.Option("--diff", help="Also show the lines that changed.")] = False,
 ) -> Shown:
     """Show when a document changed, and which passages and facts came and went."""
@@ -128,10 +115,11 @@ def _print_changes(console: Console, version: Mapping[str, Any]) -> None:
         console.print(f"    {escape(line)}")
 
 
+@show.command()
 @command
 def edges(
     entity: Annotated[str, typer.Argument(metavar="ENTITY", help="An entity's name, in any spelling, or its id.")],
-    workspace: WorkspaceOption,
+    workspace: Path,
     to: Annotated[
         str | None,
         typer.Option(metavar="ENTITY|PASSAGE", help="The other end: an entity, or a passage by its id or title."),

@@ -1,4 +1,4 @@
-"""``mara correct`` and ``mara review``: corrections of the graph by its user, and proposals for them."""
+"""``mara correct``: corrections of the graph by its user, and proposals for them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import typer
 from rich.console import Console
 
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Split, What
+from graph.errors import BadInput
 from graph.text import counted
-from workflows.cli.command import Group, JsonOption, Shown, command, write
-from workflows.cli.options import WorkspaceOption, path_argument, text_option
+from workflows.cli.command import Group, Shown, command, write
+from workflows.cli.options import path_argument, path_option, text_option
 from workflows.cli.render import escape, relationships_problem
 
 correct = typer.Typer(
@@ -47,7 +48,7 @@ class Making(Group):
     """The options of a command that makes a correction."""
 
     note: Annotated[str, typer.Option(help="Reason, which is kept with the correction.", show_default=False)] = ""
-    workspace: WorkspaceOption
+    workspace: Path
     dry_run: DryRunOption = False
 
     def made(self, what: What) -> Shown:
@@ -73,81 +74,75 @@ def merge(
 @command
 def split(
     *,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name that means another entity in some places.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Name that means another entity in some places, or names.")
+    ],
     places: PlacesOption = None,
     into: NameOption = None,
     making: Making,
 ) -> Shown:
-    """Let a name mean another entity in some sources, documents or passages."""
-    where = tuple(places or ())
+    """Let a name mean another entity in some places; or keep several names apart, which no synonym edge joins then."""
+    if len(names) > 1:
+        if places or into:
+            raise BadInput("Several names are kept apart everywhere", "Leave --in and --as out, or give one name")
+        return making.made(Apart(tuple(names)))
+    (name,), where = names, tuple(places or ())
     return making.made(Split(name, where, into or f"{name} ({', '.join(where)})"))
 
 
 @correct.command()
 @command
-def apart(
-    names: Annotated[list[str], typer.Argument(metavar="NAME NAME...", help="Names that mean different entities.")],
-    making: Making,
-) -> Shown:
-    """Keep similar names apart: no synonym edge joins them, and `mara review` does not propose them."""
-    return making.made(Apart(tuple(names)))
-
-
-@correct.command()
-@command
-def change(
+def fact(
     *,
     fact: FactArgument,
-    to: Annotated[str, typer.Option(metavar="FACT", help='The right fact: "SUBJECT | PREDICATE | OBJECT".')],
+    to: Annotated[
+        str | None, typer.Option(metavar="FACT", help='The right fact: "SUBJECT | PREDICATE | OBJECT".')
+    ] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Drop it, everywhere or in some places.")] = False,
+    pin: Annotated[
+        str | None, text_option("ID", "Let it stand in this passage, whether or not the extractor finds it.")
+    ] = None,
     relation: RelationOption = None,
     places: PlacesOption = None,
     making: Making,
 ) -> Shown:
-    """Put a right fact in place of a wrong one; it keeps the relation type unless --relation gives another."""
-    from workflows.admin.corrections import read_statement
+    """Put a right fact in place of a wrong one (--to), drop a wrong one (--drop), or pin a right one (--pin)."""
+    from workflows.admin.corrections import pinned, read_statement
 
+    if (to is not None) + drop + (pin is not None) != 1:
+        raise BadInput("It is not clear what is to be done with the fact", "Give one of --to, --drop and --pin")
+    if pin is not None:
+        if places:
+            raise BadInput("A fact is pinned in one passage", "Leave --in out")
+        return making.made(pinned(making.workspace, fact, pin, relation or ""))
+    where = tuple(places or ())
+    if to is None:
+        return making.made(Drop(read_statement(making.workspace, fact, relation or ""), where))
     right = read_statement(making.workspace, to, relation or "")
-    return making.made(Change(read_statement(making.workspace, fact), right, tuple(places or ())))
-
-
-@correct.command()
-@command
-def drop(*, fact: FactArgument, relation: RelationOption = None, places: PlacesOption = None, making: Making) -> Shown:
-    """Drop a wrong fact, everywhere or in some places."""
-    from workflows.admin.corrections import read_statement
-
-    return making.made(Drop(read_statement(making.workspace, fact, relation or ""), tuple(places or ())))
-
-
-@correct.command()
-@command
-def pin(
-    *,
-    fact: FactArgument,
-    passage: Annotated[str, typer.Option(metavar="ID", help="Passage that states the fact.")],
-    relation: RelationOption = None,
-    making: Making,
-) -> Shown:
-    """Let a right fact stand in a passage, whether or not the extractor finds it."""
-    from workflows.admin.corrections import pinned
-
-    return making.made(pinned(making.workspace, fact, passage, relation or ""))
+    return making.made(Change(read_statement(making.workspace, fact), right, where))
 
 
 @correct.command("list")
 @command
-def list_all(workspace: WorkspaceOption) -> Shown:
+def list_all(
+    workspace: Path,
+    out: Annotated[Path | None, path_option("FILE", "Write all of them into this file (JSONL), to import.")] = None,
+) -> Shown:
     """List all corrections, with the number of passages that each changes."""
-    from workflows.admin.corrections import list_corrections
+    from workflows.admin.corrections import export_corrections, list_corrections
 
-    return Shown(list_corrections(workspace), _show_list)
+    if out is None:
+        return Shown(list_corrections(workspace), _show_list)
+    done = export_corrections(workspace, out)
+    made = f"{counted(done['standing'], 'correction')} and {done['undone']} that were undone"
+    return Shown(done, f"{made} are in {escape(done['file'])}")
 
 
 @correct.command()
 @command
 def undo(
     ids: Annotated[list[int], typer.Argument(metavar="ID...", help="Numbers of corrections.")],
-    workspace: WorkspaceOption,
+    workspace: Path,
     dry_run: DryRunOption = False,
 ) -> Shown:
     """Undo corrections; they stay listed as undone."""
@@ -156,25 +151,11 @@ def undo(
     return Shown(undo_corrections(workspace, ids, dry_run=dry_run), show_done)
 
 
-@correct.command("export")
-@command
-def export_file(
-    file: Annotated[Path, path_argument("FILE", "File to write (JSONL).")],
-    workspace: WorkspaceOption,
-) -> Shown:
-    """Write all corrections into a file, one JSON object a line."""
-    from workflows.admin.corrections import export_corrections
-
-    done = export_corrections(workspace, file)
-    made = f"{counted(done['standing'], 'correction')} and {done['undone']} that were undone"
-    return Shown(done, f"{made} are in {escape(done['file'])}")
-
-
 @correct.command("import")
 @command
 def import_file(
     file: Annotated[Path, path_argument("FILE", "File of an export (JSONL).")],
-    workspace: WorkspaceOption,
+    workspace: Path,
     dry_run: DryRunOption = False,
 ) -> Shown:
     """Make the corrections of an exported file; those that were undone are left out."""
@@ -244,9 +225,11 @@ def _fact(fact: Mapping[str, str]) -> str:
     return f"{fact['subject']} | {fact['predicate']} | {fact['object']}{relation}"
 
 
+@correct.command()
 @command
 def review(
-    workspace: WorkspaceOption,
+    *,
+    workspace: Path,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of proposals of each kind.")] = 20,
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Score from which on names are proposed to be merged.")
@@ -258,7 +241,7 @@ def review(
             help="Ask about each pair: y or 1 merges under the first name, 2 under the second, n keeps apart.",
         ),
     ] = False,
-    as_json: JsonOption = False,
+    as_json: bool,
 ) -> Shown | None:
     """Propose names that may be one, and names that may be two, with the evidence for and against."""
     from workflows.admin.corrections import correct
@@ -268,7 +251,7 @@ def review(
     if as_json or not decide:
         return Shown(found, _show_proposals)
     decided = _decided(found)
-    return Shown(correct(workspace, decided, "mara review"), show_done) if decided else None
+    return Shown(correct(workspace, decided, "mara correct review"), show_done) if decided else None
 
 
 def _decided(found: Mapping[str, Any]) -> list[What]:

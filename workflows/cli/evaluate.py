@@ -12,14 +12,11 @@ from rich.table import Table
 
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
-from workflows.cli.command import Shown, command, progress_bars
+from workflows.cli.command import Shown, command, default_group, progress_bars
 from workflows.cli.options import (
     AskingBatch,
     ModelOption,
-    PriceInOption,
-    PriceOutOption,
     WorkflowOption,
-    WorkspaceOption,
     asking_settings,
     path_argument,
     path_option,
@@ -46,6 +43,10 @@ RunArgument = Annotated[
 ]
 
 
+evaluation = default_group("run", "Measure systems on questions with answers; compare and export runs.")
+
+
+@evaluation.command("run")
 @command
 def evaluate(
     questions: Annotated[
@@ -56,7 +57,7 @@ def evaluate(
         ),
     ],
     out: Annotated[Path, path_option("FOLDER", "Folder for the run; resumes a run found there.")],
-    workspace: WorkspaceOption,
+    workspace: Path,
     mode: Annotated[
         list[str] | None,
         typer.Option(
@@ -94,8 +95,6 @@ def evaluate(
             metavar="SYSTEM", help="System that the others are compared with (default hybrid, else the first one)."
         ),
     ] = None,
-    price_in: PriceInOption = None,
-    price_out: PriceOutOption = None,
     restart: Annotated[bool, typer.Option("--restart", help="Delete the run in that folder and start over.")] = False,
     langsmith: Annotated[
         bool, typer.Option("--langsmith", help="Upload the finished run to LangSmith; needs a key.")
@@ -117,7 +116,7 @@ def evaluate(
     context = asking_settings(workspace, model=model)
     side_by_side = answer_systems(chat_model_name(context)) if answers else []
     systems = list(mode or (side_by_side if answers else Mode))
-    prices = prices_of(price_in, price_out)
+    prices = prices_of()
     others = [*side_by_side, *(ABLATIONS if ablations else ())]
     order = Order(
         questions,
@@ -147,31 +146,26 @@ def evaluate(
     return Shown(body, lambda terminal, _: _show_run(terminal, run, pushed, answers=answers))
 
 
+@evaluation.command()
 @command
-def export_beta(
+def export(
     run: RunArgument,
-    out: Annotated[Path, path_option("FILE.jsonl", "File to write.")],
+    out: Annotated[Path, path_option("PATH", "New or empty folder; for --beta a file (.jsonl).")],
+    beta: Annotated[
+        bool, typer.Option("--beta", help="Write question, β (relation weights) and outcome, to fine-tune a manager.")
+    ] = False,
     min_recall: Annotated[
-        float, typer.Option(min=0, max=1, help="Leave out questions with a recall@5 below this.")
+        float, typer.Option(min=0, max=1, help="With --beta: leave out questions with a recall@5 below this.")
     ] = 0.0,
 ) -> Shown:
-    """Write question, β (relation weights) and outcome of a run as JSON lines, to fine-tune a manager."""
-    from workflows.evaluation.trec_export import export_beta as write_examples
+    """Write a run's rankings and gold passages for trec_eval, ir_measures, beir; or its β, to fine-tune a manager."""
+    from workflows.evaluation.trec_export import export_beta, export_trec
 
-    done = write_examples(run, out, min_recall)
+    if not beta:
+        return Shown(export_trec(run, out), _show_trec)
+    done = export_beta(run, out, min_recall)
     left_out = f"{done['below']} below the recall, {done['without_beta']} without β"
     return Shown(done, f"{done['written']} examples in {escape(done['file'])}; left out: {left_out}")
-
-
-@command
-def export_trec(
-    run: RunArgument,
-    out: Annotated[Path, path_option("FOLDER", "New or empty folder to write to.")],
-) -> Shown:
-    """Write a run's rankings and gold passages for trec_eval, ir_measures and beir to score."""
-    from workflows.evaluation.trec_export import export_trec as write_files
-
-    return Shown(write_files(run, out), _show_trec)
 
 
 def _show_trec(console: Console, done: Row) -> None:
@@ -284,6 +278,7 @@ def _differences(differences: Mapping[str, Row]) -> Table:
     return _table(["system", *LESS_BASELINE.values()], rows)
 
 
+@evaluation.command()
 @command
 def compare(
     run_a: RunArgument,
@@ -338,7 +333,7 @@ def batch(
         ),
     ] = None,
     single_question: Annotated[str | None, typer.Option(help="Answer this one question instead of a file.")] = None,
-    workspace: WorkspaceOption,
+    workspace: Path,
     workflow: WorkflowOption = Workflow.MARA,
     form: Annotated[
         Format,

@@ -1,4 +1,4 @@
-"""The commands ``mara feedback`` and ``mara tune``: marks of what served, and strengths learned from them."""
+"""``mara tune``: marks of what served, and strengths of relation types learned from them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from rich.console import Console
 
 from graph.errors import BadInput
 from graph.storage.marks import MarkKind
-from workflows.cli.command import JsonOption, Shown, command, progress_bars
-from workflows.cli.options import ModelOption, WorkspaceOption, asking_settings, path_argument
+from workflows.cli.command import Shown, command, default_group, progress_bars
+from workflows.cli.options import ModelOption, asking_settings, path_argument
 from workflows.cli.render import escape, pairs
 
+tune = default_group("learn", "Marks of which passages served; strengths of relation types learned from them.")
 
+
+@tune.command("mark")
 @command
 def feedback(
     *,
@@ -25,7 +28,7 @@ def feedback(
             "RUN", "Folder of a `mara eval` run: mark its gold passages and the cited ones that support a claim."
         ),
     ] = None,
-    workspace: WorkspaceOption,
+    workspace: Path,
     from_langsmith: Annotated[
         str | None,
         typer.Option(
@@ -77,9 +80,11 @@ def feedback(
     raise BadInput(lacking, hint)
 
 
+@tune.command("learn")
 @command
-def tune(
-    workspace: WorkspaceOption,
+def learn(
+    *,
+    workspace: Path,
     seed: Annotated[int, typer.Option(min=0, help="Seed that deals the questions into halves.")] = 0,
     model: ModelOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what was learned; adopt nothing.")] = False,
@@ -87,7 +92,7 @@ def tune(
         int | None, typer.Option(min=0, metavar="VERSION", help="Return to an earlier version; 0 is untuned.")
     ] = None,
     history: Annotated[bool, typer.Option("--history", help="List all versions.")] = False,
-    as_json: JsonOption = False,
+    as_json: bool,
 ) -> Shown:
     """Learn the strength of each relation type from marks; adopt it if held-out recall rises."""
     from workflows.tuning.tune import revert_tuning, tune_workspace, tuning_history

@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from graph.errors import BadInput
-from graph.relationships.limits import CHUNKS, CONCEPTS, MOST_DRAWN, RELATED, ROWS, TIMEOUT_S
-from workflows.cli.command import JsonOption, Shown, command, say, somebody_answers, write
+from graph.relationships.limits import ROWS, TIMEOUT_S
+from graph.retrieve.modes import MatrixWeights
+from workflows.cli import render
+from workflows.cli.command import Shown, command, say, somebody_answers, write
 from workflows.cli.options import (
     WhereOption,
-    WorkspaceOption,
     asking_settings,
     path_argument,
-    path_option,
     text_argument,
     text_option,
 )
@@ -27,9 +27,10 @@ from workflows.output.printable import VisibleConsole, visible_json
 from workflows.settings.enums import GraphFormat
 
 graph = typer.Typer(
-    help="Ask the relationship graph of a workspace in Cypher, draw it, export it, or send it to a server.",
+    help="The relationship graph: ask it in Cypher, find documents, export it, or send it to a server.",
     no_args_is_help=True,
 )
+_FOUND, _NEXT, _REASONS_SHOWN = 5, 3, 3
 
 ParamOption = Annotated[
     list[str] | None,
@@ -39,29 +40,6 @@ ParamOption = Annotated[
 FormatOption = Annotated[
     GraphFormat | None, typer.Option("--format", help="Form of the file (default: that of its ending, else jsonl).")
 ]
-
-
-@graph.command("draw")
-@command
-def draw(
-    document: Annotated[
-        str, typer.Argument(metavar="DOCUMENT", help="ID of a document or of a passage of it, or its path.")
-    ],
-    out: Annotated[Path, path_option("FILE", "File to write, ending in .graphml.", "--out", "-o")],
-    workspace: WorkspaceOption,
-    chunks: Annotated[int, typer.Option(min=0, max=MOST_DRAWN, help="Passages to draw, at most.")] = CHUNKS,
-    concepts: Annotated[
-        int, typer.Option(min=0, max=MOST_DRAWN, help="Concepts to draw by their relevance, at most.")
-    ] = CONCEPTS,
-    related: Annotated[int, typer.Option(min=0, max=MOST_DRAWN, help="Related documents to draw, at most.")] = RELATED,
-) -> Shown:
-    """Write a document's source, its passages, the concepts it explains, and the documents that share them."""
-    from workflows.admin.export import export_surroundings
-
-    return Shown(
-        export_surroundings(workspace, document, out, chunks=chunks, concepts=concepts, related=related),
-        _show_surroundings,
-    )
 
 
 def _show_surroundings(console: Console, drawn: Mapping[str, Any]) -> None:
@@ -74,26 +52,57 @@ def _show_surroundings(console: Console, drawn: Mapping[str, Any]) -> None:
     console.print(f"[dim]written to {escape(drawn['file'])}[/]")
 
 
-@graph.command("search")
+@graph.command()
 @command
-def search(
-    text: Annotated[str, text_argument("TEXT", "Text to search for, in quotes.")],
-    workspace: WorkspaceOption,
+def documents(
+    *,
+    text: Annotated[
+        str | None, text_argument("TEXT", "Text that they are like, or with --next are to be about, in quotes.")
+    ] = None,
+    workspace: Path,
+    following: Annotated[
+        bool,
+        typer.Option(
+            "--next", help="Propose what to read next: documents one or two concept steps away that were not viewed."
+        ),
+    ] = False,
     conversation: Annotated[
-        str | None, text_option("NAME", "Count what this conversation mentions, by 0.3 to 0.7.")
+        str | None, text_option("NAME", "Count what this conversation mentions; with --next, start from it.")
     ] = None,
-    user: Annotated[str | None, text_option("NAME", "Who asks: the conversation's owner.")] = None,
+    user: Annotated[
+        str | None, text_option("NAME", "The user; with --next, start from what they asked and read.")
+    ] = None,
     keep: Annotated[
-        str | None, text_option("NAME", "Keep it under this name as a Query, with SIMILARITY edges.")
+        str | None, text_option("NAME", "Keep the search under this name as a Query, with SIMILARITY edges.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=200, help="Number of documents to return.")] = 5,
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, max=200, help="Number of documents (default 5; with --next 3).")
+    ] = None,
     where: WhereOption = None,
 ) -> Shown:
-    """Search documents, not passages: by similarity, and by the concepts of a conversation."""
+    """Find documents, not passages: those like a text, or what to read next, with the reason."""
+    from workflows.discovery import what_to_read
     from workflows.document_search import search_documents
 
     context = asking_settings(workspace, where, conversation=conversation, user=user)
-    return Shown(search_documents(context, text, k, keep or ""), _show_found)
+    if following:
+        if keep:
+            raise BadInput("A proposal is not kept", "Leave --keep or --next out")
+        return Shown(what_to_read(context, text or "", k or _NEXT), _show_next)
+    if text is None:
+        raise BadInput("There is no text to search for", "Give one, in quotes, or --next")
+    return Shown(search_documents(context, text, k or _FOUND, keep or ""), _show_found)
+
+
+def _show_next(console: Console, found: Mapping[str, Any]) -> None:
+    from workflows.discovery import reasons_told
+
+    for number, each in enumerate(found["documents"], start=1):
+        console.print(f"{number}. [bold]{escape(each['title'])}[/]  [dim]{escape(each['path'])}[/]")
+        for told in reasons_told(each["reasons"], _REASONS_SHOWN):
+            console.print(f"   {escape(told)}")
+    if not found["documents"]:
+        console.print("Nothing to propose: no document that was not viewed is one or two concept steps away")
 
 
 def _show_found(console: Console, found: Mapping[str, Any]) -> None:
@@ -105,41 +114,32 @@ def _show_found(console: Console, found: Mapping[str, Any]) -> None:
         console.print("No document was found")
 
 
-@graph.command("evaluate")
-@command
-def evaluate(workspace: WorkspaceOption) -> Shown:
-    """Show how much the edges that indexing derived are worth, and how many were pruned."""
-    from workflows.admin.graph_queries import evaluate_graph
-
-    return Shown(evaluate_graph(workspace), _show_values)
-
-
-@graph.command("prune")
+@graph.command()
 @command
 def prune(
-    below: Annotated[float, typer.Option(help="Value, from 0 to 1, below which edges go.", min=0, max=1)],
-    workspace: WorkspaceOption,
+    *,
+    below: Annotated[float | None, typer.Option(help="Value, from 0 to 1, below which edges go.", min=0, max=1)] = None,
+    restore: Annotated[bool, typer.Option("--restore", help="Bring back all edges that were pruned.")] = False,
+    workspace: Path,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Remove derived edges that are worth little, after asking; they stay away until their evidence changes."""
-    from workflows.admin.graph_queries import prune_graph
+    as_json: bool,
+) -> Shown | None:
+    """Show what the edges that indexing derived are worth; with --below, remove those that are worth little."""
+    from workflows.admin.graph_queries import evaluate_graph, prune_graph, restore_graph
 
+    if restore:
+        if below is not None:
+            raise BadInput("Edges cannot be pruned and brought back at once", "Give either --below or --restore")
+        return Shown(restore_graph(workspace), _show_restored)
+    if below is None:
+        return Shown(evaluate_graph(workspace), _show_values)
     wanted = not dry_run and (yes or _confirmed(workspace, below))
     done = prune_graph(workspace, below, dry_run=not wanted)
     write(done, lambda console: _show_pruning(console, done), as_json=as_json)
     if not (wanted or dry_run):
-        say("Nothing was removed, as nobody can be asked: give --yes to remove these edges")
-
-
-@graph.command("restore")
-@command
-def restore(workspace: WorkspaceOption) -> Shown:
-    """Bring back all edges that were pruned."""
-    from workflows.admin.graph_queries import restore_graph
-
-    return Shown(restore_graph(workspace), _show_restored)
+        say("Nothing was removed, as there is no terminal to ask on: give --yes to remove these edges")
+    return None
 
 
 def _confirmed(root: Path, below: float) -> bool:
@@ -150,7 +150,7 @@ def _confirmed(root: Path, below: float) -> bool:
         return False
     planned = prune_graph(root, below, dry_run=True)
     _show_pruning(VisibleConsole(stderr=True, emoji=False, highlight=False), planned)
-    if not typer.confirm("Remove these edges? `mara graph restore` brings them back", err=True):
+    if not typer.confirm("Remove these edges? `mara graph prune --restore` brings them back", err=True):
         raise BadInput("Nothing was removed", "Answer y to remove")
     return True
 
@@ -181,7 +181,7 @@ def _show_restored(console: Console, done: Mapping[str, Any]) -> None:
 @command
 def query(
     cypher: Annotated[str, typer.Argument(metavar="CYPHER", help="Query that only reads, in quotes.")],
-    workspace: WorkspaceOption,
+    workspace: Path,
     param: ParamOption = None,
     limit: Annotated[int, typer.Option(help="Rows to show, at most.", min=1)] = ROWS,
     timeout: Annotated[float, typer.Option(help="Seconds that the query may take.", min=0.001)] = TIMEOUT_S,
@@ -198,39 +198,52 @@ def query(
     )
 
 
-@graph.command("publish")
-@command
-def publish(
-    workspace: WorkspaceOption,
-    vectors: Annotated[bool, typer.Option("--vectors", help="Also send the passages' vectors, from now on.")] = False,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Compare everything, also where nothing changed in the workspace.")
-    ] = False,
-) -> Shown:
-    """Bring the graph server of MARA_GRAPH_URL up to date with the workspace."""
-    from workflows.runtime.graph_server import publish_graph
-
-    return Shown(publish_graph(workspace, whole=whole, with_vectors=vectors), _show_published)
-
-
-@graph.command("export")
+@graph.command()
 @command
 def export(
-    file: Annotated[Path, path_argument("FILE", "File to write.")],
-    workspace: WorkspaceOption,
+    *,
+    file: Annotated[
+        Path | None, path_argument("FILE", "File to write, a folder for matrices (default: the graph server).")
+    ] = None,
+    workspace: Path,
     form: FormatOption = None,
+    document: Annotated[
+        str | None,
+        text_option("DOCUMENT", "Write only what surrounds a document (its id, a passage's, or its path), as GraphML."),
+    ] = None,
+    weights: Annotated[
+        MatrixWeights, typer.Option(help="Of matrices: those of mode mara-matrix (counts) or of mode mara (evidence).")
+    ] = MatrixWeights.COUNTS,
+    vectors: Annotated[
+        bool, typer.Option("--vectors", help="To the server: also the passages' vectors, from now on.")
+    ] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="To the server: compare everything, also where nothing changed.")
+    ] = False,
 ) -> Shown:
-    """Write the relationship graph, conversations and all, into a file."""
-    from workflows.admin.export import export_graph, form_of
+    """Write the relationship graph into a file, or without one, bring the server of MARA_GRAPH_URL up to date."""
+    from workflows.admin.export import export_graph, export_matrices, export_surroundings, form_of
+    from workflows.runtime.graph_server import publish_graph
 
-    return Shown(export_graph(workspace, file, form or form_of(file)), _show_exchanged)
+    if file is None:
+        if form or document:
+            raise BadInput("There is no file to write", "Name one")
+        return Shown(publish_graph(workspace, whole=whole, with_vectors=vectors), _show_published)
+    if vectors or whole:
+        raise BadInput("--vectors and --whole are for the graph server", "Leave them out, or the file")
+    if document:
+        return Shown(export_surroundings(workspace, document, file), _show_surroundings)
+    form = form or form_of(file)
+    if form is GraphFormat.MATRICES:
+        return Shown(export_matrices(workspace, file, weights), render.matrices)
+    return Shown(export_graph(workspace, file, form), _show_exchanged)
 
 
 @graph.command("import")
 @command
 def import_(
     file: Annotated[Path, path_argument("FILE", "File of an export.")],
-    workspace: WorkspaceOption,
+    workspace: Path,
     form: FormatOption = None,
 ) -> Shown:
     """Add the nodes and edges of an export (jsonl, cypher) to the relationship graph, all or none."""

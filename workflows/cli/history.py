@@ -1,4 +1,4 @@
-"""The commands ``mara history`` and ``mara forget``: what is kept of conversations and users, and erasing it."""
+"""``mara history``: what is kept of conversations and users, and erasing it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import typer
 from rich.console import Console
 
 from graph.errors import BadInput
-from workflows.cli.command import Shown, command, somebody_answers
-from workflows.cli.options import WorkspaceOption, path_option, text_argument, text_option
+from workflows.cli.command import Shown, command, default_group, somebody_answers
+from workflows.cli.options import path_option, text_argument, text_option
 from workflows.cli.render import escape
 from workflows.results import label_of, labelled, name_of
 
+history = default_group("show", "What is kept of conversations and users; erase it.")
 
+
+@history.command("show")
 @command
-def history(
+def show_history(
     *,
     conversation: Annotated[
         str | None, text_argument("CONVERSATION", "Conversation to show (default: list all).")
     ] = None,
-    workspace: WorkspaceOption,
+    workspace: Path,
     user: Annotated[str | None, text_option("NAME", "Show what is kept of this user: conversations and views.")] = None,
     export: Annotated[Path | None, path_option("FILE", "Write all of it to this file (.json), texts included.")] = None,
 ) -> Shown:
@@ -38,10 +41,11 @@ def history(
     return Shown(list_history(workspace, user or ""), _show_list)
 
 
+@history.command()
 @command
 def forget(
     user: Annotated[str, typer.Argument(help="User whose history is erased.")],
-    workspace: WorkspaceOption,
+    workspace: Path,
     export: Annotated[
         Path | None, path_option("FILE", "First write all that is kept of them to this file (.json).")
     ] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from inspect import Parameter, Signature
@@ -13,7 +14,6 @@ from pydantic import BaseModel
 from typer.models import OptionInfo
 
 from graph.errors import BadInput
-from graph.retrieve.modes import Preset
 from workflows.cli.command import Group, publish_interrupted
 from workflows.context import Context, context_of_settings
 from workflows.settings.enums import Workflow
@@ -21,16 +21,15 @@ from workflows.settings.indexing import IndexingContext, indexing_context_of_set
 from workflows.settings.ragenta import RagentaContext
 
 _SPELLED = {"fields": "field", "conversation_id": "conversation", "user_id": "user"}
-_NOTHING = ["nothing"]
-"""The value of `--remember` that writes nothing."""
 _QUESTION_REPEATED = 200
 _MEANT_BY_SHELLS = frozenset('"$`\\!')
 """Characters that a shell interprets even in double quotes."""
 
 
 def option_of(setting: str) -> str:
-    """Return the option that sets a setting."""
-    return f"--{_SPELLED.get(setting, setting).replace('_', '-')}"
+    """Return how a setting is given on the command line."""
+    has_option = setting in {*_ASKING, *_INDEXING, *_SPELLED}
+    return f"--{_SPELLED.get(setting, setting).replace('_', '-')}" if has_option else f"--set {setting}"
 
 
 def named_path(text: str) -> Path:
@@ -70,14 +69,8 @@ def path_argument(metavar: str, told: str) -> Any:
 QuestionArgument = Annotated[
     list[str], typer.Argument(metavar="QUESTION", help="Question, in quotes (at most 10,000 characters).")
 ]
-WorkspaceOption = Annotated[
-    Path, path_option("FOLDER", "Workspace folder (default: MARA_WORKSPACE, else ./.mara).", "--workspace", "-w")
-]
 WorkflowOption = Annotated[
     Workflow, typer.Option(help="Workflow; ragenta also judges passages, checks claims and asks follow-up questions.")
-]
-PresetOption = Annotated[
-    Preset | None, typer.Option(help="Parameters of mode mara: measured (mara) or as first designed (seed).")
 ]
 ModelOption = Annotated[str | None, typer.Option(help="Chat model; or 'local', 'local:FILE.gguf', 'offline'.")]
 WhereOption = Annotated[
@@ -107,50 +100,33 @@ def _options_of(form: type[BaseModel], told: Mapping[str, Any]) -> dict[str, Par
     return options
 
 
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any other setting (docs/settings.md); a list or an object as JSON. Repeatable.",
+    ),
+]
 _INDEXING = _options_of(
     IndexingContext,
     {
         "types": typer.Option(
-            metavar="FILE",
-            help="File of your own entity and relation types (TOML), kept in the workspace from then on. none: remove"
-            " them.",
+            metavar="FILE", help="Your own entity and relation types (TOML), kept from then on; none removes them."
         ),
-        "model": "Chat model for extraction; or 'local', 'local:FILE.gguf', 'offline' (default: the configured one).",
+        "model": "Chat model that extracts facts; or 'local', 'local:FILE.gguf', 'offline'.",
         "field": Annotated[
             list[str] | None,
             typer.Option(
                 metavar="NAME=COLUMN",
-                help="Column or key of tables and corpora to use as id, title, text or metadata: text=body,"
+                help="Column of tables and corpora to use as id, title, text or metadata: text=body,"
                 " metadata=year,author. Prefix a file name to limit it: prices*.csv:title=part. Repeatable.",
             ),
         ],
         "metadata": Annotated[
             list[str] | None, typer.Option(metavar="KEY=VALUE", help="Metadata to add to every passage. Repeatable.")
         ],
-        "chunk_tokens": "Passage length in tokens of the embedding model (default 220).",
-        "chunk_overlap": "Tokens that neighbouring passages share (default 40).",
-        "concurrency": "Concurrent requests to the model, at most (default 8).",
-        "requests_per_minute": "Requests to the model per minute, at most.",
-        "engine": "Engine that reads, extracts and embeds (default local).",
-        "address": text_option(
-            "HOST:PORT", "Running Ray cluster (default: one on this machine, for the run). With --engine ray."
-        ),
-        "workers": "Workers, a core each (default: one for each core). With --engine ray.",
-        "passage_classes": "Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default"
-        " thirds).",
-        "price_in": PriceInOption,
-        "price_out": PriceOutOption,
-        "dated": text_option(
-            "DATE", "Date from which on what is indexed stands, to load history: ISO 8601, UTC (default now)."
-        ),
-        "keep_versions": typer.Option(
-            "--keep-versions/--no-versions",
-            help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
-        ),
-        "relationships": typer.Option(
-            "--relationships/--no-relationships",
-            help="Bring the relationship graph in step, or leave it as it is (default: bring it in step).",
-        ),
+        "settings": SetOption,
     },
 )
 _ASKING = _options_of(
@@ -161,48 +137,17 @@ _ASKING = _options_of(
             help="Rank passages by graph walk (mara, hipporag2, mara-matrix) or by similarity (dense, sparse, hybrid);"
             " default mara, with ragenta hybrid.",
         ),
-        "preset": PresetOption,
         "model": ModelOption,
         "top_k": "Number of passages to return (default 10; ragenta 20).",
         "where": WhereOption,
         "as_of": text_option(
             "DATE", "Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC."
         ),
-        "engine": "Engine that computes the walk (default auto).",
-        "alpha": "Weight of the dense score in the hybrid score, 0 to 1 (default 0.65).",
-        "n": "Judge's threshold, in standard deviations below the mean (ragenta; default 0.5).",
-        "check_claims": "Check each sentence of the answer (default no; ragenta yes).",
-        "question_s": "Seconds after which no model is asked any more; 0: no limit (default: MARA_QUESTION_S, or 300).",
-        "max_model_calls": "Model calls, at most (default: no limit).",
-        "max_model_tokens": "Tokens after which no model is asked any more (default: no limit).",
         "conversation": Annotated[
             str | None, text_option("NAME", "Ask in this conversation of the history: go on with it, or begin it.")
         ],
-        "user": Annotated[str | None, text_option("NAME", "Who asks: write their questions and views to the history.")],
-        "remember": Annotated[
-            list[str] | None,
-            typer.Option(
-                metavar="PART",
-                help="Write only this of a turn: messages, references, concepts, views, or nothing. Repeatable"
-                " (default: all).",
-            ),
-        ],
-        "personalise": typer.Option(
-            "--personalise/--impersonal",
-            help="Move the ranking towards what the user read, marked and asked (default: impersonal).",
-        ),
-        "source": Annotated[
-            str | None, text_option("NAME", "Use only passages of this source: a file, a page, or a website.")
-        ],
-        "newer_than": Annotated[
-            str | None, text_option("DATE", "Use only documents that were updated after this date.")
-        ],
-        "cited_before": Annotated[
-            bool | None,
-            typer.Option(
-                "--cited-before", help="Use only passages that answers cited in the conversation, or to the user."
-            ),
-        ],
+        "user": Annotated[str | None, text_option("NAME", "The user: questions and views are written to the history.")],
+        "settings": SetOption,
     },
 )
 
@@ -233,25 +178,45 @@ class Indexing(Given, options=_INDEXING):
         field, metadata = self.given.pop("field") or [], self.given.pop("metadata") or []
         parse_fields(field)
         read = {"fields": dict(one.split("=", 1) for one in field), "metadata": dict(parse_metadata(metadata))}
-        return indexing_context_of_settings({**self.given, **read, **more}, option_of)
+        others = settings_given(self.given.pop("settings"))
+        return indexing_context_of_settings({**others, **self.given, **read, **more}, option_of)
 
 
 class Asking(Given, options=_ASKING):
     """The options of a question."""
 
 
-_OF_ASK = ("personalise", "source", "newer_than", "cited_before")
-
-
-class AskingInTurn(Given, options={name: option for name, option in _ASKING.items() if name not in _OF_ASK}):
-    """The options of the questions of a conversation."""
-
-
-_OF_BATCH = ("mode", "alpha", "n", "top_k", "model", "where", "as_of")
+_OF_BATCH = ("mode", "top_k", "model", "where", "as_of", "settings")
 
 
 class AskingBatch(Given, options={name: _ASKING[name] for name in _OF_BATCH}):
     """The options of the questions of a file."""
+
+
+def settings_given(pairs: list[str] | None) -> dict[str, Any]:
+    """Return settings given as NAME=VALUE, by name; NAME.PART=VALUE sets a part of one. Raises BadInput for others."""
+    given: dict[str, Any] = {}
+    for pair in pairs or ():
+        name, is_pair, value = pair.partition("=")
+        if not (name and is_pair):
+            raise BadInput(f"--set takes NAME=VALUE, not {pair!r}", "Write --set alpha=0.5, for example")
+        if not value.strip():
+            raise BadInput(f"--set {name} is empty", "Give a value, or leave it out")
+        whole, _, part = name.replace("-", "_").partition(".")
+        if part:
+            given.setdefault(whole, {})[part] = _read(value)
+        else:
+            given[whole] = _read(value)
+    return given
+
+
+def _read(value: str) -> Any:
+    if not value.startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as fault:
+        raise BadInput(f"{value!r} is no JSON ({fault})", "Write a list as [1, 2], an object as {...}") from fault
 
 
 def asking_settings(
@@ -261,10 +226,7 @@ def asking_settings(
     *,
     conversation: str | None = None,
     user: str | None = None,
-    remember: list[str] | None = None,
-    source: str | None = None,
-    newer_than: str | None = None,
-    cited_before: bool | None = False,
+    settings: list[str] | None = None,
     **given: Any,
 ) -> Context:
     """Return the settings of a question from the options of a command that asks; check the keys of its filter.
@@ -277,16 +239,15 @@ def asking_settings(
     """
     from graph.metadata_filter import parse_where
 
-    settings = {
+    together = {
+        **settings_given(settings),
         "workspace": str(workspace),
         "where": parse_where(where) if where else None,
         "conversation_id": conversation,
         "user_id": user,
-        "remember": [] if remember == _NOTHING else remember or None,
-        "provenance": {"source": source or "", "newer_than": newer_than or "", "cited_before": bool(cited_before)},
         **given,
     }
-    context = context_of_settings(workflow, settings, option_of)
+    context = context_of_settings(workflow, together, option_of)
     publish_interrupted(workspace)
     if where:
         from workflows.runtime.visibility import check_keys

@@ -33,7 +33,7 @@ _SHOWN_PASSAGES, _NAMED_PASSAGES, _SHOWN_OF_A_PLACE = 5, 3, 3
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
 _SHOWN_FILES = 10
-_ALL, _ALL_OF_DRY_RUN = "`mara stats --skipped` names them", "the same with --json names them"
+_ALL, _ALL_OF_DRY_RUN = "`mara show --skipped` names them", "the same with --json names them"
 _PASSAGE = re.compile(r"passage \[[0-9]+\]")
 
 
@@ -495,3 +495,15 @@ def _size(n_bytes: int) -> str:
 def _shorten(text: str, limit: int = 240) -> str:
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def record_joined(console: Console, found: Mapping[str, Any]) -> None:
+    """Print which record a folder has now."""
+    state = "derived" if found["derived"] else "up to date"
+    console.print(f"Record [bold]{escape(found['record'])}[/]: generation {found['generation'] or 'none'}, {state}")
+
+
+def record_moved(console: Console, found: Mapping[str, Any]) -> None:
+    """Print where a record was moved to, and what is no longer needed."""
+    left = escape(", ".join(found["set_aside"]))
+    console.print(f"Moved to the record [bold]{escape(found['record'])}[/]. No longer needed: {left}")

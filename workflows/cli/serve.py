@@ -21,8 +21,8 @@ from rich.console import Console
 
 from graph.errors import BadInput, DependencyMissing, ServiceUnavailable, WorkspaceMissing
 from graph.metadata_filter import parse_where
-from workflows.cli.command import Shown, command, publish_interrupted, say
-from workflows.cli.options import WorkspaceOption, asking_settings, path_option, text_option
+from workflows.cli.command import Shown, command, default_group, publish_interrupted, say
+from workflows.cli.options import asking_settings, path_option, text_option
 
 _PREFIX = "mara_"
 _RANDOM_BYTES = 32
@@ -30,9 +30,13 @@ _SEVERAL = 'write them into the line of the file: where = { tenant = { "$in" = [
 _BARE = re.compile("[A-Za-z0-9_-]+")
 
 
+serve = default_group("page", "Serve a workspace: a page in the browser with an API, or MCP; keys to it.")
+
+
+@serve.command("page")
 @command
-def serve(
-    workspace: WorkspaceOption,
+def serve_page(
+    workspace: Path,
     host: Annotated[
         str, typer.Option(help="Address to listen at; others than this machine's need keys.")
     ] = "127.0.0.1",
@@ -142,6 +146,7 @@ def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+@serve.command()
 @command
 def key(
     name: Annotated[str, typer.Argument(help="Name of the person or program that will use the key.")],
@@ -226,9 +231,10 @@ def _toml_key(key: str) -> str:
     return key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False)
 
 
+@serve.command()
 @command
 def mcp(
-    workspace: WorkspaceOption,
+    workspace: Path,
     where: Annotated[
         list[str] | None,
         typer.Option(

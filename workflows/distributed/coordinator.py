@@ -59,7 +59,7 @@ _TASK_RETRIES = 32
 _ADDRESS_HINT = (
     "Check the address; run the command on a machine of the cluster, with RAY_AUTH_MODE=token if it asks for a token"
 )
-_START_HINT = "Run it again: finished shards are kept. `--engine local` needs no cluster"
+_START_HINT = "Run it again: finished shards are kept. `--set engine=local` needs no cluster"
 
 
 def main(address: str, workers: int, folder: Path) -> None:

@@ -448,7 +448,7 @@ def _chapter(found: Comparison, shown: int) -> Iterator[str]:
         for each in questions[:shown]:
             yield from _decided(each)
         if len(questions) > shown:
-            yield f"And {len(questions) - shown} more; `mara compare --json` lists them all."
+            yield f"And {len(questions) - shown} more; `mara eval compare --json` lists them all."
 
 
 def _questions(found: Comparison) -> Iterator[str]:

@@ -40,7 +40,7 @@ def publish_graph(
 def send_to_graph_server(root: Path) -> None:
     """Send what people said and did since to the configured server, if there is one.
 
-    What another generation changed is for `mara graph publish`: it may take minutes.
+    What another generation changed is for `mara graph export`: it may take minutes.
 
     Raises:
         MaraError: it cannot be sent; the next call sends it, too.
@@ -56,7 +56,7 @@ def behind_after_sending(root: Path) -> str:
         send_to_graph_server(root)
     except Exception as fault:
         kind = fault.kind if isinstance(fault, MaraError) else type(fault).__name__
-        return f"The graph server lacks this turn ({kind}); `mara graph publish` tells why and sends it"
+        return f"The graph server lacks this turn ({kind}); `mara graph export` tells why and sends it"
     return ""
 
 
@@ -70,7 +70,7 @@ def erase_on_graph_server(root: Path) -> None:
     except MaraError as fault:
         raise GraphUnavailable(
             f"It is erased here, but the graph server still holds it ({fault.kind})",
-            "Run `mara graph publish` until it says that it is done",
+            "Run `mara graph export` until it says that it is done",
         ) from fault
 
 

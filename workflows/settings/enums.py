@@ -42,11 +42,13 @@ class IndexingEngine(StrEnum):
 
 
 class GraphFormat(StrEnum):
-    """The forms of a file that holds a relationship graph."""
+    """The forms of an exported graph."""
 
     JSONL = "jsonl"
     CYPHER = "cypher"
     GRAPHML = "graphml"
+    MATRICES = "matrices"
+    """A folder with a sparse matrix (.npz) for each relation type of the facts."""
 
 
 class Format(StrEnum):

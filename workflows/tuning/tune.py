@@ -184,7 +184,7 @@ def _check_enough(n_questions: int) -> None:
     if n_questions < FEWEST_QUESTIONS:
         raise BadInput(
             f"Passages that served are marked for {n_questions} questions; tuning needs {FEWEST_QUESTIONS}",
-            "Mark more: `mara feedback RUN`, or `mara feedback --question ... --passage ...`",
+            "Mark more: `mara tune mark RUN`, or `mara tune mark --question ... --passage ...`",
         )
 
 

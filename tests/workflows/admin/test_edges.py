@@ -171,21 +171,21 @@ def test_ends_without_an_edge_between_them_are_named_with_a_hint(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mara = command_line(monkeypatch, capsys)
-    assert mara("edges", "Velm", "--to", "Karv", "-w", workspace).out.casefold() == (
+    assert mara("show", "edges", "Velm", "--to", "Karv", "-w", workspace).out.casefold() == (
         "velm – karv: no edges; omit --to to show all of its edges\n"
     )
-    assert "– passage Karv (p3): no edges" in mara("edges", "Velm", "--to", "p3", "-w", workspace).out
+    assert "– passage Karv (p3): no edges" in mara("show", "edges", "Velm", "--to", "p3", "-w", workspace).out
 
 
 def test_the_command_shows_them_in_words_and_as_json(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mara = command_line(monkeypatch, capsys)
-    shown = mara("edges", "Velm", "--to", "Lake Sund", "-w", workspace)
+    shown = mara("show", "edges", "Velm", "--to", "Lake Sund", "-w", workspace)
     assert shown.code == 0
     assert "SPATIAL, weight 1.500" in shown.out
     assert "Velm | flows into | Lake Sund  confidence 0.90 (p1)" in shown.out
-    assert "role 1.000, similarity 0." in mara("edges", "Velm", "--to", "p1", "-w", workspace).out
-    assert mara("edges", "Velm", "-w", workspace, "--json").json == entity_edges(workspace, "Velm")
-    refused = mara("edges", "Nobody", "-w", workspace)
+    assert "role 1.000, similarity 0." in mara("show", "edges", "Velm", "--to", "p1", "-w", workspace).out
+    assert mara("show", "edges", "Velm", "-w", workspace, "--json").json == entity_edges(workspace, "Velm")
+    refused = mara("show", "edges", "Nobody", "-w", workspace)
     assert (refused.code, "Nobody" in refused.err) == (2, True)

@@ -81,11 +81,11 @@ class TestVersions:
         assert [list(kinds) for _, kinds in changes(root, "lamp")] == [["added"], ["moved"]]
 
     def test_on_the_command_line(self, shop: Path, mara: Mara) -> None:
-        out = mara("versions", "lamp", "-w", shop, "--diff").out
+        out = mara("show", "document", "lamp", "-w", shop, "--diff").out
         assert "2024-02-01  1 passage\n" in out
         assert "dropped fact: Torvik lamp | costs | 40 euros" in out
         assert "+The Torvik lamp costs 52 euros." in out
-        assert mara("versions", "lamp", "-w", shop, "--json").json == document_versions(shop, "lamp")
+        assert mara("show", "document", "lamp", "-w", shop, "--json").json == document_versions(shop, "lamp")
 
     def test_unknown_names_are_refused(self, shop: Path, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="no document, passage or source called 'nobody'"):
@@ -102,7 +102,7 @@ class TestVersions:
         index_sources([tmp_path / "papers"], root, settings=IndexingContext(keep_versions=False))
         (version,) = document_versions(root, "lamp")["versions"]
         assert (version["date"], version["passages"]) == (None, 1)
-        assert "keeps no versions" in mara("versions", "lamp", "-w", root).out
+        assert "keeps no versions" in mara("show", "document", "lamp", "-w", root).out
 
 
 def bytes_of(root: Path) -> bytes:

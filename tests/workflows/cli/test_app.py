@@ -124,24 +124,26 @@ def test_the_default_workspace_comes_from_the_environment(
     mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MARA_WORKSPACE", str(workspace))
-    assert mara("stats", "--json").json["passages"] == 3
+    assert mara("show", "--json").json["passages"] == 3
 
 
 def test_stats_count_what_the_workspace_holds(mara: Mara, workspace: Path) -> None:
-    found = mara("stats", "-w", workspace, "--json").json
+    found = mara("show", "-w", workspace, "--json").json
     assert found["passages"] == 3
     assert found["edges"] == sum(found["edges_by_type"].values())
     assert found["passage_edges_by_link"]["own title"] == 3
     assert found["extractors"] == {OFFLINE_EXTRACTOR: 3}
-    assert "passages" in mara("stats", "-w", workspace).out
+    assert "passages" in mara("show", "-w", workspace).out
 
 
 def test_matrices_are_exported_once_and_again(mara: Mara, workspace: Path, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "export"
-    shown = mara("export", "matrices", folder, "-w", workspace)
+    shown = mara("graph", "export", "--format", "matrices", folder, "-w", workspace)
     assert (shown.code, shown.err) == (0, "")
     assert "weighted by counts" in shown.out
-    again = mara("export", "matrices", folder, "-w", workspace, "--weights", "evidence", "--json").json
+    again = mara(
+        "graph", "export", "--format", "matrices", folder, "-w", workspace, "--weights", "evidence", "--json"
+    ).json
     assert (again["weights"], again["n_passages"]) == ("evidence", 3)
     assert len(list(folder.glob("matrix_*.npz"))) == len(again["matrices"]) == 7
     assert (folder / "graph_metadata.json").exists()
@@ -149,7 +151,7 @@ def test_matrices_are_exported_once_and_again(mara: Mara, workspace: Path, tmp_p
 
 def test_an_export_among_other_files_is_refused(mara: Mara, workspace: Path, corpus: Path) -> None:
     for folder, says in ((corpus.parent, "not empty"), (corpus, "is a file"), (workspace / "x", "in the workspace")):
-        failed = mara("export", "matrices", folder, "-w", workspace, "--json")
+        failed = mara("graph", "export", "--format", "matrices", folder, "-w", workspace, "--json")
         assert (failed.code, failed.json["error"]["kind"]) == (2, "BadInput")
         assert says in failed.json["error"]["message"]
         assert failed.json["error"]["hint"]
@@ -192,7 +194,7 @@ def test_a_chat_model_answers_where_one_is_configured(
 
 @pytest.mark.parametrize(
     ("command", "told"),
-    mostly_slow([(("stats",), ("passages", 3)), (("ask", "What flows into Lake Sund?"), ("workflow", "mara"))], 1),
+    mostly_slow([(("show",), ("passages", 3)), (("ask", "What flows into Lake Sund?"), ("workflow", "mara"))], 1),
 )
 def test_the_installed_command_runs(workspace: Path, command: tuple[str, ...], told: tuple[str, object]) -> None:
     installed = Path(sys.executable).with_name("mara")

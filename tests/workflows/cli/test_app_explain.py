@@ -29,14 +29,6 @@ def test_the_result_as_json_stays_alone_on_standard_output(mara: Mara, workspace
     assert [path["number"] for path in explained["paths"]]
 
 
-def test_the_number_of_nodes_can_be_chosen(mara: Mara, workspace: Path, tmp_path: Path) -> None:
-    few, many = tmp_path / "few.json", tmp_path / "many.json"
-    mara("ask", QUESTION, "-w", workspace, "--explain", few, "--explain-nodes", "2")
-    mara("ask", QUESTION, "-w", workspace, "--explain", many)
-    counts = [len(json.loads(path.read_text(encoding="utf-8"))["nodes"]) for path in (few, many)]
-    assert counts[0] < counts[1]
-
-
 @pytest.mark.parametrize("name", ["why.txt", "why", "nowhere/why.html", "folder.html", f"{'x' * 246}.html"])
 def test_what_cannot_be_written_is_refused_before_anything_is_asked(
     mara: Mara, workspace: Path, tmp_path: Path, chat_server: ScriptedServer, name: str

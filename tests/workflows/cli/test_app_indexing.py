@@ -211,12 +211,12 @@ class TestSkipped:
 
     @staticmethod
     def named(mara: Mara, root: Path) -> dict[str, list[str]]:
-        sources = mara("stats", "--skipped", "-w", root, "--json").json["sources"]
+        sources = mara("show", "--skipped", "-w", root, "--json").json["sources"]
         return {Path(one["source"]).name: [each["source"] for each in one["files"]] for one in sources}
 
     def test_they_are_named_with_the_reasons_by_the_folder_that_was_read(self, mara: Mara, folder: Path) -> None:
         mara("index", folder / "docs", "-w", folder / "w")
-        shown = mara("stats", "--skipped", "-w", folder / "w")
+        shown = mara("show", "--skipped", "-w", folder / "w")
         assert shown.code == 0
         first, *lines = (" ".join(line.split()) for line in shown.out.splitlines())
         assert first.startswith(str(folder / "docs"))
@@ -226,7 +226,7 @@ class TestSkipped:
             "photo.png is of a kind that is not read (.png)",
             "mail/one.msg is of a kind that is not read (.msg)",
         ]
-        assert mara("stats", "-w", folder / "w", "--json").json["skipped_files"] == 3
+        assert mara("show", "-w", folder / "w", "--json").json["skipped_files"] == 3
 
     def test_a_run_replaces_what_was_said_of_its_folders_and_a_sync_also_forgets_the_others(
         self, mara: Mara, folder: Path
@@ -246,7 +246,7 @@ class TestSkipped:
         mara("index", folder / "docs", "-w", root)
         for name in ("mail/one.msg", "bad.txt"):
             assert mara("remove", "--source", name, "-w", root).code == 0
-        (left,) = mara("stats", "--skipped", "-w", root, "--json").json["sources"]
+        (left,) = mara("show", "--skipped", "-w", root, "--json").json["sources"]
         assert [each["source"] for each in left["files"]] == ["photo.png"]
         assert (left["count"], left["reasons"]) == (1, {"is of a kind that is not read (.png)": 1})
         assert mara("remove", "--source", "mail/one.msg", "-w", root).code == 2
@@ -313,7 +313,7 @@ class TestDates:
         w = tmp_path / "w"
         mara("index", prices, "-w", w, "--dated", "2023")
         mara("sync", self.dearer(prices), "-w", w, "--dated", "2024-02-01T12:00+01:00")
-        dates = [version["date"] for version in mara("versions", "lamp", "-w", w, "--json").json["versions"]]
+        dates = [version["date"] for version in mara("show", "document", "lamp", "-w", w, "--json").json["versions"]]
         assert dates == ["2023-01-01", "2024-02-01T11:00:00Z"]
         for arguments in (["index", prices], ["sync", prices], ["index", prices, "--dry-run"]):
             done = mara(*arguments, "-w", w, "--dated", "2024-01-31")

@@ -84,11 +84,11 @@ def test_a_server_publishes_before_it_starts(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["stats"],
-        ["stats", "--skipped"],
-        ["edges", "ab"],
-        ["review"],
-        ["versions"],
+        ["show"],
+        ["show", "--skipped"],
+        ["show", "edges", "ab"],
+        ["show", "document"],
+        ["correct", "review"],
         ["correct", "list"],
         ["remove", "no"],
     ],
@@ -103,10 +103,10 @@ def test_another_command_publishes_nothing_and_makes_no_generation(
 
 
 def test_the_numbers_of_a_workspace_tell_what_is_not_published(mara: Mara, root: Path) -> None:
-    told = mara("stats", "-w", root, "--json").json
+    told = mara("show", "-w", root, "--json").json
     assert (told["passages"], told["generation"], told["record_generation"]) == (1, 1, 2)
     mara(*ASK, "-w", root)
-    told = mara("stats", "-w", root, "--json").json
+    told = mara("show", "-w", root, "--json").json
     assert (told["passages"], told["generation"], told["record_generation"]) == (2, 2, 2)
 
 

@@ -11,8 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from workflows.cli.command import Group, Shown, command
-from workflows.cli.options import WorkspaceOption
+from workflows.cli.command import Everywhere, Group, Shown, command
 
 
 @dataclass
@@ -21,27 +20,28 @@ class Sizes(Group):
     height: Annotated[int, typer.Option("--tall", help="How tall it is.")] = 2
 
 
-def drawn(name: str, sizes: Sizes, *, workspace: WorkspaceOption, refused: bool = False) -> Shown:
+def drawn(name: str, sizes: Sizes, *, workspace: Path, refused: bool = False) -> Shown:
     """Draw it."""
     value = {"name": name, "area": sizes.width * sizes.height, "workspace": str(workspace)}
     return Shown(value, "It is [bold]drawn[/]", 5 if refused else 0)
 
 
-def run(*arguments: str) -> Any:
+def run(*arguments: str, workspace: str = "", as_json: bool = False) -> Any:
     app = typer.Typer()
     app.command()(command(drawn))
-    return CliRunner().invoke(app, [*arguments])
+    everywhere = Everywhere(Path(workspace) if workspace else None, as_json)
+    return CliRunner().invoke(app, [*arguments], obj=everywhere)
 
 
 def test_a_group_stands_for_its_options() -> None:
-    assert json.loads(run("box", "--width", "3", "--tall", "4", "--json").stdout)["area"] == 12
-    assert json.loads(run("box", "--json").stdout)["area"] == 2
+    assert json.loads(run("box", "--width", "3", "--tall", "4", as_json=True).stdout)["area"] == 12
+    assert json.loads(run("box", as_json=True).stdout)["area"] == 2
 
 
 def test_the_workspace_is_the_default_one_where_none_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MARA_WORKSPACE", str(tmp_path))
-    assert json.loads(run("box", "--json").stdout)["workspace"] == str(tmp_path)
-    assert json.loads(run("box", "-w", "mine", "--json").stdout)["workspace"] == "mine"
+    assert json.loads(run("box", as_json=True).stdout)["workspace"] == str(tmp_path)
+    assert json.loads(run("box", workspace="mine", as_json=True).stdout)["workspace"] == "mine"
 
 
 def test_people_read_words_and_the_exit_code_tells_what_was_refused() -> None:

@@ -30,10 +30,10 @@ def test_corrections_are_made_listed_and_undone(mara: Mara, sund: Path, tmp_path
     assert "merge  Lake Sund, Lake-Sund → Lake Sund (one lake)" in merged.out
     assert "1 passage changed" in merged.out
     mara("correct", "split", "Ostra", "--in", "p1", "--as", "Ostra (county)", *at)
-    mara("correct", "apart", "Velm", "Velma", *at)
-    mara("correct", "change", "Velm | flows into | Lake Sund", "--to", "Velm | leaves | Lake Sund", *at)
-    mara("correct", "drop", "Velm | is | river", "--in", "corpus.jsonl", *at)
-    pinned = mara("correct", "pin", "Ida Brandt | dammed | Lake Sund", "--passage", "p2", "--relation", "temporal", *at)
+    mara("correct", "split", "Velm", "Velma", *at)
+    mara("correct", "fact", "Velm | flows into | Lake Sund", "--to", "Velm | leaves | Lake Sund", *at)
+    mara("correct", "fact", "--drop", "Velm | is | river", "--in", "corpus.jsonl", *at)
+    pinned = mara("correct", "fact", "Ida Brandt | dammed | Lake Sund", "--pin", "p2", "--relation", "temporal", *at)
     assert "Ida Brandt | dammed | Lake Sund (TEMPORAL) in p2" in pinned.out
     listed = mara("correct", "list", *at)
     kinds = [line.split()[1] for line in listed.out.splitlines()]
@@ -42,14 +42,14 @@ def test_corrections_are_made_listed_and_undone(mara: Mara, sund: Path, tmp_path
     corrections = mara("correct", "list", "--json", *at).json["corrections"]
     assert [bool(each["undone_at"]) for each in corrections] == [False, False, False, True, False, True]
     assert "undone" in mara("correct", "list", *at).out
-    assert "4 corrections and 2 that were undone" in mara("correct", "export", tmp_path / "c.jsonl", *at).out
+    assert "4 corrections and 2 that were undone" in mara("correct", "list", "--out", tmp_path / "c.jsonl", *at).out
     imported = mara("correct", "import", tmp_path / "c.jsonl", *at)
     assert imported.out.count("stands already") == 4
     assert "left out, as they were undone: 2" in imported.out
 
 
 def test_one_that_is_about_nothing_says_so(mara: Mara, sund: Path) -> None:
-    out = mara("correct", "drop", "Nobody | is | here", "-w", sund).out
+    out = mara("correct", "fact", "--drop", "Nobody | is | here", "-w", sund).out
     assert "no passage holds what it is about: it waits for one that does" in out
 
 
@@ -64,9 +64,8 @@ def test_a_dry_run_shows_and_writes_nothing(mara: Mara, sund: Path) -> None:
     [
         (["merge", "IBM", "ibm"], "is one name already"),
         (["split", "Ostra"], "Nothing says where"),
-        (["apart", "Velm"], "are one"),
-        (["drop", "Velm"], "names no fact"),
-        (["drop", "Velm | is | river", "--relation", "LOVE"], "is no relation type"),
+        (["fact", "--drop", "Velm"], "names no fact"),
+        (["fact", "--drop", "Velm | is | river", "--relation", "LOVE"], "is no relation type"),
         (["undo", "3"], "There is no correction 3"),
         (["import", "/nowhere.jsonl"], "nowhere.jsonl"),
     ],
@@ -78,9 +77,9 @@ def test_what_cannot_be_is_refused(mara: Mara, sund: Path, arguments: list[str],
 
 
 def test_a_review_proposes_with_evidence_and_a_command(mara: Mara, sund: Path) -> None:
-    out = mara("review", "-w", sund).out
+    out = mara("correct", "review", "-w", sund).out
     assert all(told in out for told in ("same letters", 'mara correct merge "', "1 of 1 pairs that may be one"))
-    found = mara("review", "--json", "-w", sund).json
+    found = mara("correct", "review", "--json", "-w", sund).json
     assert {*found["merges"][0]["names"]} == {"Lake Sund", "Lake-Sund"}
 
 
@@ -89,15 +88,15 @@ def test_a_pair_that_is_decided_becomes_a_correction(
     mara: Mara, sund: Path, monkeypatch: pytest.MonkeyPatch, answer: str, kind: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
-    mara("review", "--decide", "-w", sund)
+    mara("correct", "review", "--decide", "-w", sund)
     (made,) = mara("correct", "list", "--json", "-w", sund).json["corrections"]
-    assert (made["kind"], made["note"]) == (kind, "mara review")
+    assert (made["kind"], made["note"]) == (kind, "mara correct review")
     assert kind != "merge" or made["name"] == made["names"][answer == "2"]
-    assert mara("review", "--json", "-w", sund).json["merges"] == []
+    assert mara("correct", "review", "--json", "-w", sund).json["merges"] == []
 
 
 @pytest.mark.parametrize("typed", ["", "\n", "q\n"])
 def test_a_pair_that_is_skipped_is_none(mara: Mara, sund: Path, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-    mara("review", "--decide", "-w", sund)
+    mara("correct", "review", "--decide", "-w", sund)
     assert mara("correct", "list", "--json", "-w", sund).json["corrections"] == []

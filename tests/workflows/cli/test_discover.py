@@ -14,7 +14,7 @@ from tests.workflows.workspaces import use_embedder
 from workflows.runtime.resources import close_indexes
 
 QUESTION = "What happened at the lake?"
-PERSONAL = ("--personalise", "--user", "mia", "--remember", "nothing")
+PERSONAL = ("--set", "personalise=true", "--user", "mia", "--set", "remember=[]")
 
 
 @pytest.fixture(scope="module")
@@ -35,25 +35,29 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class TestDiscover:
     def test_documents_come_with_reasons(self, mara: Mara, root: Path) -> None:
-        out = mara("discover", "Olaf Amstel", "-w", root, "-k", "10").out
+        out = mara("graph", "documents", "--next", "Olaf Amstel", "-w", root, "-k", "10").out
         assert "1. " in out
         assert "   the topic is about Olaf Amstel → " in out
 
     def test_json_has_every_path(self, mara: Mara, root: Path) -> None:
-        documents = mara("discover", "-w", root, "--user", "mia", "-k", "10", "--json").json["documents"]
+        documents = mara("graph", "documents", "--next", "-w", root, "--user", "mia", "-k", "10", "--json").json[
+            "documents"
+        ]
         assert documents
         assert all(len(each["reasons"]) == each["relevance"] for each in documents)
         assert not {"of-b-two", "of-a-two"} & {each["document"] for each in documents}
 
     def test_conditions_hold(self, mara: Mara, root: Path) -> None:
-        found = mara("discover", "Lake Sund", "-w", root, "-k", "10", "--where", "tenant=a", "--json").json
+        found = mara(
+            "graph", "documents", "--next", "Lake Sund", "-w", root, "-k", "10", "--where", "tenant=a", "--json"
+        ).json
         assert {each["document"] for each in found["documents"]} <= {"of-a-one", "of-a-two"}
 
     def test_who_did_nothing_is_told_so(self, mara: Mara, root: Path) -> None:
-        assert mara("discover", "-w", root, "--user", "tom").out.startswith("Nothing to propose")
+        assert mara("graph", "documents", "--next", "-w", root, "--user", "tom").out.startswith("Nothing to propose")
 
     def test_something_has_to_be_given(self, mara: Mara, root: Path) -> None:
-        done = mara("discover", "-w", root)
+        done = mara("graph", "documents", "--next", "-w", root)
         assert done.code == 2
         assert "Give a topic, a user or a conversation" in done.err
 
@@ -61,30 +65,30 @@ class TestDiscover:
         bare = reading_world(tmp_path)
         for path in bare.glob("relationships.sqlite*"):
             path.unlink()
-        done = mara("discover", "Lake Sund", "-w", bare)
+        done = mara("graph", "documents", "--next", "Lake Sund", "-w", bare)
         assert done.code == 2
         assert "no relationship graph" in done.err
 
 
 class TestProvenance:
     def test_it_is_told_line_by_line(self, mara: Mara, root: Path) -> None:
-        out = mara("provenance", "of-a-two", "-w", root, "--user", "mia").out
+        out = mara("show", "passage", "of-a-two", "-w", root, "--user", "mia").out
         for words in ("Olaf Amstel (of-a-two)", "corpus.jsonl", "chunk 0", "hash (64)", "1 user", "of mia [1]"):
             assert words in out
 
     def test_json_is_whole(self, mara: Mara, root: Path) -> None:
-        found = mara("provenance", "of-b-two", "-w", root, "--json").json
+        found = mara("show", "passage", "of-b-two", "-w", root, "--json").json
         assert (found["viewers"], found["cited_in"]) == (1, [])
 
     def test_a_passage_that_is_not_there_is_told(self, mara: Mara, root: Path) -> None:
-        done = mara("provenance", "nope", "-w", root)
+        done = mara("show", "passage", "nope", "-w", root)
         assert done.code == 2
         assert "no passage of that id" in done.err
 
 
 class TestAsking:
     def test_a_personal_ranking_needs_a_user(self, mara: Mara, root: Path) -> None:
-        assert "--user" in mara("ask", QUESTION, "-w", root, "--personalise").err
+        assert "--user" in mara("ask", QUESTION, "-w", root, "--set", "personalise=true").err
         hits = mara("ask", QUESTION, "-w", root, *PERSONAL, "--json").json["passages"]
         assert any("personal" in hit for hit in hits)
 
@@ -95,9 +99,9 @@ class TestAsking:
     @pytest.mark.parametrize(
         ("options", "found"),
         [
-            (["--source", "of-a-one"], {"of-a-one"}),
-            (["--newer-than", "2999"], set()),
-            (["--cited-before", "--user", "mia", "--remember", "nothing"], {"of-a-two"}),
+            (["--set", "provenance.source=of-a-one"], {"of-a-one"}),
+            (["--set", "provenance.newer_than=2999"], set()),
+            (["--set", "provenance.cited_before=true", "--user", "mia", "--set", "remember=[]"], {"of-a-two"}),
         ],
     )
     def test_provenance_narrows_the_search(self, mara: Mara, root: Path, options: list[str], found: set[str]) -> None:

@@ -42,7 +42,7 @@ def marked(root: Path, tmp_path: Path, mara: Mara, monkeypatch: pytest.MonkeyPat
     """The workspace with as many marked questions as tuning needs, which are fewer than usual."""
     monkeypatch.setattr(tune, "FEWEST_QUESTIONS", N)
     rows = [row_of(f"Where is river{number}?", gold_ids=[f"river{number}"]) for number in range(N)]
-    assert mara("feedback", write_run(tmp_path / "run", root, rows), "-w", root).code == 0
+    assert mara("tune", "mark", write_run(tmp_path / "run", root, rows), "-w", root).code == 0
     return root
 
 
@@ -54,20 +54,20 @@ def strong(relation: RelationType) -> Tuning:
 class TestFeedback:
     def test_a_mark_is_recorded_listed_and_forgotten(self, mara: Mara, root: Path) -> None:
         named = ("--question", QUESTION, "--passage", "[velm]")
-        assert "new 1" in mara("feedback", "-w", root, *named).out
-        assert mara("feedback", "-w", root, "--list").out.strip() == f"+ [velm] person {QUESTION}"
-        assert "changed 1" in mara("feedback", "-w", root, *named, "--did-not-serve").out
-        assert mara("feedback", "-w", root, "--list", "--kind", "person").out.startswith("- [velm]")
-        assert "1 marks forgotten" in mara("feedback", "-w", root, "--forget", "--passage", "[velm]").out
-        assert "No such mark" in mara("feedback", "-w", root, "--list").out
+        assert "new 1" in mara("tune", "mark", "-w", root, *named).out
+        assert mara("tune", "mark", "-w", root, "--list").out.strip() == f"+ [velm] person {QUESTION}"
+        assert "changed 1" in mara("tune", "mark", "-w", root, *named, "--did-not-serve").out
+        assert mara("tune", "mark", "-w", root, "--list", "--kind", "person").out.startswith("- [velm]")
+        assert "1 marks forgotten" in mara("tune", "mark", "-w", root, "--forget", "--passage", "[velm]").out
+        assert "No such mark" in mara("tune", "mark", "-w", root, "--list").out
         assert read_marks(root) == []
 
     def test_a_run_is_recorded(self, mara: Mara, root: Path, tmp_path: Path) -> None:
         folder = write_run(tmp_path / "run", root, [row_of(QUESTION, gold_ids=["[velm]", "gone"])])
-        shown = mara("feedback", folder, "--workspace", root).out
+        shown = mara("tune", "mark", folder, "--workspace", root).out
         assert "gold 1, cited 0, person 0" in shown
         assert "does not hold them: 1 passages" in shown
-        told = mara("feedback", folder, "--workspace", root, "--json").json
+        told = mara("tune", "mark", folder, "--workspace", root, "--json").json
         assert (told["unchanged"], told["unknown_passages"], told["questions"]) == (1, 1, 1)
 
     @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ class TestFeedback:
         ],
     )
     def test_what_is_not_one_thing_is_refused(self, mara: Mara, root: Path, options: tuple[str, ...]) -> None:
-        refused = mara("feedback", "-w", root, "--json", *options)
+        refused = mara("tune", "mark", "-w", root, "--json", *options)
         assert refused.code == 2
         assert refused.json["error"]["kind"] == "BadInput"
         assert refused.json["error"]["hint"]

@@ -23,7 +23,7 @@ class TestQuery:
         shown = mara("graph", "query", "MATCH (d:Document) RETURN d.id AS key, d.version ORDER BY key", "-w", root)
         assert (shown.code, shown.err.strip()[:25]) == (0, "The copy for Cypher was b")
         head, first, *_, last = shown.out.splitlines()
-        assert (head.split(), first.split(), last) == (["key", "d.version"], ["d-alliance", "1"], "7 rows")
+        assert (head.split(), first.split(), last) == (["serve", "key", "d.version"], ["d-alliance", "1"], "7 rows")
 
     def test_json_has_nodes_edges_and_nulls(self, mara: Mara, root: Path) -> None:
         query = "MATCH (:User {id: $who})-[v:VIEWED]->(d) RETURN d.id, v, v.duration"
@@ -110,21 +110,15 @@ class TestFiles:
 
 class TestDraw:
     def test_a_document_is_drawn_with_what_it_shares(self, mara: Mara, root: Path) -> None:
-        shown = mara("graph", "draw", "d-nissan", "--out", root / "a.graphml", "-w", root)
+        shown = mara("graph", "export", "--document", "d-nissan", root / "a.graphml", "-w", root)
         assert (shown.code, (root / "a.graphml").read_bytes()[:5]) == (0, b"<?xml")
         assert shown.out.splitlines()[:2] == [
             "D-Nissan: passages 0 of 0, concepts 2 of 2, messages that cite it 0",
             "D-Alliance  shares Nissan",
         ]
 
-    def test_numbers_are_bounded_by_options(self, mara: Mara, root: Path) -> None:
-        options = ("--out", root / "a.graphml", "--concepts", "1", "--related", "1", "-w", root, "--json")
-        told = mara("graph", "draw", "d-nissan", *options).json
-        assert ([each["name"] for each in told["concepts"]], len(told["related"])) == (["Nissan"], 1)
-        assert mara("graph", "draw", "d-nissan", *options, "--related", "1000").code == 2
-
     def test_an_unknown_document_is_refused_with_a_hint(self, mara: Mara, root: Path) -> None:
-        shown = mara("graph", "draw", "nobody", "--out", root / "a.graphml", "-w", root, "--json")
+        shown = mara("graph", "export", "--document", "nobody", root / "a.graphml", "-w", root, "--json")
         assert (shown.code, shown.json["error"]["kind"]) == (2, "BadInput")
         assert "id of a document" in shown.json["error"]["hint"]
         assert not (root / "a.graphml").exists()
@@ -153,8 +147,8 @@ class TestServer:
             values = {"URL": endpoint.address, "USER": USER, "PASSWORD": PASSWORD, "DATABASE": endpoint.new_database()}
             for name, value in values.items():
                 monkeypatch.setenv(f"MARA_GRAPH_{name}", value)
-            assert "everything compared" in mara("graph", "publish", "-w", root).out
-            assert "0 nodes and edges sent, 0 removed" in mara("graph", "publish", "-w", root).out
+            assert "everything compared" in mara("graph", "export", "-w", root).out
+            assert "0 nodes and edges sent, 0 removed" in mara("graph", "export", "-w", root).out
             query = "MATCH (d:Document) RETURN d.id ORDER BY d.id"
             there = mara("graph", "query", query, "--server", "-w", root, "--json").json
             assert there == mara("graph", "query", query, "-w", root, "--json").json

@@ -21,7 +21,7 @@ def workspace(index: Indexer, root: Path) -> Path:
 
 
 def values(mara: Mara, root: Path) -> dict[str, dict[str, int]]:
-    found = json.loads(mara("graph", "evaluate", "-w", root, "--json").out)
+    found = json.loads(mara("graph", "prune", "-w", root, "--json").out)
     return {each["type"]: each for each in found["values"]}
 
 
@@ -37,12 +37,12 @@ def test_what_would_go_goes_and_comes_back(mara: Mara, workspace: Path) -> None:
         assert after[each["type"]]["pruned"] == each["pruned"]
         assert after[each["type"]]["edges"] == before[each["type"]]["edges"] - each["pruned"]
     assert sum(each["pruned"] for each in done["types"]) > 0
-    assert "pruned edges restored" in mara("graph", "restore", "-w", workspace).out
+    assert "pruned edges restored" in mara("graph", "prune", "--restore", "-w", workspace).out
     assert values(mara, workspace) == before
 
 
 def test_the_value_is_told_in_a_line_a_type(mara: Mara, workspace: Path) -> None:
-    lines = mara("graph", "evaluate", "-w", workspace).out.splitlines()
+    lines = mara("graph", "prune", "-w", workspace).out.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["EXPLAINS", "RELATED_TO"]
 
 
@@ -55,7 +55,7 @@ def test_a_workspace_without_a_relationship_graph_is_named(mara: Mara, index: In
 
 def test_stats_count_nodes_edges_and_what_was_pruned(mara: Mara, workspace: Path) -> None:
     mara("graph", "prune", "--below", "0.45", "--yes", "-w", workspace)
-    found = json.loads(mara("stats", "-w", workspace, "--json").out)["relationships"]
+    found = json.loads(mara("show", "-w", workspace, "--json").out)["relationships"]
     assert found["Document"] == found["DocumentChunk"] == 3
     assert found["pruned"] == sum(each["pruned"] for each in values(mara, workspace).values())
 

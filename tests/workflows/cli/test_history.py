@@ -53,13 +53,13 @@ def test_asking_in_a_conversation_tells_what_was_understood(mara: Mara, asked: P
 
 def test_what_is_remembered_is_chosen(mara: Mara, root: Path) -> None:
     ask = ("ask", FOUNDED, "-w", root, "--conversation", "marn", "--user", "ada", "--json")
-    assert mara(*ask, "--remember", "nothing").json["recorded"] is None
-    assert mara(*ask, "--remember", "views").json["recorded"]["question"] == ""
+    assert mara(*ask, "--set", "remember=[]").json["recorded"] is None
+    assert mara(*ask, "--set", 'remember=["views"]').json["recorded"]["question"] == ""
     found = counts(root)
     assert (found["Message"], found["VIEWED"] > 0) == (0, True)
-    refused = mara(*ask, "--remember", "all")
+    refused = mara(*ask, "--set", 'remember=["all"]')
     assert (refused.code, refused.json["error"]["kind"]) == (2, "BadInput")
-    assert "--remember" in refused.json["error"]["message"]
+    assert "--set remember" in refused.json["error"]["message"]
 
 
 def test_a_conversation_of_somebody_else_is_refused(mara: Mara, asked: Path) -> None:
@@ -118,23 +118,23 @@ def test_history_is_exported_outside_of_the_workspace(mara: Mara, asked: Path, t
 
 
 def test_forgetting_asks_first_and_exports_where_it_is_told_to(mara: Mara, asked: Path, tmp_path: Path) -> None:
-    refused = mara("forget", "ada", "-w", asked)
+    refused = mara("history", "forget", "ada", "-w", asked)
     assert (refused.code, "--yes" in refused.err, len(messages(asked, "marn"))) == (2, True, 2)
     path = tmp_path / "ada.json"
-    done = mara("forget", "ada", "-w", asked, "--yes", "--export", path)
+    done = mara("history", "forget", "ada", "-w", asked, "--yes", "--export", path)
     assert done.out.startswith("Erased: 1 conversation, 2 messages")
     assert json.loads(path.read_text(encoding="utf-8"))["conversations"][0]["id"] == "marn"
     assert messages(asked, "marn") == []
-    assert "nothing was kept" in mara("forget", "ada", "-w", asked, "--yes").out
-    assert mara("forget", "ada", "-w", asked, "--yes", "--json").json["messages"] == 0
+    assert "nothing was kept" in mara("history", "forget", "ada", "-w", asked, "--yes").out
+    assert mara("history", "forget", "ada", "-w", asked, "--yes", "--json").json["messages"] == 0
 
 
 def test_nothing_is_erased_where_the_export_fails(mara: Mara, asked: Path) -> None:
-    assert mara("forget", "ada", "-w", asked, "--yes", "--export", asked / "ada.json").code == 2
+    assert mara("history", "forget", "ada", "-w", asked, "--yes", "--export", asked / "ada.json").code == 2
     assert len(messages(asked, "marn")) == 2
 
 
 @pytest.mark.parametrize("name", ["", " "])
 def test_nobody_is_forgotten_without_a_name(mara: Mara, asked: Path, name: str) -> None:
-    assert mara("forget", name, "-w", asked, "--yes").code == 2
+    assert mara("history", "forget", name, "-w", asked, "--yes").code == 2
     assert len(messages(asked, "marn")) == 2

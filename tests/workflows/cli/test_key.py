@@ -29,14 +29,14 @@ from workflows.access.identity import Identity, Keyring
 def test_the_lines_make_the_key_known_with_these_rights(
     mara: Mara, tmp_path: Path, arguments: list[str], identity: Identity
 ) -> None:
-    made = mara("key", "anna", *arguments, "--json").json
+    made = mara("serve", "key", "anna", *arguments, "--json").json
     (tmp_path / "keys.toml").write_text(made["lines"], encoding="utf-8")
     assert Keyring.read(tmp_path / "keys.toml").identity_of(f"Bearer {made['key']}") == identity
     assert made["key"] not in made["lines"]
 
 
 def test_every_key_is_another_and_is_shown_once(mara: Mara) -> None:
-    shown = [mara("key", "anna", "--everything").out for _ in range(3)]
+    shown = [mara("serve", "key", "anna", "--everything").out for _ in range(3)]
     keys = [next(word for word in out.split() if word.startswith("mara_")) for out in shown]
     assert len({*keys}) == 3
     assert min(map(len, keys)) >= 43
@@ -58,6 +58,6 @@ def test_every_key_is_another_and_is_shown_once(mara: Mara) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(mara: Mara, arguments: list[str], says: str) -> None:
-    refused = mara("key", *arguments)
+    refused = mara("serve", "key", *arguments)
     assert refused.code == 2
     assert says in " ".join(refused.err.split())

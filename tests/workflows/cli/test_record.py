@@ -29,8 +29,8 @@ def test_what_one_machine_indexes_another_one_joins_asks_and_syncs(
     monkeypatch.setenv("MARA_RECORD_URL", postgres_url)
     one, other = tmp_path / "one", tmp_path / "other"
     assert mara("index", documents, "-w", one).code == 0
-    name = mara("stats", "-w", one, "--json").json["record_in_postgres"]
-    joined = mara("record", "join", name, "-w", other, "--json").json
+    name = mara("show", "-w", one, "--json").json["record_in_postgres"]
+    joined = mara("doctor", "--join-record", name, "-w", other, "--json").json
     assert joined == {"record": name, "generation": 1, "derived": True}
     talk = ("--conversation", "trip", "--user", "mia")
     first, again = (mara("ask", "Where was Nissan founded?", "-w", root, *talk, "--json").json for root in (one, other))
@@ -44,8 +44,8 @@ def test_what_one_machine_indexes_another_one_joins_asks_and_syncs(
     assert "being written by process" in " ".join(refused.err.split())
     (documents / "kobe.txt").write_text("Kobe is a port, too.")
     assert mara("sync", documents, "-w", other).code == 0
-    assert mara("record", "join", "-w", one, "--json").json["record"] == name
-    assert mara("stats", "-w", one, "--json").json["passages"] == 3
+    assert mara("doctor", "--join-record", "-w", one, "--json").json["record"] == name
+    assert mara("show", "-w", one, "--json").json["passages"] == 3
     for root in (one, other):
         checked = mara("doctor", "-w", root)
         assert (checked.code, "is in order" in checked.out) == (0, True), checked.out
@@ -59,14 +59,14 @@ def test_a_workspace_moves_to_the_server_and_stays_as_it_was(
 ) -> None:
     root = tmp_path / "w"
     mara("index", documents, "-w", root)
-    before = mara("stats", "-w", root, "--json").json
+    before = mara("show", "-w", root, "--json").json
     monkeypatch.setenv("MARA_RECORD_URL", f"{postgres_url}?workspace=moved")
     refused = mara("ask", "Where?", "-w", root)
     assert refused.code == 2
-    assert "mara record move" in refused.err
-    moved = mara("record", "move", "-w", root, "--json").json
+    assert "mara doctor --move-record" in refused.err
+    moved = mara("doctor", "--move-record", "-w", root, "--json").json
     assert moved["record"] == "moved"
-    after = mara("stats", "-w", root, "--json").json
+    after = mara("show", "-w", root, "--json").json
     assert {key: value for key, value in after.items() if after[key] != before[key]}.keys() <= {
         "record_in_postgres",
         "bytes",
@@ -76,14 +76,14 @@ def test_a_workspace_moves_to_the_server_and_stays_as_it_was(
 
 def test_a_record_to_join_has_to_be_named(mara: Mara, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARA_RECORD_URL", "postgresql://db/records")
-    refused = mara("record", "join", "-w", tmp_path / "w")
+    refused = mara("doctor", "--join-record", "-w", tmp_path / "w")
     assert refused.code == 2
     assert "No record is named" in refused.err
     assert not (tmp_path / "w").exists()
 
 
 def test_without_the_setting_nothing_is_joined(mara: Mara, tmp_path: Path) -> None:
-    refused = mara("record", "join", "team", "-w", tmp_path / "w")
+    refused = mara("doctor", "--join-record", "--record", "team", "-w", tmp_path / "w")
     assert refused.code == 2
     assert "MARA_RECORD_URL is not set" in refused.err
     assert not (tmp_path / "w").exists()

@@ -114,7 +114,7 @@ def test_a_port_that_is_taken_is_told(mara: Mara, workspace: Path) -> None:
 
 def test_an_address_of_another_machine_is_told(mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = workspace.parent / "keys.toml"
-    keys.write_text(mara("key", "anna", "--everything", "--json").json["lines"], encoding="utf-8")
+    keys.write_text(mara("serve", "key", "anna", "--everything", "--json").json["lines"], encoding="utf-8")
     monkeypatch.setenv("MARA_AUTH", str(keys))
     told = " ".join(mara("serve", "-w", workspace, "--host", "192.0.2.7").err.split())
     assert "The page cannot listen at 192.0.2.7:8700: Cannot assign requested address." in told

@@ -31,7 +31,7 @@ def examples_of(file: Path) -> list[dict[str, Any]]:
 
 def test_each_question_with_beta_becomes_an_example_with_its_outcome(mara: Mara, run: Path, tmp_path: Path) -> None:
     file = tmp_path / "beta.jsonl"
-    told = mara("export", "beta", run, "--out", file, "--json").json
+    told = mara("eval", "export", "--beta", run, "--out", file, "--json").json
     assert told == {"file": str(file), "written": 3, "without_beta": 3, "below": 0}
     first, second, third = examples_of(file)
     assert first["outcome"] == {"id": "full", "system": "mara", "recall@5": 1.0, "mrr": 1.0, "f1": 0.5}
@@ -39,7 +39,7 @@ def test_each_question_with_beta_becomes_an_example_with_its_outcome(mara: Mara,
 
 
 def test_the_messages_are_what_a_manager_is_sent_and_should_reply(mara: Mara, run: Path, tmp_path: Path) -> None:
-    mara("export", "beta", f"{run}:mara", "--out", tmp_path / "beta.jsonl")
+    mara("eval", "export", "--beta", f"{run}:mara", "--out", tmp_path / "beta.jsonl")
     first, second, _ = examples_of(tmp_path / "beta.jsonl")
     sent = [message.content for message in manager_messages("What is full?")]
     assert [message["role"] for message in first["messages"]] == ["system", "user", "assistant"]
@@ -50,7 +50,7 @@ def test_the_messages_are_what_a_manager_is_sent_and_should_reply(mara: Mara, ru
 
 
 def test_questions_of_little_recall_are_left_out_where_that_is_asked_for(mara: Mara, run: Path, tmp_path: Path) -> None:
-    done = mara("export", "beta", f"{run}:mara", "--out", tmp_path / "beta.jsonl", "--min-recall", "0.8")
+    done = mara("eval", "export", "--beta", f"{run}:mara", "--out", tmp_path / "beta.jsonl", "--min-recall", "0.8")
     assert done.out.startswith("1 examples in")
     assert [each["outcome"]["id"] for each in examples_of(tmp_path / "beta.jsonl")] == ["full"]
 
@@ -68,7 +68,7 @@ def test_questions_of_little_recall_are_left_out_where_that_is_asked_for(mara: M
 def test_what_cannot_be_exported_is_refused(
     mara: Mara, run: Path, tmp_path: Path, which: str, out: str, said: str
 ) -> None:
-    done = mara("export", "beta", which.format(run=run), "--out", tmp_path / out)
+    done = mara("eval", "export", "--beta", which.format(run=run), "--out", tmp_path / out)
     assert done.code == 2
     assert said in " ".join(done.err.split())
     assert not (tmp_path / out).exists()

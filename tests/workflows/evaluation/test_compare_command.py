@@ -27,7 +27,7 @@ def other(tmp_path: Path) -> Path:
 
 
 def test_two_systems_of_one_run_are_compared(mara: Mara, run: Path) -> None:
-    done = mara("compare", f"{run}:dense", f"{run}:mara")
+    done = mara("eval", "compare", f"{run}:dense", f"{run}:mara")
     assert done.code == 0
     assert "B wins 12 questions, loses 0, 0 are equal" in done.out
     assert "B is better on recall@5: +0.500" in done.out
@@ -36,7 +36,7 @@ def test_two_systems_of_one_run_are_compared(mara: Mara, run: Path) -> None:
 
 
 def test_json_holds_everything(mara: Mara, run: Path) -> None:
-    (found,) = mara("compare", f"{run}:dense", f"{run}:mara", "--json").json["comparisons"]
+    (found,) = mara("eval", "compare", f"{run}:dense", f"{run}:mara", "--json").json["comparisons"]
     assert (found["a"], found["b"], found["paired"]) == (f"{run}:dense", f"{run}:mara", 12)
     assert [each["id"] for each in found["won"]] == [f"q{n}" for n in range(12)]
     assert found["won"][0]["b"]["passages"] == ["a", "b", "x"]
@@ -46,7 +46,7 @@ def test_json_holds_everything(mara: Mara, run: Path) -> None:
 
 
 def test_systems_of_the_same_name_are_compared_where_folders_are_given(mara: Mara, run: Path, other: Path) -> None:
-    (found,) = mara("compare", run, other, "--json").json["comparisons"]
+    (found,) = mara("eval", "compare", run, other, "--json").json["comparisons"]
     assert (found["a"], found["b"]) == (f"{run}:mara", f"{other}:mara")
     assert len(found["lost"]) == 12
     assert found["settings"] == [["generation", 3, 4]]
@@ -56,7 +56,7 @@ def test_a_folder_stands_for_the_system_of_the_same_name_or_for_its_only_one(
     mara: Mara, run: Path, other: Path, tmp_path: Path
 ) -> None:
     def names(*sides: str | Path) -> tuple[str, str]:
-        (found,) = mara("compare", *sides, "--json").json["comparisons"]
+        (found,) = mara("eval", "compare", *sides, "--json").json["comparisons"]
         return found["a"], found["b"]
 
     assert names(f"{run}:mara", other) == (f"{run}:mara", f"{other}:mara")
@@ -66,14 +66,14 @@ def test_a_folder_stands_for_the_system_of_the_same_name_or_for_its_only_one(
 
 def test_metrics_are_chosen(mara: Mara, run: Path) -> None:
     sides = f"{run}:dense", f"{run}:mara"
-    (found,) = mara("compare", *sides, "--metric", "mrr", "--metric", "recall@2", "--json").json["comparisons"]
+    (found,) = mara("eval", "compare", *sides, "--metric", "mrr", "--metric", "recall@2", "--json").json["comparisons"]
     assert [each["metric"] for each in found["metrics"]] == ["recall@2", "mrr"]
-    assert "B is better on mrr" in mara("compare", *sides, "--metric", "mrr").out
+    assert "B is better on mrr" in mara("eval", "compare", *sides, "--metric", "mrr").out
 
 
 def test_a_page_is_written(mara: Mara, run: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    done = mara("compare", f"{run}:dense", f"{run}:mara", "--out", page)
+    done = mara("eval", "compare", f"{run}:dense", f"{run}:mara", "--out", page)
     assert f"The page is {page}" in done.out
     text = page.read_text(encoding="utf-8")
     assert "## Questions won by B: 12" in text
@@ -82,16 +82,16 @@ def test_a_page_is_written(mara: Mara, run: Path, tmp_path: Path) -> None:
 
 def test_questions_of_one_run_alone_are_counted_and_left_out(mara: Mara, run: Path, tmp_path: Path) -> None:
     fewer = write_run(tmp_path / "fewer", {"mara": POOR[:5]}).folder
-    done = mara("compare", run, fewer)
+    done = mara("eval", "compare", run, fewer)
     assert "left out: 7 questions that only one was asked" in done.out
-    (found,) = mara("compare", run, fewer, "--json").json["comparisons"]
+    (found,) = mara("eval", "compare", run, fewer, "--json").json["comparisons"]
     assert found["only_a"] == [f"q{n}" for n in range(5, 12)]
 
 
 def test_failures_are_told(mara: Mara, run: Path, tmp_path: Path) -> None:
     failed = {**POOR[0], "retrieved_ids": [], "failed": {"kind": "MaraError", "message": "no"}}
     broken = write_run(tmp_path / "broken", {"mara": [failed, *POOR[1:]]}).folder
-    assert "failed, and counted as nothing found: A 0, B 1" in mara("compare", run, broken).out
+    assert "failed, and counted as nothing found: A 0, B 1" in mara("eval", "compare", run, broken).out
 
 
 def test_what_cannot_be_compared_is_told_with_what_to_do(mara: Mara, run: Path, other: Path, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_what_cannot_be_compared_is_told_with_what_to_do(mara: Mara, run: Path, 
         ((run, elsewhere), "no question in common", "same question file"),
         ((run, other, "--metric", "recall"), "no metric 'recall'", "all-gold@5"),
     ):
-        refused = mara("compare", *sides, "--json")
+        refused = mara("eval", "compare", *sides, "--json")
         assert refused.code == 2
         assert says in refused.json["error"]["message"]
         assert hint in refused.json["error"]["hint"]
@@ -114,7 +114,7 @@ def test_what_cannot_be_compared_is_told_with_what_to_do(mara: Mara, run: Path, 
 
 def test_two_folders_without_a_common_system_need_names(mara: Mara, run: Path, tmp_path: Path) -> None:
     third = write_run(tmp_path / "third", {"sparse": POOR, "hybrid": POOR}).folder
-    assert f"{run}:dense" in mara("compare", run, third, "--json").json["error"]["hint"]
+    assert f"{run}:dense" in mara("eval", "compare", run, third, "--json").json["error"]["hint"]
 
 
 def test_a_row_that_lacks_what_is_compared_is_named(mara: Mara, run: Path, other: Path) -> None:
@@ -122,10 +122,10 @@ def test_a_row_that_lacks_what_is_compared_is_named(mara: Mara, run: Path, other
     first = json.loads(lines[0])
     del first["retrieved_ids"]
     (run / "results.jsonl").write_text("\n".join([json.dumps(first), *lines[1:]]) + "\n", encoding="utf-8")
-    refused = mara("compare", run, other, "--json")
+    refused = mara("eval", "compare", run, other, "--json")
     assert refused.code == 2
     assert "the row of 'q0' lacks retrieved_ids" in refused.json["error"]["message"]
 
 
 def test_a_page_that_cannot_be_written_is_bad_input(mara: Mara, run: Path, other: Path, tmp_path: Path) -> None:
-    assert mara("compare", run, other, "--out", tmp_path / "no" / "page.md").code == 2
+    assert mara("eval", "compare", run, other, "--out", tmp_path / "no" / "page.md").code == 2

@@ -60,7 +60,7 @@ def scored_by_trec_eval(folder: Path, name: str) -> dict[str, dict[str, float]]:
 def test_trec_eval_finds_the_recall_that_the_run_tells(
     mara: Mara, run: Run, tmp_path: Path, system: str, file: str
 ) -> None:
-    assert mara("export", "trec", run.folder, "--out", tmp_path / "trec").code == 0
+    assert mara("eval", "export", run.folder, "--out", tmp_path / "trec").code == 0
     found, told = scored_by_trec_eval(tmp_path / "trec", file), run.metrics["systems"][system]
     for measure, figure in (
         *((f"recall_{depth}", told["recall"][str(depth)]) for depth in (2, 5, 10)),
@@ -73,7 +73,7 @@ def test_trec_eval_finds_the_recall_that_the_run_tells(
 
 
 def test_json_holds_the_same_with_ids_as_they_are(mara: Mara, run: Run, tmp_path: Path) -> None:
-    done = mara("export", "trec", f"{run.folder}:mara", "--out", tmp_path / "trec", "--json").json
+    done = mara("eval", "export", f"{run.folder}:mara", "--out", tmp_path / "trec", "--json").json
     assert done["files"] == ["qrels.trec", "qrels.json", "mara.trec", "mara.json"]
     assert sorted(path.name for path in (tmp_path / "trec").iterdir()) == sorted(done["files"])
     qrels, rankings = (json.loads((tmp_path / "trec" / f"{name}.json").read_text()) for name in ("qrels", "mara"))
@@ -83,7 +83,7 @@ def test_json_holds_the_same_with_ids_as_they_are(mara: Mara, run: Run, tmp_path
 
 
 def test_what_scorers_leave_out_is_told(mara: Mara, run: Run, tmp_path: Path) -> None:
-    shown = mara("export", "trec", f"{run.folder}:mara", "--out", tmp_path / "trec")
+    shown = mara("eval", "export", f"{run.folder}:mara", "--out", tmp_path / "trec")
     said = " ".join(shown.out.split())
     assert said.startswith("7 questions in ")
     assert "1 questions have no gold passages: no scorer counts them" in said
@@ -120,7 +120,7 @@ def test_what_cannot_be_exported_is_refused(
     mara: Mara, run: Run, tmp_path: Path, which: str, out: str, said: str
 ) -> None:
     before = sorted(run.folder.iterdir())
-    done = mara("export", "trec", which.format(run=run.folder), "--out", tmp_path / out)
+    done = mara("eval", "export", which.format(run=run.folder), "--out", tmp_path / out)
     assert done.code == 2
     assert said in " ".join(done.err.split())
     assert sorted(run.folder.iterdir()) == before

@@ -47,7 +47,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 )
 def test_an_export_overwrites_nothing_of_a_workspace_or_a_run(mara: Mara, folder: Path, out: str, said: str) -> None:
     before = contents(folder)
-    done = mara("export", "beta", folder / "run", "--out", folder / out)
+    done = mara("eval", "export", "--beta", folder / "run", "--out", folder / out)
     assert (done.code, said in " ".join(done.err.split())) == (2, True)
     assert contents(folder) == before
 
@@ -56,7 +56,7 @@ def test_an_export_overwrites_nothing_of_a_workspace_or_a_run(mara: Mara, folder
 def test_a_comparison_overwrites_neither(mara: Mara, folder: Path, out: str) -> None:
     before = contents(folder)
     run = folder / "run"
-    assert mara("compare", run, run, "--out", folder / out).code == 2
+    assert mara("eval", "compare", run, run, "--out", folder / out).code == 2
     assert contents(folder) == before
 
 

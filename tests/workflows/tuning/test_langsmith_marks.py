@@ -353,7 +353,7 @@ class TestFaults:
         monkeypatch.setenv("LANGSMITH_API_KEY", "lsv2_secret_of_ours")
         monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
         monkeypatch.setattr("time.sleep", lambda seconds: None)  # between the client's tries
-        refused = mara("feedback", "--from-langsmith", PROJECT, "-w", root)
+        refused = mara("tune", "mark", "--from-langsmith", PROJECT, "-w", root)
         assert refused.code == 3
         assert "cannot be read" in refused.err
         assert "lsv2" not in refused.err + refused.out
@@ -374,13 +374,13 @@ class TestCommand:
         langsmith.mark(run, "passage", 1, "velm")
         langsmith.mark(run, "[bold]", 1)
         langsmith.mark(langsmith.add_run(RIVER, root), "passage", 0, "velm")
-        shown = mara("feedback", "--from-langsmith", PROJECT, "-w", root)
+        shown = mara("tune", "mark", "--from-langsmith", PROJECT, "-w", root)
         assert shown.code == 0
         assert "2 of 2 traces in answers have feedback" in shown.out
         assert "no mark from: 1 feedback '[bold]'" in shown.out
         assert "the last word stays: 1 marks" in shown.out
         assert "person 1; new 1" in shown.out
-        told = mara("feedback", "--from-langsmith", PROJECT, "-w", root, "--json").json
+        told = mara("tune", "mark", "--from-langsmith", PROJECT, "-w", root, "--json").json
         assert (told["unchanged"], told["project"], told["unknown_keys"]) == (1, PROJECT, {"[bold]": 1})
 
     @pytest.mark.parametrize(
@@ -391,6 +391,6 @@ class TestCommand:
         self, mara: Mara, langsmith: MarkedTraces, root: Path, options: tuple[str, ...]
     ) -> None:
         record_mark(root, RIVER, ["velm"], served=True)
-        assert mara("feedback", "--from-langsmith", PROJECT, "-w", root, *options).code == 2
+        assert mara("tune", "mark", "--from-langsmith", PROJECT, "-w", root, *options).code == 2
         assert langsmith.asked == []
         assert len(read_marks(root)) == 1
