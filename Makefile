@@ -43,7 +43,7 @@ dev: setup
 
 # The drawings and tables in docs/ that are made from the code.
 drawings: setup
-	@$(BIN)/python -m tests.docs.drawings docs/chat.md docs/how-it-works.md docs/ragenta.md docs/relationships.md docs/settings.md docs/evaluation.md README.md
+	@$(BIN)/python -m tests.docs.drawings docs/chat.md docs/how-it-works.md docs/ragenta.md docs/relationships.md docs/reference.md docs/settings.md docs/evaluation.md README.md
 
 bench: setup
 	@$(BIN)/python -m benchmarks.embedding
@@ -111,7 +111,7 @@ $(BOLT_STAMP): requirements-bolt.lock
 	  echo "No Bolt endpoint on this machine (see above): the tests of graph servers are skipped." >&2; \
 	fi
 
-# The engines past one machine, beside the others: only `mara index --engine ray` and the like need them, and slow tests.
+# The engines past one machine, beside the others: only `mara index --set engine=ray` and the like need them, and slow tests.
 scale: setup
 	@$(MAKE) --no-print-directory $(SCALE_STAMP)
 

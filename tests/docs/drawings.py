@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from benchmarks.evaluation import tables
 from graph.errors import BadInput
 from tests.docs.schema_tables import edge_table, node_table
-from tests.docs.settings_tables import FORMS, mode_table, option_tables, relation_table, setting_tables
+from tests.docs.settings_tables import FORMS, command_table, mode_table, relation_table, setting_tables
 
 if TYPE_CHECKING:
     from langchain_core.runnables.graph import Edge, Graph, Node
@@ -39,7 +39,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "relations": relation_table,
     "nodes": node_table,
     "edges": edge_table,
-    "options": option_tables,
+    "commands": command_table,
     **{f"measured {name}": partial(tables.shown, name) for name in tables.SECTIONS},
 }
 """What can be written between markers, by name."""

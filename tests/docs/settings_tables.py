@@ -113,21 +113,14 @@ def relation_table() -> str:
     return _table(("relation type", "links", "what it means", "examples", "a question that asks for it"), rows)
 
 
-def option_tables() -> str:
-    """Return the options of every command; those that mean the same for several commands stand in the first table."""
-    commands = command_flags()
-    told: dict[tuple[str, ...], list[str]] = {}
-    for command, flags in commands.items():
-        for row in flags.values():
-            told.setdefault(row, []).append(command)
-    shared = [(*row, ", ".join(names)) for row, names in told.items() if len(names) > 1]
-    heads = ("option", "default", "what it does")
-    parts = [f"### Options of several commands\n\n{_table((*heads, 'commands'), shared)}"]
-    for command, flags in commands.items():
-        own = [row for row in flags.values() if len(told[row]) == 1]
-        if own:
-            parts.append(f"### `mara {command}`\n\n{_table(heads, own)}")
-    return "\n".join(parts)
+def command_table() -> str:
+    """Return what each command does, one row a command."""
+    import typer.main
+
+    from workflows.cli.app import app
+
+    commands = _walk_commands(typer.main.get_command(app))
+    return _table(("command", "what it does"), [(f"`mara {name}`", command.help) for name, command in commands])
 
 
 def command_flags() -> dict[str, dict[str, tuple[str, ...]]]:

@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 
 from tests.docs.pages import PAGES, blocks, inline_code, read
 from workflows.cli.app import app
+from workflows.cli.command_line import options_first
 
 SHELL = ("", "bash", "sh", "console")
 FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
@@ -51,13 +52,27 @@ def arguments(line: str) -> list[str]:
     return words[:end]
 
 
+def behind_the_options_of_every_command(words: list[str]) -> list[str]:
+    """The words behind the options that every command takes."""
+    ordered = options_first(words)
+    while ordered and ordered[0].startswith(("-w", "--workspace", "--json")):
+        del ordered[: 2 if ordered[0] in ("-w", "--workspace") else 1]
+    return ordered
+
+
 def command_of(words: list[str]) -> tuple[Any, list[str]]:
     """The command that words name, and what is left of them."""
-    command, rest = commands(), list(words)
-    while rest and rest[0] in getattr(command, "commands", {}):
-        command = command.commands[rest.pop(0)]
-    if getattr(command, "commands", None) is not None and rest and not rest[0].startswith("-"):
-        raise LookupError(f"no such command: {rest[0]}")
+    command = commands()
+    rest = behind_the_options_of_every_command(words)
+    while known := getattr(command, "commands", {}):
+        if rest and rest[0] in known:
+            command = known[rest.pop(0)]
+        elif default := getattr(command, "default", ""):
+            command = known[default]
+        elif rest and not rest[0].startswith("-"):
+            raise LookupError(f"no such command: {rest[0]}")
+        else:
+            break
     return command, rest
 
 
@@ -65,8 +80,14 @@ def problem_of(line: str) -> str:
     """What is wrong with a command line; empty where nothing is. A synopsis is looked through for its options alone."""
     try:
         if SYNOPSIS.search(line):
-            command, _ = command_of([word for word in re.split(r"\s+", line)[1:] if re.fullmatch(r"[a-z-]+", word)][:2])
-            known = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)} | {"--help"}
+            command, _ = command_of(
+                [word for word in re.split(r"\s+", line)[1:] if re.fullmatch(r"[a-z][a-z-]*", word)][:2]
+            )
+            known = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)} | {
+                "--help",
+                "--workspace",
+                "--json",
+            }
             unknown = [flag for flag in FLAG.findall(line) if flag not in known]
             return f"no such option: {', '.join(unknown)}" if unknown else ""
         command, rest = command_of(arguments(line))
@@ -100,7 +121,7 @@ def test_commands_named_in_the_text_exist_with_their_options(page: Path) -> None
         ("mara ask 'why?' --top-q 3", "--top-q"),
         ("mara ask 'why?' --mode best", "best"),
         ("mara askk 'why?'", "askk"),
-        ("mara export graphs DIR", "graphs"),
+        ("mara graph graphs DIR", "graphs"),
         ("mara tune [--revert VERSION]", ""),
         ("mara tune [--undo VERSION]", "--undo"),
     ],

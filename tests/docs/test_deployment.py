@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import tomllib
@@ -13,10 +14,9 @@ from typing import Any
 import pytest
 import yaml
 from starlette.routing import Route
-from typer.main import get_command
 
 from tests.docs.pages import ROOT, plain, read, table
-from workflows.cli.app import app
+from tests.docs.test_commands import problem_of
 from workflows.serving.page.app import make_app
 from workflows.serving.page.site import Site
 
@@ -169,10 +169,8 @@ class TestEnvironment:
 
 class TestCommands:
     def test_are_mara_s_own(self, compose: dict[str, Any]) -> None:
-        commands = get_command(app).commands  # type: ignore[attr-defined]
         for run in runs_of_mara(compose):
-            options = {name for each in commands[run[0]].params for name in each.opts}
-            assert {each for each in run if each.startswith("--")} <= options
+            assert problem_of(shlex.join(["mara", *run])) == ""
         assert [run[0] for run in runs_of_mara(compose)].count("serve") == 2
 
     def test_of_another_workspace_take_the_place_of_the_job_s(self) -> None:

@@ -79,9 +79,7 @@ def test_rows_say_default_limits_and_option() -> None:
     assert "| `top_k`<br>`--top-k` | 10 | 1 to 200 |" in asking
     assert "| `damping` | the mode's | 0 to 0.99, or empty |" in asking
     assert "| `entity_rarity` | the mode's | `inverse`, `log-idf`, or empty |" in asking
-    assert (
-        "| `requests_per_minute`<br>`--requests-per-minute` | empty | more than 0 to 1,000,000, or empty |" in indexing
-    )
+    assert "| `requests_per_minute` | empty | more than 0 to 1,000,000, or empty |" in indexing
     assert "`$in`, `$ne`" in asking
 
 
@@ -95,7 +93,7 @@ def test_the_table_of_modes_shows_their_values() -> None:
 
 def test_options_that_have_a_field_are_shown_beside_it() -> None:
     ask, index = command_flags()["ask"], command_flags()["index"]
-    assert {"--workspace", "--mode", "--where", "--json"} <= set(ask)
+    assert {"--mode", "--where", "--set"} <= set(ask)
     assert set(index) - {f"--{name.replace('_', '-')}" for name in IndexingContext.model_fields} == {
-        *("--field", "--triples", "--dry-run", "--sample", "--json")
+        *("--field", "--triples", "--dry-run", "--sample", "--set")
     }
