@@ -8,9 +8,10 @@ from typing import Any
 
 from workflows.conversation.kept import KeptTurn
 from workflows.output.printable import visible
-from workflows.output.quoted import moved, place_of, section_of
+from workflows.output.quoted import moved, place_of
 from workflows.results import TOTAL, label_of, parts_of, reasons_of
 from workflows.serving.page.markdown import to_html
+from workflows.serving.page.passages import AFTER, BEFORE, passage_html, passage_told
 from workflows.settings.enums import ResultKind
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
 
@@ -169,19 +170,22 @@ def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             **_named(hit),
-            "pieces": list(_pieces(hit["text"], marks.get(hit["number"], []))),
+            "id": hit["id"],
+            **passage_told(hit, result["citations"]),
+            "html": passage_html(hit["text"], marks.get(hit["number"], [])),
             "cited": hit["number"] in marks,
-            "metadata": {visible(key): value for key, value in _metadata(hit, result).items()},
             "score": round(hit["score"], 4),
             "moved": visible(moved(hit)),
+            BEFORE: _number(hit, "chunk") > 0,
+            AFTER: _number(hit, "chunk") + 1 < _number(hit, "chunks"),
         }
         for hit in result["passages"]
     ]
 
 
-def _metadata(hit: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
-    section = section_of(hit, result["citations"])
-    return {**hit["metadata"], "section": section} if section else hit["metadata"]
+def _number(hit: Mapping[str, Any], key: str) -> int:
+    number = hit["metadata"].get(key, 0)
+    return number if isinstance(number, int) else 0
 
 
 def _named(hit: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,20 +193,6 @@ def _named(hit: Mapping[str, Any]) -> dict[str, Any]:
     ended = f" (superseded on {hit['superseded_at']})" if hit.get("superseded_at") else ""
     source = f"{visible(hit['source'])}{ended}"
     return {"number": hit["number"], "title": visible(hit["title"]) or hit["id"], "source": source}
-
-
-def _pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
-    """Yield a text in pieces that tell whether they are cited: scripts count characters otherwise than places do."""
-    end = 0
-    for start, stop in sorted(spans):
-        if stop <= end:
-            continue
-        if start > end:
-            yield {"text": text[end:start], "cited": False}
-        yield {"text": text[max(start, end) : stop], "cited": True}
-        end = stop
-    if end < len(text):
-        yield {"text": text[end:], "cited": False}
 
 
 def _seeds(result: Mapping[str, Any]) -> list[dict[str, Any]]:

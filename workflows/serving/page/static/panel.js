@@ -2,7 +2,7 @@
 
 import { cover, reveal, uncover } from "./covering.js";
 import { button, fill, find, make, name, plural } from "./dom.js";
-import { closeSource, openSource } from "./reading.js";
+import { closeSource, openSource, partsOf, readPart } from "./reading.js";
 import { get, key } from "./server.js";
 
 const RELATIONS = { entity_entity: "Between names", entity_passage: "From names to passages" };
@@ -23,12 +23,23 @@ export async function openPassage(turn, number, from) {
   if (!details) return;
   const passages = details.passages.filter((each) => each.cited || each.number === number);
   const others = details.passages.filter((each) => !passages.includes(each));
-  const drawn = passages.map((each) => passage(each, each.number === number));
-  fill(find("panel-body"), make("section", {}, ...drawn), others.length ? more(others) : null);
+  const drawn = passages.map((each) => passage(turn, each, each.number === number));
+  fill(find("panel-body"), make("section", {}, ...drawn), others.length ? more(turn, others) : null);
   find("panel-body").querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
   const mark = find("panel-body").querySelector(".chosen mark");
   mark?.scrollIntoView({ block: "nearest" });
-  openSource(turn, number, find("panel-body").querySelector(".chosen .reading"));
+  openSource(turn, number, find("panel-body").querySelector(".chosen .reading"), (related) => openRelated(turn, number, related, from));
+}
+
+// Opens a document that is related to a source, at its beginning.
+async function openRelated(turn, number, related, from) {
+  closeSource();
+  const first = await readPart(turn, number, { related: related.document }).catch((fault) => ({ title: related.title, place: fault.message }));
+  if (opener !== from) return;
+  const back = button("Back to the source", () => openPassage(turn, number, from), { className: "plain" });
+  const opened = make("article", { className: "passage" }, make("h3", {}, name(first.title)), make("p", { className: "note" }, name(first.place)), ...partsOf(turn, number, first, related.document));
+  fill(find("panel-body"), back, opened);
+  back.focus();
 }
 
 export async function openReasons(turn, from) {
@@ -77,24 +88,23 @@ async function show(turn, from, title) {
   return opener === from ? known.get(turn.id) : null;
 }
 
-function passage(each, isChosen) {
-  const text = make("p", { className: "text", dir: "auto" }, ...each.pieces.map((piece) => (piece.cited ? make("mark", {}, piece.text) : piece.text)));
-  const pairs = Object.entries(each.metadata).filter(([label]) => !["document", "file"].includes(label));
+function passage(turn, each, isChosen) {
+  const pairs = Object.entries(each.metadata);
   return make(
     "article",
     { className: isChosen ? "passage chosen" : "passage" },
     make("h3", {}, `[${each.number}] `, name(each.title)),
-    make("p", { className: "note" }, name(each.source)),
+    make("p", { className: "note" }, name(each.place)),
     each.moved ? make("p", { className: "note" }, name(each.moved[0].toUpperCase() + each.moved.slice(1))) : null,
-    text,
+    ...partsOf(turn, each.number, each),
     pairs.length ? table(pairs) : null,
     isChosen ? make("div", { className: "reading" }) : null,
   );
 }
 
-function more(others) {
+function more(turn, others) {
   const part = make("section", {}, button(`Show ${plural(others.length, "passage")} that ${others.length === 1 ? "was" : "were"} found and not cited`, () => {
-    fill(part, ...others.map((each) => passage(each, false)));
+    fill(part, ...others.map((each) => passage(turn, each, false)));
     part.querySelector("h3").tabIndex = -1;
     part.querySelector("h3").focus();
   }, { className: "plain" }));
