@@ -84,6 +84,7 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
             at("/api/turns/{id}", endpoints.read_turn),
             at("/api/turns/{id}/events", endpoints.follow_turn),
             at("/api/turns/{id}/stop", endpoints.stop_turn, "POST"),
+            at("/api/turns/{id}/why", endpoints.read_why, takes_place=True),
             at("/api/turns/{id}/passages/{number}", read_on),
             at("/api/turns/{id}/sources/{number}", endpoints.read_source),
             at("/api/turns/{id}/sources/{number}/views", endpoints.count_view, "POST"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from asyncio import to_thread
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import lru_cache, partial
 from importlib.metadata import version
@@ -168,16 +168,34 @@ def stop_turn(asked: Asked) -> dict[str, Any]:
     return {}
 
 
+def read_why(asked: Asked) -> dict[str, Any]:
+    """Return why an answer is what it is, in sentences; ``problem`` tells why the path in it cannot be told."""
+    from workflows.explaining import explain
+    from workflows.explanation.why import why
+
+    result, context = _answered(asked)
+    try:
+        sentences, problem = explain(result, context).why, ""
+    except BadInput as fault:
+        sentences, problem = why(result), asked.site.told(fault)
+    return {"why": [[asdict(piece) for piece in sentence] for sentence in sentences], "problem": problem}
+
+
 def explanation(asked: Asked) -> Response:
     """Return the page that explains an answer."""
     from workflows.explaining import explain
     from workflows.explanation.page import render_page
 
+    page = render_page(explain(*_answered(asked)).to_json())
+    return Response(page, 200, _EXPLANATION, "text/html; charset=utf-8")
+
+
+def _answered(asked: Asked) -> tuple[Mapping[str, Any], Context]:
+    """Return the result of a turn, and the settings that it was asked with. Raises NoConversation without a result."""
     turn = asked.site.conversations.turn(asked.identity.owner, asked.path["id"])
     if turn.result is None:
         raise NoConversation("This turn has no answer", "Ask it again")
-    context = asked.site.context(asked.identity, turn.settings)
-    return Response(render_page(explain(turn.result, context).to_json()), 200, _EXPLANATION, "text/html; charset=utf-8")
+    return turn.result, asked.site.context(asked.identity, turn.settings)
 
 
 def index_documents(asked: Asked) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graph.errors import BadInput
 from graph.schema import Passage
@@ -13,7 +13,9 @@ from workflows.output.printable import visible
 from workflows.runtime.resources import OpenRun, open_run
 from workflows.runtime.visibility import sees, with_superseded
 from workflows.serving.page.passages import AFTER, BEFORE, passage_html, passage_told
-from workflows.serving.page.requests import Asked
+
+if TYPE_CHECKING:
+    from workflows.serving.page.requests import Asked
 
 MOST_READ = 10_000
 """Passages of a source among which those of a document are looked for; a larger one is not read on in."""

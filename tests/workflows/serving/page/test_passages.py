@@ -116,8 +116,14 @@ def test_a_place_is_told_in_words_and_nothing_of_it_twice() -> None:
 
 
 def test_a_mail_tells_who_wrote_to_whom_and_when() -> None:
-    mail = {"from": "Ada <a@x.org>", "to": "Ben", "subject": "T", "date": "2024-05-03T09:05:00+02:00", "file": "t.eml"}
-    told = passage_told(hit(**mail, attachment="plan.xlsx", urgent=True), [])
+    mail: dict[str, Any] = {
+        "from": "Ada <a@x.org>",
+        "to": "Ben",
+        "subject": "T",
+        "date": "2024-05-03T09:05:00+02:00",
+        "file": "t.eml",
+    }
+    told = passage_told({**hit(), "metadata": {**mail, "attachment": "plan.xlsx", "urgent": True}}, [])
     assert told["place"] == "box/t.eml · mail from Ada <a@x.org> to Ben on 3 May 2024 at 09:05 · attachment plan.xlsx"
     assert told["metadata"] == {"urgent": True}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,10 @@ def page(root: Path, tmp_path: Path, embedder: HashEmbedder, request: pytest.Fix
     close_indexes()
 
 
+def has_parts(page: Window, count: int) -> bool:
+    return len(page.all(".chosen .text")) == count
+
+
 def test_a_source_is_rendered_and_read_on_to_both_ends_by_keyboard(page: Window) -> None:
     page.ask(QUESTION)
     page.answered(1)
@@ -53,7 +58,7 @@ def test_a_source_is_rendered_and_read_on_to_both_ends_by_keyboard(page: Window)
         while any(each.text == f"Show what stands {way}" for each in page.all(".chosen button")):
             n_parts = len(page.all(".chosen .text"))
             page.button(f"Show what stands {way}", ".chosen").send_keys(Keys.ENTER)
-            page.until(lambda n=n_parts: len(page.all(".chosen .text")) == n + 1)
+            page.until(partial(has_parts, page, n_parts + 1))
     text = page.text("#panel-body .chosen .parts")
     places = [text.index(surveyor) for surveyor in SURVEYORS]
     assert places == sorted(places)

@@ -1,6 +1,6 @@
 // The panel beside the conversation: the passages of an answer, and the reasons for it.
 
-import { cover, reveal, uncover } from "./covering.js";
+import { cover, enlarge, reveal, uncover } from "./covering.js";
 import { button, fill, find, make, name, plural } from "./dom.js";
 import { closeSource, openSource, partsOf, readPart } from "./reading.js";
 import { get, key } from "./server.js";
@@ -14,8 +14,6 @@ let closed = () => {};
 export function setUpPanel(onClosed) {
   closed = onClosed;
   find("close-panel").addEventListener("click", closePanel);
-  find("close-graph").addEventListener("click", () => find("graph-dialog").close());
-  find("graph-dialog").addEventListener("close", () => { find("graph").src = "about:blank"; });
 }
 
 export async function openPassage(turn, number, from) {
@@ -45,7 +43,16 @@ async function openRelated(turn, number, related, from) {
 export async function openReasons(turn, from) {
   const details = await show(turn, from, "Why this answer?");
   if (!details) return;
-  fill(find("panel-body"), details.walked ? graph(turn) : null, facts(details), weights(details), seeds(details), claims(details), followUps(details), notes(details), about(details));
+  const told = make("section", {}, make("p", { className: "note" }, "Following the path …"));
+  fill(find("panel-body"), told, facts(details), weights(details), seeds(details), claims(details), followUps(details), notes(details), about(details));
+  try {
+    const { why, problem } = await get(`api/turns/${turn.id}/why`);
+    const sentences = why.map((pieces) => make("li", { dir: "auto" }, ...pieces.map((piece) => (piece.is_quoted ? make("em", {}, name(piece.text)) : piece.text))));
+    fill(told, make("ol", { className: "why" }, ...sentences), problem ? make("p", { className: "note" }, problem) : null);
+    if (details.walked && !problem && opener === from) draw(turn, told);
+  } catch (fault) {
+    fill(told, make("p", { className: "broken" }, fault.message));
+  }
 }
 
 export function closePanel() {
@@ -63,6 +70,7 @@ export function hidePanel() {
   closeSource();
   reveal();
   find("panel").hidden = true;
+  find("panel").classList.remove("large");
   document.body.classList.remove("with-panel");
   opener?.removeAttribute("aria-expanded");
   opener = null;
@@ -113,18 +121,21 @@ function more(turn, others) {
 
 const table = (pairs) => make("dl", { className: "pairs" }, ...pairs.flatMap(([label, value]) => [make("dt", {}, label), make("dd", {}, name(String(value)))]));
 
-const section = (title, ...children) => make("section", {}, make("h3", {}, title), ...children);
+const section = (title, ...children) => make("details", { className: "behind" }, make("summary", {}, title), ...children);
 
-function graph(turn) {
-  const open = button("Show the graph", () => {
-    const form = find("graph-form");
-    form.action = `explanation/${turn.id}`;
-    find("graph-key").value = key();
-    form.target = "graph";
-    find("graph-dialog").showModal();
-    form.submit();
-  });
-  return make("section", {}, make("p", { className: "note" }, "The walk over the graph: which facts and names carried weight to the passages."), open);
+// The drawing of the path, in a frame of its own; it can fill the window.
+function draw(turn, place) {
+  const form = make("form", { method: "post", action: `explanation/${turn.id}`, target: "graph" }, make("input", { type: "hidden", name: "key", value: key() }));
+  const large = button("Show it large", () => {
+    const isLarge = find("panel").classList.toggle("large");
+    enlarge(isLarge);
+    large.textContent = isLarge ? "Show it small" : "Show it large";
+  }, { className: "plain" });
+  form.append(large, make("button", { type: "submit", className: "plain", formTarget: "_blank" }, "Open in a new tab"));
+  const frame = make("iframe", { id: "graph", name: "graph", title: "The graph behind the answer" });
+  frame.setAttribute("sandbox", "allow-scripts");
+  place.append(frame, form);
+  form.submit();
 }
 
 function facts(details) {
@@ -133,9 +144,9 @@ function facts(details) {
     "li",
     { className: fact.kept ? "" : "dropped" },
     name(`${fact.subject} · ${fact.predicate} · ${fact.object}`),
-    make("small", {}, ` ${fact.relation.toLowerCase()}, ${fact.kept ? "kept" : "not kept"}`),
+    make("small", {}, ` ${fact.relation.toLowerCase()}, ${fact.kept ? "used" : "not used"}`),
   ));
-  return section(`Facts (${details.facts.filter((fact) => fact.kept).length} of ${details.facts.length} kept)`, make("ul", { className: "facts" }, ...rows));
+  return section(`Facts close to the question (${details.facts.filter((fact) => fact.kept).length} of ${details.facts.length} used)`, make("ul", { className: "facts" }, ...rows));
 }
 
 function weights(details) {
@@ -149,13 +160,13 @@ function weights(details) {
     ]);
     return rows.length ? [make("p", { className: "note" }, title), make("div", { className: "weights" }, ...rows)] : [];
   });
-  return section("What the question asks of each relation", ...bars);
+  return section("Kinds of relations that the question asks for", ...bars);
 }
 
 function seeds(details) {
   if (!details.seeds.length) return null;
   const rows = details.seeds.map((seed) => make("li", {}, make("span", {}, name(seed.text), make("small", {}, ` ${seed.kind}`)), make("small", {}, seed.weight.toFixed(3))));
-  return section("Where the walk started", make("ul", { className: "seeds" }, ...rows));
+  return section("Where the search began", make("ul", { className: "seeds" }, ...rows));
 }
 
 function claims(details) {
@@ -177,5 +188,5 @@ function notes(details) {
 
 function about(details) {
   const times = Object.entries(details.timings).map(([step, ms]) => [step, `${Math.round(ms)} ms`]);
-  return section("How it was made", table([...Object.entries(details.about), ...times]));
+  return section("How it was made, and how long it took", table([...Object.entries(details.about), ...times]));
 }
