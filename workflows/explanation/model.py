@@ -194,10 +194,10 @@ class WalkedBy:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a sentence: words of our own, or a name, fact or quote of the documents."""
+    """A part of a sentence: words of our own, or of the documents a name, a fact among them, or a quote."""
 
     text: str
-    is_quoted: bool = False
+    kind: Literal["", "name", "quote"] = ""
 
 
 Sentence = tuple[Piece, ...]

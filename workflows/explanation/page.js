@@ -11,7 +11,8 @@
   const state = { stop: LAST, pinned: null, hovered: null, allPassages: false };
   let drawing = null;
 
-  const { relationSwatch, colourOf } = relationMarks(DATA.dashes);
+  const marks = relationMarks(DATA.dashes, DATA.words);
+  const { relationSwatch, colourOf, relationWord } = marks;
 
   // what the numbers say
 
@@ -67,7 +68,7 @@
   function showHeader() {
     document.title = `${clean(DATA.question)} · explanation`;
     showQuestion();
-    byId("why").append(...DATA.why.map((sentence) => make("li", { dir: "auto" }, ...sentence.map((piece) => (piece.is_quoted ? make("em", {}, isolated(piece.text)) : clean(piece.text))))));
+    byId("why").append(...DATA.why.map((sentence) => make("li", { dir: "auto" }, ...sentence.map((piece) => (piece.kind ? make(piece.kind === "quote" ? "q" : "em", {}, isolated(piece.text)) : clean(piece.text))))));
     byId("answer-part").hidden = !DATA.answer;
     byId("answer").append(...answerParts());
     const about = [
@@ -204,7 +205,7 @@
 
   function edgeDetails(edge) {
     const [source, target] = [NODES.get(edge.source), NODES.get(edge.target)];
-    const rows = [["relation", make("span", {}, relationSwatch(edge.relation), ` ${clean(edge.relation)}`)]];
+    const rows = [["relation", make("span", {}, relationSwatch(edge.relation), ` ${relationWord(edge.relation)}`)]];
     if (Object.hasOwn(DATA.own_relations, edge.relation)) rows.push(["meaning", isolated(DATA.own_relations[edge.relation])]);
     if (edge.link) rows.push(["link", clean(edge.link)]);
     rows.push(["weight", String(Number(edge.weight.toPrecision(4)))]);
@@ -280,7 +281,7 @@
 
   function stepWords(step) {
     const share = Number(step.share.toPrecision(2));
-    const relation = clean(step.relation);
+    const relation = relationWord(step.relation);
     const words = step.predicate ? [isolated(step.predicate), ` (${relation}, ${share})`] : [`${relation} (${share})`];
     const [before, after] = step.reversed ? ["←", "—"] : ["—", "→"];
     const made = make("span", { class: "step" }, before, ...words, after);
@@ -304,7 +305,7 @@
   function relationSwitch(relation) {
     const count = DATA.edges.filter((edge) => edge.relation === relation).length;
     const button = make("button", { type: "button", "aria-pressed": "true", "data-relation": relation });
-    button.append(relationSwatch(relation), `${clean(relation)} ${count}`);
+    button.append(relationSwatch(relation), `${relationWord(relation)} ${count}`);
     button.addEventListener("click", () => {
       const on = button.getAttribute("aria-pressed") === "false";
       button.setAttribute("aria-pressed", String(on));
@@ -402,7 +403,7 @@
   }
 
   showHeader();
-  showReasons(DATA, { relationSwatch, colourOf });
+  showReasons(DATA, marks);
   byId("all-passages").addEventListener("click", () => {
     state.allPassages = true;
     showPassages();

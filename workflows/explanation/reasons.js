@@ -1,7 +1,7 @@
 "use strict";
 
 // Shows what the walk was given: the facts that the filter judged, and β; `marks` are those of relation types.
-function showReasons(DATA, { relationSwatch, colourOf }) {
+function showReasons(DATA, { relationSwatch, colourOf, relationWord }) {
   function showFacts() {
     const outcome = DATA.fact_outcome ? `Outcome: ${clean(DATA.fact_outcome)}. ` : "";
     byId("facts-part").hidden = !DATA.facts.length && !outcome;
@@ -15,7 +15,7 @@ function showReasons(DATA, { relationSwatch, colourOf }) {
   }
 
   function factRow(fact) {
-    const relation = make("span", { class: "relation" }, relationSwatch(fact.relation), ` ${clean(fact.relation)}`);
+    const relation = make("span", { class: "relation" }, relationSwatch(fact.relation), ` ${relationWord(fact.relation)}`);
     const words = isolated(`${fact.subject} — ${fact.predicate} — ${fact.object}`);
     const statement = make("span", { class: "statement" }, words, " ", relation);
     return make("li", {}, make("span", { class: "verdict" }, fact.kept ? "kept" : "rejected"), statement,
@@ -38,7 +38,7 @@ function showReasons(DATA, { relationSwatch, colourOf }) {
     bar.style.background = colourOf(relation);
     line.style.left = `${uniform * 100}%`;
     const words = `${share.toFixed(2)}; an even share is ${uniform.toFixed(2)}`;
-    return [make("span", {}, relationSwatch(relation), ` ${clean(relation)}`),
+    return [make("span", {}, relationSwatch(relation), ` ${relationWord(relation)}`),
       make("span", { class: "bar", role: "img", "aria-label": words, title: words }, bar, line),
       make("span", { class: "number" }, share.toFixed(2))];
   }

@@ -9,7 +9,7 @@ from typing import Any
 from agents.answers.citations import quotable
 from agents.claim_verdicts import Verdict
 from graph.text import counted, normalise_name
-from workflows.explanation.model import Explanation, Node, Piece, Sentence, Step
+from workflows.explanation.model import Explanation, Node, Path, Piece, Sentence, Step
 from workflows.output.printable import shortened
 from workflows.results import cited_passages, reasons_of
 from workflows.settings.enums import ResultKind
@@ -18,14 +18,14 @@ from workflows.states.records import CitationMark, PassageHit
 _NAMED = 3
 """Names, or passages, that are told of each kind."""
 
-_LONGEST_NAME, _LONGEST_QUOTE = 80, 200
+_LONGEST_NAME, _LONGEST_QUOTE = 80, 140
 
 _LIKENESS = {"dense": "their meaning", "sparse": "their words", "hybrid": "their words and their meaning"}
 
 
 def spoken(sentence: Sentence) -> str:
     """Return a sentence as one text, in which quotation marks tell what is of the documents."""
-    return "".join(f"“{piece.text}”" if piece.is_quoted else piece.text for piece in sentence)
+    return "".join(f"“{piece.text}”" if piece.kind else piece.text for piece in sentence)
 
 
 def why(result: Mapping[str, Any], explanation: Explanation | None = None) -> tuple[Sentence, ...]:
@@ -45,8 +45,7 @@ def _start(result: Mapping[str, Any]) -> Sentence:
         likeness = _LIKENESS.get(result["ranked_by"])
         return (Piece(f"The passages were found by the likeness of {likeness} to the question."),) if likeness else ()
     seeds = sorted((result.get("seeds") or {}).get("entities", []), key=lambda seed: -seed["weight"])
-    asked = f" {normalise_name(result['question'])} "
-    named = [seed["text"] for seed in seeds if f" {normalise_name(seed['text'])} " in asked][:_NAMED]
+    named = [seed["text"] for seed in seeds if _names(result["question"], seed["text"])][:_NAMED]
     others = [seed["text"] for seed in seeds if seed["text"] not in named][: _NAMED - len(named)]
     if not seeds:
         return (Piece("The search began at the passages that are closest to the question."),)
@@ -59,30 +58,41 @@ def _start(result: Mapping[str, Any]) -> Sentence:
         )
     fact = next((fact for fact in result.get("facts") or [] if fact["kept"]), None)
     told = " — ".join(fact[key] for key in ("subject", "predicate", "object")) if fact else ""
-    closest = (Piece("; the closest fact is "), _quoted(told)) if told else ()
+    closest = (Piece("; the closest fact is "), _name(told)) if told else ()
     return (Piece("The search began at "), *_joined(parts, ", at ", ", and at "), *closest, Piece("."))
 
 
 def _way(result: Mapping[str, Any], explanation: Explanation) -> Sentence:
-    """Return the path to the first cited passage, over a fact where one leads there; to the best where none is."""
-    cited = list(dict.fromkeys(hit["id"] for _, hit in _cited(result)))
+    """Return the path that tells most of those to the cited passages; to the best passage where none is cited."""
     titles = {hit["id"]: hit["title"] or hit["id"] for hit in result["passages"]}
-    also = [titles[key] for key in cited[1 : _NAMED + 1]]
-    more = [Piece("; it also cites "), *_listed(also)] if also else []
+    cited = list(dict.fromkeys(hit["id"] for _, hit in _cited(result)))
     if not explanation.paths:
         return (Piece("It cites "), *_listed([titles[key] for key in cited[:_NAMED]]), Piece(".")) if cited else ()
-    first = [path for path in explanation.paths if path.passage == explanation.paths[0].passage]
-    path = next((path for path in first if any(step.predicate for step in path.steps)), first[0])
     nodes = {node.id: node for node in explanation.nodes}
-    quote = _quote(result, nodes[path.passage])
+    path = max(explanation.paths, key=lambda path: _tells(path, nodes[path.seed], result["question"]))
+    passage = nodes[path.passage]
+    quote = _quote(result, passage)
+    also = [titles[key] for key in cited if key != passage.ref][:_NAMED]
+    more = [Piece("; it also cites "), *_listed(also)] if also else []
     if not path.steps:
         start = Piece("The words of the question led straight to the passage ")
         says = [Piece(", which says "), quote] if quote else []
-        return (start, _quoted(nodes[path.passage].label), *says, *more, Piece("."))
+        return (start, _name(passage.label), *says, *more, Piece("."))
     says = [Piece(" and says "), quote] if quote else []
     links = {edge.id: edge.link for edge in explanation.edges}
     clauses = [_clause(step, nodes, links) for step in path.steps]
     return (Piece("From there the path leads on: "), *_joined(clauses, "; ", "; "), *says, *more, Piece("."))
+
+
+def _tells(path: Path, seed: Node, question: str) -> int:
+    """Return how much a path tells: over a fact, and then from a name of the question, it tells most."""
+    over_fact = any(step.predicate for step in path.steps)
+    return over_fact + (over_fact and _names(question, seed.label))
+
+
+def _names(question: str, name: str) -> bool:
+    """Tell whether a question holds a name."""
+    return f" {normalise_name(name)} " in f" {normalise_name(question)} "
 
 
 def _cited(result: Mapping[str, Any]) -> list[tuple[CitationMark, PassageHit]]:
@@ -95,16 +105,16 @@ def _clause(step: Step, nodes: Mapping[str, Node], links: Mapping[str, str | Non
     if step.predicate:
         subject, object_ = reversed(ends) if step.reversed else ends
         return (
-            _quoted(subject.label),
+            _name(subject.label),
             Piece(f" — {shortened(step.predicate, _LONGEST_NAME)} — "),
-            _quoted(object_.label),
+            _name(object_.label),
         )
     passage = next((node for node in ends if node.kind == "passage"), None)
     if passage is None:
-        return (_quoted(ends[0].label), Piece(" is also called "), _quoted(ends[1].label))
+        return (_name(ends[0].label), Piece(" is also called "), _name(ends[1].label))
     (name,) = [node for node in ends if node is not passage]
     verb = " is about " if links.get(step.edge) == "own title" else " mentions "
-    return (Piece("the passage "), _quoted(passage.label), Piece(verb), _quoted(name.label))
+    return (Piece("the passage "), _name(passage.label), Piece(verb), _name(name.label))
 
 
 def _quote(result: Mapping[str, Any], passage: Node) -> Piece | None:
@@ -112,7 +122,7 @@ def _quote(result: Mapping[str, Any], passage: Node) -> Piece | None:
     for mark, hit in _cited(result):
         if hit["id"] == passage.ref and mark["start"] is not None:
             words = " ".join(quotable(hit["text"][mark["start"] : mark["end"]]).split()).rstrip(".")
-            return Piece(shortened(words, _LONGEST_QUOTE), is_quoted=True)
+            return Piece(shortened(words, _LONGEST_QUOTE), "quote")
     return None
 
 
@@ -145,12 +155,12 @@ def _checked(result: Mapping[str, Any]) -> str:
     return f"of its {counted(len(claims), 'claim')}, checked {by}, {supported} are supported{left}"
 
 
-def _quoted(text: str) -> Piece:
-    return Piece(shortened(text, _LONGEST_NAME), is_quoted=True)
+def _name(text: str) -> Piece:
+    return Piece(shortened(text, _LONGEST_NAME), "name")
 
 
 def _listed(names: Sequence[str]) -> Sentence:
-    return _joined([[_quoted(name)] for name in names], ", ", " and ")
+    return _joined([[_name(name)] for name in names], ", ", " and ")
 
 
 def _joined(parts: Sequence[Iterable[Piece]], between: str, last: str) -> Sentence:

@@ -140,14 +140,14 @@ def _frame(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> dict[str
         "walk": {"engine": "matrix", "error": 1e-6},
         "own_relations": {},
         "why": [
-            [_piece("The search began at "), _piece("Nissan", is_quoted=True), _piece(".")],
+            [_piece("The search began at "), _piece("Nissan", "name"), _piece(".")],
             [_piece("The answer quotes its passages.")],
         ],
     }
 
 
-def _piece(text: str, *, is_quoted: bool = False) -> dict[str, Any]:
-    return {"text": text, "is_quoted": is_quoted}
+def _piece(text: str, kind: str = "") -> dict[str, str]:
+    return {"text": text, "kind": kind}
 
 
 def _path(edge: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:

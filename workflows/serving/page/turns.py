@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from graph.relations import in_words
 from workflows.conversation.kept import KeptTurn
 from workflows.output.printable import visible
 from workflows.output.quoted import moved, place_of
@@ -117,9 +118,9 @@ def details(turn: KeptTurn) -> dict[str, Any]:
         return {"passages": [], "facts": [], "notes": []}
     return {
         "passages": _passages(result),
-        "facts": [{**fact, "score": round(fact["score"], 3)} for fact in result.get("facts") or []],
+        "facts": [{**fact, "relation": in_words(fact["relation"])} for fact in result.get("facts") or []],
         "fact_outcome": result.get("fact_outcome") or "",
-        "beta": result.get("relation_factors"),
+        "beta": {part: _in_words(shares) for part, shares in (result.get("relation_factors") or {}).items()},
         "seeds": _seeds(result),
         "claims": result.get("claims") or [],
         "coverage": result.get("coverage") or "",
@@ -193,6 +194,10 @@ def _named(hit: Mapping[str, Any]) -> dict[str, Any]:
     ended = f" (superseded on {hit['superseded_at']})" if hit.get("superseded_at") else ""
     source = f"{visible(hit['source'])}{ended}"
     return {"number": hit["number"], "title": visible(hit["title"]) or hit["id"], "source": source}
+
+
+def _in_words(shares: Mapping[str, float]) -> dict[str, float]:
+    return {in_words(relation): share for relation, share in shares.items()}
 
 
 def _seeds(result: Mapping[str, Any]) -> list[dict[str, Any]]:

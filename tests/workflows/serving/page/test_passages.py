@@ -110,8 +110,8 @@ def hit(text: str = "Old.", **metadata: Any) -> dict[str, Any]:
 
 
 def test_a_place_is_told_in_words_and_nothing_of_it_twice() -> None:
-    internals = {"document": "d", "chunk": 0, "chunks": 2, "start": 0, "end": 606, "file": "box/t.pdf"}
-    told = passage_told(hit(**internals, section="Age", page=3, year=1933), [])
+    internals: dict[str, Any] = {"document": "d", "chunk": 0, "chunks": 2, "start": 0, "end": 606, "file": "box/t.pdf"}
+    told = passage_told({**hit(), "metadata": {**internals, "section": "Age", "page": 3, "year": 1933}}, [])
     assert told == {"place": "box/t.eml · Age · page 3", "metadata": {"year": 1933}}
 
 

@@ -163,3 +163,29 @@ def test_a_passage_that_stands_no_more_says_so(people: dict[str, Visitor], root:
     index(tmp_path / "a", root, "a", sync=True)
     reply = read(people["ada"], turn, source["number"], after=source["id"])
     assert (reply.status_code, "does not hold this passage any more" in reply.text) == (400, True)
+
+
+def why(visitor: Visitor, turn: str) -> Any:
+    return visitor.client.get(f"/page/api/turns/{turn}/why", headers=visitor.headers)
+
+
+def test_why_is_told_in_sentences_of_what_each_may_see(people: dict[str, Visitor]) -> None:
+    for who, other in (("ada", "Zember"), ("ben", "Amstel Office")):
+        turn, _ = opened(people[who])
+        told = why(people[who], turn).json()
+        assert [len(told["why"]), told["problem"]] == [3, ""]
+        assert other not in json.dumps(told)
+    assert why(people["ada"], turn).status_code == 404
+
+
+def test_why_is_told_without_the_path_where_the_workspace_went_on(
+    people: dict[str, Visitor], root: Path, tmp_path: Path
+) -> None:
+    turn, _ = opened(people["ada"])
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "a.md").write_text(handbook("Amstel Bureau"), encoding="utf-8")
+    index(tmp_path / "a", root, "a")
+    close_indexes()
+    told = why(people["ada"], turn).json()
+    assert len(told["why"]) == 2
+    assert "Ask again" in told["problem"]

@@ -47,7 +47,7 @@ export async function openReasons(turn, from) {
   fill(find("panel-body"), told, facts(details), weights(details), seeds(details), claims(details), followUps(details), notes(details), about(details));
   try {
     const { why, problem } = await get(`api/turns/${turn.id}/why`);
-    const sentences = why.map((pieces) => make("li", { dir: "auto" }, ...pieces.map((piece) => (piece.is_quoted ? make("em", {}, name(piece.text)) : piece.text))));
+    const sentences = why.map((pieces) => make("li", { dir: "auto" }, ...pieces.map((piece) => (piece.kind ? make(piece.kind === "quote" ? "q" : "em", {}, name(piece.text)) : piece.text))));
     fill(told, make("ol", { className: "why" }, ...sentences), problem ? make("p", { className: "note" }, problem) : null);
     if (details.walked && !problem && opener === from) draw(turn, told);
   } catch (fault) {
@@ -144,18 +144,18 @@ function facts(details) {
     "li",
     { className: fact.kept ? "" : "dropped" },
     name(`${fact.subject} · ${fact.predicate} · ${fact.object}`),
-    make("small", {}, ` ${fact.relation.toLowerCase()}, ${fact.kept ? "used" : "not used"}`),
+    make("small", {}, ` ${fact.relation}, ${fact.kept ? "used" : "not used"}`),
   ));
   return section(`Facts close to the question (${details.facts.filter((fact) => fact.kept).length} of ${details.facts.length} used)`, make("ul", { className: "facts" }, ...rows));
 }
 
 function weights(details) {
-  if (!details.beta) return null;
+  if (!Object.keys(details.beta ?? {}).length) return null;
   const bars = Object.entries(RELATIONS).flatMap(([part, title]) => {
     const shares = Object.entries(details.beta[part] ?? {});
     const rows = shares.flatMap(([label, share]) => [
-      make("span", {}, label.toLowerCase()),
-      make("meter", { min: 0, max: 1, value: share, ariaLabel: `${label.toLowerCase()}: ${Math.round(share * 100)} %` }),
+      make("span", {}, label),
+      make("meter", { min: 0, max: 1, value: share, ariaLabel: `${label}: ${Math.round(share * 100)} %` }),
       make("span", {}, `${Math.round(share * 100)} %`),
     ]);
     return rows.length ? [make("p", { className: "note" }, title), make("div", { className: "weights" }, ...rows)] : [];
