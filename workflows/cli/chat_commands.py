@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "/why": ("", "show how the passages of the last answer were found"),
+    "/why": ("", "tell why the last answer is what it is, and how its passages were found"),
     "/sources": ("[all]", "show the passages that it cites, or all that were found"),
     "/passage": ("NUMBER", "show a passage whole, the cited words marked"),
     "/meant": ("QUESTION", "ask this in place of the last question, which was misunderstood"),
