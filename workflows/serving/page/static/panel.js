@@ -49,7 +49,7 @@ export async function openReasons(turn, from) {
     const { why, problem } = await get(`api/turns/${turn.id}/why`);
     const sentences = why.map((pieces) => make("li", { dir: "auto" }, ...pieces.map((piece) => (piece.kind ? make(piece.kind === "quote" ? "q" : "em", {}, name(piece.text)) : piece.text))));
     fill(told, make("ol", { className: "why" }, ...sentences), problem ? make("p", { className: "note" }, problem) : null);
-    if (details.walked && !problem && opener === from) draw(turn, told);
+    if (details.walked && !problem && told.isConnected) draw(turn, told);
   } catch (fault) {
     fill(told, make("p", { className: "broken" }, fault.message));
   }
