@@ -122,7 +122,7 @@
     const rows = found.filter((node, i) => state.allPassages || i < SHOWN_PASSAGES || node.number !== null);
     const compared = state.stop > 0;
     const walked = ["Rank", "Passage", "Score", ...(compared ? ["All alike", "Change"] : [])];
-    const heads = LAST < 0 ? ["", "Passage"] : walked;
+    const heads = LAST < 0 ? ["Kind", "Passage"] : walked;
     const headRow = heads.map((head, i) => make("th", { scope: "col", class: i > 1 ? "number" : null }, head));
     const body = make("tbody", {}, ...rows.map((node) => passageRow(node, compared)));
     byId("passages").replaceChildren(make("thead", {}, make("tr", {}, ...headRow)), body);

@@ -14,6 +14,7 @@ from graph.relations import in_words
 from tests.cases import mostly_slow
 from tests.workflows.explanation.browser import Page, chromium
 from tests.workflows.explanation.made_up import explanation, without_walk
+from tests.workflows.serving.page.window import Window
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +84,13 @@ def test_it_says_why_in_sentences_then_draws_then_folds_the_rest(browser: Page) 
         ]
     finally:
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("data", [DATA, without_walk()], ids=["walked", "not walked"])
+def test_axe_finds_nothing_wrong_with_all_of_it_unfolded(browser: Page, data: dict[str, Any]) -> None:
+    browser.open(data)
+    browser.run("for (const part of document.querySelectorAll('details')) part.open = true")
+    assert Window(browser.driver).violations() == []
 
 
 def test_the_policy_stops_what_would_ask_the_network(browser: Page) -> None:
