@@ -72,6 +72,7 @@ class Relation:
 
     Attributes:
         links: what it links.
+        words: what a reader sees in place of its name.
         meaning: in one line, as the prompts and the documentation tell it.
         examples: of it, shortest first.
         colour: of its line on white.
@@ -81,6 +82,7 @@ class Relation:
     """
 
     links: Links
+    words: str
     meaning: str
     examples: tuple[str, ...]
     colour: str
@@ -93,6 +95,7 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
     {
         RelationType.HIERARCHICAL: Relation(
             Links.FACT,
+            "part or kind",
             "one belongs under the other: is-a, part-of, member-of, subclass, kinship, capital-of",
             ("whale is a mammal", "Bavaria part of Germany", "Anna daughter of Erik"),
             "#c67c0d",
@@ -101,6 +104,7 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
         ),
         RelationType.TEMPORAL: Relation(
             Links.FACT,
+            "time",
             "when something was, began or ended, or the order of events",
             ("company founded 1933", "concert held on 5 May", "reign preceded by regency"),
             "#176285",
@@ -110,6 +114,7 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
         ),
         RelationType.SPATIAL: Relation(
             Links.FACT,
+            "place",
             "where something is or happened: location, containment, adjacency",
             ("museum located in Oslo", "village borders forest", "composer born in Salzburg"),
             "#289d91",
@@ -119,6 +124,7 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
         ),
         RelationType.CAUSALITY: Relation(
             Links.FACT,
+            "cause",
             "one brings the other about: causes, results in, leads to, enables",
             ("drought caused famine", "vaccine prevents disease", "strike led to reform"),
             "#5d1203",
@@ -128,6 +134,7 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
         ),
         RelationType.ATTRIBUTION: Relation(
             Links.FACT,
+            "property",
             "who made, owns or does it, and what it is like: creator, owner, role, occupation, property, quantity",
             ("opera composed by Verdi", "bridge has length of 300 m", "Kim works as engineer"),
             "#da3ebc",
@@ -137,6 +144,7 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
         ),
         RelationType.SYNONYMY: Relation(
             Links.NAMES,
+            "like name",
             "two names are alike, and may mean one thing: found by similarity, never extracted",
             ("World War I and First World War",),
             "#6b5b10",
@@ -145,6 +153,7 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
         ),
         RelationType.PRIMARY: Relation(
             Links.PASSAGE,
+            "about",
             "the passage is about the entity: its title, or the subject of its statements",
             ("a biography, for the person it tells of",),
             "#545e6c",
@@ -152,6 +161,7 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
         ),
         RelationType.SECONDARY: Relation(
             Links.PASSAGE,
+            "told in",
             "the passage says something of the entity without being about it",
             ("a biography, for the person's school or employer",),
             "#717b88",
@@ -160,6 +170,7 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
         ),
         RelationType.PERIPHERAL: Relation(
             Links.PASSAGE,
+            "mentioned in",
             "the passage merely mentions the entity",
             ("a biography, for a country named in passing",),
             "#858d98",
@@ -169,6 +180,12 @@ RELATIONS: Mapping[RelationType, Relation] = MappingProxyType(
     }
 )
 """Every relation type. The order counts: edges are numbered by it."""
+
+
+def relation_words(relation: str) -> str:
+    """Return what a reader sees in place of a relation type's name; a user's own is its name in small letters."""
+    about = RELATIONS.get(RelationType(relation))
+    return about.words if about else relation.lower().replace("_", " ")
 
 
 def _linking(links: Links) -> tuple[RelationType, ...]:

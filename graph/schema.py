@@ -68,6 +68,12 @@ class Passage:
         """The id of the document that it is a part of: what its metadata names, else its own id."""
         return str(self.metadata.get("document") or self.id)
 
+    @property
+    def number(self) -> int:
+        """Its place among the passages of its document, from 0."""
+        number = self.metadata.get("chunk", 0)
+        return number if isinstance(number, int) and number >= 0 else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Extraction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -37,6 +37,7 @@ from workflows.explanation.model import (
     WalkedBy,
     to_graphml,
 )
+from workflows.explanation.why import why
 from workflows.runs.run_folder import check_output
 from workflows.runtime.resources import open_workspace_index, selection_of
 from workflows.settings.problems import problems_of
@@ -77,7 +78,8 @@ def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEF
         subgraph=_subgraph(answered, walks, visible, paths, max_nodes),
         flows=walks.flows,
     )
-    return _explanation(answered, walks, assembly, paths)
+    explanation = _explanation(answered, walks, assembly, paths)
+    return replace(explanation, why=why(result, explanation))
 
 
 def write_explanation(explanation: Explanation, path: Path) -> None:

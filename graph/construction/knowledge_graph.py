@@ -301,6 +301,21 @@ class KnowledgeGraph:
         places = list(islice(found, most + 1))
         return places if len(places) <= most else []
 
+    def parts_of(self, document: str, source: str, most: int) -> list[int]:
+        """Return the places of a document's passages, in their order; none where its source has more than ``most``.
+
+        Args:
+            document: its id.
+            source: where it comes from, as its passages name it.
+            most: passages of that source that are looked at.
+        """
+        alone = self.passage_index.get(document)
+        if alone is not None and self.passages[alone].document == document:
+            return [alone]
+        parts = [(self.passages[place], place) for place in self.passages_from(source, most)]
+        own = [(passage.number, place) for passage, place in parts if passage.document == document]
+        return [place for _, place in sorted(own)]
+
     def passages_of(self, passage_ids: Collection[str]) -> NDArray[np.intp]:
         """Return the places of some passages, ascending; ids that the graph does not know are left out."""
         if len(passage_ids) * _LOOKED_UP < len(self.passages):

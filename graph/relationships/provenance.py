@@ -52,13 +52,12 @@ class Origin:
 def origin_of(passage: Passage) -> Origin:
     """Return where a passage comes from, by its source and metadata."""
     document = _usable(str(passage.metadata.get("document") or passage.id))
-    number = passage.metadata.get("chunk", 0)
     path = passage.source or document
     file = str(passage.metadata.get("file") or path)
     suffix = PurePosixPath(urlsplit(file).path if is_address(file) else file).suffix.lower()
     return Origin(
         document=document,
-        number=number if isinstance(number, int) and number >= 0 else 0,
+        number=passage.number,
         path=path,
         title=passage.title or path.rstrip("/").rpartition("/")[2] or path,
         content_type=content_type_of(suffix) or ("text/html" if is_address(path) else None),

@@ -187,7 +187,7 @@ class TestTold:
         assert list(plain) == [
             *("question", "answer", "mode", "ranked_by", "workspace", "generation", "models", "citations", "facts"),
             *("fact_outcome", "beta", "passage_weight", "damping", "stops", "nodes", "edges", "paths", "shown", "walk"),
-            "own_relations",
+            *("own_relations", "why"),
         ]
         assert list(plain["paths"][-1]["steps"][-1]) == [
             *("from", "to", "edge", "predicate", "relation", "reversed", "share")

@@ -19,6 +19,7 @@ from workflows.cli.live_answer import is_shown_live, shown_live, spent
 from workflows.cli.render import escape
 from workflows.conversation.session import Conversation, asks_back
 from workflows.explaining import explain
+from workflows.explanation.why import spoken
 from workflows.output.printable import VisibleConsole, visible_json
 from workflows.results import Result, understood_as
 from workflows.runs.run_folder import check_output
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "/why": ("", "show how the passages of the last answer were found"),
+    "/why": ("", "tell why the last answer is what it is, and how its passages were found"),
     "/sources": ("[all]", "show the passages that it cites, or all that were found"),
     "/passage": ("NUMBER", "show a passage whole, the cited words marked"),
     "/meant": ("QUESTION", "ask this in place of the last question, which was misunderstood"),
@@ -299,8 +300,10 @@ def show_understanding(console: Console, result: Result) -> None:
 
 
 def show_why(console: Console, result: Result, explanation: Explanation) -> None:
-    """Print what the walk started from, what steered it, and how it came to the cited passages."""
+    """Print why in sentences, what the walk started from, what steered it, and how it came to the cited passages."""
     show_understanding(console, result)
+    for sentence in explanation.why:
+        console.print(escape(spoken(sentence)))
     similarity = f"similarity ({result['ranked_by']})" if result["ranked_by"] else "nothing"
     ranked_by = f"a walk over the graph ({explanation.walk.engine})" if explanation.walk else similarity
     console.print(f"Ranked by {escape(ranked_by)}, mode {escape(result['mode'])}")

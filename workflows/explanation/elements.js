@@ -8,7 +8,6 @@ const UNSHOWN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2
 const clean = (text) => String(text).replace(UNSHOWN, "");
 const percent = (share) => (share === 0 ? "0 %" : `${Number((share * 100).toPrecision(3))} %`);
 const signOf = (number) => (number === 0 ? "±" : number < 0 ? "−" : "+");
-const relationWord = (relation) => clean(relation).toLowerCase();
 
 function make(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -39,13 +38,14 @@ function kindSwatch(kind) {
   return drawn(16, 16, "rect", { x: 2, y: 2, width: 12, height: 12, rx: 2, ...paint });
 }
 
-// Of each relation type a line as the drawing has it, and the name of its colour.
-function relationMarks(dashes) {
+// Of each relation type a line as the drawing has it, the name of its colour, and its words.
+function relationMarks(dashes, words) {
+  const relationWord = (relation) => (Object.hasOwn(words, relation) ? words[relation] : clean(relation));
   const colourOf = (relation) => `var(--${relation in dashes ? relation : "quiet"})`;
   const relationSwatch = (relation) => {
     const dash = (relation in dashes ? dashes[relation] : []).join(" ");
     const line = { x1: 1, y1: 6, x2: 33, y2: 6, stroke: colourOf(relation), "stroke-width": 3.5, "stroke-dasharray": dash };
     return drawn(34, 12, "line", line);
   };
-  return { colourOf, relationSwatch };
+  return { colourOf, relationSwatch, relationWord };
 }

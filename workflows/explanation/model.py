@@ -193,6 +193,18 @@ class WalkedBy:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a sentence: words of our own, or of the documents a name, a fact among them, or a quote."""
+
+    text: str
+    kind: Literal["", "name", "quote"] = ""
+
+
+Sentence = tuple[Piece, ...]
+"""Words and what they quote, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The run of an answer.
 
@@ -206,6 +218,7 @@ class Explanation:
             of these takes a fact, the best one that does.
         walk: None where the passages were ranked by similarity.
         own_relations: the user's own relation types in the graph, each with what it means.
+        why: all of that in three sentences.
     """
 
     question: str
@@ -228,6 +241,7 @@ class Explanation:
     shown: Shown
     walk: WalkedBy | None
     own_relations: Mapping[str, str] = field(default_factory=dict)
+    why: tuple[Sentence, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, keys in the order of the attributes, numbers to `DIGITS` significant digits."""

@@ -7,10 +7,12 @@
   const LONG_QUESTION = 240;
   const NODES = new Map(DATA.nodes.map((node) => [node.id, node]));
   const EDGES = new Map(DATA.edges.map((edge) => [edge.id, edge]));
+  if (window.parent !== window) document.documentElement.classList.add("framed"); // by a page that says who asked what
   const state = { stop: LAST, pinned: null, hovered: null, allPassages: false };
   let drawing = null;
 
-  const { relationSwatch, colourOf } = relationMarks(DATA.dashes);
+  const marks = relationMarks(DATA.dashes, DATA.words);
+  const { relationSwatch, colourOf, relationWord } = marks;
 
   // what the numbers say
 
@@ -34,10 +36,17 @@
     return up > 0 ? `▲ up ${up}` : `▼ down ${-up}`;
   }
 
+  function stopWords(stop) {
+    const { strength } = DATA.stops[stop];
+    if (LAST < 1) return "as it was ranked";
+    if (strength === 0) return "all alike";
+    return strength === 1 ? "as the question asks" : `${percent(strength)} as the question asks`;
+  }
+
   function story() {
     if (LAST < 1) return "";
-    const label = clean(DATA.stops[state.stop].label);
-    if (state.stop === 0) return "Without β, edges count as they weigh. Move the slider to see what β changes.";
+    const label = stopWords(state.stop);
+    if (state.stop === 0) return "All kinds of relations count alike. Move the slider to see what the question changes.";
     const near = passages().filter((node) => Math.min(node.rank[0], node.rank[state.stop]) <= SHOWN_PASSAGES);
     const moved = near.filter((node) => node.rank[0] !== node.rank[state.stop]);
     moved.sort((one, other) => one.rank[state.stop] - other.rank[state.stop]);
@@ -49,8 +58,8 @@
     const cited = DATA.nodes.filter((node) => node.number !== null);
     const mass = (stop) => percent(cited.reduce((sum, node) => sum + node.mass[stop], 0));
     const changes = words.join("; ") || "all keep their ranks";
-    const said = [`${label.charAt(0).toUpperCase()}${label.slice(1)}, compared with none: ${changes}.`];
-    if (cited.length) said.push(`The cited passages hold ${mass(state.stop)} of the mass; without β, ${mass(0)}.`);
+    const said = [`${label.charAt(0).toUpperCase()}${label.slice(1)}, compared with all alike: ${changes}.`];
+    if (cited.length) said.push(`The cited passages hold ${mass(state.stop)} of all scores; with all alike, ${mass(0)}.`);
     return said.join(" ");
   }
 
@@ -59,6 +68,8 @@
   function showHeader() {
     document.title = `${clean(DATA.question)} · explanation`;
     showQuestion();
+    byId("why").append(...DATA.why.map((sentence) => make("li", { dir: "auto" }, ...sentence.map((piece) => (piece.kind ? make(piece.kind === "quote" ? "q" : "em", {}, isolated(piece.text)) : clean(piece.text))))));
+    byId("answer-part").hidden = !DATA.answer;
     byId("answer").append(...answerParts());
     const about = [
       ["mode", DATA.mode], ["ranked by", DATA.ranked_by + (DATA.walk ? ` (${DATA.walk.engine})` : "")],
@@ -110,8 +121,8 @@
     const found = ranked(state.stop);
     const rows = found.filter((node, i) => state.allPassages || i < SHOWN_PASSAGES || node.number !== null);
     const compared = state.stop > 0;
-    const walked = ["Rank", "Passage", "Mass", ...(compared ? ["Without β", "Change"] : [])];
-    const heads = LAST < 0 ? ["", "Passage"] : walked;
+    const walked = ["Rank", "Passage", "Score", ...(compared ? ["All alike", "Change"] : [])];
+    const heads = LAST < 0 ? ["Kind", "Passage"] : walked;
     const headRow = heads.map((head, i) => make("th", { scope: "col", class: i > 1 ? "number" : null }, head));
     const body = make("tbody", {}, ...rows.map((node) => passageRow(node, compared)));
     byId("passages").replaceChildren(make("thead", {}, make("tr", {}, ...headRow)), body);
@@ -162,21 +173,21 @@
   function detailsOf(chosen) {
     if (chosen?.kind === "node") return nodeDetails(NODES.get(chosen.id));
     if (chosen?.kind === "edge") return edgeDetails(EDGES.get(chosen.id));
-    const words = "Point at a node or an edge, tap it, or find it by name, to see what it is and what it carried.";
+    const words = "Point at a name, a passage or a line, tap it, or find it by name, to see what it is and what came over it.";
     return [make("p", {}, words)];
   }
 
   function nodeDetails(node) {
-    const words = { seed: "seed entity", entity: "entity", passage: "passage", cited: "cited passage" }[kindOf(node)];
+    const words = { seed: "name that the search began at", entity: "name", passage: "passage", cited: "cited passage" }[kindOf(node)];
     const rows = [["kind", words]];
     if (node.type) rows.push(["type", clean(node.type)]);
     if (node.source) rows.push(["source", isolated(node.source)]);
-    const without = (words) => (state.stop > 0 ? ` (without β ${words})` : "");
+    const without = (words) => (state.stop > 0 ? ` (all alike: ${words})` : "");
     const beside = (values, words) => words(values[state.stop]) + without(words(values[0]));
     if (node.rank) rows.push(["rank among all passages", beside(node.rank, String)]);
-    rows.push(["mass", beside(node.mass, percent)]);
+    rows.push(["score", beside(node.mass, percent)]);
     rows.push(["of it, started here", percent(node.restart[state.stop])]);
-    rows.push(["came over edges not shown", percent(node.hidden[state.stop])]);
+    rows.push(["came over lines not shown", percent(node.hidden[state.stop])]);
     const head = make("h3", { tabindex: "-1" }, kindSwatch(kindOf(node)), isolated(title(node)));
     return [head, ...(node.text ? [passageText(node)] : []), make("dl", {}, ...pairs(rows)), linksOf(node)];
   }
@@ -184,7 +195,7 @@
   function linksOf(node) {
     const links = DATA.edges.filter((edge) => edge.source === node.id || edge.target === node.id);
     links.sort((one, other) => flow(other) - flow(one));
-    return make("ul", { "aria-label": "Edges that carried most" }, ...links.slice(0, 6).map((edge) => {
+    return make("ul", { "aria-label": "Lines that carried most" }, ...links.slice(0, 6).map((edge) => {
       const other = NODES.get(edge.source === node.id ? edge.target : edge.source);
       const arrived = edge.source === node.id ? edge.backward[state.stop] : edge.forward[state.stop];
       const words = `${relationWord(edge.relation)}, ${percent(arrived)} in`;
@@ -194,13 +205,13 @@
 
   function edgeDetails(edge) {
     const [source, target] = [NODES.get(edge.source), NODES.get(edge.target)];
-    const rows = [["relation", make("span", {}, relationSwatch(edge.relation), ` ${clean(edge.relation)}`)]];
+    const rows = [["relation", make("span", {}, relationSwatch(edge.relation), ` ${relationWord(edge.relation)}`)]];
     if (Object.hasOwn(DATA.own_relations, edge.relation)) rows.push(["meaning", isolated(DATA.own_relations[edge.relation])]);
     if (edge.link) rows.push(["link", clean(edge.link)]);
     rows.push(["weight", String(Number(edge.weight.toPrecision(4)))]);
     rows.push([isolated(`to ${title(target)}`), percent(edge.forward[state.stop])]);
     rows.push([isolated(`to ${title(source)}`), percent(edge.backward[state.stop])]);
-    if (state.stop > 0) rows.push(["both, without β", percent(flow(edge, 0))]);
+    if (state.stop > 0) rows.push(["both ways, all alike", percent(flow(edge, 0))]);
     const predicates = edge.predicates.map((predicate) => make("li", {}, isolated(predicate)));
     const head = make("h3", { tabindex: "-1" }, make("span", {}, nodeButton(source), " — ", nodeButton(target)));
     return [head, make("ul", {}, ...predicates), make("dl", {}, ...pairs(rows))];
@@ -209,6 +220,7 @@
   // choosing
 
   function pinNode(id) {
+    if (!drawing) byId("passages-part").open = true;
     const within = byId("details").contains(document.activeElement);
     pin({ kind: "node", id });
     if (drawing) drawing.reveal(id);
@@ -248,11 +260,11 @@
         onmouseenter: () => hover(chosen), onmouseleave: () => hover(null),
         onfocus: () => hover(chosen), onblur: () => hover(null),
       });
-      const carried = `carried ${percent(path.mass)} of the mass`;
+      const carried = `${percent(path.mass)} of all scores came this way`;
       button.append(make("span", { class: "words" }, ...pathWords(path)), make("span", { class: "path-mass" }, carried));
       return make("li", {}, button);
     }));
-    if (!DATA.paths.length) byId("paths").append(make("li", {}, "No path leads over the edges shown."));
+    if (!DATA.paths.length) byId("paths").append(make("li", {}, "No path leads over the lines shown."));
   }
 
   function pathWords(path) {
@@ -269,7 +281,7 @@
 
   function stepWords(step) {
     const share = Number(step.share.toPrecision(2));
-    const relation = clean(step.relation);
+    const relation = relationWord(step.relation);
     const words = step.predicate ? [isolated(step.predicate), ` (${relation}, ${share})`] : [`${relation} (${share})`];
     const [before, after] = step.reversed ? ["←", "—"] : ["—", "→"];
     const made = make("span", { class: "step" }, before, ...words, after);
@@ -278,13 +290,13 @@
   }
 
   function showLegend() {
-    const kinds = [["seed", "seed"], ["entity", "entity"], ["passage", "passage"], ["cited", "cited passage"]];
+    const kinds = [["seed", "where it began"], ["entity", "name"], ["passage", "passage"], ["cited", "cited passage"]];
     const drawn = new Set(DATA.edges.map((edge) => edge.relation));
     const present = new Set([...Object.keys(DATA.dashes), ...drawn].filter((relation) => drawn.has(relation)));
-    const hint = "A node's area shows its mass, an edge's width the root of what it carried, its arrow the way most "
-      + "went. Click a relation to hide it. The wheel zooms after a click into the drawing.";
-    const many = `Seen from afar, the edges are drawn that carry ${percent(MAIN_SHARE)} of what all of them carry. `
-      + "Zoom in, or choose a node, for the others. ";
+    const hint = "The larger a name or passage, the higher its score; the wider a line, the more came over it, most of it "
+      + "the way of its arrow. Click a kind of relation to hide it. The wheel zooms after a click into the drawing.";
+    const many = `Seen from afar, the lines are drawn that carry ${percent(MAIN_SHARE)} of what all of them carry. `
+      + "Zoom in, or choose a name, for the others. ";
     byId("legend").append(
       ...kinds.map(([kind, words]) => make("span", { class: "kind" }, kindSwatch(kind), words)),
       ...[...present].map(relationSwitch), make("span", { class: "hint" }, (isLarge(DATA) ? many : "") + hint));
@@ -293,7 +305,7 @@
   function relationSwitch(relation) {
     const count = DATA.edges.filter((edge) => edge.relation === relation).length;
     const button = make("button", { type: "button", "aria-pressed": "true", "data-relation": relation });
-    button.append(relationSwatch(relation), `${clean(relation)} ${count}`);
+    button.append(relationSwatch(relation), `${relationWord(relation)} ${count}`);
     button.addEventListener("click", () => {
       const on = button.getAttribute("aria-pressed") === "false";
       button.setAttribute("aria-pressed", String(on));
@@ -315,7 +327,7 @@
         button.append(kindSwatch(kindOf(node)), isolated(title(node)));
         return make("li", {}, button);
       });
-      list.replaceChildren(...(rows.length ? rows : [make("li", {}, "No node shown has that name.")]));
+      list.replaceChildren(...(rows.length ? rows : [make("li", {}, "Nothing shown has that name.")]));
       list.hidden = !words;
     });
     box.addEventListener("keydown", (event) => { if (event.key === "Enter") list.querySelector("button")?.click(); });
@@ -329,8 +341,8 @@
   function showShown() {
     const { nodes, of_nodes: ofNodes, edges, of_edges: ofEdges, inflow } = DATA.shown;
     const count = (number) => number.toLocaleString("en");
-    const sizes = `Shown: ${count(nodes)} of ${count(ofNodes)} nodes and ${count(edges)} of ${count(ofEdges)} edges.`;
-    byId("shown").textContent = `${sizes} They carry ${percent(inflow)} of what flows into the passages shown.`;
+    const sizes = `Shown: ${count(nodes)} of ${count(ofNodes)} names and passages, and ${count(edges)} of ${count(ofEdges)} lines.`;
+    byId("shown").textContent = `${sizes} They carry ${percent(inflow)} of what comes to the passages shown.`;
   }
 
   function prepareStops() {
@@ -347,7 +359,7 @@
   }
 
   function showStop() {
-    const label = clean(DATA.stops[state.stop].label);
+    const label = stopWords(state.stop);
     byId("stop-label").textContent = label;
     byId("stop").setAttribute("aria-valuetext", label);
     byId("story").textContent = story();
@@ -364,6 +376,7 @@
     for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
       window.addEventListener(event, () => {
         document.documentElement.classList.toggle("printing", on);
+        if (on) for (const part of document.querySelectorAll("details")) part.open = true;
         drawing.repaint();
       });
     }
@@ -384,13 +397,13 @@
   function showNoWalk() {
     byId("walk").hidden = true;
     byId("no-walk").hidden = false;
-    const ranked = `The passages were ranked by ${clean(DATA.ranked_by)}`;
-    byId("no-walk-reason").textContent = `${ranked}: no mass moved over the graph, so there is no path to show.`;
+    byId("no-walk-reason").textContent = `The passages were ranked by likeness (${clean(DATA.ranked_by)}): no path over the graph leads to them.`;
+    byId("passages-part").open = true;
     showPassages();
   }
 
   showHeader();
-  showReasons(DATA, { relationSwatch, colourOf });
+  showReasons(DATA, marks);
   byId("all-passages").addEventListener("click", () => {
     state.allPassages = true;
     showPassages();

@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from graph.relations import RELATIONS
+from graph.relations import RELATIONS, relation_words
 
 if TYPE_CHECKING:
     import igraph
@@ -43,7 +43,9 @@ def render_page(data: Mapping[str, Any]) -> str:
     Raises:
         ValueError: a number is infinite or none.
     """
-    placed = {**data, "positions": positions(data), "dashes": dashes(data["own_relations"])}
+    looks = dashes(data["own_relations"])
+    words = {relation: relation_words(relation) for relation in looks}
+    placed = {**data, "positions": positions(data), "dashes": looks, "words": words}
     scripts = {name: _asset(file) for name, file in _SCRIPTS.items()}
     parts = {
         **scripts,

@@ -355,6 +355,24 @@ class TestLookUps:
         assert known.passages_from("a.xlsx", 2) == [0, 2]
         assert known.passages_from("b", 9) == []
 
+    @pytest.mark.parametrize("loaded", [False, True], ids=["built", "loaded"])
+    def test_the_parts_of_a_document_are_found_in_their_order(self, tmp_path: Path, loaded: bool) -> None:
+        given = (("d", 2), ("e", 0), ("d", 0), ("d", 1), ("", 0))
+        passages = tuple(
+            replace(passage_of(str(place), "", ""), source="b.md", metadata={"document": document, "chunk": number})
+            for place, (document, number) in enumerate(given)
+        )
+        known = replace(
+            typed_graph(1, 0, []), passages=passages, passage_vectors=np.zeros((len(passages), 4), dtype=np.float32)
+        )
+        if loaded:
+            save(known, tmp_path)
+            known = load(tmp_path)
+        assert known.parts_of("d", "b.md", 9) == [2, 3, 0]
+        assert known.parts_of("d", "c.md", 9) == []
+        assert known.parts_of("d", "b.md", 4) == []
+        assert known.parts_of("4", "b.md", 9) == [4]
+
     @given(random_graphs())
     def test_passages_and_entities_are_linked_both_ways(self, typed: TypedGraph) -> None:
         links = [(source, target) for source, target in zip(typed.source.tolist(), typed.target.tolist(), strict=True)]

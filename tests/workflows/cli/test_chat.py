@@ -130,6 +130,8 @@ class TestCommands:
         chat_server.script(well_behaved(answerer=["In 1203 [1].", "Duke Orlo [1]."]))
         told = piped(f"{FOUNDED}\n{FOUNDER}\n/why\n").out.partition("> /why\n")[2]
         assert f"Understood as: {FOUNDER_OF_MARN}\n  because it begins with “And” (gpt-4o-mini)\n" in told
+        assert "\nThe search began at “Marn”, which the question names" in told
+        assert "cites 1 passage; its sentences were not checked one by one.\nRanked by a walk" in told
         assert "Ranked by a walk over the graph (matrix), mode mara" in told
         assert "Seeds, entities: " in told
         assert "Facts kept: " in told
@@ -139,7 +141,8 @@ class TestCommands:
 
     def test_why_tells_the_scores_where_nothing_walked(self, piped: Piped) -> None:
         told = piped(f"{FOUNDED}\n/why\n", "--mode", "dense", "--model", "offline").out.partition("> /why\n")[2]
-        assert told.startswith("Ranked by similarity (dense), mode dense\n[1] Marn · corpus.jsonl: score 0.")
+        assert told.startswith("The passages were found by the likeness of their meaning to the question.\n")
+        assert "Ranked by similarity (dense), mode dense\n[1] Marn · corpus.jsonl: score 0." in told
 
     def test_sources_are_the_cited_passages_or_all(self, piped: Piped, chat_server: ScriptedServer) -> None:
         chat_server.script(well_behaved())

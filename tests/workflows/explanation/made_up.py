@@ -139,7 +139,15 @@ def _frame(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> dict[str
         },
         "walk": {"engine": "matrix", "error": 1e-6},
         "own_relations": {},
+        "why": [
+            [_piece("The search began at "), _piece("Nissan", "name"), _piece(".")],
+            [_piece("The answer quotes its passages.")],
+        ],
     }
+
+
+def _piece(text: str, kind: str = "") -> dict[str, str]:
+    return {"text": text, "kind": kind}
 
 
 def _path(edge: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:

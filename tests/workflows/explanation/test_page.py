@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from graph.relations import relation_words
 from tests.workflows.explanation.made_up import explanation, without_walk
 from tests.workflows.explanation.page_colours import page_colours
 from workflows.explanation.page import dashes, render_page
@@ -91,6 +92,7 @@ def test_the_page_holds_the_explanation_as_it_is_and_a_place_for_each_node() -> 
     found = Parts(render_page(data)).data
     assert found.pop("positions").keys() == {node["id"] for node in data["nodes"]}
     assert found.pop("dashes") == dashes()
+    assert found.pop("words") == {relation: relation_words(relation) for relation in dashes()}
     assert found == data
 
 

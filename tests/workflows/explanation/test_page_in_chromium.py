@@ -10,9 +10,11 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
+from graph.relations import relation_words
 from tests.cases import mostly_slow
 from tests.workflows.explanation.browser import Page, chromium
 from tests.workflows.explanation.made_up import explanation, without_walk
+from tests.workflows.serving.page.window import Window
 
 pytestmark = pytest.mark.slow
 
@@ -66,6 +68,31 @@ def test_the_page_opens_without_a_request_or_a_complaint(browser: Page) -> None:
     assert browser.complaints() == []
 
 
+def test_it_says_why_in_sentences_then_draws_then_folds_the_rest(browser: Page) -> None:
+    size = {"width": 1400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.open(DATA)
+        assert browser.text("#why li") == "The search began at Nissan."
+        drawing = browser.run("return document.getElementById('drawing').getBoundingClientRect().toJSON()")
+        assert drawing["top"] + drawing["height"] / 2 < 900
+        assert len(browser.all("main > details")) == 5
+        assert browser.all("main > details[open]") == []
+        words = browser.run("return document.body.innerText")
+        assert not [
+            word for word in ("mass", "β", "entity", "seed", "damping") if word in words.replace("Entity number", "")
+        ]
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("data", [DATA, without_walk()], ids=["walked", "not walked"])
+def test_axe_finds_nothing_wrong_with_all_of_it_unfolded(browser: Page, data: dict[str, Any]) -> None:
+    browser.open(data)
+    browser.run("for (const part of document.querySelectorAll('details')) part.open = true")
+    assert Window(browser.driver).violations() == []
+
+
 def test_the_policy_stops_what_would_ask_the_network(browser: Page) -> None:
     browser.open(DATA)
     stopped = browser.driver.execute_async_script(
@@ -96,6 +123,7 @@ def test_edges_are_as_wide_as_what_they_carried_and_point_where_most_went(page: 
 
 
 def test_a_citation_shows_its_passage_with_the_cited_words_marked(page: Page) -> None:
+    page.run("document.getElementById('answer-part').open = true")
     page.find(".citation").click()
     assert node("p0")["label"] in page.text("#details h3")
     assert page.text("#details mark") == node("p0")["text"][:8]
@@ -109,16 +137,16 @@ def test_pointing_at_a_node_tells_what_it_holds_and_leaving_it_forgets_that(page
     mouse = ActionChains(page.driver, duration=0)
     mouse.move_to_element_with_offset(page.find("#drawing"), round(x), round(y)).perform()
     assert node("e0")["label"] in page.text("#details h3")
-    assert "seed entity" in page.text("#details dl")
+    assert "name that the search began at" in page.text("#details dl")
     mouse.move_to_element(page.find("#question")).perform()
-    assert "Point at a node" in page.text("#details")
+    assert "Point at a name" in page.text("#details")
 
 
 def test_tapping_an_edge_tells_its_weight_its_flows_and_its_predicates(page: Page) -> None:
     edge = next(edge for edge in DATA["edges"] if edge["predicates"])
     page.run("cy.$id(arguments[0]).emit('tap')", edge["id"])
     words = page.text("#details")
-    assert edge["relation"] in words
+    assert relation_words(edge["relation"]) in words
     assert edge["predicates"][0] in words
     assert f"{edge['forward'][-1] * 100:.3g} %" in words
 
@@ -126,7 +154,7 @@ def test_tapping_an_edge_tells_its_weight_its_flows_and_its_predicates(page: Pag
 def test_the_slider_changes_sizes_widths_ranks_and_what_is_said_of_them(page: Page) -> None:
     look = (
         "return [cy.nodes().map((node) => node.width()), cy.edges().map((edge) => edge.width()),"
-        "document.getElementById('passages').innerText]"
+        "document.getElementById('passages').textContent]"
     )
     with_beta, story = page.run(look), page.text("#story")
     for _ in DATA["stops"][1:]:
@@ -134,8 +162,8 @@ def test_the_slider_changes_sizes_widths_ranks_and_what_is_said_of_them(page: Pa
     page.painted()
     without = page.run(look)
     assert all(one != other for one, other in zip(with_beta, without, strict=True))
-    assert page.text("#stop-label") == "without β"
-    assert "compared with none" in story
+    assert page.text("#stop-label") == "all alike"
+    assert "compared with all alike" in story
     moved = min((n for n in DATA["nodes"] if n["rank"] and n["rank"][0] != n["rank"][-1]), key=lambda n: n["rank"][-1])
     assert f"{moved['label']} rises from rank {moved['rank'][0]} to {moved['rank'][-1]}" in story
 
@@ -165,7 +193,7 @@ def test_a_relation_type_can_be_switched_off_and_on_again(page: Page) -> None:
 
 def test_a_path_in_words_lights_up_in_the_drawing_and_stays_when_clicked(page: Page) -> None:
     path = DATA["paths"][0]
-    assert page.text("#path0 .words") == path["words"]
+    assert page.text("#path0 .words") == path["words"].replace("PRIMARY", "about")
     page.find("#path0").click()
     page.find("#question").click()
     lit = page.run("return cy.elements('.lit').map((one) => one.id())")
@@ -197,7 +225,7 @@ def test_beta_is_shown_as_bars_beside_the_line_of_a_uniform_share(page: Page) ->
 
 def test_what_is_not_shown_is_said(page: Page) -> None:
     words = page.text("#shown")
-    assert "20 of 4,211 nodes" in words
+    assert "20 of 4,211 names and passages" in words
     assert "83 %" in words
 
 
@@ -211,7 +239,9 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Page) -> None:
     for each in data["facts"]:
         each |= {"subject": HOSTILE, "relation": HOSTILE}
     data["paths"][0]["steps"][0] |= {"predicate": HOSTILE, "relation": HOSTILE}
+    data["why"][0][1]["text"] = HOSTILE
     browser.open(data)
+    browser.run("document.getElementById('answer-part').open = true")
     browser.find(".citation").click()
     browser.run("cy.edges()[0].emit('tap')")
     assert "onerror" in browser.text("#question")
@@ -276,7 +306,7 @@ def test_of_a_large_graph_the_faint_edges_are_drawn_from_near_or_where_a_node_is
 
 def test_where_nothing_walked_the_page_says_so_and_shows_the_passages(browser: Page) -> None:
     browser.open(without_walk())
-    assert "ranked by dense" in browser.text("#no-walk-reason")
+    assert "by likeness (dense)" in browser.text("#no-walk-reason")
     assert not browser.find("#walk").is_displayed()
     assert len(browser.all("#passages tbody tr")) == 3
     assert browser.text("#passages mark") == "The text"
@@ -292,7 +322,7 @@ def test_a_run_without_beta_has_one_stop_and_no_slider(browser: Page) -> None:
         each |= {name: each[name][-1:] for name in ("forward", "backward")}
     browser.open(data)
     assert not browser.find("#stop").is_displayed()
-    assert browser.text("#stop-label") == "as walked"
+    assert browser.text("#stop-label") == "as it was ranked"
     assert not browser.find("#beta-part").is_displayed()
     assert browser.run("return cy.nodes().length") == len(DATA["nodes"])
     assert browser.complaints() == []
@@ -324,7 +354,7 @@ def test_two_thousand_nodes_are_drawn_and_answer_to_slider_search_and_paths(brow
     assert browser.text("#details h3") == "Entity number 1234"
     browser.find("#stop").send_keys(Keys.HOME)
     browser.painted()
-    assert browser.text("#stop-label") == "without β"
+    assert browser.text("#stop-label") == "all alike"
     browser.find("#path0").click()
     assert browser.run("return cy.elements('.lit').length") == 3
     assert browser.complaints() == []

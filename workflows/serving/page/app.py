@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from graph.server_clients import serve_clients
 from workflows.serving.guard import AllowedOrigins, Guard
 from workflows.serving.page import endpoints, openai_api
+from workflows.serving.page.reading import read_on
 from workflows.serving.page.requests import Address, Function
 from workflows.serving.page.site import Site
 from workflows.serving.service import READY, Service
@@ -94,6 +95,8 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
             at("/api/turns/{id}", endpoints.read_turn),
             at("/api/turns/{id}/events", endpoints.follow_turn),
             at("/api/turns/{id}/stop", endpoints.stop_turn, "POST"),
+            at("/api/turns/{id}/why", endpoints.read_why, takes_place=True),
+            at("/api/turns/{id}/passages/{number}", read_on),
             at("/api/turns/{id}/sources/{number}", endpoints.read_source),
             at("/api/turns/{id}/sources/{number}/views", endpoints.count_view, "POST"),
             at("/api/documents", endpoints.index_documents, "POST"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from asyncio import to_thread
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import lru_cache, partial
 from importlib.metadata import version
@@ -38,10 +38,10 @@ from workflows.results import TOTAL, turn_of
 from workflows.runtime.history import erase_own_conversation
 from workflows.runtime.own_run import Brake, braked
 from workflows.runtime.resources import open_run, open_workspace_index
-from workflows.runtime.visibility import sees
 from workflows.serving.metrics import CONTENT_TYPE
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
 from workflows.serving.page.markdown import check_installed
+from workflows.serving.page.reading import found_in_turn, seen_passage
 from workflows.serving.page.requests import Asked, parts_of
 from workflows.serving.page.runs import Question
 from workflows.serving.page.turns import details, event, shown
@@ -173,16 +173,34 @@ def stop_turn(asked: Asked) -> dict[str, Any]:
     return {}
 
 
+def read_why(asked: Asked) -> dict[str, Any]:
+    """Return why an answer is what it is, in sentences; ``problem`` tells why the path in it cannot be told."""
+    from workflows.explaining import explain
+    from workflows.explanation.why import why
+
+    result, context = _answered(asked)
+    try:
+        sentences, problem = explain(result, context).why, ""
+    except BadInput as fault:
+        sentences, problem = why(result), asked.site.told(fault)
+    return {"why": [[asdict(piece) for piece in sentence] for sentence in sentences], "problem": problem}
+
+
 def explanation(asked: Asked) -> Response:
     """Return the page that explains an answer."""
     from workflows.explaining import explain
     from workflows.explanation.page import render_page
 
+    page = render_page(explain(*_answered(asked)).to_json())
+    return Response(page, 200, _EXPLANATION, "text/html; charset=utf-8")
+
+
+def _answered(asked: Asked) -> tuple[Mapping[str, Any], Context]:
+    """Return the result of a turn, and the settings that it was asked with. Raises NoConversation without a result."""
     turn = asked.site.conversations.turn(asked.identity.owner, asked.path["id"])
     if turn.result is None:
         raise NoConversation("This turn has no answer", "Ask it again")
-    context = asked.site.context(asked.identity, turn.settings)
-    return Response(render_page(explain(turn.result, context).to_json()), 200, _EXPLANATION, "text/html; charset=utf-8")
+    return turn.result, asked.site.context(asked.identity, turn.settings)
 
 
 def index_documents(asked: Asked) -> Response:
@@ -248,14 +266,23 @@ def _read(asked: Asked, allowed: tuple[str, ...]) -> tuple[str, Context]:
 def read_source(asked: Asked) -> dict[str, Any]:
     """Return what the history tells of a source that is open.
 
+    ``views`` is null where the document was never open before: answers that cite it alone are no reading. Else the
+    view of this very answer does not count.
+
     Raises:
         NoConversation: the turn is not theirs, or has no such source.
         BadInput: no history is kept, or the workspace does not hold the passage any more.
     """
-    context, passage = _opened(asked)
+    context, passage, turn = _opened(asked)
     told = read_beside(context, passage)
-    related = [{key: visible(each[key]) for key in ("title", "path", "told")} for each in told["related"]]
-    return {"views": told["views"], "related": related}
+    views, recorded = told["views"], (turn.result or {}).get("recorded") or {}
+    just_now = told["document"] in recorded.get("viewed", [])
+    was_open = views is not None and views["seconds"] is not None
+    related = [
+        {"document": each["document"], **{key: visible(each[key]) for key in ("title", "path", "told")}}
+        for each in told["related"]
+    ]
+    return {"views": {**views, "count": views["count"] - just_now} if was_open else None, "related": related}
 
 
 def count_view(asked: Asked) -> dict[str, Any]:
@@ -263,20 +290,16 @@ def count_view(asked: Asked) -> dict[str, Any]:
     seconds = asked.body.get("seconds")
     if type(seconds) is not int:
         raise BadInput("seconds is to be a whole number", "Correct the request")
-    context, passage = _opened(asked)
+    context, passage, _ = _opened(asked)
     return {"counted": view_passage(context, passage, seconds)}
 
 
-def _opened(asked: Asked) -> tuple[Context, str]:
-    """Return the settings of a turn in the history of its visitor, and the id of the passage that is open."""
+def _opened(asked: Asked) -> tuple[Context, str, KeptTurn]:
+    """Return the settings of a turn in the history of its visitor, the id of the passage that is open, and the turn."""
     site, identity = asked.site, asked.identity
     site.check_keeps_history()
-    kept = site.conversations.turn(identity.owner, asked.path["id"])
-    passages = kept.result["passages"] if kept.result else []
-    found = next((hit["id"] for hit in passages if str(hit["number"]) == asked.path["number"]), None)
-    if found is None:
-        raise NoConversation("There is no such source in this turn", "Load the conversation again")
-    return site.in_history(site.context(identity, kept.settings), identity, ""), found
+    kept, found = found_in_turn(asked)
+    return site.in_history(site.context(identity, kept.settings), identity, ""), found, kept
 
 
 def read_beside(context: Context, passage_id: str) -> dict[str, Any]:
@@ -329,11 +352,7 @@ def view_passage(context: Context, passage_id: str, seconds: int) -> bool:
 def _document_of(context: Context, passage_id: str) -> str:
     if not context.user_id:
         raise BadInput("Nobody is known to read", "Name a user: `user_id`")
-    run = open_run(context)
-    if not sees(passage_id, run):
-        raise BadInput("The workspace does not hold this passage any more", "Ask again")
-    graph = run.index.graph
-    return graph.passages[graph.passage_index[passage_id]].document
+    return seen_passage(passage_id, open_run(context)).document
 
 
 def _stream(events: AsyncIterator[str]) -> Response:

@@ -51,9 +51,13 @@ def to_html(answer: str, titles: Mapping[int, str]) -> str:
         answer: Markdown; HTML in it is shown as text, and pictures as the links that they are.
         titles: of the passages that it may cite, by their numbers; citations of others stay text.
     """
+    return clean(_parser().render(visible(answer), {"titles": titles}))
+
+
+def clean(html: str) -> str:
+    """Return HTML without anything that a page would obey."""
     import nh3
 
-    html = _parser().render(visible(answer), {"titles": titles})
     return nh3.clean(
         html,
         tags=_TAGS,
@@ -70,8 +74,8 @@ def _parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
     parser.core.ruler.push("citations", _mark_citations)
-    parser.core.ruler.push("headings", _lower_headings)
-    parser.core.ruler.push("cells", _align_cells)
+    parser.core.ruler.push("headings", lower_headings)
+    parser.core.ruler.push("cells", align_cells)
     parser.add_render_rule("citation", _button)
     return parser
 
@@ -110,7 +114,7 @@ def _button(renderer: Any, tokens: list[Token], place: int, options: Any, env: A
     )
 
 
-def _lower_headings(state: StateCore) -> None:
+def lower_headings(state: StateCore) -> None:
     """Make paragraphs of headings: the page has its own."""
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
@@ -119,7 +123,7 @@ def _lower_headings(state: StateCore) -> None:
                 token.attrSet("class", "heading")
 
 
-def _align_cells(state: StateCore) -> None:
+def align_cells(state: StateCore) -> None:
     """Align the cells of tables by an attribute: the page obeys no styles but its own."""
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and token.attrs:

@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from graph.relations import relation_words
 from workflows.conversation.kept import KeptTurn
 from workflows.output.printable import visible
-from workflows.output.quoted import moved, place_of, section_of
+from workflows.output.quoted import moved, place_of
 from workflows.results import TOTAL, in_words, label_of, parts_of, reasons_of
 from workflows.serving.page.markdown import to_html
+from workflows.serving.page.passages import AFTER, BEFORE, passage_html, passage_told
 from workflows.settings.enums import ResultKind
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
 
@@ -119,9 +121,9 @@ def details(turn: KeptTurn) -> dict[str, Any]:
         return {"passages": [], "facts": [], "notes": []}
     return {
         "passages": _passages(result),
-        "facts": [{**fact, "score": round(fact["score"], 3)} for fact in result.get("facts") or []],
+        "facts": [{**fact, "relation": relation_words(fact["relation"])} for fact in result.get("facts") or []],
         "fact_outcome": result.get("fact_outcome") or "",
-        "beta": result.get("relation_factors"),
+        "beta": {part: _in_words(shares) for part, shares in (result.get("relation_factors") or {}).items()},
         "seeds": _seeds(result),
         "claims": result.get("claims") or [],
         "coverage": result.get("coverage") or "",
@@ -173,19 +175,22 @@ def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             **_named(hit),
-            "pieces": list(_pieces(hit["text"], marks.get(hit["number"], []))),
+            "id": hit["id"],
+            **passage_told(hit, result["citations"]),
+            "html": passage_html(hit["text"], marks.get(hit["number"], [])),
             "cited": hit["number"] in marks,
-            "metadata": {visible(key): value for key, value in _metadata(hit, result).items()},
             "score": round(hit["score"], 4),
             "moved": visible(moved(hit)),
+            BEFORE: _number(hit, "chunk") > 0,
+            AFTER: _number(hit, "chunk") + 1 < _number(hit, "chunks"),
         }
         for hit in result["passages"]
     ]
 
 
-def _metadata(hit: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
-    section = section_of(hit, result["citations"])
-    return {**hit["metadata"], "section": section} if section else hit["metadata"]
+def _number(hit: Mapping[str, Any], key: str) -> int:
+    number = hit["metadata"].get(key, 0)
+    return number if isinstance(number, int) else 0
 
 
 def _named(hit: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,18 +200,8 @@ def _named(hit: Mapping[str, Any]) -> dict[str, Any]:
     return {"number": hit["number"], "title": visible(hit["title"]) or hit["id"], "source": source}
 
 
-def _pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
-    """Yield a text in pieces that tell whether they are cited: scripts count characters otherwise than places do."""
-    end = 0
-    for start, stop in sorted(spans):
-        if stop <= end:
-            continue
-        if start > end:
-            yield {"text": visible(text[end:start]), "cited": False}
-        yield {"text": visible(text[max(start, end) : stop]), "cited": True}
-        end = stop
-    if end < len(text):
-        yield {"text": visible(text[end:]), "cited": False}
+def _in_words(shares: Mapping[str, float]) -> dict[str, float]:
+    return {relation_words(relation): share for relation, share in shares.items()}
 
 
 def _seeds(result: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -110,14 +110,40 @@ def test_what_is_behind_an_answer_stands_beside_it_with_its_graph(page: Window) 
     page.ask(QUESTION)
     page.answered(1)
     page.click("Why this answer?")
-    assert "Facts (" in page.text("#panel-body")
-    assert "Where the walk started" in page.text("#panel-body")
-    page.click("Show the graph")
+    sentences = page.until(lambda: [each.text for each in page.all("#panel-body .why li")])
+    assert len(sentences) == 3
+    assert sentences[0].startswith("The search began at ")
+    assert sentences[1].startswith("From there the path leads on: ")
+    assert sentences[2] == "The answer quotes its passages word for word; no model wrote or checked it."
     page.driver.switch_to.frame(page.find("#graph"))
     page.until(lambda: page.run("return Boolean(document.getElementById('drawing')?._cyreg?.cy)"))
+    assert not page.find("#drawing").get_attribute("hidden")
+    assert not page.all("#question")[0].is_displayed()
+    shown = page.run("return document.getElementById('drawing').getBoundingClientRect().bottom <= innerHeight")
     page.driver.switch_to.default_content()
+    assert shown
+    assert page.run("return document.getElementById('graph').getBoundingClientRect().bottom <= innerHeight")
+    assert [each.is_displayed() for each in page.all("#panel-body details ul, #panel-body details dl")][:1] == [False]
+    page.run("document.querySelector('#panel-body summary').focus()")
+    page.press(Keys.ENTER)
+    assert page.find("#panel-body .facts").text
+
+
+def test_the_drawing_fills_the_window_and_lets_go_of_it_again(page: Window) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    page.click("Why this answer?")
+    page.button("Show it large").send_keys(Keys.ENTER)
+    assert page.run("return document.getElementById('panel').getBoundingClientRect().width") == 1360
+    assert page.run("return document.getElementById('main').inert")
+    assert page.focused() == "Show it small"
+    assert page.violations() == []
+    page.press(Keys.ENTER)
+    assert not page.run("return document.getElementById('main').inert")
+    page.press(Keys.ENTER)
     page.press(Keys.ESCAPE)
-    page.until(lambda: not page.run("return document.getElementById('graph-dialog').open"))
+    page.until(lambda: page.focused() == "Why this answer?")
+    assert not page.run("return document.getElementById('main').inert")
 
 
 def test_words_are_shown_as_a_slow_model_writes_them(page: Window, model: ScriptedServer) -> None:
@@ -487,7 +513,6 @@ def test_a_key_is_asked_for_and_kept_until_the_tab_is_closed(
         page.ask(QUESTION)
         page.answered(1)
         page.click("Why this answer?")
-        page.click("Show the graph")
         page.driver.switch_to.frame(page.find("#graph"))
         page.until(lambda: page.run("return Boolean(document.getElementById('drawing')?._cyreg?.cy)"))
         page.driver.switch_to.default_content()
@@ -581,7 +606,8 @@ def test_axe_finds_nothing_wrong(page: Window, model: ScriptedServer, is_dark: b
     page.find(".passage")
     assert page.violations() == []
     page.click("Why this answer?")
-    page.until(lambda: "How it was made" in page.text("#panel-body"))
+    page.find("#graph")
+    page.run("for (const each of document.querySelectorAll('#panel-body details')) each.open = true")
     assert page.violations() == []
     for opener, dialog in (
         ("Filter", "filter"),
@@ -593,7 +619,3 @@ def test_axe_finds_nothing_wrong(page: Window, model: ScriptedServer, is_dark: b
         page.find(f"#{dialog}-dialog")
         assert page.violations() == [], dialog
         page.press(Keys.ESCAPE)
-    page.click("Show the graph")
-    page.find("#graph")
-    assert page.violations() == []
-    page.press(Keys.ESCAPE)

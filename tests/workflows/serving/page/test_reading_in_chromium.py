@@ -51,14 +51,15 @@ def test_a_source_tells_what_was_read_and_counts_when_it_is_closed_or_replaced(p
     page.answered(1)
     before = n_views(root)
     page.all(".turn .citation")[0].click()
-    assert "This document 1 time, the last on" in page.text(".chosen .reading .note")
     assert "this document explains" in page.text(".chosen .reading .listed")
+    assert "You read" not in page.text(".chosen .reading")
     assert page.violations() == []
     assert n_views(root) == before
     page.press(Keys.ESCAPE)
     page.until(lambda: n_views(root) == before + 1)
     page.find(".turn .sources button").click()
-    assert "This document 2 times" in page.text(".chosen .reading .note")
+    assert "You read this document before" in page.text(".chosen .reading")
+    assert page.text(".chosen .reading .note").endswith("it came up 1 time before this one.")
     page.click("Why this answer?")
     page.until(lambda: n_views(root) == before + 2)
     page.find(".turn .sources button").click()
@@ -66,6 +67,22 @@ def test_a_source_tells_what_was_read_and_counts_when_it_is_closed_or_replaced(p
     page.driver.get("about:blank")
     page.until(lambda: n_views(root) == before + 3)
     assert all(view.duration is None or 0 <= view.duration < 600 for view in views(root, LOCAL))
+
+
+def test_a_related_document_opens_and_leads_back(page: Window, root: Path) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    page.find(".turn .sources button").click()
+    title = page.text("#panel-body .chosen h3")
+    before = n_views(root)
+    page.find(".chosen .reading .listed button").send_keys(Keys.ENTER)
+    page.until(lambda: page.focused() == "Back to the source")
+    assert page.text("#panel-body .passage h3") != title
+    assert page.find("#panel-body .passage .text").text
+    assert page.violations() == []
+    page.until(lambda: n_views(root) == before + 1)
+    page.press(Keys.ENTER)
+    page.until(lambda: page.text("#panel-body .chosen h3") == title)
 
 
 def test_a_personal_ranking_is_chosen_and_tells_what_moved_on_a_phone_too(page: Window, root: Path) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from workflows.conversation.kept import ANSWERED, FAILED, KeptTurn
 from workflows.serving.page.turns import details, shown
 
@@ -37,42 +34,27 @@ def kept(given: dict[str, Any] | None, state: str = ANSWERED) -> KeptTurn:
     return KeptTurn("turn-0001", "conversation-1", 1, "What?", False, {}, state, "", given, "")
 
 
-def pieces(given: dict[str, Any]) -> list[tuple[str, bool]]:
-    return [(piece["text"], piece["cited"]) for piece in details(kept(given))["passages"][0]["pieces"]]
-
-
-def test_cited_words_are_marked_behind_characters_that_scripts_count_twice() -> None:
-    start = TEXT.index("青")
-    assert pieces(result((start, start + 3))) == [
-        ("𝒜 river. ", False),
-        ("青石鎮", True),
-        (" lies on it. It is old.", False),
-    ]
-
-
-def test_marks_that_overlap_are_marked_once() -> None:
-    assert pieces(result((0, 5), (3, 8), (4, 6), text="abcdefghij")) == [("abcde", True), ("fgh", True), ("ij", False)]
-
-
-@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda pair: (min(pair), max(pair))), max_size=5))
-def test_the_pieces_are_the_text_and_the_marked_ones_what_is_cited(marks: list[tuple[int, int]]) -> None:
-    text = "0123456789ab"
-    found = pieces(result(*marks, text=text))
-    assert "".join(piece for piece, _ in found) == text
-    cited = {place for start, end in marks for place in range(start, end)}
-    assert "".join(piece for piece, is_cited in found if is_cited) == "".join(text[place] for place in sorted(cited))
-
-
 def test_a_passage_that_is_cited_as_a_whole_has_no_mark() -> None:
-    assert pieces(result((None, None))) == [(TEXT, False)]
-    assert details(kept(result((None, None))))["passages"][0]["cited"]
+    (passage,) = details(kept(result((None, None))))["passages"]
+    assert "<mark>" not in passage["html"]
+    assert passage["cited"]
+
+
+def test_a_passage_tells_whether_others_of_its_document_stand_around_it() -> None:
+    given = result((0, 5))
+    for chunk, around in ((0, (False, True)), (1, (True, True)), (2, (True, False))):
+        given["passages"][0]["metadata"] = {"document": "d", "chunk": chunk, "chunks": 3, "start": 0, "end": 9}
+        (passage,) = details(kept(given))["passages"]
+        assert (passage["before"], passage["after"]) == around
+        assert passage["metadata"] == {}
 
 
 def test_a_passage_is_shown_with_the_heading_over_its_cited_words() -> None:
     text = "It is old.\n\n## Rivers\n\nThe Velm is long."
     given = result((text.index("The"), len(text)), text=text)
     given["passages"][0]["metadata"] = {"section": "Age", "year": 2026}
-    assert details(kept(given))["passages"][0]["metadata"] == {"section": "Rivers", "year": 2026}
+    (passage,) = details(kept(given))["passages"]
+    assert (passage["place"], passage["metadata"]) == ("v.md · Rivers", {"year": 2026})
 
 
 def test_names_neither_hide_nor_turn_what_is_read() -> None:
@@ -83,7 +65,8 @@ def test_names_neither_hide_nor_turn_what_is_read() -> None:
 
 def test_the_words_of_answers_and_passages_neither_hide_nor_turn_what_is_read() -> None:
     text = "\u202eNot\u202c old.\u200f It \u2067is\u2069."
-    assert pieces(result((0, 10), text=text)) == [("Not old.", True), (" It is.", False)]
+    (passage,) = details(kept(result((0, 10), text=text)))["passages"]
+    assert passage["html"] == "<p><mark>Not old.</mark> It is.</p>\n"
     turn = shown(kept({**result((0, 3), text=text), "answer": f"{text} [1]", "answer_kind": "evidence"}))
     assert turn["html"].startswith("<p>Not old. It is. <button")
 

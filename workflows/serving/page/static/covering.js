@@ -3,6 +3,7 @@
 const phone = matchMedia("(max-width: 760px)");
 let close = null;
 let place = "";
+let isWhole = false;
 let covering = null; // what leaves nothing else in sight on a phone
 
 export function cover(act, whole = null) {
@@ -29,14 +30,21 @@ export function goTo(hash) {
   else location.hash = hash;
 }
 
+// Lets what covers the conversation fill a wide window, too.
+export function enlarge(on) {
+  isWhole = on;
+  shade();
+}
+
 export function reveal() {
   covering = null;
+  isWhole = false;
   shade();
 }
 
 // What is covered is not reached by the keyboard, either.
 function shade() {
-  for (const each of document.querySelectorAll("#threads, #main, #panel")) each.inert = phone.matches && covering !== null && each !== covering;
+  for (const each of document.querySelectorAll("#threads, #main, #panel")) each.inert = (phone.matches || isWhole) && covering !== null && each !== covering;
 }
 
 phone.addEventListener("change", shade);

@@ -1,8 +1,8 @@
 // The panel beside the conversation: the passages of an answer, and the reasons for it.
 
-import { cover, reveal, uncover } from "./covering.js";
+import { cover, enlarge, reveal, uncover } from "./covering.js";
 import { button, fill, find, make, name, plural } from "./dom.js";
-import { closeSource, openSource } from "./reading.js";
+import { closeSource, openSource, partsOf, readPart } from "./reading.js";
 import { get, key } from "./server.js";
 
 const RELATIONS = { entity_entity: "Between names", entity_passage: "From names to passages" };
@@ -14,8 +14,6 @@ let closed = () => {};
 export function setUpPanel(onClosed) {
   closed = onClosed;
   find("close-panel").addEventListener("click", closePanel);
-  find("close-graph").addEventListener("click", () => find("graph-dialog").close());
-  find("graph-dialog").addEventListener("close", () => { find("graph").src = "about:blank"; });
 }
 
 export async function openPassage(turn, number, from) {
@@ -23,18 +21,38 @@ export async function openPassage(turn, number, from) {
   if (!details) return;
   const passages = details.passages.filter((each) => each.cited || each.number === number);
   const others = details.passages.filter((each) => !passages.includes(each));
-  const drawn = passages.map((each) => passage(each, each.number === number));
-  fill(find("panel-body"), make("section", {}, ...drawn), others.length ? more(others) : null);
+  const drawn = passages.map((each) => passage(turn, each, each.number === number));
+  fill(find("panel-body"), make("section", {}, ...drawn), others.length ? more(turn, others) : null);
   find("panel-body").querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
   const mark = find("panel-body").querySelector(".chosen mark");
   mark?.scrollIntoView({ block: "nearest" });
-  openSource(turn, number, find("panel-body").querySelector(".chosen .reading"));
+  openSource(turn, number, find("panel-body").querySelector(".chosen .reading"), (related) => openRelated(turn, number, related, from));
+}
+
+// Opens a document that is related to a source, at its beginning.
+async function openRelated(turn, number, related, from) {
+  closeSource();
+  const first = await readPart(turn, number, { related: related.document }).catch((fault) => ({ title: related.title, place: fault.message }));
+  if (opener !== from) return;
+  const back = button("Back to the source", () => openPassage(turn, number, from), { className: "plain" });
+  const opened = make("article", { className: "passage" }, make("h3", {}, name(first.title)), make("p", { className: "note" }, name(first.place)), ...partsOf(turn, number, first, related.document));
+  fill(find("panel-body"), back, opened);
+  back.focus();
 }
 
 export async function openReasons(turn, from) {
   const details = await show(turn, from, "Why this answer?");
   if (!details) return;
-  fill(find("panel-body"), details.walked ? graph(turn) : null, facts(details), weights(details), seeds(details), claims(details), followUps(details), notes(details), about(details));
+  const told = make("section", {}, make("p", { className: "note" }, "Following the path …"));
+  fill(find("panel-body"), told, facts(details), weights(details), seeds(details), claims(details), followUps(details), notes(details), about(details));
+  try {
+    const { why, problem } = await get(`api/turns/${turn.id}/why`);
+    const sentences = why.map((pieces) => make("li", { dir: "auto" }, ...pieces.map((piece) => (piece.kind ? make(piece.kind === "quote" ? "q" : "em", {}, name(piece.text)) : piece.text))));
+    fill(told, make("ol", { className: "why" }, ...sentences), problem ? make("p", { className: "note" }, problem) : null);
+    if (details.walked && !problem && told.isConnected) draw(turn, told);
+  } catch (fault) {
+    fill(told, make("p", { className: "broken" }, fault.message));
+  }
 }
 
 export function closePanel() {
@@ -52,6 +70,7 @@ export function hidePanel() {
   closeSource();
   reveal();
   find("panel").hidden = true;
+  find("panel").classList.remove("large");
   document.body.classList.remove("with-panel");
   opener?.removeAttribute("aria-expanded");
   opener = null;
@@ -77,24 +96,23 @@ async function show(turn, from, title) {
   return opener === from ? known.get(turn.id) : null;
 }
 
-function passage(each, isChosen) {
-  const text = make("p", { className: "text", dir: "auto" }, ...each.pieces.map((piece) => (piece.cited ? make("mark", {}, piece.text) : piece.text)));
-  const pairs = Object.entries(each.metadata).filter(([label]) => !["document", "file"].includes(label));
+function passage(turn, each, isChosen) {
+  const pairs = Object.entries(each.metadata);
   return make(
     "article",
     { className: isChosen ? "passage chosen" : "passage" },
     make("h3", {}, `[${each.number}] `, name(each.title)),
-    make("p", { className: "note" }, name(each.source)),
+    make("p", { className: "note" }, name(each.place)),
     each.moved ? make("p", { className: "note" }, name(each.moved[0].toUpperCase() + each.moved.slice(1))) : null,
-    text,
+    ...partsOf(turn, each.number, each),
     pairs.length ? table(pairs) : null,
     isChosen ? make("div", { className: "reading" }) : null,
   );
 }
 
-function more(others) {
+function more(turn, others) {
   const part = make("section", {}, button(`Show ${plural(others.length, "passage")} that ${others.length === 1 ? "was" : "were"} found and not cited`, () => {
-    fill(part, ...others.map((each) => passage(each, false)));
+    fill(part, ...others.map((each) => passage(turn, each, false)));
     part.querySelector("h3").tabIndex = -1;
     part.querySelector("h3").focus();
   }, { className: "plain" }));
@@ -103,18 +121,21 @@ function more(others) {
 
 const table = (pairs) => make("dl", { className: "pairs" }, ...pairs.flatMap(([label, value]) => [make("dt", {}, label), make("dd", {}, name(String(value)))]));
 
-const section = (title, ...children) => make("section", {}, make("h3", {}, title), ...children);
+const section = (title, ...children) => make("details", { className: "behind" }, make("summary", {}, title), ...children);
 
-function graph(turn) {
-  const open = button("Show the graph", () => {
-    const form = find("graph-form");
-    form.action = `explanation/${turn.id}`;
-    find("graph-key").value = key();
-    form.target = "graph";
-    find("graph-dialog").showModal();
-    form.submit();
-  });
-  return make("section", {}, make("p", { className: "note" }, "The walk over the graph: which facts and names carried weight to the passages."), open);
+// The drawing of the path, in a frame of its own; it can fill the window.
+function draw(turn, place) {
+  const form = make("form", { method: "post", action: `explanation/${turn.id}`, target: "graph" }, make("input", { type: "hidden", name: "key", value: key() }));
+  const large = button("Show it large", () => {
+    const isLarge = find("panel").classList.toggle("large");
+    enlarge(isLarge);
+    large.textContent = isLarge ? "Show it small" : "Show it large";
+  }, { className: "plain" });
+  form.append(large, make("button", { type: "submit", className: "plain", formTarget: "_blank" }, "Open in a new tab"));
+  const frame = make("iframe", { id: "graph", name: "graph", title: "The graph behind the answer" });
+  frame.setAttribute("sandbox", "allow-scripts");
+  place.append(frame, form);
+  form.submit();
 }
 
 function facts(details) {
@@ -123,29 +144,29 @@ function facts(details) {
     "li",
     { className: fact.kept ? "" : "dropped" },
     name(`${fact.subject} · ${fact.predicate} · ${fact.object}`),
-    make("small", {}, ` ${fact.relation.toLowerCase()}, ${fact.kept ? "kept" : "not kept"}`),
+    make("small", {}, ` ${fact.relation}, ${fact.kept ? "used" : "not used"}`),
   ));
-  return section(`Facts (${details.facts.filter((fact) => fact.kept).length} of ${details.facts.length} kept)`, make("ul", { className: "facts" }, ...rows));
+  return section(`Facts close to the question (${details.facts.filter((fact) => fact.kept).length} of ${details.facts.length} used)`, make("ul", { className: "facts" }, ...rows));
 }
 
 function weights(details) {
-  if (!details.beta) return null;
+  if (!Object.keys(details.beta ?? {}).length) return null;
   const bars = Object.entries(RELATIONS).flatMap(([part, title]) => {
     const shares = Object.entries(details.beta[part] ?? {});
     const rows = shares.flatMap(([label, share]) => [
-      make("span", {}, label.toLowerCase()),
-      make("meter", { min: 0, max: 1, value: share, ariaLabel: `${label.toLowerCase()}: ${Math.round(share * 100)} %` }),
+      make("span", {}, label),
+      make("meter", { min: 0, max: 1, value: share, ariaLabel: `${label}: ${Math.round(share * 100)} %` }),
       make("span", {}, `${Math.round(share * 100)} %`),
     ]);
     return rows.length ? [make("p", { className: "note" }, title), make("div", { className: "weights" }, ...rows)] : [];
   });
-  return section("What the question asks of each relation", ...bars);
+  return section("Kinds of relations that the question asks for", ...bars);
 }
 
 function seeds(details) {
   if (!details.seeds.length) return null;
   const rows = details.seeds.map((seed) => make("li", {}, make("span", {}, name(seed.text), make("small", {}, ` ${seed.kind}`)), make("small", {}, seed.weight.toFixed(3))));
-  return section("Where the walk started", make("ul", { className: "seeds" }, ...rows));
+  return section("Where the search began", make("ul", { className: "seeds" }, ...rows));
 }
 
 function claims(details) {
@@ -167,5 +188,5 @@ function notes(details) {
 
 function about(details) {
   const times = Object.entries(details.timings).map(([step, ms]) => [step, `${Math.round(ms)} ms`]);
-  return section("How it was made", table([...Object.entries(details.about), ...times]));
+  return section("How it was made, and how long it took", table([...Object.entries(details.about), ...times]));
 }

@@ -1,0 +1,128 @@
+"""Why an answer is what it is, in sentences: the names that the search began at, the path in words, and the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.workflows.explanations import explained
+from workflows.context import Context
+from workflows.explanation.model import Explanation
+from workflows.explanation.why import spoken, why
+
+
+@pytest.fixture
+def told(settings: Callable[..., Context]) -> tuple[dict[str, Any], Explanation]:
+    """A result that quotes its passages, and its explanation."""
+    return explained(settings())
+
+
+def sentences(result: dict[str, Any], explanation: Explanation | None = None) -> list[str]:
+    return [spoken(sentence) for sentence in why(result, explanation)]
+
+
+def test_three_sentences_tell_where_it_began_the_path_in_words_and_who_wrote_it(
+    told: tuple[dict[str, Any], Explanation],
+) -> None:
+    result, explanation = told
+    start, path, writer = sentences(result, explanation)
+    assert [spoken(sentence) for sentence in explanation.why] == [start, path, writer]
+    assert start.startswith("The search began at “Lake Sund”, which the question names")
+    assert start.endswith("the closest fact is “Lake Sund — has on its shore the town of — Marn”.")
+    assert path == (
+        "From there the path leads on: “Lake Sund” — has on its shore the town of — “Marn”; the passage “Marn” is about"
+        " “Marn” and says “Marn is a town in Ostra. It was founded in 1203 by Duke Orlo”; it also cites “Lake Sund”."
+    )
+    assert writer == "The answer quotes its passages word for word; no model wrote or checked it."
+
+
+def test_a_fact_is_told_in_its_own_direction_whichever_way_the_path_takes_it(
+    told: tuple[dict[str, Any], Explanation],
+) -> None:
+    result, explanation = told
+    against = next(path for path in explanation.paths if any(step.reversed for step in path.steps))
+    labels = {node.id: node.label for node in explanation.nodes}
+    step = next(step for step in against.steps if step.reversed)
+    path = sentences(result, replace(explanation, paths=(against,)))[1]
+    assert f"“{labels[step.to]}” — {step.predicate} — “{labels[step.from_node]}”" in path
+
+
+def test_a_path_without_steps_leads_straight_to_its_passage(told: tuple[dict[str, Any], Explanation]) -> None:
+    result, explanation = told
+    straight = next(path for path in explanation.paths if not path.steps)
+    path = sentences(result, replace(explanation, paths=(straight,)))[1]
+    assert path.startswith("The words of the question led straight to the passage “")
+    assert ", which says “" in path
+
+
+def test_names_and_quotes_are_told_apart_from_our_words(told: tuple[dict[str, Any], Explanation]) -> None:
+    pieces = [piece for sentence in told[1].why for piece in sentence]
+    assert {piece.text for piece in pieces if piece.kind == "name"} >= {"Lake Sund", "Marn"}
+    assert [piece.text for piece in pieces if piece.kind == "quote"] == [
+        "Marn is a town in Ostra. It was founded in 1203 by Duke Orlo"
+    ]
+
+
+def test_hidden_signs_and_long_names_of_documents_do_not_get_into_a_sentence(
+    told: tuple[dict[str, Any], Explanation],
+) -> None:
+    result = {
+        **told[0],
+        "seeds": {"entities": [{"id": "e", "text": "\u202e" + "x" * 500, "weight": 1.0}], "passages": []},
+    }
+    start = sentences(result)[0]
+    assert "\u202e" not in start
+    assert len(start) < 300
+
+
+def test_without_an_explanation_the_path_is_left_out(told: tuple[dict[str, Any], Explanation]) -> None:
+    start, path, writer = sentences(*told)
+    assert sentences(told[0]) == [start, writer]
+    assert path
+
+
+def test_checked_claims_and_judged_passages_are_counted(told: tuple[dict[str, Any], Explanation]) -> None:
+    supported, removed = (
+        {"verdict": verdict, "kept": verdict == "supported"} for verdict in ("supported", "unsupported")
+    )
+    result = {
+        **told[0],
+        "answer_kind": "answer",
+        "models": {**told[0]["models"], "chat": "lark-2"},
+        "claims": [supported, supported, removed],
+        "claims_checked_by": "model",
+        "judgements": [{"question": told[0]["question"]}] * 5 + [{"question": "another"}],
+    }
+    assert sentences(result)[-1] == (
+        "The model lark-2 wrote the answer, of 5 passages that were judged, and cites 2 passages; of its 3 claims,"
+        " checked by the model, 2 are supported, and 1 left out."
+    )
+
+
+@pytest.mark.parametrize(
+    ("calls", "words"),
+    [(0, "no model wrote or checked it."), (2, "the model that was asked gave none that could be used.")],
+)
+def test_quotes_say_whether_a_model_was_asked(told: tuple[dict[str, Any], Explanation], calls: int, words: str) -> None:
+    result = {**told[0], "answer_kind": "evidence", "usage": {**told[0]["usage"], "calls": calls}}
+    assert sentences(result)[-1] == f"The answer quotes its passages word for word; {words}"
+
+
+def test_a_refusal_says_why(told: tuple[dict[str, Any], Explanation]) -> None:
+    note = {"node": "write_answer", "kind": "Evidence", "message": "Nothing holds a date.", "attempt": 1, "raw": ""}
+    result = {**told[0], "answer_kind": "refusal", "citations": [], "errors": [note]}
+    assert sentences(result)[-1] == "Nothing was answered: Nothing holds a date."
+
+
+@pytest.mark.parametrize(
+    ("mode", "likeness"),
+    [("dense", "their meaning"), ("sparse", "their words"), ("hybrid", "their words and their meaning")],
+)
+def test_where_nothing_walked_the_likeness_is_told(settings: Callable[..., Context], mode: str, likeness: str) -> None:
+    result, explanation = explained(settings(mode=mode))
+    start, path, _ = sentences(result, explanation)
+    assert start == f"The passages were found by the likeness of {likeness} to the question."
+    assert path == "It cites “Marn” and “Lake Sund”."

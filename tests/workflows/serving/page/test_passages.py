@@ -1,0 +1,137 @@
+"""A passage is rendered with its cited words marked, rows of data as tables, and its place told in words."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflows.serving.page.passages import passage_html, passage_told
+
+SAFE = {
+    *("p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a", "mark"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+}
+
+
+class Reader(HTMLParser):
+    """The tags of a text, its words, and those of them that are marked."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = self.marked = ""
+        self._is_marked = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._is_marked = self._is_marked or tag == "mark"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_marked = self._is_marked and tag != "mark"
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+        self.marked += data if self._is_marked else ""
+
+
+def read(text: str, *cited: str) -> Reader:
+    spans = [(text.index(words), text.index(words) + len(words)) for words in cited]
+    return Reader(passage_html(text, spans))
+
+
+@pytest.mark.parametrize(
+    ("text", "cited", "marked"),
+    [
+        ("𝒜 river. 青石鎮 lies on it.", "青石鎮", "青石鎮"),
+        ("Nissan **was founded** in 1933.", "Nissan **was", "Nissan was"),
+        ("**Foo.** Bar.", "**Foo.**", "Foo."),
+        ("# Age\n\nIt is old.", "# Age\n\nIt", "AgeIt"),
+        ("- one two\n- three", "- one two\n- thr", "one twothr"),
+        ("1. one\n2. two", "1. one", "one"),
+        ("```\nx = 1\n```\nafter", "```\nx = 1\n```", "x = 1\n"),
+        ("A `piece of code` here.", "piece of code", "piece of code"),
+        ("Read [the page](https://example.org/a) now.", "page](https://ex", "page"),
+        ("Two\nlines of it.", "Two\nlines", "Two\nlines"),
+    ],
+)
+def test_cited_words_are_marked_wherever_they_stand_in_markdown(text: str, cited: str, marked: str) -> None:
+    reader = read(text, cited)
+    assert reader.marked.replace("\n", "") == marked.replace("\n", "")
+    assert all(
+        str(attributes.get("href", "https://example.org/a")) == "https://example.org/a" for _, attributes in reader.tags
+    )
+
+
+def test_spans_that_overlap_are_marked_once_and_empty_ones_not_at_all() -> None:
+    html = passage_html("abcdefghij", [(0, 5), (3, 8), (4, 6), (9, 9)])
+    assert html == "<p><mark>abcdefgh</mark>ij</p>\n"
+
+
+def test_a_row_of_data_has_a_line_for_each_column_and_rows_alike_are_one_table() -> None:
+    row = "Model: Torvik; Price: 40; Colour: red"
+    reader = read(row, "Price: 40")
+    assert [tag for tag, _ in reader.tags if tag in ("th", "td")] == ["th", "td"] * 3
+    assert reader.words == "ModelTorvikPrice40Colourred"
+    assert reader.marked == "40"
+    rows = Reader(passage_html(f"Lamps:\n{row}\nModel: Karv; Price: 35; Colour: <b>\nThat is all."))
+    assert [tag for tag, _ in rows.tags if tag in ("th", "td")] == ["th"] * 3 + ["td"] * 6
+    assert "Karv35<b>" in rows.words
+    assert rows.words.rstrip().endswith("That is all.")
+
+
+def test_what_a_document_writes_is_never_obeyed_nor_lost() -> None:
+    reader = read(
+        "<img src=x onerror=alert(1)> ![x](https://evil.example/p.png)\n\n[a]: https://evil.example\n\u202etxt"
+    )
+    assert {tag for tag, _ in reader.tags} <= {"p", "br", "a"}
+    assert "<img src=x onerror=alert(1)>" in reader.words
+    assert "[a]: https://evil.example" in reader.words
+    assert "\u202e" not in reader.words
+
+
+@given(
+    st.text(alphabet=st.sampled_from('ab[]()<>!#*_`|-\n :;/&"1\u2e44\u2e43'), max_size=60),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=3),
+)
+def test_whatever_is_cited_only_harmless_tags_come_out(text: str, spans: list[tuple[int, int]]) -> None:
+    html = passage_html(text, [(min(pair), min(max(pair), len(text))) for pair in spans])
+    assert {tag for tag, _ in Reader(html).tags} <= SAFE
+    assert "\u2e44" not in html
+    assert "\u2e43" not in html
+
+
+def hit(text: str = "Old.", **metadata: Any) -> dict[str, Any]:
+    return {"number": 1, "title": "T", "text": text, "source": "box/t.eml", "metadata": metadata}
+
+
+def test_a_place_is_told_in_words_and_nothing_of_it_twice() -> None:
+    internals: dict[str, Any] = {"document": "d", "chunk": 0, "chunks": 2, "start": 0, "end": 606, "file": "box/t.pdf"}
+    told = passage_told({**hit(), "metadata": {**internals, "section": "Age", "page": 3, "year": 1933}}, [])
+    assert told == {"place": "box/t.eml · Age · page 3", "metadata": {"year": 1933}}
+
+
+def test_a_mail_tells_who_wrote_to_whom_and_when() -> None:
+    mail: dict[str, Any] = {
+        "from": "Ada <a@x.org>",
+        "to": "Ben",
+        "subject": "T",
+        "date": "2024-05-03T09:05:00+02:00",
+        "file": "t.eml",
+    }
+    told = passage_told({**hit(), "metadata": {**mail, "attachment": "plan.xlsx", "urgent": True}}, [])
+    assert told["place"] == "box/t.eml · mail from Ada <a@x.org> to Ben on 3 May 2024 at 09:05 · attachment plan.xlsx"
+    assert told["metadata"] == {"urgent": True}
+
+
+def test_the_cells_of_a_row_are_not_told_again() -> None:
+    row = hit("Model: Torvik; Price: 40", Model="Torvik", Price=40, tenant="a")
+    assert passage_told(row, [])["metadata"] == {"tenant": "a"}
+
+
+def test_a_superseded_passage_says_so() -> None:
+    assert passage_told({**hit(), "superseded_at": "2024-02-01"}, [])["place"] == "box/t.eml · superseded on 2024-02-01"

@@ -1,0 +1,79 @@
+"""A source in a real Chromium: rendered, its place told in words, and what stands before and after it read on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.builders import HashEmbedder
+from tests.workflows.explanation.browser import chromium
+from tests.workflows.serving.page.handbooks import QUESTION, SURVEYORS, handbooks
+from tests.workflows.serving.page.site import on_a_port, site_of
+from tests.workflows.serving.page.window import Window
+from workflows.runtime.resources import close_indexes
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return handbooks(tmp_path_factory.mktemp("sources"))
+
+
+@pytest.fixture(params=[(1360, False), (1024, False), (390, True)], ids=["wide", "narrow", "phone in the dark"])
+def page(root: Path, tmp_path: Path, embedder: HashEmbedder, request: pytest.FixtureRequest) -> Iterator[Window]:
+    """The page in a window of some width; afterwards the browser has no complaint."""
+    width, is_dark = request.param
+    with chromium(tmp_path / "profile") as driver, on_a_port(site_of(root, tmp_path)) as address:
+        window = Window(driver)
+        window.resize(width, 860)
+        window.prefer_dark(is_dark)
+        window.open(address)
+        yield window
+        assert window.complaints() == []
+    close_indexes()
+
+
+def has_parts(page: Window, count: int) -> bool:
+    return len(page.all(".chosen .text")) == count
+
+
+def test_a_source_is_rendered_and_read_on_to_both_ends_by_keyboard(page: Window) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    page.find(".turn .citation").send_keys(Keys.ENTER)
+    chosen = page.find("#panel-body .chosen")
+    assert page.find("#panel-body .chosen strong, #panel-body .chosen .heading").text
+    assert page.text("#panel-body .chosen mark")
+    assert "**" not in chosen.text
+    assert "##" not in chosen.text
+    assert [each.text for each in page.all("#panel-body .chosen dt")] == ["tenant"]
+    assert "Chapter" in page.text("#panel-body .chosen .note")
+    assert page.violations() == []
+    for way in ("before", "after"):
+        while any(each.text == f"Show what stands {way}" for each in page.all(".chosen button")):
+            n_parts = len(page.all(".chosen .text"))
+            page.button(f"Show what stands {way}", ".chosen").send_keys(Keys.ENTER)
+            page.until(partial(has_parts, page, n_parts + 1))
+    text = page.text("#panel-body .chosen .parts")
+    places = [text.index(surveyor) for surveyor in SURVEYORS]
+    assert places == sorted(places)
+    assert page.run("return document.activeElement.matches('.chosen .text:last-child')")
+    assert page.width_over() == 0
+    assert page.violations() == []
+
+
+def test_a_row_of_a_sheet_is_a_row_with_its_columns(page: Window) -> None:
+    page.ask("What is the colour of Torvik lamp?")
+    page.answered(1)
+    page.find(".turn .citation").click()
+    cells = page.until(lambda: page.all("#panel-body .chosen th, #panel-body .chosen td"))
+    assert [cell.text for cell in cells] == ["Model", "Torvik lamp", "Price", "40", "Colour", "red"]
+    assert [each.text for each in page.all("#panel-body .chosen dt")] == ["tenant"]
+    assert page.all("#panel-body .chosen td mark")
+    assert page.violations() == []
+    assert page.width_over() == 0
