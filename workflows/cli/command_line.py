@@ -116,9 +116,7 @@ def in_present_names(args: Sequence[str]) -> tuple[list[str], list[str]]:
         earlier = tuple(ordered[start : start + length])
         if len(earlier) == length and (present := _COMMANDS.get(earlier)):
             renamed = _OPTIONS.get(earlier, {})
-            behind = [
-                renamed.get(word, word) for word in ordered[start + length :] if renamed.get(word, word) is not None
-            ]
+            behind = [name for word in ordered[start + length :] if (name := renamed.get(word, word)) is not None]
             if earlier[0] == "record" and behind and not behind[0].startswith("-"):
                 behind.insert(0, "--record")
             ordered[start:] = [*present, *behind]
