@@ -346,7 +346,7 @@ def _stops(answered: Answered, beta: RelationFactors | None) -> tuple[Stop, ...]
 def _check_scores(answered: Answered, flows: Flows) -> None:
     graph, report = answered.index.graph, answered.result.get("walk") or {}
     hits = [hit for hit in answered.result["passages"] if "follow_up" not in hit]
-    given = np.array([hit["score"] for hit in hits], dtype=np.float64)
+    given = np.array([hit.get("pagerank", hit["score"]) for hit in hits], dtype=np.float64)
     scores = flows.scores[[graph.n_entities + graph.passage_index[hit["id"]] for hit in hits]]
     if (np.abs(given - scores) > report.get("error", 0.0) + _TOLERANCE * scores).any():
         raise BadInput(
