@@ -31,28 +31,29 @@ class Anchor:
 
     Attributes:
         entity: the seed; None where it is several, or passages.
+        is_passages: whether its seeds are passages.
         share: of all that starts.
         restart: where it starts, summing to 1.
     """
 
     entity: int | None
+    is_passages: bool
     share: float
     restart: SparseVector
 
 
 def anchors_of(restart: SparseVector, n_entities: int) -> list[Anchor]:
     """Return the anchors of a walk: its heaviest entity seeds, the other ones, and its passages."""
-    is_entity = restart.places < n_entities
-    heaviest = np.argsort(np.where(is_entity, -restart.values, 0.0), kind="stable")[: is_entity.sum()]
-    parts = [*heaviest[:ANCHORS, None], heaviest[ANCHORS:], np.flatnonzero(~is_entity)]
+    entities, passages = np.flatnonzero(restart.places < n_entities), np.flatnonzero(restart.places >= n_entities)
+    entities = entities[np.argsort(-restart.values[entities], kind="stable")]
+    parts = [*entities[:ANCHORS, None], entities[ANCHORS:], passages]
     total, anchors = restart.values.sum(), []
     for rows in parts:
         weight = restart.values[rows].sum()
         if weight > 0:
-            places = restart.places[rows]
-            alone = int(places[0]) if len(places) == 1 and places[0] < n_entities else None
-            start = SparseVector(restart.length, places, restart.values[rows] / weight)
-            anchors.append(Anchor(alone, float(weight / total), start))
+            start = SparseVector(restart.length, restart.places[rows], restart.values[rows] / weight)
+            alone = int(start.places[0]) if len(rows) == 1 and rows is not passages else None
+            anchors.append(Anchor(alone, rows is passages, float(weight / total), start))
     return anchors
 
 
