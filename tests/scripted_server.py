@@ -194,7 +194,7 @@ class ScriptedServer:
         role = request.role
         with self._lock:
             self.requests.append(request)
-            refused = [name for name in self._refuses if request.body.get(name)]
+            refused = [name for name in self._refuses if request.body.get(name, False) is not False]
             if refused:
                 return Reply(f"{refused[0]} is not supported by this server", status=400)
             script = self._scripts.get(role, self._script_for_all)

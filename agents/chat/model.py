@@ -54,6 +54,7 @@ _REFUSALS = {
     "response_format": re.compile(r"response[_ ]format|json_schema", re.IGNORECASE),
     "logprobs": re.compile(r"logprobs|log[ -]prob", re.IGNORECASE),
     **dict.fromkeys(_LIMIT_NAMES, _LIMIT_WORDS),
+    "temperature": re.compile(r"temperature\W+(?:does not support|is not supported)", re.IGNORECASE),
     "stream_options": re.compile(r"stream[_ ]options|include[_ ]usage", re.IGNORECASE),
     "stream": re.compile(r"\bstream(?:ing)?\b", re.IGNORECASE),
 }
@@ -115,8 +116,8 @@ class ChatModel:
     Every reply is streamed inside, whatever the caller sees, so that a time-out counts the seconds without a token; of
     a server that does not stream, it counts the whole reply. Every request has a limit of tokens and is charged to the
     budget of its question. Safe to use from several threads. Remembers what the server turns out not to take:
-    ``response_format``, ``logprobs``, ``stream``, ``stream_options``, and the name of the token limit; and whether the
-    model thinks, which takes tokens of its own.
+    ``response_format``, ``logprobs``, ``temperature``, ``stream``, ``stream_options``, and the name of the token limit;
+    and whether the model thinks, which takes tokens of its own.
 
     Attributes:
         name: the model's name, as the server knows it.
@@ -183,7 +184,8 @@ class ChatModel:
     ) -> ChatReply:
         """Return the reply with its tokens.
 
-        What a server refuses is left out: ``response_format``, the log-probabilities, the limit, the stream.
+        What a server refuses is left out: ``response_format``, the log-probabilities, the limit, the temperature, the
+        stream.
 
         Args:
             messages: the prompt.
@@ -241,12 +243,13 @@ class ChatModel:
         limit = next((name for name in self._limit_names if name not in refused), "")
         extras = {
             "response_format": wanted.response_format,
-            "logprobs": wanted.top_logprobs,
+            "logprobs": wanted.top_logprobs or None,
             limit: wanted.max_tokens + self._thinking_tokens,
+            "temperature": self.temperature,
             "stream_options": True,
             "stream": True,
         }
-        return {name: value for name, value in extras.items() if name and value and name not in refused}
+        return {name: value for name, value in extras.items() if name and value is not None and name not in refused}
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -285,8 +288,8 @@ class ChatModel:
             unlinking=None if wanted.addresses is None else Unlinking(wanted.addresses),
         )
         # Not the `response_format` parameter: with it, langchain and openai parse replies by rules of their own. Nor
-        # `max_tokens`, which they rename.
-        body = {name: extras[name] for name in ("response_format", *_LIMIT_NAMES) if name in extras}
+        # `max_tokens`, which they rename, or `temperature`, which they drop by a model's name.
+        body = {name: extras[name] for name in ("response_format", *_LIMIT_NAMES, "temperature") if name in extras}
         how: dict[str, Any] = {"extra_body": body, "timeout": under_way.wait_s}
         if "logprobs" in extras:
             how |= {"logprobs": True, "top_logprobs": extras["logprobs"]}
@@ -336,7 +339,6 @@ class ChatModel:
 
                 self._client = ChatOpenAI(
                     model=self.name,
-                    temperature=self.temperature,
                     base_url=self._address.url if self._address else None,
                     openai_proxy=None,
                     http_client=self._http_client(read_reply),

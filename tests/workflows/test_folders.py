@@ -13,6 +13,7 @@ import workflows
 ROOT = Path(workflows.__file__).parent
 
 ORDER = (
+    "installation",
     "output",
     "settings",
     "context",

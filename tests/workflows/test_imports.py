@@ -28,6 +28,7 @@ NEED_AN_EXTRA = {
     "workflows/serving/metrics.py": {"prometheus_client"},
     "workflows/serving/page/app.py": {"starlette"},
     "workflows/serving/page/endpoints.py": {"starlette"},
+    "workflows/serving/page/openai_api.py": {"starlette"},
     "workflows/serving/guard.py": {"starlette"},
     "workflows/serving/page/requests.py": {"starlette"},
     "workflows/serving/service.py": {"prometheus_client"},

@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
+from openai import OpenAI
 
 from tests.workflows.command_line import Mara
+from tests.workflows.serving.page.site import on_a_port, site_of
 from workflows.context import Context
 from workflows.conversation.session import Conversation
 from workflows.indexing import index_sources
@@ -80,6 +82,22 @@ def test_by_its_name_from_one_process_to_the_next(sample: Path) -> None:
         return json.loads(done.stdout)
 
     assert of_results([asked(question) for question in QUESTIONS])
+
+
+def test_over_openai_s_api(sample: Path, tmp_path: Path) -> None:
+    answers: list[str] = []
+    thread: list[Any] = [{"role": "system", "content": "You are a helpful assistant."}]
+    with on_a_port(site_of(sample, tmp_path)) as address:
+        client = OpenAI(base_url=f"{address}/v1", api_key="none")
+        for question in QUESTIONS:
+            thread.append({"role": "user", "content": question})
+            chunks = client.chat.completions.create(model="mara", messages=thread, stream=True)
+            answers.append("".join(chunk.choices[0].delta.content or "" for chunk in chunks))
+            thread.append({"role": "assistant", "content": answers[-1]})
+    assert ends_right(answers, [answer.partition("*Understood as: ")[2] for answer in answers])
+    sources = [answer.partition("**Sources**\n\n")[2].splitlines() for answer in answers]
+    assert sources[0] == ["- [1] Nissan · `corpus.jsonl`"]
+    assert [line for line in sources[2] if "Yoshisuke Aikawa" in line]
 
 
 def test_over_mcp(sample: Path) -> None:

@@ -48,6 +48,21 @@ def test_a_server_that_refuses_the_response_format_is_asked_without_it_from_then
     assert ["response_format" in request.body for request in server.requests] == [True, False, False]
 
 
+@pytest.mark.parametrize("model", ["gpt-5-mini", "gpt-6-luna"])
+def test_a_model_that_takes_no_temperature_is_asked_without_it_from_then_on(model: str) -> None:
+    refusal = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is supported."
+    with scripted([Reply(refusal, status=400), "yes"]) as server:
+        asked = open_chat_model(model, 0.0, base_url=server.base_url, api_key=KEY, timeout_s=5)
+        assert [asked.ask(messages()).text() for _ in range(2)] == ["yes", "yes"]
+    assert [request.body.get("temperature") for request in server.requests] == [0.0, None, None]
+
+
+def test_a_temperature_out_of_range_is_an_error() -> None:
+    refusal = Reply("Invalid 'temperature': expected a value of 1 or less", status=400)
+    with scripted([refusal]) as server, pytest.raises(ModelUnavailable, match="expected a value of 1 or less"):
+        model_on(server).ask(messages())
+
+
 def test_a_refusal_for_another_reason_is_not_tried_again() -> None:
     with scripted([Reply("the prompt is 9000 tokens too long", status=400)]) as server:
         with pytest.raises(ModelUnavailable, match=r"\(400\): the prompt is 9000 tokens too long") as caught:

@@ -192,6 +192,25 @@ class TestRuns:
         assert hidden_in(refused, "a") == hidden_in(refused, "b") == []
 
 
+class TestOpenAI:
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_each_sees_its_own_below_the_page(self, tenants: Tenants, stream: bool) -> None:
+        asked = {**GRAPHS["chat"], "model": "mara", "stream": stream, "where": {"tenant": "b"}, "user": "olga"}
+        of_anna, of_ben = (
+            tenants.client(name).post("/page/v1/chat/completions", json=asked) for name in ("anna", "ben")
+        )
+        assert hidden_in(sees_nothing_of("b")(of_anna), "a")
+        assert hidden_in(sees_nothing_of("a")(of_ben), "b")
+        assert tenants.client().post("/page/v1/chat/completions", json=asked).status_code == 401
+
+    def test_models_are_those_of_the_workspaces_that_one_may_open(self, tenants: Tenants) -> None:
+        def models(name: str) -> list[str]:
+            return [each["id"] for each in tenants.client(name).get("/page/v1/models").json()["data"]]
+
+        assert models("anna") == ["mara", "ragenta"]
+        assert models("cleo") == ["mara", "ragenta", "board/mara", "board/ragenta"]
+
+
 class TestThreads:
     def test_nobody_else_reads_a_conversation(self, anna: httpx.Client, ben: httpx.Client, bens_thread: str) -> None:
         place = f"/threads/{bens_thread}"

@@ -21,7 +21,7 @@ from starlette.staticfiles import StaticFiles
 
 from graph.server_clients import serve_clients
 from workflows.serving.guard import AllowedOrigins, Guard
-from workflows.serving.page import endpoints
+from workflows.serving.page import endpoints, openai_api
 from workflows.serving.page.requests import Address, Function
 from workflows.serving.page.site import Site
 from workflows.serving.service import READY, Service
@@ -41,8 +41,12 @@ def make_app(site: Site, service: Service | None = None, *, opens_first: bool = 
     """
     serving = service or Service()
     home = Route("/", RedirectResponse(f"{PREFIX[1:]}/"), methods=["GET"])
-    guarded = Guard(Starlette(routes=_api(site, serving)), lambda: site.keyring().is_open)
-    own = [home, *_operations(site, serving), *routes(site, serving), Mount("/api", guarded)]
+
+    def guarded(inner: list[BaseRoute]) -> Guard:
+        return Guard(Starlette(routes=inner), lambda: site.keyring().is_open)
+
+    programs = [Mount("/api", guarded(_api(site, serving))), Mount("/v1", guarded(_openai_api(site, serving)))]
+    own = [home, *_operations(site, serving), *routes(site, serving), *programs]
     return Starlette(routes=own, lifespan=partial(_opening, site, serving, opens_first))
 
 
@@ -79,6 +83,7 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
             at("/api/documents/{name:path}", endpoints.add_document, "PUT"),
             at("/explanation/{id}", endpoints.explanation, "POST", takes_place=True),
             Mount("/api", routes=_api(site, service)),
+            Mount("/v1", routes=_openai_api(site, service)),
         ]
     )
     own = [Route(PREFIX, RedirectResponse(f"{PREFIX[1:]}/"), methods=["GET"]), *_operations(site, service, PREFIX)]
@@ -91,6 +96,20 @@ def _api(site: Site, service: Service) -> list[BaseRoute]:
     return [
         Route(path, Address(site, service, function, takes_place=True), methods=["POST"])
         for path, function in functions.items()
+    ]
+
+
+def _openai_api(site: Site, service: Service) -> list[BaseRoute]:
+    """Return the routes for clients of OpenAI's API."""
+
+    def at(path: str, function: Function, method: str = "GET", *, takes_place: bool = False) -> Route:
+        address = Address(site, service, function, takes_place=takes_place, wording=openai_api.wording)
+        return Route(path, address, methods=[method])
+
+    return [
+        at("/models", openai_api.list_models),
+        at("/models/{id:path}", openai_api.read_model),
+        at("/chat/completions", openai_api.complete, "POST", takes_place=True),
     ]
 
 

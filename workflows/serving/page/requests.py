@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from graph.errors import BadInput, MaraError
+from graph.errors import BadInput, MaraError, ServiceUnavailable
 from workflows.access.identity import Identity, authorization_of
 from workflows.context import QUESTION_LIMIT
 from workflows.serving.page.site import Site
@@ -91,6 +91,20 @@ class Asked:
 
 Reply: TypeAlias = dict[str, Any] | Response
 Function: TypeAlias = Callable[[Asked], Reply | Awaitable[Reply]]
+Wording: TypeAlias = Callable[[Exception, int, str], dict[str, Any]]
+"""Returns what is told of an error, from it, its HTTP status and its message."""
+
+
+def own_wording(fault: Exception, status: int, message: str) -> dict[str, Any]:
+    """Return what is told of an error, as the page and programs of our own read it."""
+    return {"kind": type(fault).__name__, "message": message}
+
+
+def status_of(fault: Exception) -> int:
+    """Return the HTTP status that an error is answered with; that of a server behind this one is not its own."""
+    if isinstance(fault, ServiceUnavailable):
+        return 503
+    return getattr(fault, "status", 0) or (400 if isinstance(fault, BadInput) else 503)
 
 
 class Address:
@@ -102,13 +116,23 @@ class Address:
         function: answers; one that is no coroutine may wait, and is called in a thread.
         takes_place: whether it works in a place of the server's, which a client who goes away frees. A request takes a
             place once it was read whole, and the refusal of a server that is full costs no more than the request.
+        wording: of errors.
     """
 
-    def __init__(self, site: Site, service: Service, function: Function, *, takes_place: bool = False) -> None:
+    def __init__(
+        self,
+        site: Site,
+        service: Service,
+        function: Function,
+        *,
+        takes_place: bool = False,
+        wording: Wording = own_wording,
+    ) -> None:
         self._site = site
         self._service = service
         self._function = function
         self._takes_place = takes_place
+        self._wording = wording
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -124,10 +148,8 @@ class Address:
         except Exception as fault:
             if has_begun:
                 raise
-            if self._takes_place and not isinstance(fault, Incomplete):
-                self._service.metrics.refused() if isinstance(fault, Overloaded) else self._service.metrics.failed(
-                    fault
-                )
+            if self._takes_place:
+                self._count(fault)
             await self._error(fault)(scope, receive, send)
 
     async def _answer(self, request: Request, send: Send) -> None:
@@ -159,13 +181,13 @@ class Address:
             self._service.metrics.failed(fault)
 
     def _error(self, fault: Exception) -> Response:
-        status = getattr(fault, "status", 0) or (400 if isinstance(fault, BadInput) else 503)
+        status = status_of(fault)
         headers = {"connection": "close"} if isinstance(fault, Incomplete) else {}
         if isinstance(fault, Overloaded):  # Quickly: a server that is full tells it hundreds of times a second.
             headers, message = {"retry-after": str(fault.retry_after_s)}, str(fault)
         else:
             message = self._site.told(fault)
-        return JSONResponse({"error": {"kind": type(fault).__name__, "message": message}}, status, headers)
+        return JSONResponse({"error": self._wording(fault, status, message)}, status, headers)
 
 
 @asynccontextmanager

@@ -201,7 +201,7 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
         "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
         "text": result["answer"] or "",
         "html": to_html(result["answer"] or "", {each["number"]: each["title"] for each in sources}),
-        "reasons": _reasons(result),
+        "reasons": reasons_of(result),
         "sources": sources,
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
@@ -210,7 +210,7 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _reasons(result: Mapping[str, Any]) -> list[str]:
+def reasons_of(result: Mapping[str, Any]) -> list[str]:
     """Return why a question is not answered; nothing where it is."""
     if result["answer_kind"] != ResultKind.REFUSAL:
         return []

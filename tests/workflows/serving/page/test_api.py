@@ -141,6 +141,14 @@ class TestFigures:
         assert told["mara_model_calls_total",] == usage["calls"] == 3
         assert told["mara_tokens_total", "in"] == usage["prompt_tokens"] > 0
 
+    def test_a_refusal_by_the_model_s_server_is_a_failure_and_no_refusal_of_ours(
+        self, chat_server: ScriptedServer, client: TestClient
+    ) -> None:
+        chat_server.script([Reply("The key is wrong", status=401)])
+        reply = client.post("/api/ask", json={"question": QUESTION})
+        assert (reply.status_code, reply.json()["error"]["kind"]) == (503, "ModelUnavailable")
+        assert figures(client)["mara_failed_total", "ModelUnavailable"] == 1
+
     def test_are_for_who_may_watch(self, hashing: None, world: Path, tmp_path: Path) -> None:
         rack = KeyRack(watch=Identity("prometheus", may_watch=True), anna=Identity("anna", may_index=True))
         client = TestClient(make_app(site_of(world, tmp_path, keyring=lambda: rack)), base_url="http://mara.example")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from openai import OpenAI
 
 from tests.workflows.dev_server import Case, Server, dev_server
 from tests.workflows.serving.page.site import events_in, new_id
@@ -52,6 +54,17 @@ def test_programs_and_operators_have_their_addresses_below_the_page(server: Serv
         assert (
             'mara_questions_total{mode="mara",outcome="passages",workflow="retrieval"}' in client.get("/metrics").text
         )
+
+
+def test_openai_s_clients_are_answered_below_the_page(server: Server) -> None:
+    client = OpenAI(base_url=f"{server.url}/page/v1", api_key="none", timeout=60)
+    assert [model.id for model in client.models.list()] == ["mara", "ragenta"]
+    asked: Any = [{"role": "user", "content": QUESTION}]
+    completion = client.chat.completions.create(model="mara", messages=asked)
+    chunks = client.chat.completions.create(model="mara", messages=asked, stream=True)
+    words = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    assert words == completion.choices[0].message.content
+    assert "**Sources**" in words
 
 
 def test_the_platform_s_own_routes_answer_as_before(server: Server) -> None:

@@ -1,0 +1,515 @@
+"""The API of OpenAI's chat completions: asked by the official client, by LangChain, and as Open WebUI asks."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_openai import ChatOpenAI
+from openai import OpenAI
+from pydantic import SecretStr
+
+from tests.dictation import PATIENCE_S, Dictation, Held
+from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows import ragenta_world
+from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, well_behaved
+from tests.workflows.hashed_world import hashed_world
+from tests.workflows.ragenta_world import MARN_ANSWERED, ONE_THING
+from tests.workflows.serving.page.site import KeyRack, on_a_port, site_of
+from tests.workflows.small_world import ANSWERED, QUESTION
+from workflows.access.identity import Identity
+from workflows.answering import ask
+from workflows.context import Context
+from workflows.conversation.messages import answer_text
+from workflows.serving.page import openai_api
+from workflows.serving.page.openai_api import ABOUT_THE_CHAT, BEGUN_AGAIN
+from workflows.serving.service import Service
+
+SOURCES = "\n\n**Sources**\n\n- "
+OF_MARN, OF_FLOOD = (f"{SOURCES}[1] {title} · `corpus.jsonl`" for title in ("Marn", "Flood of 1871"))
+"""The sources below an answer that cites the passage that comes first for `FOUNDER_OF_MARN`, or for `QUESTION`."""
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+@pytest.fixture
+def address(hashing: None, world: Path, tmp_path: Path, service: Service) -> Iterator[str]:
+    with on_a_port(site_of(world, tmp_path), service) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def idle(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that answers no question."""
+    with on_a_port(site_of(world, tmp_path_factory.mktemp("page"))) as served:
+        yield served
+
+
+@pytest.fixture
+def client(address: str) -> OpenAI:
+    return client_of(address)
+
+
+def client_of(address: str, key: str = "none", prefix: str = "") -> OpenAI:
+    return OpenAI(base_url=f"{address}{prefix}/v1", api_key=key, max_retries=0, timeout=PATIENCE_S)
+
+
+def user(content: Any) -> Any:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: Any) -> Any:
+    return {"role": "assistant", "content": content}
+
+
+def whole(client: OpenAI, *messages: Any, model: str = "mara", **more: Any) -> Any:
+    """The completion of messages, in one piece."""
+    return client.chat.completions.create(model=model, messages=[*messages], **more)
+
+
+def streamed(client: OpenAI, *messages: Any, model: str = "mara", **more: Any) -> list[Any]:
+    """The completion of messages, in chunks."""
+    return [*client.chat.completions.create(model=model, messages=[*messages], stream=True, **more)]
+
+
+def text_of(completion: Any) -> str:
+    """The words of a completion or of the chunks of one."""
+    if isinstance(completion, list):
+        return "".join(chunk.choices[0].delta.content or "" for chunk in completion if chunk.choices)
+    return str(completion.choices[0].message.content)
+
+
+def posted(address: str, body: Mapping[str, Any], **headers: str) -> httpx.Response:
+    return httpx.post(f"{address}/v1/chat/completions", json=body, headers=headers, timeout=PATIENCE_S)
+
+
+def questions_answered(service: Service) -> float:
+    lines = service.metrics.text().decode().splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("mara_questions_total"))
+
+
+def asked_of_model(server: ScriptedServer, role: str) -> str:
+    return json.dumps(server.requests_of(role)[-1].body, ensure_ascii=False)
+
+
+class TestModels:
+    def test_are_the_workflows(self, idle: str) -> None:
+        client = client_of(idle)
+        models = client.models.list().data
+        assert [(model.id, model.object, model.owned_by) for model in models] == [
+            ("mara", "model", "mara"),
+            ("ragenta", "model", "mara"),
+        ]
+        assert client.models.retrieve("ragenta").id == "ragenta"
+
+    def test_are_those_of_every_workspace_that_the_page_offers(self, hashing: None, tmp_path: Path) -> None:
+        own = hashed_world(tmp_path)
+        hashed_world(tmp_path / "beside").rename(tmp_path / "harbours")
+        with on_a_port(site_of(own, tmp_path)) as address:
+            client = client_of(address)
+            names = [model.id for model in client.models.list().data]
+            assert names == ["mara", "ragenta", "harbours/mara", "harbours/ragenta"]
+            assert client.models.retrieve("harbours/mara").id == "harbours/mara"
+            of_harbours = whole(client, user(QUESTION), model="harbours/mara")
+            assert text_of(of_harbours) == text_of(whole(client, user(QUESTION)))
+
+    @pytest.mark.parametrize("name", ["gpt-5", "none/mara", "workspace/mara", "../workspace/mara", "", "mara/"])
+    def test_one_that_there_is_not_is_told_with_those_that_there_are(self, idle: str, name: str) -> None:
+        with pytest.raises(openai.NotFoundError) as refused:
+            whole(client_of(idle), user(QUESTION), model=name)
+        assert refused.value.body == {
+            "message": f"There is no model {name!a}. There are mara, ragenta",
+            "type": "invalid_request_error",
+            "param": "model",
+            "code": "model_not_found",
+        }
+
+    def test_one_that_there_is_not_has_nothing_to_tell(self, idle: str) -> None:
+        with pytest.raises(openai.NotFoundError, match="There are mara, ragenta"):
+            client_of(idle).models.retrieve("none/mara")
+
+
+class TestAnswers:
+    @pytest.mark.parametrize("prefix", ["", "/page"])
+    def test_are_those_of_python_with_their_sources_below(self, address: str, world: Path, prefix: str) -> None:
+        result = ask(QUESTION, Context(workspace=str(world)))
+        cited = dict.fromkeys(mark["number"] for mark in result["citations"])
+        completion = whole(client_of(address, prefix=prefix), user(QUESTION))
+        answer, _, sources = text_of(completion).partition(SOURCES)
+        assert answer == answer_text(result)
+        assert [line.partition(" ")[0] for line in sources.split("\n- ")] == [f"[{number}]" for number in cited]
+        choice = completion.choices[0]
+        assert (completion.object, completion.model, choice.finish_reason) == ("chat.completion", "mara", "stop")
+
+    def test_have_their_sources_as_data_too(self, client: OpenAI) -> None:
+        completion = whole(client, user(QUESTION))
+        text = text_of(completion)
+        places = [annotation.url_citation for annotation in completion.choices[0].message.annotations]
+        assert {text[place.start_index : place.end_index] for place in places} == {
+            f"[{source['number']}]" for source in completion.citations
+        }
+        assert {place.url for place in places} == {"corpus.jsonl"}
+        marn = next(source for source in completion.citations if source["title"] == "Marn")
+        assert (marn["passage_id"], "founded in 1203" in marn["excerpt"]) == ("marn", True)
+
+    @pytest.mark.parametrize("model", ["mara", "ragenta"])
+    def test_are_the_same_in_a_stream(self, client: OpenAI, model: str) -> None:
+        chunks = streamed(client, user(QUESTION), model=model)
+        completion = whole(client, user(QUESTION), model=model)
+        assert text_of(chunks) == text_of(completion)
+        assert {(chunk.object, chunk.model) for chunk in chunks} == {("chat.completion.chunk", model)}
+        assert len({chunk.id for chunk in chunks}) == 1
+        assert chunks[0].choices[0].delta.role == "assistant"
+        assert [chunk.choices[0].finish_reason for chunk in chunks] == [*[None] * (len(chunks) - 1), "stop"]
+        assert chunks[-1].citations == completion.citations
+
+    def test_end_a_stream_with_the_usage_where_it_is_wanted(self, address: str, client: OpenAI) -> None:
+        *chunks, last = streamed(client, user(QUESTION), stream_options={"include_usage": True})
+        assert (last.choices, last.usage.total_tokens) == ([], 0)
+        assert all(chunk.usage is None for chunk in chunks)
+        body = {"model": "mara", "messages": [user(QUESTION)], "stream": True}
+        reply = posted(address, body)
+        assert reply.headers["content-type"].startswith("text/event-stream")
+        assert reply.text.endswith("data: [DONE]\n\n")
+
+    def test_come_as_the_model_writes_them_and_their_sources_last(
+        self, chat_server: ScriptedServer, client: OpenAI
+    ) -> None:
+        pieces = Held("It was ", "founded", " in 1203 [1].")
+        chat_server.script(well_behaved(answerer=[Reply("", pieces=pieces)]))
+        chunks = client.chat.completions.create(model="mara", messages=[user(QUESTION)], stream=True)
+        words = []
+        for chunk in chunks:
+            if chunk.choices and (content := chunk.choices[0].delta.content):
+                words.append(content)
+            if "".join(words) == "It was founded":
+                pieces.go_on.set()
+        assert "".join(words) == f"{ANSWERED}{OF_FLOOD}"
+        assert words[-1] == OF_FLOOD
+
+    def test_say_in_a_stream_that_they_are_at_work(
+        self, chat_server: ScriptedServer, address: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(openai_api, "TOUCHED_EVERY_S", 0.01)
+        pieces = Held("It was founded", " in 1203 [1].")
+        chat_server.script(well_behaved(answerer=[Reply("", pieces=pieces)]))
+        seen_at_work = False
+        with client_of(address).chat.completions.with_streaming_response.create(
+            model="mara", messages=[user(QUESTION)], stream=True
+        ) as reply:
+            for line in reply.iter_lines():
+                seen_at_work = seen_at_work or line == ": at work"
+                if seen_at_work:
+                    pieces.go_on.set()
+        assert seen_at_work
+        chat_server.script(well_behaved())
+        assert text_of(streamed(client_of(address), user(QUESTION))) == f"{ANSWERED}{OF_FLOOD}"
+
+    def test_tell_the_tokens_that_models_took(self, chat_server: ScriptedServer, client: OpenAI, world: Path) -> None:
+        chat_server.script(well_behaved())
+        usage = whole(client, user(QUESTION)).usage
+        used = ask(QUESTION, Context(workspace=str(world)))["usage"]
+        assert (usage.prompt_tokens, usage.completion_tokens) == (used["prompt_tokens"], used["completion_tokens"])
+        assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens > 0
+
+    def test_that_begin_again_say_so_and_count_from_there(self, chat_server: ScriptedServer, client: OpenAI) -> None:
+        chat_server.script(well_behaved(answerer=["Perhaps in 1100, as nobody [99] says.", ANSWERED]))
+        text = text_of(streamed(client, user(QUESTION)))
+        assert text == f"Perhaps in 1100, as nobody [99] says.{BEGUN_AGAIN}{ANSWERED}{OF_FLOOD}"
+        chat_server.script(well_behaved())
+        whole(client, user(QUESTION), assistant(text), user(FOUNDER))
+        assert "1100" not in asked_of_model(chat_server, "rewriter")
+        assert ANSWERED in asked_of_model(chat_server, "rewriter")
+
+    def test_whose_claims_are_checked_come_once_they_are(self, chat_server: ScriptedServer, client: OpenAI) -> None:
+        chat_server.script(ragenta_world.well_behaved())
+        chunks = streamed(client, user(ONE_THING), model="ragenta")
+        assert [chunk.choices[0].delta.content for chunk in chunks] == ["", f"{MARN_ANSWERED}{OF_MARN}", None]
+
+    def test_name_sources_without_their_markup(self, hashing: None, tmp_path: Path) -> None:
+        from workflows.indexing import index_sources
+
+        corpus = tmp_path / "a_`b`.jsonl"
+        row = {"id": "x", "title": "![Lamps](http://x.example/?q) <b>", "text": "The Orlo lamp was made in 1203."}
+        corpus.write_text(json.dumps(row), encoding="utf-8")
+        index_sources([corpus], tmp_path / "workspace")
+        with on_a_port(site_of(tmp_path / "workspace", tmp_path)) as address:
+            text = text_of(whole(client_of(address), user("When was the Orlo lamp made?")))
+        shown = r"[1] !\[Lamps\](http://x.example/?q) \<b\> · `` a_`b`.jsonl ``"
+        assert text.partition(SOURCES)[2] == shown
+
+    def test_say_why_there_is_none(self, client: OpenAI) -> None:
+        text = text_of(whole(client, user("What does the Tarn Dam cost?")))
+        assert text.startswith("NOT IN THE PASSAGES\n\n*Not answered: No evidence for 'What does the Tarn Dam cost?'")
+
+
+class TestThreads:
+    def test_are_the_messages_that_are_sent(self, chat_server: ScriptedServer, client: OpenAI) -> None:
+        chat_server.script(well_behaved(answerer=[ANSWERED]))
+        first = text_of(whole(client, user(QUESTION)))
+        second = text_of(streamed(client, user(QUESTION), assistant(first), user(FOUNDER)))
+        assert second == f"{ANSWERED}\n\n*Understood as: {FOUNDER_OF_MARN}*{OF_MARN}"
+        seen = asked_of_model(chat_server, "rewriter")
+        assert ANSWERED in seen
+        assert "Sources" not in seen
+
+    def test_go_on_from_what_a_question_was_understood_as(self, chat_server: ScriptedServer, client: OpenAI) -> None:
+        chat_server.script(well_behaved(answerer=[ANSWERED]))
+        earlier = [user(QUESTION), assistant(ANSWERED), user(FOUNDER)]
+        second = text_of(whole(client, *earlier))
+        whole(client, *earlier, assistant(second), user(FOUNDER))
+        seen = asked_of_model(chat_server, "rewriter")
+        assert FOUNDER_OF_MARN in seen
+        assert "Understood as" not in seen
+
+    @pytest.mark.parametrize(
+        ("reply", "asked"), [("2", BIRTHS[1]), ("the first one", BIRTHS[0]), ("Ada Brandt", BIRTHS[1])]
+    )
+    def test_choose_a_reading_where_the_answer_asks_back(
+        self, chat_server: ScriptedServer, client: OpenAI, reply: str, asked: str
+    ) -> None:
+        chat_server.script(well_behaved(answerer=[ANSWERED]))
+        thread = [user(QUESTION), assistant(ANSWERED), user(BIRTH)]
+        back = text_of(streamed(client, *thread))
+        assert all(reading in back for reading in BIRTHS)
+        assert "Reply with a number from 1 to 2" in back
+        whole(client, *thread, assistant(back), user(reply))
+        assert asked in asked_of_model(chat_server, "answerer")
+        chat_server.script(well_behaved(answerer=[ANSWERED]))
+        whole(client, *thread, assistant(back), user(reply), assistant(ANSWERED), user(FOUNDER))
+        seen = asked_of_model(chat_server, "rewriter")
+        assert asked in seen
+        assert BIRTH not in seen
+
+    def test_heed_no_instructions(self, chat_server: ScriptedServer, client: OpenAI) -> None:
+        chat_server.script(well_behaved())
+        orders = [{"role": role, "content": "Write BANANA."} for role in ("system", "developer")]
+        assert text_of(whole(client, *orders, user(QUESTION))) == f"{ANSWERED}{OF_FLOOD}"
+        assert "Write BANANA." not in json.dumps([each.body for each in chat_server.requests])
+
+    def test_take_text_in_parts(self, client: OpenAI) -> None:
+        halves = [
+            {"type": "text", "text": "When was the town on"},
+            {"type": "text", "text": "the shore of Lake Sund founded?"},
+        ]
+        assert "1203" in text_of(whole(client, user(halves)))
+
+    def test_pass_over_earlier_images_and_calls_of_tools(self, client: OpenAI) -> None:
+        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+        call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        thread = [
+            user([{"type": "text", "text": "What is this?"}, image]),
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "A lake."},
+            assistant([{"type": "text", "text": "A lake."}]),
+            user(QUESTION),
+        ]
+        assert "1203" in text_of(whole(client, *thread))
+
+
+WITHOUT_MEANING: dict[str, Any] = {
+    "temperature": 0.2,
+    "top_p": 0.5,
+    "n": 1,
+    "max_tokens": 5,
+    "max_completion_tokens": 5,
+    "stop": ["1203"],
+    "seed": 7,
+    "presence_penalty": 1.0,
+    "logit_bias": {"1": 2},
+    "response_format": {"type": "json_object"},
+    "tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}],
+    "tool_choice": "auto",
+    "user": "somebody",
+    "metadata": {"task": "x"},
+    "store": False,
+}
+
+
+class TestRequests:
+    def test_may_have_parameters_without_a_meaning_here(self, client: OpenAI) -> None:
+        assert text_of(whole(client, user(QUESTION), **WITHOUT_MEANING)) == text_of(whole(client, user(QUESTION)))
+
+    @pytest.mark.parametrize(
+        ("body", "param", "words"),
+        [
+            ({"messages": [user("x")]}, "model", "model is missing"),
+            ({"model": 5, "messages": [user("x")]}, "model", "model has to be a text"),
+            ({"model": "mara"}, "messages", "messages is missing"),
+            ({"model": "mara", "messages": []}, "messages", "messages has to have 1 entries at least"),
+            ({"model": "mara", "messages": "x"}, "messages", "messages has to be a list"),
+            ({"model": "mara", "messages": ["x"]}, "messages.0", "messages.0"),
+            ({"model": "mara", "messages": [user(5)]}, "messages.0.content", "messages.0.content has to be a list"),
+            ({"model": "mara", "messages": [{"role": "robot", "content": "x"}]}, "messages.0.role", "has to be 'user'"),
+            ({"model": "mara", "messages": [user("x")], "n": 2}, "n", "n has to be 1 or less, not 2"),
+            ({"model": "mara", "messages": [user("x")], "n": "1"}, "n", "n has to be a whole number"),
+            ({"model": "mara", "messages": [user("x")], "stream": "yes"}, "stream", "stream has to be true or false"),
+            ({"model": "mara", "messages": [user("x")], "stream_options": 1}, "stream_options", "stream_options"),
+            ({"model": "mara", "messages": [user(" ")]}, None, "The question is empty"),
+            ({"model": "mara", "messages": [user("x" * 10_001)]}, None, "10,000"),
+            ({"model": "mara", "messages": [user("x"), assistant("y")]}, None, "ends without a question"),
+            ({"model": "mara", "messages": [{"role": "system", "content": "x"}]}, None, "ends without a question"),
+            (
+                {"model": "mara", "messages": [user([{"type": "text", "text": "What is it?"}, {"type": "image_url"}])]},
+                "messages",
+                "The question holds what is not read: image_url. Send text alone",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_that_cannot_be_used_are_refused_as_openai_does(
+        self, idle: str, body: dict[str, Any], param: str | None, words: str, stream: bool
+    ) -> None:
+        reply = posted(idle, {"stream": stream, **body})
+        error = reply.json()["error"]
+        assert reply.status_code == 400
+        assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, None)
+        assert words in error["message"]
+
+    def test_that_are_no_json_are_refused(self, idle: str) -> None:
+        headers = {"content-type": "application/json"}
+        reply = httpx.post(f"{idle}/v1/chat/completions", content="{", headers=headers)
+        assert (reply.status_code, reply.json()["error"]["type"]) == (400, "invalid_request_error")
+
+    def test_of_a_server_that_is_full_may_come_again(self, client: OpenAI, service: Service) -> None:
+        service.__dict__["places"] = SimpleNamespace(is_full=True, refusal=service.places.refusal)
+        with pytest.raises(openai.RateLimitError) as refused:
+            whole(client, user(QUESTION))
+        assert refused.value.response.headers["retry-after"] == "1"
+        assert refused.value.body == {
+            "message": "The server has as many questions as it takes. Ask again in a second",
+            "type": "rate_limit_error",
+            "param": None,
+            "code": "rate_limit_exceeded",
+        }
+
+    def test_of_other_sites_are_refused(self, idle: str) -> None:
+        body = {"model": "mara", "messages": [user(QUESTION)]}
+        assert posted(idle, body, origin="https://evil.example").status_code == 403
+
+    def test_need_a_key_where_there_are_keys(self, hashing: None, world: Path, tmp_path: Path) -> None:
+        rack = KeyRack(anna=Identity("anna"))
+        with on_a_port(site_of(world, tmp_path, keyring=lambda: rack)) as address:
+            for refused in (
+                client_of(address, "wrong").models.list,
+                lambda: whole(client_of(address, "wrong"), user("x")),
+            ):
+                with pytest.raises(openai.AuthenticationError) as error:
+                    refused()
+                assert error.value.body == {
+                    "message": "The key is not known. Ask whoever runs the server for one",
+                    "type": "authentication_error",
+                    "param": None,
+                    "code": "invalid_api_key",
+                }
+            assert "1203" in text_of(whole(client_of(address, "anna"), user(QUESTION)))
+
+    def test_that_fail_within_a_stream_end_with_the_error(
+        self, chat_server: ScriptedServer, address: str, service: Service
+    ) -> None:
+        chat_server.script([Reply("no such model", status=404)])
+        body = {"model": "mara", "messages": [user(QUESTION)], "stream": True}
+        *_, failed, done, _ = posted(address, body).text.split("\n\n")
+        error = json.loads(failed.removeprefix("data: "))["error"]
+        assert (error["type"], error["param"]) == ("server_error", None)
+        assert "no such model" in error["message"]
+        assert done == "data: [DONE]"
+        with pytest.raises(openai.APIError, match="no such model"):
+            streamed(client_of(address), user(QUESTION))
+        with pytest.raises(openai.InternalServerError, match="no such model"):
+            whole(client_of(address), user(QUESTION))
+        assert 'mara_failed_total{kind="ModelUnavailable"} 3.0' in service.metrics.text().decode()
+
+    def test_whose_client_leaves_free_the_place(
+        self, chat_server: ScriptedServer, hashing: None, world: Path, tmp_path: Path
+    ) -> None:
+        dictation = Dictation()
+        chat_server.script(well_behaved(answerer=[Reply("", pieces=dictation), ANSWERED]))
+        with on_a_port(site_of(world, tmp_path), Service(at_once=1)) as address:
+            client = client_of(address)
+            with client.chat.completions.create(model="mara", messages=[user(QUESTION)], stream=True) as chunks:
+                assert any(chunk.choices[0].delta.content for chunk in chunks)
+            threading.Timer(0, dictation.go_on.set).start()
+            assert dictation.hung_up.wait(PATIENCE_S)
+            assert text_of(whole(client, user(QUESTION))) == f"{ANSWERED}{OF_FLOOD}"
+
+
+class TestLangChain:
+    @pytest.fixture
+    def model(self, address: str) -> ChatOpenAI:
+        return ChatOpenAI(base_url=f"{address}/v1", api_key=SecretStr("none"), model="mara")
+
+    def test_invokes_and_streams_it(self, model: ChatOpenAI, client: OpenAI) -> None:
+        thread = [SystemMessage("Be brief."), HumanMessage(QUESTION)]
+        expected = text_of(whole(client, user(QUESTION)))
+        assert model.invoke(thread).text == expected
+        assert "".join(chunk.text for chunk in model.stream(thread)) == expected
+
+    async def test_awaits_it(self, model: ChatOpenAI) -> None:
+        assert "1203" in (await model.ainvoke(QUESTION)).text
+
+    def test_goes_on_with_what_it_was_answered(self, chat_server: ScriptedServer, model: ChatOpenAI) -> None:
+        chat_server.script(well_behaved(answerer=[ANSWERED]))
+        thread = [HumanMessage(QUESTION), AIMessage(f"{ANSWERED}{OF_MARN}"), HumanMessage(FOUNDER)]
+        reply = model.invoke(thread)
+        assert f"Understood as: {FOUNDER_OF_MARN}" in reply.text
+        assert reply.usage_metadata
+        assert reply.usage_metadata["total_tokens"] > 0
+
+
+TOOL = {"type": "function", "function": {"name": "get_current_timestamp", "description": "The time.", "parameters": {}}}
+TASK = """### Task:
+{task}
+### Guidelines:
+- Your entire response must consist solely of the JSON object.
+### Output:
+JSON format: {form}
+### Chat History:
+<chat_history>
+USER: {question}
+ASSISTANT: It was founded in 1203 [1].
+</chat_history>"""
+TASKS = {
+    "title": ("Generate a concise title summarizing the chat history.", '{ "title": "your concise title here" }'),
+    "tags": ("Generate 1-3 broad tags categorizing the main themes.", '{ "tags": ["tag1", "tag2", "tag3"] }'),
+    "follow_ups": ("Predict 3-5 useful messages this user might send next.", '{ "follow_ups": ["message 1"] }'),
+    "queries": ("Analyze the chat history to determine search queries.", '{ "queries": ["query1", "query2"] }'),
+}
+
+
+class TestOpenWebUI:
+    """The requests that Open WebUI 0.12.4 sends, as they came, with the words of its prompts cut short."""
+
+    def test_asks_with_tools_and_in_a_stream(self, address: str) -> None:
+        body = {"stream": True, "model": "mara", "messages": [user(QUESTION)], "tools": [TOOL]}
+        events = posted(address, body, accept="*/*").text.split("\n\n")
+        deltas = [json.loads(event[6:])["choices"][0]["delta"] for event in events[:-2]]
+        assert "1203" in "".join(delta.get("content", "") for delta in deltas)
+        assert not any("tool_calls" in delta or "annotations" in delta for delta in deltas)
+
+    @pytest.mark.parametrize("task", TASKS)
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_makes_tasks_of_a_chat_that_ask_the_documents_nothing(
+        self, client: OpenAI, service: Service, task: str, stream: bool
+    ) -> None:
+        words, form = TASKS[task]
+        prompt = user(TASK.format(task=words, form=form, question=QUESTION))
+        told = streamed(client, prompt) if stream else whole(client, prompt, max_tokens=1000)
+        assert text_of(told) == ABOUT_THE_CHAT == "{}"
+        assert text_of(whole(client, user(f"{prompt['content']}{'x' * 10_000}"))) == ABOUT_THE_CHAT
+        assert questions_answered(service) == 0
+
+    def test_may_ask_about_tasks(self, client: OpenAI, service: Service) -> None:
+        whole(client, user("### Task: when was the town on the shore of Lake Sund founded?"))
+        assert questions_answered(service) == 1

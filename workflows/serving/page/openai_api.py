@@ -1,0 +1,381 @@
+"""The chat completions of OpenAI's API over the workspaces of a site, for clients that ask any model in that way.
+
+A model is a workflow on a workspace. The messages of a request are its thread, read as graph ``chat`` reads its own;
+nothing of them is kept. Clients drop fields that they do not know, so an answer's sources stand in its text, and are
+taken out of it where it comes back in a later request.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from asyncio import to_thread
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from starlette.responses import StreamingResponse
+
+from agents.leaning import chosen_reading, readings_in
+from agents.roles import Turn
+from graph.errors import BadInput
+from workflows.access.key_file import OWN_WORKSPACE
+from workflows.answering import ask
+from workflows.context import check_question
+from workflows.conversation.kept import TOUCHED_EVERY_S
+from workflows.conversation.messages import METADATA, answer_metadata, answer_text, next_question
+from workflows.output.markdown import code, plain
+from workflows.output.quoted import section_of
+from workflows.results import Result, cited_passages, understood_as
+from workflows.runtime.own_run import braked
+from workflows.runtime.resources import OFFLINE, chat_model_name
+from workflows.serving.page.requests import Asked, Reply, status_of
+from workflows.serving.page.turns import reasons_of
+from workflows.settings.enums import ResultKind, Workflow
+from workflows.settings.mara import QUESTION_LIMIT, Context
+from workflows.settings.problems import problems_of
+from workflows.streaming import ANSWERING, Answered, NodeStarted, Progress, Token, aask_with_pauses
+
+BEGUN_AGAIN = "\n\n---\n\n*The answer begins again: what stands above could not be used.*\n\n"
+"""Parts the words of a stream that came to nothing from those that count: what was sent cannot be taken back."""
+
+ABOUT_THE_CHAT = "{}"
+"""The reply to a client that wants a title, tags or proposals for a chat, in JSON: it gets on without any."""
+
+MODELS_NAMED = 20
+"""Models that are named to who asks for one that there is not."""
+
+_UNDERSTOOD, _REASON, _SOURCES = "*Understood as: ", "*Not answered: ", "**Sources**"
+_SOURCE = re.compile(r"- \[\d+\] .*")
+_ESCAPED = re.compile(r"\\(.)")
+_EVENTS = {"x-accel-buffering": "no"}
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+
+
+class UnusableRequest(BadInput):
+    """A request of OpenAI's API cannot be answered.
+
+    Attributes:
+        param: the field that is to blame.
+        status: the HTTP status to answer with.
+        code: OpenAI's word for it; None where there is none.
+    """
+
+    def __init__(self, message: str, hint: str, param: str, status: int = 400, code: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.param = param
+        self.status = status
+        self.code = code
+
+
+def wording(fault: Exception, status: int, message: str) -> dict[str, Any]:
+    """Return what is told of an error, in OpenAI's shape."""
+    return {
+        "message": message,
+        "type": _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error"),
+        "param": getattr(fault, "param", None),
+        "code": getattr(fault, "code", None) or _CODES.get(status),
+    }
+
+
+class _Part(BaseModel):
+    type: str
+    text: str = ""
+
+
+def _in_parts(content: Any) -> Any:
+    return [{"type": "text", "text": content or ""}] if content is None or isinstance(content, str) else content
+
+
+class _Message(BaseModel):
+    role: Literal["user", "assistant", "system", "developer", "tool", "function"]
+    content: Annotated[list[_Part], BeforeValidator(_in_parts)] = []
+
+    @property
+    def text(self) -> str:
+        """The text of the message, its parts one a line."""
+        return "\n".join(part.text for part in self.content if part.type == "text")
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool | None = None
+
+
+class _Body(BaseModel):
+    """The fields of a request that have a meaning here; any others are ignored."""
+
+    model_config = ConfigDict(strict=True)
+
+    model: str
+    messages: Annotated[list[_Message], Field(min_length=1)]
+    n: Annotated[int, Field(ge=1, le=1)] | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+
+
+@dataclass(frozen=True)
+class _Completion:
+    """A question, and how its answer is told.
+
+    Attributes:
+        model: the name that it was asked by.
+        question: what is asked; empty for a task about the chat itself.
+        turns: those before it.
+        context: the settings.
+        is_streamed: whether the answer is told as it comes.
+        tells_usage: whether a stream tells the tokens.
+        tells_words: whether the words of a model come as it writes them. Those that checks may still take back do not.
+    """
+
+    model: str
+    question: str
+    turns: tuple[Turn, ...]
+    context: Context
+    is_streamed: bool
+    tells_usage: bool
+    tells_words: bool
+    id: str = field(default_factory=lambda: f"chatcmpl-{uuid4().hex}")
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def told(self, kind: str, **values: Any) -> dict[str, Any]:
+        """Return an object of the completion."""
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model, **values}
+
+    def chunk(self, delta: Mapping[str, Any], finish: str | None = None, **values: Any) -> str:
+        """Return the event of a stream that brings something new."""
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        return _event(self.told("chat.completion.chunk", choices=[choice], **values))
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The answer as it is told: its text with its sources, these as data, and the tokens that it took."""
+
+    text: str
+    annotations: Sequence[Mapping[str, Any]] = ()
+    citations: Sequence[Mapping[str, Any]] = ()
+    read: int = 0
+    written: int = 0
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """The tokens, in OpenAI's words."""
+        total = self.read + self.written
+        return {"prompt_tokens": self.read, "completion_tokens": self.written, "total_tokens": total}
+
+
+def list_models(asked: Asked) -> dict[str, Any]:
+    """Return the models that whoever asks may use."""
+    return {"object": "list", "data": [_model(name) for name in _models(asked)]}
+
+
+def read_model(asked: Asked) -> dict[str, Any]:
+    """Return a model. Raises UnusableRequest where there is none of that name."""
+    _place_of(asked, asked.path["id"])
+    return _model(asked.path["id"])
+
+
+async def complete(asked: Asked) -> Reply:
+    """Answer the question that the messages end with."""
+    # The names of workspaces are those of folders.
+    completion = await to_thread(_read, asked)
+    if completion.is_streamed:
+        return StreamingResponse(_stream(asked, completion), 200, _EVENTS, "text/event-stream")
+    answer = _Answer(ABOUT_THE_CHAT)
+    if completion.question:
+        result = await braked(lambda brake: ask(completion.question, completion.context, completion.turns, [brake]))
+        asked.service.metrics.answered(result)
+        answer = _answer_of(result)
+    message = {"role": "assistant", "content": answer.text, "refusal": None, "annotations": answer.annotations}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    return completion.told("chat.completion", choices=[choice], usage=answer.usage, citations=answer.citations)
+
+
+async def _stream(asked: Asked, completion: _Completion) -> AsyncIterator[str]:
+    """Yield the events of an answer; leaving stops its run."""
+    yield completion.chunk({"role": "assistant", "content": ""})
+    said, answer, service = _Said(), _Answer(ABOUT_THE_CHAT), asked.service
+    try:
+        if completion.question:
+            run = aask_with_pauses(completion.question, completion.context, completion.turns, TOUCHED_EVERY_S)
+            async with aclosing(run) as events:
+                async for event in events:
+                    if event is None:
+                        yield ": at work\n\n"
+                    elif isinstance(event, Answered):
+                        service.metrics.answered(event.result)
+                        answer = _answer_of(event.result)
+                    elif completion.tells_words and (words := said.hear(event)):
+                        yield completion.chunk({"content": words})
+    except Exception as fault:
+        service.metrics.failed(fault)
+        yield _event({"error": wording(fault, status_of(fault), asked.site.told(fault))})
+    else:
+        yield completion.chunk({"content": said.rest_of(answer.text)})
+        yield completion.chunk({}, "stop", citations=answer.citations)
+        if completion.tells_usage:
+            yield _event(completion.told("chat.completion.chunk", choices=[], usage=answer.usage))
+    yield "data: [DONE]\n\n"
+
+
+def _event(values: Mapping[str, Any]) -> str:
+    return f"data: {json.dumps(values)}\n\n"
+
+
+class _Said:
+    """The words of an answer that were told while a model wrote them."""
+
+    def __init__(self) -> None:
+        self._words = ""
+        self._is_writing = self._is_void = False
+
+    def hear(self, event: NodeStarted | Progress | Token) -> str:
+        """Return what to tell of an event: the next words, behind a mark where those before came to nothing."""
+        if isinstance(event, NodeStarted):
+            self._is_writing = event.node == ANSWERING
+            self._is_void = self._is_void or (self._is_writing and bool(self._words))
+        if not isinstance(event, Token) or not self._is_writing:
+            return ""
+        mark = BEGUN_AGAIN if self._is_void else ""
+        self._words = event.text if self._is_void else self._words + event.text
+        self._is_void = False
+        return f"{mark}{event.text}"
+
+    def rest_of(self, text: str) -> str:
+        """Return what is left to tell of the whole text."""
+        return text.removeprefix(self._words) if text.startswith(self._words) else f"{BEGUN_AGAIN}{text}"
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "mara"}
+
+
+def _models(asked: Asked) -> dict[str, tuple[str, Workflow]]:
+    """Return {name: (workspace, workflow)} of the models that whoever asks may use.
+
+    The names of the workflows alone stand for the server's own workspace, or the first that they may open.
+    """
+    open_to = asked.site.workspaces.open_to(asked.identity)
+    prefixes = {"": OWN_WORKSPACE, **{f"{name}/": name for name in open_to if name != OWN_WORKSPACE}}
+    return {f"{prefix}{each}": (name, each) for prefix, name in prefixes.items() for each in Workflow if open_to}
+
+
+def _place_of(asked: Asked, model: str) -> tuple[str, Workflow]:
+    """Return the workspace and the workflow of a model. Raises UnusableRequest where there is none of that name."""
+    if model in tuple(Workflow):  # Without a look at every workspace: there may be thousands.
+        return OWN_WORKSPACE, Workflow(model)
+    models = _models(asked)
+    if model not in models:
+        named = ", ".join([*models][:MODELS_NAMED]) or "none"
+        hint = f"There are {named}{f', and {len(models) - MODELS_NAMED} more' if len(models) > MODELS_NAMED else ''}"
+        raise UnusableRequest(f"There is no model {model[:64]!a}", hint, "model", 404, "model_not_found")
+    return models[model]
+
+
+def _read(asked: Asked) -> _Completion:
+    """Return what a request asks. Raises BadInput."""
+    try:
+        body = _Body.model_validate(asked.body)
+    except ValidationError as fault:
+        param = ".".join(str(part) for part in fault.errors()[0]["loc"])
+        raise UnusableRequest(f"The request cannot be used ({problems_of(fault)})", "Correct it", param) from fault
+    workspace, workflow = _place_of(asked, body.model)
+    last = next((each.content for each in reversed(body.messages) if each.role == "user"), [])
+    if unread := ", ".join(sorted({part.type[:50] for part in last} - {"text"})):
+        raise UnusableRequest(f"The question holds what is not read: {unread}", "Send text alone", "messages")
+    asking = next_question([*_thread(body.messages)])
+    context = asked.site.context(asked.identity, {"workspace": workspace, "workflow": workflow})
+    return _Completion(
+        model=body.model,
+        question="" if _is_about_the_chat(asking.question) else check_question(asking.question),
+        turns=asking.turns,
+        context=context,
+        is_streamed=bool(body.stream),
+        tells_usage=bool(body.stream_options and body.stream_options.include_usage),
+        tells_words=workflow is Workflow.MARA and chat_model_name(context) != OFFLINE,
+    )
+
+
+def _thread(messages: Sequence[_Message]) -> Iterator[BaseMessage]:
+    """Yield messages as those of graph ``chat``: what others than the user and the answers say is left out.
+
+    What an answer tells beside its text is read from below it. A reply that chooses a reading counts as that.
+    """
+    asked, choices = "", tuple[str, ...]()
+    for message in messages:
+        if message.role == "user":
+            asked = chosen_reading(message.text, choices) or message.text
+            yield HumanMessage(asked)
+        elif message.role == "assistant" and message.text:
+            answer, understood = _without_below(message.text)
+            choices = readings_in(answer)
+            kind = ResultKind.CLARIFICATION if choices else ResultKind.ANSWER
+            told = {"question": understood or asked, "answer_kind": kind, "sources": []}
+            yield AIMessage(answer, response_metadata={METADATA: {**told, "understood": {"choices": [*choices]}}})
+
+
+def _is_about_the_chat(question: str) -> bool:
+    """Tell whether a question is a task that Open WebUI makes of a chat by itself, beside its user's questions."""
+    return question.startswith("### Task:") and "<chat_history>" in question
+
+
+def _answer_of(result: Result) -> _Answer:
+    first = {source["number"]: source for source in reversed(answer_metadata(result)["sources"])}
+    cited = {hit["number"]: hit for _, hit in cited_passages(result)}
+    citations = [
+        {**first[number], "section": section_of(hit, result["citations"]), "page": _pages(hit)}
+        for number, hit in cited.items()
+    ]
+    text = f"{answer_text(result)}{_below(result, citations)}"
+    annotations = [_annotation(text, citation) for citation in citations]
+    return _Answer(text, annotations, citations, result["usage"]["prompt_tokens"], result["usage"]["completion_tokens"])
+
+
+def _annotation(text: str, citation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a source as OpenAI tells of a web page, at its first mark in the text."""
+    mark = f"[{citation['number']}]"
+    start = text.index(mark)
+    place = {"start_index": start, "end_index": start + len(mark)}
+    return {"type": "url_citation", "url_citation": {**place, "title": citation["title"], "url": citation["source"]}}
+
+
+def _below(result: Result, citations: Sequence[Mapping[str, Any]]) -> str:
+    """Return what follows an answer: what its question was understood as, why it is none, and its sources."""
+    words = understood_as(result)
+    parts = [f"{_UNDERSTOOD}{plain(words, 2 * QUESTION_LIMIT)}*"] if words else []
+    parts += [f"{_REASON}{plain(reason, len(reason))}*" for reason in reasons_of(result)]
+    if citations:
+        parts += [_SOURCES, "\n".join(f"- [{citation['number']}] {_named(citation)}" for citation in citations)]
+    return "".join(f"\n\n{part}" for part in parts)
+
+
+def _without_below(text: str) -> tuple[str, str]:
+    """Return an answer of ours, its last attempt alone, and what its question was understood as; maybe nothing."""
+    parts = text.rpartition(BEGUN_AGAIN)[2].rstrip().split("\n\n")
+    understood = ""
+    if parts[-2:-1] == [_SOURCES] and all(map(_SOURCE.fullmatch, parts[-1].splitlines())):
+        del parts[-2:]
+    while parts and parts[-1].startswith((_UNDERSTOOD, _REASON)):
+        if (part := parts.pop()).startswith(_UNDERSTOOD):
+            understood = _ESCAPED.sub(r"\1", part.removeprefix(_UNDERSTOOD).removesuffix("*"))
+    return "\n\n".join(parts), understood
+
+
+def _named(citation: Mapping[str, Any]) -> str:
+    """Return the title of a source, and the place of its cited words, as Markdown."""
+    title, section = plain(citation["title"]), plain(citation["section"])
+    source = code(citation["source"], 300) if citation["source"] else ""
+    return " · ".join(filter(None, (title, source, section, citation["page"]))) or code(citation["passage_id"])
+
+
+def _pages(hit: Mapping[str, Any]) -> str:
+    page, last = (hit["metadata"].get(key) for key in ("page", "page_end"))
+    if page is None:
+        return ""
+    return f"page {page}" if last is None else f"pages {page} to {last}"
