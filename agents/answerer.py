@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterable, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol, Self
 
 from agents.agent import Agent, Run
@@ -14,10 +15,12 @@ from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
 from agents.chat.material import Room
 from agents.offline.alignment import Embed
-from agents.offline.evidence import Evidence, find_each_evidence, quote_evidence
+from agents.offline.evidence import Evidence, find_each_evidence
+from agents.offline.quoting import number_on, quote_evidence
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, refusal
 from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply
+from graph.schema import Passage
 
 NOT_KNOWN = "NOT KNOWN"
 """The whole of an answer that says that the model does not know it."""
@@ -212,11 +215,46 @@ class OfflineReader:
 
 
 class OfflineAnswerer(OfflineReader):
-    """Quotes evidence, each sentence followed by its citation; deterministic, and says nothing of its own."""
+    """Quotes evidence, each sentence followed by its citation; deterministic, and says nothing of its own.
+
+    Where a question asks for rows of a table, all of them are listed that the run may see: those that were not found
+    are read, and numbered behind those that were.
+    """
+
+    _rows_of: Callable[[str], Iterable[Passage]] | None = None
+
+    @classmethod
+    def of_run(cls, run: Run) -> Self:
+        """Return the agent that compares sentences with the index's embedding model, and reads its tables."""
+        reader = super().of_run(run)
+        reader._rows_of = partial(passages_of_source, run)
+        return reader
 
     def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
         """Return the evidence for each part of the question, or a refusal where there is none."""
-        return self._quote(question, passages)
+        rows_of = self._rows_of
+        if rows_of is None:
+            return self._quote(question, passages)
+        known = {passage.id: passage for passage in passages}
+
+        def other_rows(source: str) -> list[NumberedPassage]:
+            rows = rows_of(source)
+            return [known.get(row.id) or NumberedPassage(0, row.id, row.title, row.text, source) for row in rows]
+
+        found = find_each_evidence(question, passages, self._embed, self._least_likeness, other_rows)
+        numbered, beyond = number_on(found, max((passage.number for passage in passages), default=0))
+        return replace(quote_evidence(numbered), beyond=beyond)
+
+
+MOST_READ = 10_000
+"""Passages of a source that are read for the rows of its tables; of a larger one, rows are only quoted."""
+
+
+def passages_of_source(run: Run, source: str) -> list[Passage]:
+    """Return the passages of a source that a run may see, in the order of their ids; none of a very large one."""
+    selection, graph = run.selection, run.index.graph
+    places = graph.passages_from(source, MOST_READ)
+    return [graph.passages[place] for place in places if selection is None or selection.passages[place]]
 
 
 def answer_shown(answer: Answer) -> dict[str, Any]:

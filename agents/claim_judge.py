@@ -410,7 +410,7 @@ class OfflineClaimJudge(OfflineReader):
 
 def _component(found: Evidence, verdicts: Sequence[ClaimVerdict]) -> Component:
     """The claims that rest on the passages which hold evidence for a part."""
-    numbers = {excerpt.passage.number for excerpt in found.excerpts}
+    numbers = {excerpt.passage.number for excerpt in (*found.excerpts, *found.related)}
     held = tuple(verdict.claim for verdict in verdicts if numbers.intersection(verdict.supported_by))
     return Component(found.question, Coverage.EVIDENCE if held else Coverage.NOT, held)
 

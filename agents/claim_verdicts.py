@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from agents.answers.citations import locate_quote
 from agents.answers.claims import Claim, join_claims, plain_text, split_claims
+from agents.answers.quotes import unmarked
 from agents.claim_judge import Assessment, ClaimVerdict, Component, Coverage, Structure
 from agents.roles import REFUSAL, Answer, Citation, NumberedPassage, refusal
 
@@ -131,7 +132,8 @@ def settle_claims(
     removed = {each.claim.number for each in settled if not each.kept}
     marked = {each.claim.number for each in settled if each.kept and each.verdict is Verdict.UNSUPPORTED}
     answer = _answer(join_claims(text, claims, remove=removed, mark=marked), settled, by_number)
-    answer = replace(answer, is_evidence=are_quotes)
+    if are_quotes:
+        answer = replace(answer, is_evidence=True, plain_text=unmarked(answer.plain_text))
     supported = [each for each in settled if each.holds]
     cited = tuple(dict.fromkeys(n for each in supported for n in each.claim.cited if n in each.supported_by))
     draft = join_claims(text, claims, remove=by_claim.keys() - {each.claim.number for each in supported})

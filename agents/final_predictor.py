@@ -17,6 +17,7 @@ from agents.answerer import (
     read_answer,
 )
 from agents.answers.citations import parse_citations, strip_citations
+from agents.answers.quotes import RELATED, unmarked
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
 from agents.roles import REFUSAL, Answer, Feedback, NumberedPassage, refusal
@@ -150,14 +151,15 @@ class OfflineFinalPredictor(OfflineReader):
 def _appended(draft: Draft, found: Sequence[Answer], passages: Sequence[NumberedPassage], question: str) -> Answer:
     """The draft with more paragraphs behind it, and the citations of both."""
     new = dict.fromkeys(paragraph for each in found for paragraph in each.text.split("\n\n"))
-    text = "\n\n".join([draft.text.rstrip(), *(paragraph for paragraph in new if paragraph not in draft.text)])
+    told = [*draft.text.rstrip().split("\n\n"), *(paragraph for paragraph in new if paragraph not in draft.text)]
+    text = "\n\n".join(sorted(told, key=lambda paragraph: paragraph.startswith(RELATED)))
     cited = located_citations(draft.text, question, passages, {passage.number for passage in passages})
     citations = {citation.number: citation for each in (*found,) for citation in each.citations}
     citations |= {citation.number: citation for citation in cited}
     order = dict.fromkeys([*(citation.number for citation in cited), *citations])
     notes = tuple(note for each in found for note in each.notes)
     ordered = tuple(citations[number] for number in order)
-    return Answer(text, strip_citations(text).strip(), ordered, is_evidence=True, notes=notes)
+    return Answer(text, strip_citations(unmarked(text)).strip(), ordered, is_evidence=True, notes=notes)
 
 
 FINAL_PREDICTOR: Agent[FinalPredictor, FinalAnswer] = Agent(

@@ -12,6 +12,7 @@ import regex
 from pydantic import BaseModel
 
 from agents.agent import Agent
+from agents.answers.quotes import RELATED, unmarked
 from agents.chat.agent import ChatAgent, list_of, object_of, text_of
 from agents.leaning import (
     ANYTHING,
@@ -178,9 +179,9 @@ def _sentences_by_likeness(turn: Turn) -> list[str]:
 def _titled_sentences(answer: str) -> Iterator[str]:
     """Yield each sentence of an answer, less citations and brackets; after "Title: " where the answer names it so."""
     for line in answer.splitlines():
-        title = ""
+        title, line = "", line.removeprefix(RELATED)
         for sentence in _SENTENCE_END.split(line):
-            plain = _BRACKETED.sub("", _CITATION.sub("", sentence)).strip()
+            plain = _BRACKETED.sub("", _CITATION.sub("", unmarked(sentence))).strip()
             head, colon, _ = plain.partition(": ")
             is_title = bool(colon) and len(head.split()) <= _LONGEST_TITLE
             title = head if is_title else title

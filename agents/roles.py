@@ -79,6 +79,7 @@ class Answer:
         refused: the passages do not hold the answer; then ``citations`` is empty.
         is_evidence: it quotes what bears on the question, and nobody wrote an answer.
         notes: what a reader should know of how the question was read.
+        beyond: passages that it cites beside those that it was given: other rows of a table, numbered on.
     """
 
     text: str
@@ -87,6 +88,7 @@ class Answer:
     refused: bool = False
     is_evidence: bool = False
     notes: tuple[str, ...] = ()
+    beyond: tuple[NumberedPassage, ...] = ()
 
 
 def refusal() -> Answer:

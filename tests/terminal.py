@@ -165,6 +165,9 @@ def on_a_terminal(
     """Run a command on a terminal of its own, to the end of the block at most."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+    modes = termios.tcgetattr(slave)
+    modes[3] |= termios.NOFLSH  # else Ctrl-C also discards what was written and has not been read yet
+    termios.tcsetattr(slave, termios.TCSANOW, modes)
     process = subprocess.Popen(
         list(map(str, command)),
         stdin=slave,

@@ -16,7 +16,7 @@ from langgraph.graph import END, StateGraph
 from langgraph.types import RetryPolicy
 
 from agents.answerer import ANSWERER
-from agents.roles import NumberedPassage
+from agents.roles import Answer, NumberedPassage
 from graph.errors import BadInput
 from workflows.nodes.claim_check import build_claim_check
 from workflows.nodes.conversation import ask_back
@@ -27,11 +27,12 @@ from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.node import node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
 from workflows.runtime.tracing import numbered_documents
+from workflows.runtime.unread_files import unread_files
 from workflows.runtime.visibility import RETRIEVED
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, VALID, WorkflowBuilder, after_reply, router
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context, Question
-from workflows.states.conversion import answer_update, notes_of, numbered
+from workflows.states.conversion import answer_update, hits_of, notes_of, numbered
 from workflows.states.records import Update
 from workflows.states.shared import Asked, Output, State
 
@@ -89,8 +90,7 @@ def write_answer(state: State, run: OpenRun) -> Update:
     )
     if reply.said is None:
         return reply.update
-    notes = notes_of(reply.said, run.node)
-    return {**reply.update, **answer_update(reply.said, passages), **_sources(passages), "errors": notes}
+    return {**reply.update, **_quoted(reply.said, passages, state, run)}
 
 
 @node(*ANSWERING)
@@ -99,11 +99,8 @@ def quote_passages(state: State, run: OpenRun) -> Update:
     passages = numbered(state.get("passages", []))
     quoted = ANSWERER.offline(run).answer(state["question"], passages)
     told = fell_back(ANSWERER, state, run)
-    return {
-        **answer_update(quoted, passages),
-        **_sources(passages),
-        "errors": [*told["errors"], *notes_of(quoted, run.node)],
-    }
+    answered = _quoted(quoted, passages, state, run)
+    return {**answered, "errors": [*told["errors"], *answered["errors"]]}
 
 
 @router("answer_refusal", "checks_claims", "refused", "remembers")
@@ -147,8 +144,16 @@ def add_answering(builder: WorkflowBuilder[Any, Any, Any, Any]) -> None:
     add_recording(builder, record_turn, "check_claims")
 
 
-def _sources(passages: list[NumberedPassage]) -> Update:
-    return {"written_from": [passage.number for passage in passages]}
+def _quoted(answer: Answer, passages: list[NumberedPassage], state: State, run: OpenRun) -> Update:
+    """What the state is told of an answer; passages that it cites beyond those found go behind them."""
+    seen = [*passages, *answer.beyond]
+    beyond = hits_of(run.index, answer.beyond)
+    return {
+        **answer_update(answer, seen),
+        **({"passages": [*state.get("passages", []), *beyond]} if beyond else {}),
+        "written_from": [passage.number for passage in seen],
+        "errors": [*notes_of(answer, run.node), *(unread_files(run) if answer.refused else [])],
+    }
 
 
 def _best(state: State, run: OpenRun) -> list[NumberedPassage]:

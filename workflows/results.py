@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from agents.answers.quotes import parts_of_quotes
 from agents.chat.usage import Prices
 from agents.roles import Turn
 from workflows.settings.enums import ResultKind, Workflow
 from workflows.states.ragenta import JUDGED, RagentaOutput
-from workflows.states.records import CitationMark, PassageHit, usage_of
+from workflows.states.records import UNREAD_FILES, CitationMark, PassageHit, usage_of
 from workflows.states.shared import CLAIMS, Output
+
+ALSO_RELATED = "Also related"
+"""The words over what bears on a question beside its answer."""
 
 TOTAL = "total"
 """The key of a result's timings that tells of the whole run."""
@@ -42,6 +46,17 @@ def notes_of(result: Mapping[str, Any]) -> list[str]:
     return [f"{each['node']}: {each['kind']}: {each['message']}" for each in result["errors"]]
 
 
+_REASONS = ("UnknownKeys", "NothingSelected", "Evidence", UNREAD_FILES)
+"""Kinds of notes that tell why a question is not answered."""
+
+
+def reasons_of(result: Mapping[str, Any]) -> list[str]:
+    """Return why a question is not answered; nothing where it is."""
+    if result["answer_kind"] != ResultKind.REFUSAL:
+        return []
+    return [note["message"] for note in result["errors"] if note["kind"] in _REASONS]
+
+
 def label_of(kind: str) -> str:
     """Return the words that stand by a result of this kind wherever it is shown; empty where it says itself what it is.
 
@@ -51,10 +66,20 @@ def label_of(kind: str) -> str:
     return "Quotes from your documents (not checked by a model)" if kind == ResultKind.EVIDENCE else ""
 
 
+def parts_of(answer: str, kind: str) -> tuple[str, str]:
+    """Return the answer of a result of this kind in two parts, as Markdown: itself, and a list of what is also related.
+
+    Evidence alone has both.
+    """
+    return parts_of_quotes(answer) if kind == ResultKind.EVIDENCE else (answer, "")
+
+
 def labelled(answer: str, kind: str) -> str:
-    """Return the answer of a result of this kind, under its label where it has one."""
+    """Return the answer of a result of this kind as it is shown, under its label and over what is also related."""
+    first, related = parts_of(answer, kind)
     label = label_of(kind)
-    return f"{label}:\n\n{answer}" if label else answer
+    told = [f"{label}:" if label else "", first, f"{ALSO_RELATED}:" if related else "", related]
+    return "\n\n".join(filter(None, told))
 
 
 def understood_as(result: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from agents.roles import NumberedPassage
 from graph.embedding.bert import word_vectors
 from graph.embedding.embeddings import TextCache
 from graph.errors import DependencyMissing
-from graph.sentences import text_units
+from graph.sentences import KeyValue, key_values, text_units
 from graph.text import title_name, tokens
 
 LONGEST_QUOTE = 1_000
@@ -69,11 +69,23 @@ class Sentence:
         return f" {' '.join(tokens(f'{self.context} {self.text}'))} "
 
 
+_STOPS = tuple(".!?:…。！？।؟")
+_CLOSERS = " \"'”’»)*_"
+
+
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """One sentence, or neighbours of one paragraph, as they are quoted."""
+    """One sentence, or neighbours of one paragraph, as they are quoted.
+
+    Attributes:
+        sentences: in the order of the text.
+        key: the one that they are quoted for; None where that is not known.
+        column: of a row, the one that is asked for; empty where none is.
+    """
 
     sentences: tuple[Sentence, ...]
+    key: Sentence | None = None
+    column: str = ""
 
     @property
     def passage(self) -> NumberedPassage:
@@ -112,9 +124,44 @@ class Excerpt:
             names.append(heading)
         return names
 
-    def quote(self, citation: str = "") -> str:
-        """Return what is shown of it: its words behind those names, with the citation after each of its sentences."""
-        return ": ".join([*self.names, " ".join([f"{quotable(each.text)}{citation}" for each in self.sentences])])
+    def quote(self, citation: str = "", *, marked: bool = False) -> str:
+        """Return what is shown of it: its words behind those names, with the citation after each of its sentences.
+
+        Lines without a stop, such as those of a data sheet, are cited together.
+
+        Args:
+            citation: as it is written.
+            marked: whether the sentence or cell that it is quoted for stands in bold, where there are others.
+        """
+        if self.sentences[0].is_row and (row := _row_words(self.sentences[0], self.column if marked else "")):
+            return ": ".join([*self.names, f"{row}{citation}"])
+        told = ""
+        for each, following in zip_longest(self.sentences, self.sentences[1:]):
+            words = quotable(each.text)
+            shown = f"**{words}**" if marked and each is self.key and len(self.sentences) > 1 else words
+            if following is None or words.rstrip(_CLOSERS).endswith(_STOPS):
+                told += f"{shown}{citation} "
+            else:
+                told += f"{shown}; "
+        return ": ".join([*self.names, told.rstrip()])
+
+
+_LONGEST_ROW_NAME = 60
+
+
+def naming_cell(cells: Sequence[KeyValue], title: str) -> KeyValue:
+    """Return the cell that names a row: that of the title, else the first one."""
+    return next((cell for cell in cells if cell.value.casefold() == title.casefold()), cells[0])
+
+
+def _row_words(row: Sentence, column: str) -> str:
+    """A row by its name, with its other cells behind it, one column in bold; empty where it cannot be taken apart."""
+    cells = key_values(row.text, 0, len(row.text))
+    if len(cells) < 2 or len((named := naming_cell(cells, row.passage.title)).value) > _LONGEST_ROW_NAME:
+        return ""
+    told = [(quotable(f"{cell.key}: {cell.value}"), cell.key == column) for cell in cells if cell is not named]
+    others = "; ".join([f"**{words}**" if is_asked else words for words, is_asked in told])
+    return f"{quotable(named.value)}: {others}"
 
 
 def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:
@@ -166,7 +213,7 @@ def excerpt_around(place: int, sentences: Sequence[Sentence], worth: NDArray[np.
             and size + sentences[near].end - sentences[near].start <= LONGEST_EXCERPT
         ]
         if not beside:
-            return Excerpt(tuple(sentences[first : last + 1]))
+            return Excerpt(tuple(sentences[first : last + 1]), sentences[place])
         near = max(beside, key=worth.__getitem__)
         size += sentences[near].end - sentences[near].start
         first, last = min(first, near), max(last, near)
@@ -245,7 +292,7 @@ class Alignment:
         around = {key: words_of(f"{p.title} {p.source} {p.text}") for key, p in self.passages.items()}
         words = sorted(frozenset[str]().union(*around.values(), *context, *told))
         spelt, self.misspelt = _spelt(question, words)
-        held = np.maximum(spelt, _likeness(question.terms, words))
+        held = np.maximum(spelt, word_likeness(question.terms, words))
         places = {word: place for place, word in enumerate(words)}
 
         def cover(texts: Iterable[frozenset[str]], held: Row = held) -> Row:
@@ -353,7 +400,7 @@ def _spelt(question: ParsedQuestion, words: Sequence[str]) -> tuple[Row, dict[st
     return spelt, misspelt
 
 
-def _likeness(terms: Sequence[Term], words: Sequence[str]) -> Row:
+def word_likeness(terms: Sequence[Term], words: Sequence[str]) -> Row:
     """How near words come to plain terms in meaning, from 0 to `PARAPHRASED`.
 
     Zeros where the packaged vectors are not installed.

@@ -106,12 +106,14 @@ class Side:
         text: the sentence or row found on it.
         context: the title and headings of that.
         rows: all rows at hand, which may tell another value of it.
+        lines: key-value lines that are of this side alone, as those of its data sheet.
     """
 
     name: str
     text: str
     context: str = ""
     rows: Sequence[str] = ()
+    lines: Sequence[KeyValue] = ()
 
 
 def compare(question: str, sides: Sequence[Side]) -> tuple[int, str] | None:
@@ -119,8 +121,9 @@ def compare(question: str, sides: Sequence[Side]) -> tuple[int, str] | None:
 
     It is certain where the question holds one word of comparison, and both sides tell one value of the attribute that
     it asks for: a number of one unit or a date in the column of that name, of the row that has the side's name and no
-    other; or the only date of a sentence, beside the attribute's word. Numbers in sentences are not computed with:
-    a clause may say "up to", "without tax" or "for the other one" in too many ways.
+    other; the only date of a sentence, beside the attribute's word; or a line of that name in a data sheet of each.
+    Numbers in sentences are not computed with: a clause may say "up to", "without tax" or "for the other one" in too
+    many ways.
     """
     asked = _asked(question, sides) if len(sides) == 2 else None
     if asked is None:
@@ -186,6 +189,8 @@ def _meaning(word: str) -> Attribute:
 
 def _value(side: Side, other: Side, asked: _Asked, attribute: Attribute) -> _Value | None:
     """The one value of an attribute that a side tells, in a text that holds all words of the question."""
+    if side.lines:
+        return _in_cells(side.lines, asked, attribute)
     told = _stems(side.text)
     if not told & attribute or not all((told | _stems(side.context)) & word for word in asked.words):
         return None
@@ -197,13 +202,17 @@ def _value(side: Side, other: Side, asked: _Asked, attribute: Attribute) -> _Val
         return _read(columns[side.name.casefold()], asked.direction)
     value = _in_row(side.name, cells, asked, attribute)
     rows = (_in_row(side.name, key_values(row, 0, len(row)), asked, attribute) for row in side.rows)
-    return value if all(row in (None, value) for row in rows) else None
+    others = (row for row in rows if row is not None)
+    return value if value and all((row.parts, row.unit) == (value.parts, value.unit) for row in others) else None
 
 
 def _in_row(name: str, cells: Sequence[KeyValue], asked: _Asked, attribute: Attribute) -> _Value | None:
     """The value in the column that the question means, of the row of that name."""
-    if not _is_named(name, cells):
-        return None
+    return _in_cells(cells, asked, attribute) if _is_named(name, cells) else None
+
+
+def _in_cells(cells: Sequence[KeyValue], asked: _Asked, attribute: Attribute) -> _Value | None:
+    """The value of the cell or line whose name the question means."""
 
     def rank(column: str) -> tuple[int, int]:
         held = _stems(column)

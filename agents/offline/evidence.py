@@ -1,9 +1,9 @@
-"""Evidence: the excerpts of passages that bear on a question, or the reason why there are none; and it as an answer."""
+"""Evidence: the excerpts of passages that bear on a question, or the reason why there are none."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 
@@ -26,9 +26,10 @@ from agents.offline.alignment import (
 from agents.offline.comparison import Side, compare
 from agents.offline.entities import scan_entities
 from agents.offline.questions import AnswerKind, holds_kind, parse_question, split_question
-from agents.offline.words import Day, days_in, word_spans
-from agents.roles import Answer, Citation, NumberedPassage, refusal
-from graph.sentences import key_values
+from agents.offline.tables import OtherRows, list_rows
+from agents.offline.words import FUNCTION_WORDS, Day, days_in, stem, word_spans, words_of
+from agents.roles import NumberedPassage
+from graph.sentences import KeyValue, key_values
 from graph.text import title_name, tokens
 
 MOST_EXCERPTS, MOST_LISTED = 3, 5
@@ -43,9 +44,9 @@ LEAST_ADDED, HOP, FARTHER = 0.06, -0.12, -0.02
 """The share that each sentence of a hop adds to the other at least; the worth of a hop beside that of its sentences,
 and of each name that stands nearer to the question's words than the one that leads on."""
 
-LEAST_FOLLOWING, LEAST_GAIN, NEAR_BEST = 0.55, 0.05, 0.9
-"""The least worth of a further sentence, and the terms that it adds at least, unless it is named, newer, or of so large
-a share of the best one's worth."""
+LEAST_FOLLOWING, LEAST_GAIN, LEAST_LED, NEAR_BEST = 0.55, 0.05, 0.15, 0.9
+"""The least worth of a further sentence; the terms that it adds at least, unless it is named, newer, or of so large a
+share of the best one's worth; and those that it adds where it is a part of the answer, since that names it."""
 
 BRIDGED, FARTHER_BRIDGE, NEWER, SAME_PASSAGE, SHARE_OF_WORTH = 0.3, 0.04, 0.3, 0.1, 0.5
 """Additions to the worth of a further sentence, or (a farther name, the same passage) deductions, beside half of its
@@ -53,6 +54,9 @@ own worth and the terms that it adds."""
 
 ALIKE, STILL_WORTH = 0.8, 0.75
 """The share of terms, and of worth, from which one sentence says the like of another."""
+
+LIKE = 0.5
+"""How far a word is held, from here on, where a passage is looked at alone, or stands beside an answer."""
 
 _LINE = 80
 _CLAUSE_END = re.compile(r"[,;)\n]")
@@ -69,8 +73,10 @@ class SentenceChoice:
     Attributes:
         sides: of a question that asks which of two, the best sentence for each, or the one row that has both; empty
             where that is not asked, or one of them not found.
-        places: of the sentences that are quoted, the best first, but newer before older ones that say the like.
-        excerpts: what is quoted around them.
+        places: of the sentences that are evidence, the best first, but newer before older ones that say the like.
+        excerpts: what is quoted as the answer.
+        related: what else bears on the question.
+        found: all that was looked at, what is only near included.
     """
 
     def __init__(self, read: Alignment) -> None:
@@ -80,8 +86,14 @@ class SentenceChoice:
         self._bridged = cache(self._find_bridged)
         self._around = cache(partial(excerpt_around, sentences=read.sentences, worth=read.worth))
         self.sides = self._find_sides() if read.question.choices else []
-        self.places = self._newest_first(self._filled(self.sides or self._hop()))
-        self.excerpts = self._quoted()
+        best = self.sides or self._hop()
+        self._led: list[int] = []
+        self.places = self._newest_first(self._filled(best))
+        answering = self._answering(self.places[: len(best)])
+        quoted: set[Sentence] = set()
+        self.excerpts = self._quoted(answering, quoted)
+        self.related = self._quoted([place for place in self.places if self._bears(place, answering)], quoted)
+        self.found = [self._around(place) for place in self.places]
 
     def _find_sides(self) -> list[int]:
         read, choices = self._read, self._read.question.choices
@@ -136,6 +148,8 @@ class SentenceChoice:
         most = MOST_LISTED if read.question.asks_list else MOST_EXCERPTS
         most += len(read.question.terms) >= LONG
         while len(chosen) < most and (following := self._following(chosen)) is not None:
+            if self._leads(chosen, following):
+                self._led.append(following)
             chosen = [*chosen, following]
         held = read.anywhere[chosen].max(axis=0)
         for column, term in enumerate(read.question.terms):
@@ -151,11 +165,7 @@ class SentenceChoice:
         quoted = {read.sentences[place].text for place in chosen if read.sentences[place].is_row}
         newer = self._newer(chosen[0])
         passages = {read.sentences[place].passage.id for place in chosen}
-        beside = {sentence for place in chosen for sentence in self._around(place).sentences}
-        bridged: dict[int, int] = {}
-        for first in (place for place, sentence in enumerate(read.sentences) if sentence in beside):
-            for second, distance in self._bridged(first).items():
-                bridged[second] = min(bridged.get(second, distance), distance)
+        bridged = self._bridged_by(chosen)
         gains = np.maximum(read.own - held, 0.0) @ read.weights
         best, most = None, LEAST_FOLLOWING
         for place in self._order:
@@ -173,6 +183,22 @@ class SentenceChoice:
             if worth > most:
                 best, most = place, worth
         return best
+
+    def _bridged_by(self, chosen: Sequence[int]) -> dict[int, int]:
+        """The result of `_find_bridged`, for all that is quoted with some sentences."""
+        beside = {sentence for place in chosen for sentence in self._around(place).sentences}
+        found: dict[int, int] = {}
+        for first in (place for place, sentence in enumerate(self._read.sentences) if sentence in beside):
+            for second, distance in self._bridged(first).items():
+                found[second] = min(found.get(second, distance), distance)
+        return found
+
+    def _leads(self, chosen: Sequence[int], place: int) -> bool:
+        """Tell whether what is quoted names what a sentence elsewhere is about, which tells more of the question."""
+        read = self._read
+        gain = np.maximum(read.own[place] - read.own[list(chosen)].max(axis=0), 0.0) @ read.weights
+        is_elsewhere = read.sentences[place].passage.id not in {read.sentences[each].passage.id for each in chosen}
+        return bool(gain >= LEAST_LED) and is_elsewhere and place in self._bridged_by(chosen)
 
     def _find_bridged(self, first: int) -> dict[int, int]:
         """The sentences that hold a name, or the title, of another one that the question does not hold.
@@ -222,17 +248,85 @@ class SentenceChoice:
         most = max(read.own[one] @ read.weights, read.own[other] @ read.weights)
         return bool(shared >= ALIKE * most and read.worth[other] >= STILL_WORTH * read.worth[one])
 
-    def _quoted(self) -> list[Excerpt]:
+    def _answering(self, best: Sequence[int]) -> list[int]:
+        """The sentences that are the answer: of two that are better together, the one that is led to comes first.
+
+        With them stand what is as good, where rows or a list are asked for, and what alone holds a name that is asked
+        about, or the kind of answer.
+        """
+        read, asked = self._read, self._read.question
+        chain = list(best) if self.sides or len(best) < 2 or self._tells_alone(best) else list(best[::-1])
+        chosen = list(dict.fromkeys([*chain, *self._led]))
+        others = [place for place in self.places if place not in chosen]
+        if len(best) == 1 and (asked.asks_list or read.sentences[chosen[0]].is_row):
+            chosen += [place for place in others if self._is_as_good(place, chosen[0])]
+        for column, term in enumerate(asked.terms):
+            if term.is_name and read.anywhere[chosen, column].max() < HELD:
+                chosen += [place for place in others if read.anywhere[place, column] >= HELD][:1]
+        if not read.of_kind[chosen].any():
+            chosen = [*[place for place in others if read.of_kind[place]][:1], *chosen]
+        return list(dict.fromkeys(chosen))
+
+    def _is_as_good(self, place: int, best: int) -> bool:
+        """Tell whether a sentence is about as good as the best one and, beside a row, holds all that it holds."""
+        read = self._read
+        held = read.own[place] >= read.own[best].clip(max=HELD)
+        is_held = bool(held.all()) or not read.sentences[best].is_row
+        return is_held and bool(read.worth[place] >= NEAR_BEST * read.worth[best])
+
+    def _tells_alone(self, two: Sequence[int]) -> bool:
+        """Tell whether the first of two sentences holds the kind of answer, and the second does not."""
+        first, second = self._read.of_kind[[*two]]
+        return bool(first and not second)
+
+    def _bears(self, place: int, answering: Sequence[int]) -> bool:
+        """Tell whether a sentence that is not the answer bears on the question, rather than on something near.
+
+        It tells more of the question than the answer does, or may where the answer lacks a term and names what it is
+        about; or it says the like of the answer as well, or at another time.
+        """
+        read, best = self._read, answering[0]
+        if place in answering:
+            return False
+        held = read.own[list(answering)].max(axis=0)
+        gain = np.maximum(read.own[place] - held, 0.0) @ read.weights
+        may_add = held.min() < HELD and place in self._bridged_by(answering)
+        is_like = self._says_the_like(best, place) and self._is_as_good(place, best)
+        is_dated = place in self._newer(best) or best in self._newer(place)
+        return bool(gain >= LEAST_GAIN) or bool(may_add) or is_like or is_dated
+
+    def _quoted(self, places: Sequence[int], quoted: set[Sentence]) -> list[Excerpt]:
+        """The excerpts around sentences, without those that are quoted already; these are taken note of."""
         found: list[Excerpt] = []
         quotes: set[str] = set()
-        quoted: set[Sentence] = set()
-        for place in self.places:
-            fresh = Excerpt(tuple([each for each in self._around(place).sentences if each not in quoted]))
-            if fresh.sentences and (quote := fresh.quote()) not in quotes:
-                found.append(fresh)
+        for place in places:
+            fresh = tuple([each for each in self._around(place).sentences if each not in quoted])
+            key = self._read.sentences[place]
+            excerpt = Excerpt(fresh, key if key in fresh else None, self._asked_column(key))
+            if fresh and (quote := excerpt.quote()) not in quotes:
+                found.append(excerpt)
                 quotes.add(quote)
-            quoted.update(fresh.sentences)
+            quoted.update(fresh)
         return found
+
+    def _asked_column(self, row: Sentence) -> str:
+        """The column of a row whose name holds most of the question, and whose cell tells what the question does not.
+
+        Empty for a sentence, and where no column or several do.
+        """
+        asked = self._read.question
+        cells = key_values(row.text, 0, len(row.text)) if row.is_row else []
+        told = [cell for cell in cells if not words_of(cell.value) <= asked.words]
+        told = [cell for cell in told if holds_kind(cell.value, asked.kind, asked.words)] or told
+        worth = {cell.key: self._held_by(cell.key) for cell in told}
+        best = [key for key, held in worth.items() if held and held == max(worth.values())]
+        return best[0] if len(best) == 1 else ""
+
+    def _held_by(self, name: str) -> float:
+        """The weight of the terms that a column's name holds."""
+        asked = self._read.question
+        stems = {stem(word, asked.language) for word in words_of(name)}
+        return float(sum(self._read.weights[place] for place, term in enumerate(asked.terms) if term.stem in stems))
 
 
 @lru_cache(maxsize=4096)
@@ -273,9 +367,8 @@ def _document_dates(passages: Iterable[NumberedPassage]) -> dict[str, Day]:
 LEAST_COVERAGE = 0.45
 """The least share of a question that evidence holds."""
 
-LIKE = 0.5
-"""How far a word is held, from here on, where a passage is looked at alone."""
-
+LEAST_OF_ROW = 0.6
+"""The least share that a row holds itself, where nothing but its name and a column makes it like the question."""
 
 TOO_LITTLE = "the passages found hold too little of the question"
 
@@ -286,33 +379,42 @@ class Evidence:
 
     Attributes:
         question: the part, as a question of its own.
-        excerpts: the best first, newer ones before those that they supersede; empty where nothing bears on it.
+        excerpts: what is quoted as the answer, the best first; empty where nothing bears on it.
+        related: what else bears on the question.
         refusal: why there are none; empty where there are.
         nearest: where there are none, the sentence that holds each word of the part, or one of the like meaning.
         misspelt: names of the question that were read as others, and as which.
         short: an answer in a word or two where it could be computed; else empty.
         compared: the excerpts that it was computed from, the first ones.
+        is_list: whether the excerpts are all rows that were asked for.
     """
 
     question: str
     excerpts: tuple[Excerpt, ...] = ()
+    related: tuple[Excerpt, ...] = ()
     refusal: str = ""
     nearest: Sentence | None = None
     misspelt: tuple[tuple[str, str], ...] = ()
     short: str = ""
     compared: tuple[Excerpt, ...] = ()
+    is_list: bool = False
 
 
 def find_each_evidence(
-    question: str, passages: Sequence[NumberedPassage], embed: Embed | None, least_likeness: float = 0.0
+    question: str,
+    passages: Sequence[NumberedPassage],
+    embed: Embed | None,
+    least_likeness: float = 0.0,
+    other_rows: OtherRows | None = None,
 ) -> list[Evidence]:
     """Return the evidence for each part of a question.
 
     A sentence that is evidence for one part is so for another one, each word of which it holds: "and what is excepted?"
     is too little to find it by.
     """
-    found = [find_evidence(part, passages, embed, least_likeness) for part in split_question(question)]
-    places = {_place(sentence) for each in found for excerpt in each.excerpts for sentence in excerpt.sentences}
+    found = [find_evidence(part, passages, embed, least_likeness, other_rows) for part in split_question(question)]
+    shown = [excerpt for each in found for excerpt in (*each.excerpts, *each.related)]
+    places = {_place(sentence) for excerpt in shown for sentence in excerpt.sentences}
     return [
         Evidence(each.question, (Excerpt((each.nearest,)),), misspelt=each.misspelt)
         if each.nearest and _place(each.nearest) in places
@@ -326,7 +428,11 @@ def _place(sentence: Sentence) -> tuple[str, int]:
 
 
 def find_evidence(
-    question: str, passages: Sequence[NumberedPassage], embed: Embed | None, least_likeness: float = 0.0
+    question: str,
+    passages: Sequence[NumberedPassage],
+    embed: Embed | None,
+    least_likeness: float = 0.0,
+    other_rows: OtherRows | None = None,
 ) -> Evidence:
     """Return the evidence that passages hold for a question.
 
@@ -340,26 +446,29 @@ def find_evidence(
         passages: the best first; each is read whole.
         embed: gives unit vectors of texts; None compares words alone.
         least_likeness: the least cosine of the likest sentence, on the scale of that embedding; 0 for none.
+        other_rows: reads the tables that rows of the passages are of; None lists and counts nothing.
     """
     sentences = passage_sentences(passages)
     asked = parse_question(question)
     if not asked.terms or not sentences:
         return Evidence(question, refusal="nothing is asked" if sentences else "no passage was found")
+    if other_rows is not None and (listing := list_rows(asked, sentences, other_rows)) is not None:
+        return Evidence(question, listing.excerpts, short=listing.told, is_list=True)
     read = Alignment(asked, sentences, embed)
     choice = SentenceChoice(read)
     misspelt = tuple(read.misspelt.items())
     refusal = _refusal(read, choice, least_likeness)
-    winner, short = _compared(read, choice.sides) or (0, "")
+    winner, short = _compared(read, choice) or (0, "")
     if refusal and not (short and refusal == TOO_LITTLE):
         first = choice.places[0]
         nearest = sentences[first] if refusal == TOO_LITTLE and read.own[first].min() >= HELD else None
         return Evidence(question, refusal=refusal, nearest=nearest, misspelt=misspelt)
     if not short:
-        return Evidence(question, tuple(choice.excerpts), misspelt=misspelt)
+        return Evidence(question, tuple(choice.excerpts), tuple(choice.related), misspelt=misspelt)
     told = [read.sentences[place] for place in (choice.sides[::-1] if winner else choice.sides)]
     compared = dict.fromkeys(excerpt for one in told for excerpt in choice.excerpts if one in excerpt.sentences)
     ordered = tuple(dict.fromkeys([*compared, *choice.excerpts]))
-    return Evidence(question, ordered, misspelt=misspelt, short=short, compared=tuple(compared))
+    return Evidence(question, ordered, tuple(choice.related), misspelt=misspelt, short=short, compared=tuple(compared))
 
 
 def holds_anything(question: str, passage: NumberedPassage) -> bool:
@@ -385,13 +494,19 @@ def _refusal(read: Alignment, choice: SentenceChoice, least_likeness: float) -> 
     missing = [term.text for term, share in zip(asked.terms, held, strict=True) if term.is_name and share < HELD]
     if missing:
         return f"the passages found do not hold {', '.join(missing)}"
-    if not any(holds_kind(excerpt.read, asked.kind, asked.words) for excerpt in choice.excerpts):
+    if not any(holds_kind(excerpt.read, asked.kind, asked.words) for excerpt in choice.found):
         return f"the passages found hold no {asked.kind.value} that would answer it"
+    wanted = [column for column, term in enumerate(asked.terms) if term.is_asked]
+    is_row = all(read.sentences[place].is_row for place in choice.places)
+    if is_row and wanted and read.own[places][:, wanted].max() < HELD:
+        return f"the rows found do not tell {', '.join(asked.terms[column].text for column in wanted)}"
     if asked.choices and not choice.sides:
         return "the passages found do not hold both of the things compared"
     likeness = read.cosines[places].max()
     is_unlike = bool(least_likeness and read.cosines.any()) and likeness < least_likeness
-    if (is_unlike and not _has_rows(read, choice)) or read.near[places].max(axis=0) @ read.weights < LEAST_COVERAGE:
+    if (is_unlike and not (_has_rows(read, choice) or _has_cell(read, choice))) or read.near[places].max(
+        axis=0
+    ) @ read.weights < LEAST_COVERAGE:
         return TOO_LITTLE
     return ""
 
@@ -413,74 +528,39 @@ def _has_rows(read: Alignment, choice: SentenceChoice) -> bool:
     )
 
 
-def _compared(read: Alignment, sides: Sequence[int]) -> tuple[int, str] | None:
+def _has_cell(read: Alignment, choice: SentenceChoice) -> bool:
+    """Tell whether what is quoted is a row that has each name of a question, and a column of what is asked.
+
+    Of other words, it may lack a noun, which says what it is that is named; German ones are told by their capital.
+    """
+    asked, place = read.question, choice.places[0]
+    names = [column for column, term in enumerate(asked.terms) if term.is_name]
+    is_named = bool(names) and bool((read.own[place, names] >= HELD).all())
+    lacking = [term.text for term, held in zip(asked.terms, read.own[place], strict=True) if held < LIKE]
+    are_nouns = asked.language == "german" and all(word.capitalize() in asked.text for word in lacking)
+    is_held = bool(read.own[place] @ read.weights >= LEAST_OF_ROW)
+    return bool(choice.excerpts[0].column) and is_named and is_held and (are_nouns or not lacking)
+
+
+def _compared(read: Alignment, choice: SentenceChoice) -> tuple[int, str] | None:
     """Which of two compared things it is, where that can be computed."""
+    sides = choice.sides
     if not sides:
         return None
-    places = sides if len(sides) == 2 else [sides[0], sides[0]]
+    told = [read.sentences[place] for place in (sides if len(sides) == 2 else [sides[0], sides[0]])]
+    names = [each.name for each in read.question.choices]
     rows = [sentence.text for sentence in read.sentences if sentence.is_row]
     named = [
-        Side(choice.name, read.sentences[place].text, read.sentences[place].context, rows)
-        for choice, place in zip(read.question.choices, places, strict=True)
+        Side(mine, sentence.text, sentence.context, rows, _lines_of(sentence, mine, other, choice.excerpts))
+        for sentence, mine, other in zip(told, names, reversed(names), strict=True)
     ]
     return compare(read.question.text, named)
 
 
-def quote_evidence(found: Sequence[Evidence]) -> Answer:
-    """Return the answer that quotes the evidence for the parts of a question, each excerpt a paragraph; or a refusal.
-
-    The best excerpt of a passage is what its citation spans; those of one passage stand in the order of its text.
-    A computed answer stands before its evidence. Notes tell which names were read as others, and of which part there
-    is no evidence, and why.
-    """
-    notes = tuple(dict.fromkeys(note for each in found for note in _notes(each)))
-    excerpts = [excerpt for each in found for excerpt in each.excerpts]
-    if not excerpts:
-        nothing = refusal()
-        return Answer(nothing.text, nothing.plain_text, (), refused=True, notes=notes)
-    shown = [(each.short, _cited(each.short, each.compared)) for each in found if each.short]
-    for excerpt in _as_they_stand(_each_once(excerpts)):
-        shown.append((excerpt.quote(), excerpt.quote(f" [{excerpt.passage.number}]")))
-    citations: dict[int, Citation] = {}
-    for excerpt in excerpts:
-        passage = excerpt.passage
-        citations.setdefault(passage.number, Citation(passage.number, passage.id, excerpt.start, excerpt.end))
-    plain, cited = ("\n\n".join(texts) for texts in zip(*shown, strict=True))
-    return Answer(cited, plain, tuple(citations.values()), is_evidence=True, notes=notes)
-
-
-def _each_once(excerpts: Iterable[Excerpt]) -> list[Excerpt]:
-    """Return excerpts with each sentence once: those that share one, as of two parts of a question, become one."""
-    joined: list[Excerpt] = []
-    for excerpt in excerpts:
-        sharing = [place for place, other in enumerate(joined) if _share(excerpt, other)]
-        at = sharing[0] if sharing else len(joined)
-        sentences = {
-            each.start: each for one in (excerpt, *(joined[place] for place in sharing)) for each in one.sentences
-        }
-        joined = [other for place, other in enumerate(joined) if place not in sharing]
-        joined.insert(at, Excerpt(tuple(sentences[start] for start in sorted(sentences))))
-    return joined
-
-
-def _share(one: Excerpt, other: Excerpt) -> bool:
-    return one.passage.number == other.passage.number and one.start < other.end and other.start < one.end
-
-
-def _as_they_stand(excerpts: Sequence[Excerpt]) -> Iterator[Excerpt]:
-    """Yield the excerpts, those of one passage in the order of its text."""
-    placed: dict[int, list[Excerpt]] = {}
-    for excerpt in sorted(excerpts, key=lambda each: each.start):
-        placed.setdefault(excerpt.passage.number, []).append(excerpt)
-    for excerpt in excerpts:
-        yield placed[excerpt.passage.number].pop(0)
-
-
-def _notes(found: Evidence) -> list[str]:
-    notes = [f"{asked!r} stands in no passage found: it is read as {read!r}" for asked, read in found.misspelt]
-    return [*notes, f"No evidence for {found.question!r}: {found.refusal}"] if found.refusal else notes
-
-
-def _cited(text: str, excerpts: Sequence[Excerpt]) -> str:
-    numbers = dict.fromkeys(excerpt.passage.number for excerpt in excerpts)
-    return f"{text} {''.join(f'[{number}]' for number in numbers)}"
+def _lines_of(sentence: Sentence, mine: str, other: str, excerpts: Iterable[Excerpt]) -> list[KeyValue]:
+    """The key-value lines that are quoted with a sentence, where all of its passage is of one side, as a data sheet."""
+    words = words_of(f"{sentence.passage.title} {sentence.passage.text}")
+    if not words_of(mine) - FUNCTION_WORDS <= words or words_of(other) - FUNCTION_WORDS <= words:
+        return []
+    quoted = [each for excerpt in excerpts if sentence in excerpt.sentences for each in excerpt.sentences]
+    return [pair for each in quoted if not each.is_row for pair in key_values(each.text, 0, len(each.text))]

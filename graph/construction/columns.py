@@ -141,6 +141,14 @@ class TextColumn(LazySequence[str]):
         ends = self._bounds[self._column + 1 :: self._width].tolist()
         return (str(self._text[start:end], "utf-8") for start, end in zip(starts, ends, strict=True))
 
+    def places_of(self, text: str) -> Iterator[int]:
+        """Yield where a text stands, ascending: strings of another length are not read."""
+        wanted = text.encode()
+        starts, ends = self._bounds[self._column : -1 : self._width], self._bounds[self._column + 1 :: self._width]
+        for place in np.flatnonzero(ends - starts == len(wanted)).tolist():
+            if self._text[starts.item(place) : ends.item(place)] == wanted:
+                yield place
+
     def _string(self, index: int) -> str:
         """Return one string. Raises UnicodeDecodeError, a ValueError, where the block is no UTF-8."""
         start = index * self._width + self._column

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,7 @@ class StoredPassages(LazySequence[Passage]):
         super().__init__(len(table), self._passage)
         self._table = table
         self.ids = table.column(0)
+        self.sources = table.column(3)
 
     def _passage(self, index: int) -> Passage:
         """Return one passage. Raises ValueError where its text or metadata cannot be read."""
@@ -288,6 +290,16 @@ class KnowledgeGraph:
         if not isinstance(passages, StoredPassages) or len(passages) <= _HELD_IDS:
             return None
         return StoredIds(passages.ids)
+
+    def passages_from(self, source: str, most: int) -> list[int]:
+        """Return the places of a source's passages, ascending; none where it has more than ``most``."""
+        passages = self.passages
+        if isinstance(passages, StoredPassages):
+            found = passages.sources.places_of(source)
+        else:
+            found = (place for place, passage in enumerate(passages) if passage.source == source)
+        places = list(islice(found, most + 1))
+        return places if len(places) <= most else []
 
     def passages_of(self, passage_ids: Collection[str]) -> NDArray[np.intp]:
         """Return the places of some passages, ascending; ids that the graph does not know are left out."""

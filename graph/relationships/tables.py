@@ -22,6 +22,13 @@ PAGE_TABLES = (
 )
 """The tables of conversations on the page, made with the first one."""
 
+RUN_TABLES = (
+    "CREATE TABLE run_events (turn TEXT NOT NULL REFERENCES turns (id) ON DELETE CASCADE, position INTEGER NOT NULL,"
+    " event TEXT NOT NULL, PRIMARY KEY (turn, position)) WITHOUT ROWID",
+    "CREATE INDEX turns_under_way ON turns (conversation) WHERE state = 'running'",
+)
+"""The table of what happens to turns that are being answered, beside those of conversations."""
+
 
 def table_of_nodes(of: NodeType) -> str:
     """Return the name of the table that holds the nodes of a type."""

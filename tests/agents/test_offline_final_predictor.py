@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agents.answers.claims import split_claims
+from agents.answers.quotes import unmarked
 from agents.final_predictor import Draft, OfflineFinalPredictor
 from agents.roles import REFUSAL
 from tests.agents.offline.moor import BRIDGE, FIRM, ORSA, WITH_EVIDENCE, WITHOUT_EVIDENCE, WORLD, passage
@@ -27,7 +28,7 @@ def test_every_sentence_stands_in_the_passage_that_it_cites(question: str) -> No
     texts = {one.number: one.text for one in WORLD}
     claims = split_claims(OfflineFinalPredictor().answer(question, WORLD).answer.text)
     assert claims
-    assert all(len(claim.cited) == 1 and claim.text in texts[claim.cited[0]] for claim in claims)
+    assert all(len(claim.cited) == 1 and unmarked(claim.text) in texts[claim.cited[0]] for claim in claims)
 
 
 def test_a_citation_spans_the_quoted_paragraph() -> None:

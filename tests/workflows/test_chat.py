@@ -116,8 +116,8 @@ def test_an_answer_is_the_workflows_with_its_sources_as_small_json(settings: Mak
     assert message.content == f"{alone['answer']}\n\n*Quotes from your documents (not checked by a model)*"
     assert (told["question"], told["understood"], told["workflow"]) == (QUESTION, None, "mara")
     assert (told["answer_kind"], told["generation"]) == (alone["answer_kind"], alone["generation"])
-    assert tuple(source["passage_id"] for source in told["sources"]) == QUESTION_PASSAGES
-    assert "1203" in told["sources"][1]["excerpt"]
+    assert tuple(source["passage_id"] for source in told["sources"]) == QUESTION_PASSAGES[::-1]
+    assert "1203" in told["sources"][0]["excerpt"]
     assert json.loads(json.dumps(told)) == told
 
 
@@ -158,7 +158,7 @@ def test_a_question_that_leans_on_the_thread_is_completed_and_the_next_turn_has_
     assert told_by(second)["understood"]["asked"] == FOLLOW_UP
     thread.say("And when?")
     assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION, "Who founded Marn?"]
-    assert rewriter.shown[-1][0].passages == QUESTION_PASSAGES
+    assert rewriter.shown[-1][0].passages == QUESTION_PASSAGES[::-1]
 
 
 def test_without_a_thread_the_client_sends_the_whole_conversation(settings: MakeContext, rewriter: Rewriter) -> None:

@@ -148,7 +148,7 @@ def test_the_server_draws_the_retry_loops_and_fallbacks_and_says_when_a_branch_i
 def test_a_run_answers_as_in_python_with_citations(outcomes: Outcomes, small_workspace: Path) -> None:
     result = result_of(outcomes["defaults"])
     assert "1203" in result["answer"]
-    assert tuple(citation["passage_id"] for citation in result["citations"]) == QUESTION_PASSAGES
+    assert tuple(citation["passage_id"] for citation in result["citations"]) == QUESTION_PASSAGES[::-1]
     assert result["models"]["chat"] == "offline"
     assert result["errors"] == []
     alone = ask(QUESTION, Context(workspace=str(small_workspace)))

@@ -138,7 +138,7 @@ def test_agent_chat_ui_is_shown_the_conversation_at_every_moment(server: Server)
     shown = chat.say(QUESTION)
     assert [message["type"] for message in shown["messages"]] == ["human", "ai"]
     assert "1203" in text_of(shown["messages"][-1])
-    assert [source["passage_id"] for source in told_by(shown["messages"][-1])["sources"]] == [*QUESTION_PASSAGES]
+    assert [source["passage_id"] for source in told_by(shown["messages"][-1])["sources"]] == [*QUESTION_PASSAGES[::-1]]
     assert set(chat.events) == {"metadata", "values"}
 
 

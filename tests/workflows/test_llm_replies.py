@@ -279,7 +279,8 @@ def test_offline_a_passage_that_gives_orders_is_quoted_with_its_citation_or_not_
         assert end == ("" if pieces else REFUSAL)
         for sentence, number in zip(pieces[::2], pieces[1::2], strict=True):
             on_one_line = " ".join(TEXTS[done.passage_ids[int(number) - 1]].split())
-            assert sentence in on_one_line.replace(" [1]", "")
+            for line in sentence.replace("**", "").split("; "):
+                assert line in on_one_line.replace(" [1]", "")
 
 
 def strings_of(value: Any) -> str:

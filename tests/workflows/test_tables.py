@@ -89,7 +89,7 @@ def test_the_rows_that_tell_are_quoted_or_compared(
 )
 def test_what_no_column_tells_is_quoted_and_not_compared(question: str, folder: Path, workflow: Workflow) -> None:
     answer = asked(question, folder, workflow)["plain_answer"]
-    assert answer.startswith("client: ")
+    assert answer.startswith(("Harrow Silk: account_manager: ", "Brodick Wool: account_manager: "))
     assert "looms_installed: 14" in answer
     assert "looms_installed: 6" in answer
 
@@ -99,7 +99,7 @@ def test_what_no_column_tells_is_quoted_and_not_compared(question: str, folder: 
     [
         ("Which is heavier, Calder 40 or Calder 60?", "Looms", ["410 kg", "680 kg"]),
         ("Which is cheaper, Calder 40 or Calder 60?", "Looms", ["over 9,000 EUR", "8,000 EUR"]),
-        ("Who has more looms, Mara Quist or Ada Bell?", "client: ", ["Mara Quist", "looms_installed: 31"]),
+        ("Who has more looms, Mara Quist or Ada Bell?", "", ["Mara Quist", "looms_installed: 31"]),
     ],
 )
 def test_numbers_of_sentences_and_of_one_row_of_several_are_quoted_and_not_compared(
@@ -140,3 +140,25 @@ def test_parts_are_questions_and_those_with_evidence_are_not_called_missing(
     assert [part["text"] for part in result["components"]] == parts
     assert {part["coverage"] for part in result["components"]} == {"EVIDENCE, NOT JUDGED"}
     assert (result["follow_ups"], result["errors"]) == ([], [])
+
+
+def test_rows_that_were_not_found_are_listed_too_and_cited_behind_those_that_were(folder: Path) -> None:
+    context = make_context(Workflow.MARA, workspace=str(folder), model=OFFLINE, top_k=2)
+    result = ask("Which clients does Mara Quist manage?", context)
+    told, *rows = result["answer"].splitlines()
+    assert told == "3 of the 6 rows of clients.csv have account_manager: Mara Quist:"
+    assert [row.partition(":")[0] for row in rows] == ["1. Derwent Felt", "2. Harrow Silk", "3. Selby Lace"]
+    cited = {mark["passage_id"] for mark in result["citations"]}
+    assert {hit["title"] for hit in result["passages"] if hit["id"] in cited} == {
+        "Derwent Felt",
+        "Harrow Silk",
+        "Selby Lace",
+    }
+    assert [hit["number"] for hit in result["passages"]] == [*range(1, len(result["passages"]) + 1)]
+
+
+def test_rows_that_a_filter_hides_are_neither_listed_nor_counted(folder: Path) -> None:
+    context = make_context(Workflow.MARA, workspace=str(folder), model=OFFLINE, where={"since": {"$lt": 2016}})
+    answer = ask("How many clients does Mara Quist manage?", context)["answer"]
+    assert answer.startswith("2 of the 4 rows of clients.csv have account_manager: Mara Quist:\n1. Derwent Felt")
+    assert "Harrow Silk" not in answer

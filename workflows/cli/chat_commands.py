@@ -238,7 +238,7 @@ def show_answer(console: Console, result: Result) -> None:
     if asks_back(result):
         _choices(console, result)
         return
-    console.print(escape(render.headed(result)), style="bold")
+    console.print(render.marked(console, render.headed(result)))
     cited = _cited(result)
     for passage in result["passages"]:
         if passage["number"] in cited:

@@ -16,18 +16,20 @@ from rich.console import Console
 from rich.markup import escape as escape  # texts of users, documents and models, printed literally
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from agents.answers.citations import parse_citations
 from graph.errors import MaraError
 from graph.text import counted
-from workflows.output.quoted import excerpt_of, moved, section_of
-from workflows.results import labelled, understood_as
+from workflows.output.quoted import excerpt_of, moved, place_of
+from workflows.results import ALSO_RELATED, labelled, parts_of, understood_as
 from workflows.settings.enums import ResultKind
 
 if TYPE_CHECKING:
     from workflows.indexing_run.report import IndexReport
 
 _NAME = "mara"
-_SHOWN_PASSAGES, _NAMED_PASSAGES = 5, 3
+_SHOWN_PASSAGES, _NAMED_PASSAGES, _SHOWN_OF_A_PLACE = 5, 3, 3
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
 _SHOWN_FILES = 10
@@ -92,8 +94,9 @@ def synced(report: IndexReport) -> str:
 def _changes(report: IndexReport) -> str:
     removed = f" {report.removed} removed," if report.removed else ""
     return (
-        f"[bold]{report.passages}[/] passages in {escape(report.workspace)}: {report.added} added,"
-        f" {report.replaced} replaced,{removed} {report.unchanged} unchanged, in {report.seconds:.1f} s"
+        f"[bold]{report.passages}[/] passage{'' if report.passages == 1 else 's'} in {escape(report.workspace)}:"
+        f" {report.added} added, {report.replaced} replaced,{removed} {report.unchanged} unchanged,"
+        f" in {report.seconds:.1f} s"
     )
 
 
@@ -199,10 +202,8 @@ def removal(console: Console, done: Mapping[str, Any]) -> None:
 
 def _place(passage: Mapping[str, Any], citations: Sequence[Mapping[str, Any]], *, verbose: bool) -> str:
     """Return a passage's source, section and page; also its id, with ``verbose`` or where it has nothing else."""
-    page, last = (passage["metadata"].get(key) for key in ("page", "page_end"))
-    pages = [f"page {page}" if last is None else f"pages {page} to {last}"] if page is not None else []
     key = passage["id"] if verbose or not (passage["title"] or passage["source"]) else ""
-    return " · ".join(str(part) for part in (key, passage["source"], section_of(passage, citations), *pages) if part)
+    return " · ".join(filter(None, (key, place_of(passage, citations))))
 
 
 def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False) -> None:
@@ -214,9 +215,7 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         verbose: whether to print ids, facts, β, judge scores and how passages were ranked, too.
     """
     understood(console, result)
-    console.print(escape(headed(result)), style="bold")
-    console.print()
-    _sources(console, result, verbose=verbose)
+    _told(console, result, verbose=verbose)
     if verbose:
         judged(console, result)
     checked(console, result)
@@ -228,17 +227,52 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         console.print(f"\n[dim]{escape(_origin(result))}; --verbose tells how the passages were found[/]")
 
 
+def _told(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
+    """Print an answer over its sources; of evidence, what is also related behind those of the answer itself."""
+    first, related = parts_of(result["answer"], result["answer_kind"])
+    if result["answer_kind"] != ResultKind.EVIDENCE or verbose:
+        console.print(marked(console, headed(result)))
+        console.print()
+        _sources(console, result, verbose=verbose)
+        return
+    for text in filter(None, (headed({**result, "answer": first}), related and f"\n{ALSO_RELATED}:\n\n{related}")):
+        console.print(marked(console, text))
+        console.print()
+        cited = parse_citations(text, {each["number"] for each in result["passages"]}).numbers
+        _cited_sources(console, result, cited)
+
+
+def _cited_sources(console: Console, result: Mapping[str, Any], cited: Sequence[int]) -> None:
+    """Print where cited passages stand; many of one place, such as the rows of a table, on one line."""
+    named = [passage for passage in result["passages"] if passage["number"] in cited]
+    places = Counter(place_of(passage, result["citations"]) for passage in named)
+    for place, count in places.items():
+        here = [passage for passage in named if place_of(passage, result["citations"]) == place]
+        if count > _SHOWN_OF_A_PLACE:
+            numbers = " ".join(f"[{passage['number']}]" for passage in here)
+            console.print(f"[green]●[/] [bold]{escape(numbers)}[/] [dim]· {escape(place)}[/]")
+            continue
+        for passage in here:
+            console.print(f"[green]●[/] {heading(passage, result['citations'])}")
+
+
+def marked(console: Console, answer: str) -> Text:
+    """Return an answer with what stands between two ``**`` in bold, where a terminal can show that."""
+    parts = answer.split("**") if console.is_terminal and answer.count("**") % 2 == 0 else [answer]
+    return Text.assemble(*((part, "bold" if place % 2 else "") for place, part in enumerate(parts)))
+
+
 def _sources(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
     """Print the passages of a result: all that are shown, or those that are cited and the titles of a few others."""
     shown, cited = _shown_passages(result), {citation["number"] for citation in result["citations"]}
-    if verbose or not cited:
+    if verbose or not (cited or result["refused"]):
         passages(console, shown, result["citations"], verbose=verbose)
         return
     passages(console, [each for each in shown if each["number"] in cited], result["citations"])
     others = [each for each in shown if each["number"] not in cited][:_NAMED_PASSAGES]
     if others:
         named = " · ".join(f"[{each['number']}] {each['title'] or each['source'] or each['id']}" for each in others)
-        console.print(f"[dim]Also found: {escape(named)}[/]")
+        console.print(f"[dim]{'Also found' if cited else 'Nearest'}: {escape(named)}[/]")
 
 
 def understood(console: Console, result: Mapping[str, Any]) -> None:
@@ -420,7 +454,7 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
     """Print the sample's questions and answers."""
     for each in result["results"]:
         console.print(f"[cyan]?[/] {escape(each['question'])}")
-        console.print(Padding(escape(headed(each)), (0, 0, 0, 2)), style="bold", soft_wrap=False)
+        console.print(Padding(marked(console, headed(each)), (0, 0, 0, 2)), soft_wrap=False)
         cited = {citation["number"] for citation in each["citations"]}
         for number, passage in enumerate(each["passages"], start=1):
             if number in cited:

@@ -1,25 +1,26 @@
 """The conversations that visitors of a page hold, in the history's database of a workspace.
 
-A run writes to the history what was said, once it is answered; this is what the page shows of it: the words of an
-answer that was stopped, why a question failed, and the whole result, each its owner's alone.
+A run writes to the history what was said, once it is answered; this is what the page shows of it: what happens while
+a turn is answered, the words of an answer that was stopped, why a question failed, and the whole result, each its
+owner's alone. Any process may answer a turn, and any other one follow or stop it.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput
+from graph.errors import BadInput, MaraError
 from graph.relationships.conversations import Conversation as Listed
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import time_text
-from graph.relationships.tables import PAGE_TABLES
+from graph.relationships.tables import PAGE_TABLES, RUN_TABLES
 from graph.storage.database import Database, Kind, SqliteDatabase
 from graph.storage.opening import open_database
 from workflows.output.printable import shortened
@@ -27,10 +28,10 @@ from workflows.output.printable import shortened
 EARLIER_FILE = "conversations.sqlite"
 """The file of a workspace that held its page's conversations before the history's database did: taken over once."""
 
-TOUCHED_EVERY_S = 5.0
-"""How often whoever answers a turn says that it is still at work."""
+TOUCHED_EVERY_S = 3.0
+"""The longest that the process which answers a turn stays silent."""
 
-CUT_AFTER_S = 20.0
+CUT_AFTER_S = 12.0
 """The silence after which whoever answered a turn is taken to be gone."""
 
 TITLE_LENGTH = 80
@@ -38,7 +39,12 @@ TITLE_LENGTH = 80
 LAST_TURNS = 8
 """Turns that come with a question: more than any question leans on."""
 
-_CONVERSATION = "id, title, version, changed"
+UNDER_WAY_EACH = 8
+"""Questions that one owner has under way."""
+
+_CONVERSATION = """
+id, title, version, changed,
+EXISTS (SELECT 1 FROM turns WHERE conversation = conversations.id AND state = 'running' AND touched > ?)"""
 _TURN = "id, conversation, number, question, alone, settings, state, answer, result, error, touched"
 _COLUMNS = {"conversations": "id, owner, title, version, changed", "turns": _TURN}
 _SHOWN = f"""
@@ -52,6 +58,11 @@ SELECT {_TURN} FROM turns AS turn WHERE conversation = ? AND NOT EXISTS (
 
 RUNNING, ANSWERED, STOPPED, FAILED, CUT = "running", "answered", "stopped", "failed", "cut"
 """The states of a turn; cut: the process that answered it is gone."""
+
+_UNDER_WAY = """
+SELECT conversation FROM turns JOIN conversations ON conversations.id = turns.conversation
+WHERE state = 'running' AND touched > ? AND owner = ?"""
+"""The conversations in which somebody has a question under way."""
 
 _HASH_LENGTH = 17
 """The length of what follows a name in an owner: a colon and the hash of the filter."""
@@ -72,6 +83,16 @@ class NoConversation(BadInput):
     status = 404
 
 
+class UnderWay(MaraError):
+    """A question has to wait for others of its owner: for the one before it in its conversation, or for any of many.
+
+    Attributes:
+        status: the HTTP status to answer with.
+    """
+
+    status = 409
+
+
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """A conversation.
@@ -79,12 +100,14 @@ class Conversation:
     Attributes:
         version: grows with every change.
         changed: seconds since 1970.
+        running: whether a question of it is under way.
     """
 
     id: str
     title: str
     version: int
     changed: float
+    running: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,36 +135,62 @@ class KeptTurn:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The news of a turn from whoever answers it.
+
+    Attributes:
+        first: the position of its first event among all of the turn's, from 0.
+        events: what happened since the last report.
+        answer: the words so far.
+        state: `RUNNING`, or what became of the turn.
+        result: what asking gave, where it ended.
+        error: why it failed.
+    """
+
+    turn: str
+    first: int = 0
+    events: Sequence[Mapping[str, Any]] = ()
+    answer: str = ""
+    state: str = RUNNING
+    result: Mapping[str, Any] | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class Conversations:
     """The conversations of visitors, each its owner's alone.
 
-    Args:
+    Attributes:
         root: the workspace in whose history's database they are, or a folder for that database alone.
         clock: seconds since 1970.
     """
 
-    def __init__(self, root: Path, clock: Callable[[], float] = time.time) -> None:
-        self._root = root
-        self._clock = clock
+    root: Path
+    clock: Callable[[], float] = time.time
+
+    @property
+    def _alive(self) -> float:
+        """The time after which whoever answers a turn must have said so."""
+        return self.clock() - CUT_AFTER_S
 
     def of(self, owner: str) -> list[Conversation]:
         """Return somebody's conversations, the last changed first."""
         query = f"SELECT {_CONVERSATION} FROM conversations WHERE owner = ? ORDER BY changed DESC"
         with suppress(NoConversation), self._reading() as db:
-            return [Conversation(*row) for row in db.execute(query, (owner,))]
+            return [_conversation(row) for row in db.execute(query, (self._alive, owner))]
         return []
 
     def read(self, owner: str, conversation: str) -> tuple[Conversation, list[KeptTurn]]:
         """Return a conversation and its turns. Raises NoConversation."""
         with self._reading() as db:
-            found = _found(db, owner, conversation)
-            cut = self._clock() - CUT_AFTER_S
-            return found, [_turn(row, cut) for row in db.execute(_SHOWN, (conversation, cut))]
+            found = self._found(db, owner, conversation)
+            return found, [self._turn(row) for row in db.execute(_SHOWN, (conversation, self._alive))]
 
     def version(self, owner: str, conversation: str) -> int:
         """Return what grows with every change of a conversation. Raises NoConversation."""
         with self._reading() as db:
-            return _found(db, owner, conversation).version
+            return self._found(db, owner, conversation).version
 
     def turn(self, owner: str, turn: str) -> KeptTurn:
         """Return a turn. Raises NoConversation."""
@@ -159,21 +208,21 @@ class Conversations:
         if not shown:
             raise BadInput("A conversation needs a title", "Write a few words")
         with self._writing() as db:
-            _found(db, owner, conversation)
+            self._found(db, owner, conversation)
             db.execute("UPDATE conversations SET title = ? WHERE id = ?", (shown, conversation))
             self._change(db, conversation)
 
     def delete(self, owner: str, conversation: str) -> None:
         """Remove a conversation and all its turns. Raises NoConversation."""
         with self._writing() as db:
-            _found(db, owner, conversation)
+            self._found(db, owner, conversation)
             db.execute("DELETE FROM conversations WHERE id = ?", (conversation,))
 
     def turns(self, conversation: str) -> list[KeptTurn]:
         """Return all turns of a conversation, of any owner."""
         query = f"SELECT {_TURN} FROM turns WHERE conversation = ? ORDER BY number, place"
         with suppress(NoConversation), self._reading() as db:
-            return [_turn(row, 0.0) for row in db.execute(query, (conversation,))]
+            return [self._turn(row) for row in db.execute(query, (conversation,))]
         return []
 
     def of_user(self, user: str = "") -> list[Listed]:
@@ -225,17 +274,19 @@ class Conversations:
         Raises:
             NoConversation: the conversation is somebody else's, or there is no turn to replace.
             BadInput: the turn has been asked already.
+            UnderWay: another question of the conversation is being answered, or `UNDER_WAY_EACH` of its owner's are.
         """
         with self._writing() as db:
-            now = self._clock()
+            now = self.clock()
             db.execute(
                 "INSERT INTO conversations (id, owner, title, version, changed) VALUES (?, ?, ?, 0, ?)"
                 " ON CONFLICT DO NOTHING",
                 (conversation, owner, shortened(question, TITLE_LENGTH), now),
             )
-            _found(db, owner, conversation)
+            self._found(db, owner, conversation)
             if db.execute("SELECT 1 FROM turns WHERE id = ?", (turn,)).fetchone():
                 raise BadInput("This question has been asked already", "Load the conversation again")
+            _check_may_begin(conversation, [each for (each,) in db.execute(_UNDER_WAY, (self._alive, owner))])
             number = self._place(db, owner, conversation, replaces)
             db.execute(
                 "INSERT INTO turns (id, conversation, number, question, alone, settings, state, touched)"
@@ -251,26 +302,57 @@ class Conversations:
             results = [json.loads(result) for (result,) in before][::-1]
             return self._found_turn(db, owner, turn), results
 
-    def touch(self, turn: str) -> None:
-        """Say that a turn is still being answered."""
-        with self._writing() as db:
-            db.execute("UPDATE turns SET touched = ? WHERE id = ?", (self._clock(), turn))
+    def tell(self, *reports: Report) -> None:
+        """Keep news of turns under way; of those that were stopped or deleted meanwhile nothing is kept.
 
-    def finish(
-        self, turn: str, state: str, *, answer: str = "", result: Mapping[str, Any] | None = None, error: str = ""
-    ) -> None:
-        """Keep what became of a turn; an answered one takes the place of earlier attempts. A deleted one stays so."""
+        An answered turn takes the place of earlier attempts.
+        """
         with self._writing() as db:
-            row = db.execute("SELECT conversation, number, place FROM turns WHERE id = ?", (turn,)).fetchone()
-            if row is None:
-                return
-            kept = None if result is None else json.dumps(result)
-            db.execute(
-                "UPDATE turns SET state = ?, answer = ?, result = ?, error = ? WHERE id = ?",
-                (state, answer, kept, error, turn),
-            )
-            if state == ANSWERED:
-                db.execute("DELETE FROM turns WHERE conversation = ? AND number = ? AND place < ?", tuple(row))
+            for report in reports:
+                self._tell(db, report)
+
+    def follow(self, positions: Iterable[tuple[str, int]]) -> list[tuple[str, list[str]]]:
+        """Return for each turn its state, empty where it was deleted, and its events from a position on, as JSON.
+
+        Each event tells its position, ``at``. They go a while after the turn has ended.
+        """
+        told = "SELECT event FROM run_events WHERE turn = ? AND position >= ? ORDER BY position"
+        with self._reading() as db:
+            has_events = db.has_table("run_events")
+            found = []
+            for turn, position in positions:
+                row = db.execute("SELECT state, touched FROM turns WHERE id = ?", (turn,)).fetchone()
+                events = db.execute(told, (turn, position)) if row and has_events else ()
+                found.append((self._state(*row) if row else "", [event for (event,) in events]))
+            return found
+
+    def stop(self, owner: str, turn: str) -> None:
+        """Let a turn under way end with the words that it has; whoever answers it sees so. Raises NoConversation."""
+        with self._writing() as db:
+            found = self._found_turn(db, owner, turn)
+            stopping = "UPDATE turns SET state = ?, touched = ? WHERE id = ? AND state = 'running'"
+            if db.execute(stopping, (STOPPED, self.clock(), turn)).rowcount:
+                self._change(db, found.conversation)
+
+    def _tell(self, db: Database, report: Report) -> None:
+        row = db.execute(
+            "SELECT conversation, number, place FROM turns WHERE id = ? AND state = 'running'", (report.turn,)
+        ).fetchone()
+        if row is None:
+            return
+        told = enumerate(report.events, start=report.first)
+        rows = [(report.turn, position, json.dumps({**event, "at": position})) for position, event in told]
+        db.executemany("INSERT INTO run_events (turn, position, event) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
+        kept = None if report.result is None else json.dumps(report.result)
+        db.execute(
+            "UPDATE turns SET state = ?, answer = ?, result = ?, error = ?, touched = ? WHERE id = ?",
+            (report.state, "" if report.result else report.answer, kept, report.error, self.clock(), report.turn),
+        )
+        if report.state == ANSWERED:
+            db.execute("DELETE FROM turns WHERE conversation = ? AND number = ? AND place < ?", tuple(row))
+        if report.state != RUNNING:
+            rested = "SELECT touched FROM turns WHERE id = run_events.turn"
+            db.execute(f"DELETE FROM run_events WHERE ({rested}) <= ?", (self._alive,))
             self._change(db, row[0])
 
     def _place(self, db: Database, owner: str, conversation: str, replaces: str) -> int:
@@ -284,28 +366,44 @@ class Conversations:
         db.execute(
             "DELETE FROM turns WHERE conversation = ? AND number = ? AND state != ?"
             " AND NOT (state = 'running' AND touched > ?)",
-            (conversation, replaced.number, ANSWERED, self._clock() - CUT_AFTER_S),
+            (conversation, replaced.number, ANSWERED, self._alive),
         )
         return replaced.number
 
     def _change(self, db: Database, conversation: str) -> None:
         db.execute(
-            "UPDATE conversations SET version = version + 1, changed = ? WHERE id = ?", (self._clock(), conversation)
+            "UPDATE conversations SET version = version + 1, changed = ? WHERE id = ?", (self.clock(), conversation)
         )
 
     def _found_turn(self, db: Database, owner: str, turn: str) -> KeptTurn:
         row = db.execute(f"SELECT {_TURN} FROM turns WHERE id = ?", (turn,)).fetchone()
         if row is None:
             raise NoConversation("There is no such turn", "Load the conversation again")
-        found = _turn(row, self._clock() - CUT_AFTER_S)
-        _found(db, owner, found.conversation)
+        found = self._turn(row)
+        self._found(db, owner, found.conversation)
         return found
+
+    def _found(self, db: Database, owner: str, conversation: str) -> Conversation:
+        query = f"SELECT {_CONVERSATION} FROM conversations WHERE id = ? AND owner = ?"
+        row = db.execute(query, (self._alive, conversation, owner)).fetchone()
+        if row is None:
+            raise _no_conversation()
+        return _conversation(row)
+
+    def _turn(self, row: Sequence[Any]) -> KeptTurn:
+        key, conversation, number, question, alone, settings, state, answer, result, error, touched = row
+        state, asked_with = self._state(state, touched), json.loads(settings)
+        kept = None if result is None else json.loads(result)
+        return KeptTurn(key, conversation, number, question, bool(alone), asked_with, state, answer, kept, error)
+
+    def _state(self, state: str, touched: float) -> str:
+        return CUT if state == RUNNING and touched <= self._alive else state
 
     @contextmanager
     def _writing(self) -> Iterator[Database]:
-        take_over(self._root)
-        self._root.mkdir(parents=True, exist_ok=True)
-        with RelationshipRecord.of(self._root, create=True).database as db:
+        take_over(self.root)
+        self.root.mkdir(parents=True, exist_ok=True)
+        with RelationshipRecord.of(self.root, create=True).database as db:
             _make_tables(db)
             with db.transaction():
                 yield db
@@ -313,10 +411,10 @@ class Conversations:
     @contextmanager
     def _reading(self) -> Iterator[Database]:
         """Open what is there. Raises NoConversation where none was kept yet."""
-        take_over(self._root)
-        if not has_relationships(self._root):
+        take_over(self.root)
+        if not has_relationships(self.root):
             raise _no_conversation()
-        with RelationshipRecord.of(self._root).database as db, db.faults_named():
+        with RelationshipRecord.of(self.root).database as db, db.faults_named():
             if not db.has_table("turns"):
                 raise _no_conversation()
             yield db
@@ -347,11 +445,12 @@ def _copy(earlier: Path, db: Database) -> None:
 def _make_tables(db: Database) -> None:
     """Make the tables where there are none, and let no other user of the machine read the file that they are in."""
     with db.faults_named():
-        if db.has_table("turns"):
+        if db.has_table("run_events"):
             return
         with db.transaction():
-            if not db.has_table("turns"):  # else another process was first
-                db.define(PAGE_TABLES)
+            for table, made in (("turns", PAGE_TABLES), ("run_events", RUN_TABLES)):
+                if not db.has_table(table):  # else an earlier version, or another process, was first
+                    db.define(made)
     if isinstance(db, SqliteDatabase):
         with suppress(OSError):
             db.path.chmod(0o600)
@@ -364,21 +463,21 @@ def _time(seconds: float) -> str:
     return time_text(datetime.fromtimestamp(seconds, UTC))
 
 
-def _found(db: Database, owner: str, conversation: str) -> Conversation:
-    query = f"SELECT {_CONVERSATION} FROM conversations WHERE id = ? AND owner = ?"
-    row = db.execute(query, (conversation, owner)).fetchone()
-    if row is None:
-        raise _no_conversation()
-    return Conversation(*row)
+def _conversation(row: Sequence[Any]) -> Conversation:
+    key, title, version, changed, running = row
+    return Conversation(key, title, version, changed, bool(running))
+
+
+def _check_may_begin(conversation: str, under_way: Sequence[str]) -> None:
+    """Raise UnderWay where a question has to wait for those of its owner that are under way."""
+    if conversation in under_way:
+        raise UnderWay("A question of this conversation is being answered", "Wait for the answer, or stop it")
+    if len(under_way) >= UNDER_WAY_EACH:
+        raise UnderWay(
+            f"{len(under_way)} of your questions are being answered, as many as may be at once",
+            "Wait for one of the answers, or stop one",
+        )
 
 
 def _no_conversation() -> NoConversation:
     return NoConversation("There is no such conversation", "It may have been deleted: choose another, or begin one")
-
-
-def _turn(row: Sequence[Any], cut: float) -> KeptTurn:
-    key, conversation, number, question, alone, settings, state, answer, result, error, touched = row
-    if state == RUNNING and touched <= cut:
-        state = CUT
-    kept = None if result is None else json.loads(result)
-    return KeptTurn(key, conversation, number, question, bool(alone), json.loads(settings), state, answer, kept, error)

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict  # pydantic, and so the schemas, takes n
 from agents.leaning import chosen_reading
 from agents.roles import Turn
 from graph.errors import BadInput
-from workflows.results import Result, cited_passages, label_of, notes_of
+from workflows.results import Result, cited_passages, label_of, notes_of, reasons_of
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 from workflows.states.records import CitationMark, PassageHit, Understood, UsageRecord
@@ -91,7 +91,12 @@ def answer_message(result: Result, told: Sequence[str], message_id: str) -> AIMe
 
 
 def answer_text(result: Result) -> str:
-    """Return the text of an answer, and that it is evidence where it is; where it asks back, also how to reply."""
+    """Return the text of a reply, and why there is no answer where there is none."""
+    return "\n\n".join([reply_text(result), *reasons_of(result)])
+
+
+def reply_text(result: Result) -> str:
+    """Return the text of an answer, and that it is evidence where it is, or how to reply where it asks back."""
     understood = result["understood"]
     choices = understood["choices"] if understood else []
     how = f"\n\nReply with a number from 1 to {len(choices)}, or in your own words." if choices else ""

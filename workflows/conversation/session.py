@@ -16,7 +16,7 @@ from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.context import Context, make_context
 from workflows.output.markdown import plain
-from workflows.results import Result, cited_passages, label_of, name_of, turn_of, understood_as
+from workflows.results import Result, cited_passages, labelled, name_of, turn_of, understood_as
 from workflows.runtime.history import past_turns, seen_turns
 from workflows.runtime.resources import open_run
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
@@ -164,9 +164,8 @@ def _told(result: Mapping[str, Any]) -> list[str]:
     if asks_back(result):
         choices = [f"{number}. {plain(choice)}" for number, choice in enumerate(understood["choices"], start=1)]
         return [*parts, "What do you mean?", "\n".join(choices)]
-    if label := label_of(result["answer_kind"]):
-        parts.append(f"{label}:")
-    parts.append("\n".join(plain(line, len(line)) for line in result["answer"].strip().splitlines()))
+    shown = labelled(result["answer"].strip(), result["answer_kind"])
+    parts.append("\n".join(plain(line, len(line)) for line in shown.splitlines()))
     cited = {hit["number"]: hit for _, hit in cited_passages(result)}
     sources = [f"- \\[{number}\\] {plain(name_of(hit))}" for number, hit in sorted(cited.items())]
     return [*parts, "\n".join(sources)] if sources else parts

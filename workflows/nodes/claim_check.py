@@ -9,7 +9,7 @@ and how far the question is answered. Its input leaves out what adds up, so that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 from langgraph.graph import END, START
@@ -17,6 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter, ValidationError
 
 from agents.answers.claims import Claim
+from agents.answers.quotes import unmarked
 from agents.claim_judge import CLAIM_JUDGE, Assessment, Component, OfflineClaimJudge
 from agents.claim_verdicts import Settled, SettledClaim, claims_of, nothing_answered
 from agents.claim_verdicts import settle_claims as settle
@@ -194,7 +195,11 @@ def _cited_beside(settled: Settled) -> list[int]:
 
 
 def _claims(state: ClaimState) -> list[Claim]:
-    return claims_of(state.get("answer", ""), state.get("written_from", []))
+    """The claims of the answer; those of quotes without the signs of what stands in bold."""
+    claims = claims_of(state.get("answer", ""), state.get("written_from", []))
+    if state.get("answer_kind") != ResultKind.EVIDENCE:
+        return claims
+    return [replace(claim, text=unmarked(claim.text)) for claim in claims]
 
 
 def _follow_ups_wanted(context: Context, round_: int) -> int:

@@ -35,6 +35,7 @@ from workflows.runtime.history import record_answer
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.tracing import numbered_documents
+from workflows.runtime.unread_files import unread_files
 from workflows.runtime.visibility import SHOWING
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.conversion import answer_update, notes_of, numbered
@@ -92,6 +93,7 @@ def abstain(state: RagentaState, run: OpenRun) -> Update:
         "structure": Structure.SINGLE.value,
         "components": [component],
         "coverage": Coverage.NOT.value,
+        "errors": unread_files(run),
     }
 
 
@@ -125,7 +127,11 @@ def write_answer(state: RagentaState, run: OpenRun) -> Update:
         "written_from": list(written.written_from),
         "final_prompt": written.prompt,
         "calls_allowed": None if left is None else max(1, left - 1),
-        "errors": [*unknown, *notes_of(written.answer, run.node)],
+        "errors": [
+            *unknown,
+            *notes_of(written.answer, run.node),
+            *(unread_files(run) if written.answer.refused else []),
+        ],
     }
 
 

@@ -12,7 +12,7 @@ ANSWERING = (
     *("agents/**/*.py", "graph/**/*.py", "prompts/*.py", "prompts/*.md"),
     *("workflows/mara.py", "workflows/ragenta.py", "workflows/retrieval.py", "workflows/context.py"),
     *("workflows/nodes/*.py", "workflows/states/*.py", "workflows/settings/*.py", "workflows/runtime/*.py"),
-    "workflows/access/*.py",
+    *("workflows/access/*.py", "workflows/installation.py"),
 )
 """The files that an answer depends on; how runs are stored, summed up and shown is none of it."""
 

@@ -149,6 +149,7 @@ class Service:
         self._own = Path()
         self._is_warm = False
         self._is_draining = False
+        self._ends_at = 0.0
         self._trouble = ""
 
     @cached_property
@@ -168,9 +169,15 @@ class Service:
         """Return the state in JSON, with the generation that answers, and the kind of what keeps a newer one away."""
         return {"state": self.state, "generation": self._generation, "trouble": self._trouble or None}
 
-    def drain(self) -> None:
-        """Say that no more questions should come."""
+    def drain(self, within_s: float = 0.0) -> None:
+        """Say that no more questions should come, and how long those under way may take."""
         self._is_draining = True
+        self._ends_at = time.monotonic() + within_s
+
+    @property
+    def left_s(self) -> float:
+        """The seconds that questions under way may still take."""
+        return max(0.0, self._ends_at - time.monotonic())
 
     @contextmanager
     def kept_open(self, root: Path) -> Iterator[None]:

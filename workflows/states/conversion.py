@@ -80,6 +80,12 @@ def tell_pagerank(hits: Sequence[PassageHit], walk: Walk, index: Index) -> None:
         hit["pagerank"] = pagerank
 
 
+def hits_of(index: Index, passages: Iterable[NumberedPassage]) -> list[PassageHit]:
+    """Return passages that an agent read beside those ranked as they stand in the result, with its numbers."""
+    place = index.graph.passage_index
+    return [{**passage_hits(index, [(place[each.id], 0.0)])[0], "number": each.number} for each in passages]
+
+
 def kind_of(answer: Answer) -> ResultKind:
     """Return what a result with this answer says."""
     if answer.refused:

@@ -20,6 +20,9 @@ FIRST_NODE = "encode_question"
 """The node that every run of a workflow starts with."""
 
 
+UNREAD_FILES = "UnreadFiles"
+"""The kind of the note that files could not be read."""
+
 OUTSIDE_FILTER = "OutsideFilter"
 """The kind of an error that tells of parts of the state that were dropped, since they lie outside the run's filter."""
 

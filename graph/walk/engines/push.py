@@ -4,8 +4,8 @@ Forward push (Andersen, Chung and Lang 2006) on the typed graph: a node with mor
 each of its arcs keeps 1 - damping of it and passes the rest on. The cost is bounded by the threshold, not by the size
 of the graph; what has not been pushed is the error, exactly.
 
-Two things halve the arcs that it follows. A node pushes a little more than it holds (successive over-relaxation), so
-what comes back to it finds a debt. And the threshold falls in steps, so that mass gathers before it is pushed on.
+Two things halve the arcs that it follows. A node pushes a little more than it holds (successive over-relaxation), and
+mass that returns pays the debt. And the threshold falls in steps, so that mass gathers before it is pushed on.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def test_a_title_is_left_out_only_where_a_quote_opens_with_it() -> None:
     assert quote("It is large. Honda makes cars.") == "Honda: It is large. Honda makes cars."
     assert quote("Honda makes cars.") == "Honda makes cars."
     assert quote("The old Kestrel is a boat.", "Kestrel") == "The old Kestrel is a boat."
-    assert quote("maker: Honda; cars: 3") == "maker: Honda; cars: 3"
+    assert quote("maker: Honda; cars: 3") == "Honda: cars: 3"
 
 
 pieces = st.lists(

@@ -89,6 +89,9 @@ class TestTextTable:
             assert again.column(column) == expected
             assert tuple(again.column(column)[index] for index in range(len(rows))) == expected
             assert tuple(again.column(column)) == expected
+            for text in {*expected, "absent"}:
+                places = [place for place, each in enumerate(expected) if each == text]
+                assert list(again.column(column).places_of(text)) == places
 
     def test_what_is_no_unicode_text_is_refused(self) -> None:
         with pytest.raises(ValueError, match="surrogate"):

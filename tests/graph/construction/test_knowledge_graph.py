@@ -340,6 +340,21 @@ class TestLookUps:
                 assert found.tolist() == list(range(len(ids)))
                 assert read.passages_of(others).tolist() == sorted(held.passage_index[key] for key in others & ids)
 
+    @pytest.mark.parametrize("loaded", [False, True], ids=["built", "loaded"])
+    def test_a_source_of_many_passages_yields_none(self, tmp_path: Path, loaded: bool) -> None:
+        sources = ("a.xlsx", "b.xlsx", "a.xlsx", "b.md", "b.xlsx", "b.xlsx")
+        passages = tuple(replace(passage_of(str(place), "", ""), source=source) for place, source in enumerate(sources))
+        known = replace(
+            typed_graph(1, 0, []), passages=passages, passage_vectors=np.zeros((len(passages), 4), dtype=np.float32)
+        )
+        if loaded:
+            save(known, tmp_path)
+            known = load(tmp_path)
+        assert known.passages_from("b.xlsx", 3) == [1, 4, 5]
+        assert known.passages_from("b.xlsx", 2) == []
+        assert known.passages_from("a.xlsx", 2) == [0, 2]
+        assert known.passages_from("b", 9) == []
+
     @given(random_graphs())
     def test_passages_and_entities_are_linked_both_ways(self, typed: TypedGraph) -> None:
         links = [(source, target) for source, target in zip(typed.source.tolist(), typed.target.tolist(), strict=True)]

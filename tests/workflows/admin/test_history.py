@@ -37,7 +37,7 @@ from workflows.admin.history import (
 )
 from workflows.answering import ask
 from workflows.context import make_context
-from workflows.conversation.kept import ANSWERED, Conversations
+from workflows.conversation.kept import ANSWERED, Conversations, Report
 from workflows.runtime.resources import close_indexes
 
 ZOE, BEN = "zoe-81f3", "ben-27ac"
@@ -68,7 +68,8 @@ def remembered(root: Path) -> list[dict[str, Any]]:
     page = Conversations(root)
     for number in range(3):
         page.begin(f"{ZOE}:{number:016x}", f"talk-{number}", f"turn-{number}", ON_THE_PAGE, {"mode": "mara"})
-        page.finish(f"turn-{number}", ANSWERED, result={**results[0], "question": ON_THE_PAGE})
+        result = {**results[0], "question": ON_THE_PAGE}
+        page.tell(Report(f"turn-{number}", state=ANSWERED, result=result))
     add_marks(
         root, [Mark(question, "marn", MarkKind.PERSON) for question in (ASKED, BESIDE, ON_THE_PAGE, FOUNDER_OF_MARN)]
     )

@@ -38,7 +38,7 @@ def test_a_question_is_answered_with_its_citation(mara: Mara, workspace: Path) -
     assert shown.code == 0
     head, _, evidence, *_ = shown.out.splitlines()
     assert head == "Quotes from your documents (not checked by a model):"
-    assert "It flows into Lake Sund. [1]" in evidence
+    assert "**It flows into Lake Sund.** [1]" in evidence
     assert "● [1] Velm · corpus.jsonl\n" in shown.out
     assert "evidence, no model configured" in shown.out
     verbose = mara("ask", "Into which lake does the Velm flow?", "-w", workspace, "--verbose")

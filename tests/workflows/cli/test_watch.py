@@ -270,7 +270,7 @@ def watched(folder: Path, root: Path, *options: str) -> Iterator[subprocess.Pope
 def test_questions_find_what_came_and_ctrl_c_ends_it(folder: Path, root: Path) -> None:
     with watched(folder, root) as process:
         assert process.stdout
-        assert "1 passages" in process.stdout.readline()
+        assert "1 passage in" in process.stdout.readline()
         assert "1911" not in ask(root, "When was Lake Sund dammed?")["answer"]
         process.send_signal(signal.SIGSTOP)
         for number in range(200):

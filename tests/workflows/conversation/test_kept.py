@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged
+from graph.relationships.record import RELATIONSHIPS_FILE
 from workflows.conversation.kept import (
     ANSWERED,
     CUT,
@@ -24,9 +25,12 @@ from workflows.conversation.kept import (
     LAST_TURNS,
     RUNNING,
     STOPPED,
+    UNDER_WAY_EACH,
     Conversations,
     KeptTurn,
     NoConversation,
+    Report,
+    UnderWay,
 )
 
 ME, OTHER = "me", "other"
@@ -84,9 +88,13 @@ def begin(store: Conversations, turn: str, question: str = "Who?", owner: str = 
     return store.begin(owner, TALK, turn, question, {"mode": "mara"}, **how)[0]
 
 
+def finish(store: Conversations, turn: str, state: str, **what: Any) -> None:
+    store.tell(Report(turn, state=state, **what))
+
+
 def answered(store: Conversations, turn: str, question: str = "Who?", **how: Any) -> None:
     begin(store, turn, question, **how)
-    store.finish(turn, ANSWERED, result={**RESULT, "question": question})
+    finish(store, turn, ANSWERED, result={**RESULT, "question": question})
 
 
 def turns(store: Conversations) -> list[tuple[int, str, str]]:
@@ -111,7 +119,7 @@ def test_a_long_question_makes_a_short_title(store: Conversations) -> None:
 def test_the_results_before_a_turn_come_with_it(store: Conversations) -> None:
     answered(store, "turn-0001", "Who?")
     begin(store, "turn-0002", "lost")
-    store.finish("turn-0002", FAILED, error="no")
+    finish(store, "turn-0002", FAILED, error="no")
     _, results = store.begin(ME, TALK, "turn-0003", "When?", {})
     assert [result["question"] for result in results] == ["Who?"]
 
@@ -126,9 +134,9 @@ def test_of_a_long_conversation_the_last_results_come_along_in_their_order(store
 def test_what_became_of_a_turn_is_kept(store: Conversations) -> None:
     answered(store, "turn-0001")
     begin(store, "turn-0002", "When?")
-    store.finish("turn-0002", STOPPED, answer="It was")
+    finish(store, "turn-0002", STOPPED, answer="It was")
     begin(store, "turn-0003", "Where?")
-    store.finish("turn-0003", FAILED, error="The question is empty")
+    finish(store, "turn-0003", FAILED, error="The question is empty")
     assert turns(store) == [(1, "Who?", ANSWERED), (2, "When?", STOPPED), (3, "Where?", FAILED)]
     assert store.turn(ME, "turn-0001").result == RESULT
     assert store.turn(ME, "turn-0002").answer == "It was"
@@ -138,7 +146,7 @@ def test_what_became_of_a_turn_is_kept(store: Conversations) -> None:
 def test_every_change_raises_the_version(store: Conversations) -> None:
     begin(store, "turn-0001")
     seen = [store.version(ME, TALK)]
-    store.finish("turn-0001", ANSWERED, result=RESULT)
+    finish(store, "turn-0001", ANSWERED, result=RESULT)
     seen.append(store.version(ME, TALK))
     store.rename(ME, TALK, "Dams")
     seen.append(store.version(ME, TALK))
@@ -174,7 +182,7 @@ def test_a_deleted_conversation_takes_its_turns_along(store: Conversations) -> N
     answered(store, "turn-0001")
     begin(store, "turn-0002")
     store.delete(ME, TALK)
-    store.finish("turn-0002", ANSWERED, result=RESULT)
+    finish(store, "turn-0002", ANSWERED, result=RESULT)
     assert store.of(ME) == []
     with pytest.raises(NoConversation):
         store.turn(ME, "turn-0001")
@@ -190,7 +198,7 @@ def test_a_turn_nobody_works_at_any_more_is_cut(store: Conversations, clock: Clo
     begin(store, "turn-0001")
     clock.now += CUT_AFTER_S - 1
     assert turns(store) == [(1, "Who?", RUNNING)]
-    store.touch("turn-0001")
+    store.tell(Report("turn-0001"))
     clock.now += CUT_AFTER_S - 1
     assert turns(store) == [(1, "Who?", RUNNING)]
     clock.now += 1
@@ -203,7 +211,7 @@ def test_a_replacement_stands_where_the_turn_was(store: Conversations) -> None:
     _, results = store.begin(ME, TALK, "turn-0003", "Who built it?", {}, replaces="turn-0001")
     assert results == []
     assert turns(store) == [(1, "Who built it?", RUNNING), (2, "When?", ANSWERED)]
-    store.finish("turn-0003", ANSWERED, result=RESULT)
+    finish(store, "turn-0003", ANSWERED, result=RESULT)
     assert turns(store) == [(1, "Who built it?", ANSWERED), (2, "When?", ANSWERED)]
 
 
@@ -211,7 +219,7 @@ def test_a_replacement_stands_where_the_turn_was(store: Conversations) -> None:
 def test_an_answer_stays_where_its_replacement_came_to_nothing(store: Conversations, state: str) -> None:
     answered(store, "turn-0001", "Who?")
     begin(store, "turn-0002", "Who built it?", replaces="turn-0001")
-    store.finish("turn-0002", state)
+    finish(store, "turn-0002", state)
     assert turns(store) == [(1, "Who?", ANSWERED), (1, "Who built it?", state)]
 
 
@@ -224,10 +232,10 @@ def test_an_answer_stays_where_its_replacement_was_cut(store: Conversations, clo
 
 def test_asking_again_takes_the_place_of_attempts_that_came_to_nothing(store: Conversations) -> None:
     begin(store, "turn-0001")
-    store.finish("turn-0001", STOPPED)
+    finish(store, "turn-0001", STOPPED)
     begin(store, "turn-0002", replaces="turn-0001")
     assert turns(store) == [(1, "Who?", RUNNING)]
-    store.finish("turn-0002", ANSWERED, result=RESULT)
+    finish(store, "turn-0002", ANSWERED, result=RESULT)
     assert turns(store) == [(1, "Who?", ANSWERED)]
 
 
@@ -240,12 +248,104 @@ def test_only_a_turn_of_the_same_conversation_is_replaced(store: Conversations) 
         begin(store, "turn-0003", replaces="nothing-there")
 
 
+class TestATurnUnderWay:
+    """A turn that is answered by one process, and followed and stopped by others."""
+
+    TOLD = ({"kind": "step", "text": "Reading"}, {"kind": "token", "text": "It"}, {"kind": "token", "text": " was"})
+
+    @pytest.fixture(autouse=True)
+    def under_way(self, store: Conversations) -> None:
+        begin(store, "turn-0001")
+        store.tell(Report("turn-0001", 0, self.TOLD[:2], "It"))
+        store.tell(Report("turn-0001", 2, self.TOLD[2:], "It was"))
+
+    def followed(self, store: Conversations, position: int = 0) -> tuple[str, list[Any]]:
+        ((state, events),) = store.follow([("turn-0001", position)])
+        return state, [json.loads(event) for event in events]
+
+    def test_is_followed_from_any_event_on(self, store: Conversations) -> None:
+        told = [{**event, "at": at} for at, event in enumerate(self.TOLD)]
+        assert self.followed(store) == (RUNNING, told)
+        assert self.followed(store, 2) == (RUNNING, told[2:])
+        assert self.followed(store, 3) == (RUNNING, [])
+
+    def test_what_is_told_twice_stands_once(self, store: Conversations) -> None:
+        store.tell(Report("turn-0001", 2, self.TOLD[2:], "It was"))
+        assert len(self.followed(store)[1]) == 3
+
+    def test_is_read_with_the_words_so_far(self, store: Conversations) -> None:
+        (turn,) = store.read(ME, TALK)[1]
+        assert (turn.state, turn.answer) == (RUNNING, "It was")
+        assert store.of(ME)[0].running
+
+    def test_its_events_go_a_while_after_it_ended(self, store: Conversations, clock: Clock) -> None:
+        finish(store, "turn-0001", ANSWERED, result=RESULT)
+        assert not store.of(ME)[0].running
+        assert (len(self.followed(store)[1]), self.followed(store)[0]) == (3, ANSWERED)
+        clock.now += CUT_AFTER_S
+        answered(store, "turn-0002")
+        assert self.followed(store) == (ANSWERED, [])
+
+    def test_keeps_the_words_that_it_had_when_it_was_stopped(self, store: Conversations) -> None:
+        version = store.version(ME, TALK)
+        store.stop(ME, "turn-0001")
+        store.tell(Report("turn-0001", 3, [{"kind": "token", "text": " so"}], "It was so"))
+        finish(store, "turn-0001", ANSWERED, result=RESULT)
+        kept = store.turn(ME, "turn-0001")
+        assert (kept.state, kept.answer, kept.result) == (STOPPED, "It was", None)
+        assert (len(self.followed(store)[1]), store.version(ME, TALK)) == (3, version + 1)
+
+    def test_is_stopped_by_its_owner_alone_and_once_it_has_ended_not_at_all(self, store: Conversations) -> None:
+        with pytest.raises(NoConversation):
+            store.stop(OTHER, "turn-0001")
+        finish(store, "turn-0001", ANSWERED, result=RESULT)
+        store.stop(ME, "turn-0001")
+        assert turns(store) == [(1, "Who?", ANSWERED)]
+
+    def test_is_cut_with_the_words_that_it_had_where_nobody_is_heard_of(
+        self, store: Conversations, clock: Clock
+    ) -> None:
+        clock.now += CUT_AFTER_S
+        assert self.followed(store)[0] == CUT
+        kept = store.turn(ME, "turn-0001")
+        assert (kept.state, kept.answer, store.of(ME)[0].running) == (CUT, "It was", False)
+
+    def test_is_gone_with_its_conversation(self, store: Conversations) -> None:
+        store.delete(ME, TALK)
+        store.tell(Report("turn-0001", 3, self.TOLD[2:], "It was so"))
+        assert self.followed(store) == ("", [])
+
+    def test_is_the_only_one_of_its_conversation(self, store: Conversations, clock: Clock) -> None:
+        for how in ({}, {"replaces": "turn-0001"}):
+            with pytest.raises(UnderWay, match="this conversation is being answered"):
+                begin(store, "turn-0002", **how)
+        store.begin(ME, "conversation-2", "turn-0003", "When?", {})
+        clock.now += CUT_AFTER_S
+        begin(store, "turn-0002", replaces="turn-0001")
+        assert turns(store) == [(1, "Who?", RUNNING)]
+
+    def test_is_one_of_so_many_of_its_owner(self, store: Conversations) -> None:
+        for number in range(1, UNDER_WAY_EACH):
+            store.begin(ME, f"conversation-{number + 1}", f"turn-{number}", "Who?", {})
+        with pytest.raises(UnderWay, match=f"^{UNDER_WAY_EACH} of your questions are being answered"):
+            store.begin(ME, "conversation-x", "turn-x", "Who?", {})
+        assert "conversation-x" not in {each.id for each in store.of(ME)}
+        store.begin(OTHER, "conversation-y", "turn-y", "Who?", {})
+        finish(store, "turn-1", FAILED)
+        store.begin(ME, "conversation-x", "turn-x", "Who?", {})
+
+
 def ask_many(root: Path, writer: int, n_turns: int) -> None:
-    store = Conversations(root)
+    store, pause = Conversations(root), threading.Event()
     for number in range(n_turns):
         key = f"turn-{writer}-{number}"
-        store.begin(ME, TALK, key, f"{writer} {number}", {})
-        store.finish(key, ANSWERED, result={"question": key})
+        while True:
+            try:
+                store.begin(ME, TALK, key, f"{writer} {number}", {})
+                break
+            except UnderWay:
+                pause.wait(0.01)
+        finish(store, key, ANSWERED, result={"question": key})
 
 
 def test_threads_and_processes_that_write_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
@@ -273,6 +373,17 @@ def test_reading_makes_nothing(store: Conversations, tmp_path: Path) -> None:
     with pytest.raises(NoConversation):
         store.read(ME, TALK)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_history_of_before_turns_could_be_followed_is_read_and_written(tmp_path: Path) -> None:
+    store = Conversations(tmp_path)
+    begin(store, "turn-0001")
+    with closing(sqlite3.connect(tmp_path / RELATIONSHIPS_FILE)) as file:
+        file.executescript("DROP TABLE run_events; DROP INDEX turns_under_way;")
+    assert store.of(ME)[0].running
+    assert store.follow([("turn-0001", 0)]) == [(RUNNING, [])]
+    store.tell(Report("turn-0001", 0, [{"kind": "void"}]))
+    assert store.follow([("turn-0001", 0)]) == [(RUNNING, ['{"kind": "void", "at": 0}'])]
 
 
 class TestTheFileOfAnEarlierVersion:

@@ -296,7 +296,7 @@ def test_a_completion_that_loses_a_citation_is_malformed(
     if again == "once":
         assert result["answer"] == COMPLETED
     else:
-        assert "She was born in Lisk. [3]" in result["answer"]
+        assert "**She was born in Lisk.** [3]" in result["answer"]
         (fallback,) = [error for error in result["errors"] if error["kind"] == "Fallback"]
         assert (fallback["node"], fallback["attempt"]) == ("quote_passages", 3)
 

@@ -23,7 +23,7 @@ from tests.workflows.tenants import (
 )
 
 GRAPHS: dict[str, Any] = {
-    "chat": {"messages": [{"role": "user", "content": QUESTION}]},
+    "chat": {"messages": [{"role": "user", "content": f"{QUESTION[:-1]}, and who surveyed it?"}]},
     "mara": {"question": QUESTION},
     "ragenta": {"question": QUESTION},
     "retrieval": {"question": QUESTION},

@@ -57,13 +57,17 @@ async def _opening(site: Site, service: Service, opens_first: bool, app: Starlet
         if opens_first:
             await to_thread(service.open_own)
         yield
+        await site.runs.end(service.left_s)
 
 
 def routes(site: Site, service: Service) -> list[BaseRoute]:
     """Return the routes of a site's page, all below its prefix and behind its guard."""
 
-    def at(path: str, function: Function, method: str = "GET", *, takes_place: bool = False) -> Route:
-        return Route(path, Address(site, service, function, takes_place=takes_place), methods=[method])
+    def at(
+        path: str, function: Function, method: str = "GET", *, takes_place: bool = False, outlives: bool = False
+    ) -> Route:
+        address = Address(site, service, function, takes_place=takes_place, outlives=outlives)
+        return Route(path, address, methods=[method])
 
     inner = Starlette(
         routes=[
@@ -75,8 +79,10 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
             at("/api/conversations/{id}", endpoints.read_conversation),
             at("/api/conversations/{id}", endpoints.rename_conversation, "PATCH"),
             at("/api/conversations/{id}", endpoints.delete_conversation, "DELETE"),
-            at("/api/turns", endpoints.ask_turn, "POST", takes_place=True),
+            at("/api/turns", endpoints.ask_turn, "POST", takes_place=True, outlives=True),
             at("/api/turns/{id}", endpoints.read_turn),
+            at("/api/turns/{id}/events", endpoints.follow_turn),
+            at("/api/turns/{id}/stop", endpoints.stop_turn, "POST"),
             at("/api/turns/{id}/sources/{number}", endpoints.read_source),
             at("/api/turns/{id}/sources/{number}/views", endpoints.count_view, "POST"),
             at("/api/documents", endpoints.index_documents, "POST"),

@@ -16,6 +16,7 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
+from agents.roles import Turn
 from graph.errors import BadInput
 from graph.metadata_filter import askable_keys
 from graph.relationships.conversations import view_of
@@ -29,7 +30,7 @@ from graph.storage.workspace import resolve_workspace
 from workflows.access.key_file import OWN_WORKSPACE
 from workflows.answering import ask
 from workflows.context import QUESTION_LIMIT, Context, asking, check_question
-from workflows.conversation.kept import Conversation, NoConversation
+from workflows.conversation.kept import Conversation, KeptTurn, NoConversation
 from workflows.discovery import related_documents
 from workflows.output.printable import visible
 from workflows.results import TOTAL, turn_of
@@ -41,7 +42,8 @@ from workflows.serving.metrics import CONTENT_TYPE
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
 from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.requests import Asked, parts_of
-from workflows.serving.page.turns import answer, details, event, shown
+from workflows.serving.page.runs import Question
+from workflows.serving.page.turns import details, event, shown
 from workflows.settings.enums import Workflow
 
 VALUES_SHOWN = 200
@@ -94,9 +96,9 @@ def list_conversations(asked: Asked) -> dict[str, Any]:
 
 
 def read_conversation(asked: Asked) -> dict[str, Any]:
-    """Return a conversation with its turns; alone its version, where the page has that already."""
+    """Return a conversation with its turns; nothing where the page has that version already."""
     store, owner, key = asked.site.conversations, asked.identity.owner, asked.path["id"]
-    if asked.query.get("version") == str(store.version(owner, key)) and not asked.query.get("running"):
+    if asked.query.get("version") == str(store.version(owner, key)):
         return {"unchanged": True}
     conversation, turns = store.read(owner, key)
     return {**_listed(conversation), "turns": [shown(turn) for turn in turns]}
@@ -123,8 +125,15 @@ def read_turn(asked: Asked) -> dict[str, Any]:
     return details(asked.site.conversations.turn(asked.identity.owner, asked.path["id"]))
 
 
-def ask_turn(asked: Asked) -> Response:
-    """Keep a question and begin to answer it."""
+async def ask_turn(asked: Asked) -> Response:
+    """Begin to answer a question, and tell what happens; it goes on without whoever asked it."""
+    question = await to_thread(_question, asked)
+    turn = await asked.site.runs.begin(question, asked.service)
+    return _stream(asked.site.runs.follow(question.store, asked.identity.owner, turn))
+
+
+def _question(asked: Asked) -> Question:
+    """Return the question of a turn, within what its asker may see. Raises BadInput."""
     settings = asked.body.get("settings", {})
     if not isinstance(settings, dict):
         raise BadInput("settings is to be an object", "Correct the request")
@@ -133,11 +142,30 @@ def ask_turn(asked: Asked) -> Response:
     context = asked.site.context(asked.identity, settings)
     context = asked.site.in_history(context, asked.identity, conversation).as_turn(key, replaces)
     alone, store = asked.body.get("alone") is True, asked.site.conversations
-    turn, results = store.begin(
-        asked.identity.owner, conversation, key, question, settings, alone=alone, replaces=replaces
-    )
-    turns = [] if alone else [turn_of(result) for result in results]
-    return _stream(answer(store, asked.identity.owner, turn, context, turns, asked.site.told, asked.service.metrics))
+
+    def keep() -> tuple[KeptTurn, list[Turn]]:
+        turn, results = store.begin(
+            asked.identity.owner, conversation, key, question, settings, alone=alone, replaces=replaces
+        )
+        return turn, [] if alone else [turn_of(result) for result in results]
+
+    return Question(store, keep, context, asked.site.told)
+
+
+async def follow_turn(asked: Asked) -> Response:
+    """Tell what happens to a turn from an event on, whoever asked it of all windows of its owner."""
+    first = asked.query.get("from", "0")
+    if not (first.isascii() and first.isdecimal() and len(first) < 10):
+        raise BadInput("from is to be the position of an event", "Correct the request")
+    store, owner = asked.site.conversations, asked.identity.owner
+    turn = await to_thread(store.turn, owner, asked.path["id"])
+    return _stream(asked.site.runs.follow(store, owner, turn, int(first)))
+
+
+def stop_turn(asked: Asked) -> dict[str, Any]:
+    """Let a turn end with the words that it has."""
+    asked.site.conversations.stop(asked.identity.owner, asked.path["id"])
+    return {}
 
 
 def explanation(asked: Asked) -> Response:

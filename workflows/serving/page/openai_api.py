@@ -28,14 +28,13 @@ from workflows.access.key_file import OWN_WORKSPACE
 from workflows.answering import ask
 from workflows.context import check_question
 from workflows.conversation.kept import TOUCHED_EVERY_S
-from workflows.conversation.messages import METADATA, answer_metadata, answer_text, next_question
+from workflows.conversation.messages import METADATA, answer_metadata, next_question, reply_text
 from workflows.output.markdown import code, plain
-from workflows.output.quoted import section_of
-from workflows.results import Result, cited_passages, understood_as
+from workflows.output.quoted import pages_of, section_of
+from workflows.results import Result, cited_passages, reasons_of, understood_as
 from workflows.runtime.own_run import braked
 from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.serving.page.requests import Asked, Reply, status_of
-from workflows.serving.page.turns import reasons_of
 from workflows.settings.enums import ResultKind, Workflow
 from workflows.settings.mara import QUESTION_LIMIT, Context
 from workflows.settings.problems import problems_of
@@ -329,10 +328,10 @@ def _answer_of(result: Result) -> _Answer:
     first = {source["number"]: source for source in reversed(answer_metadata(result)["sources"])}
     cited = {hit["number"]: hit for _, hit in cited_passages(result)}
     citations = [
-        {**first[number], "section": section_of(hit, result["citations"]), "page": _pages(hit)}
+        {**first[number], "section": section_of(hit, result["citations"]), "page": pages_of(hit)}
         for number, hit in cited.items()
     ]
-    text = f"{answer_text(result)}{_below(result, citations)}"
+    text = f"{reply_text(result)}{_below(result, citations)}"
     annotations = [_annotation(text, citation) for citation in citations]
     return _Answer(text, annotations, citations, result["usage"]["prompt_tokens"], result["usage"]["completion_tokens"])
 
@@ -372,10 +371,3 @@ def _named(citation: Mapping[str, Any]) -> str:
     title, section = plain(citation["title"]), plain(citation["section"])
     source = code(citation["source"], 300) if citation["source"] else ""
     return " · ".join(filter(None, (title, source, section, citation["page"]))) or code(citation["passage_id"])
-
-
-def _pages(hit: Mapping[str, Any]) -> str:
-    page, last = (hit["metadata"].get(key) for key in ("page", "page_end"))
-    if page is None:
-        return ""
-    return f"page {page}" if last is None else f"pages {page} to {last}"

@@ -116,6 +116,7 @@ class Address:
         function: answers; one that is no coroutine may wait, and is called in a thread.
         takes_place: whether it works in a place of the server's, which a client who goes away frees. A request takes a
             place once it was read whole, and the refusal of a server that is full costs no more than the request.
+        outlives: whether it takes that place itself, and keeps it whoever goes away.
         wording: of errors.
     """
 
@@ -126,12 +127,14 @@ class Address:
         function: Function,
         *,
         takes_place: bool = False,
+        outlives: bool = False,
         wording: Wording = own_wording,
     ) -> None:
         self._site = site
         self._service = service
         self._function = function
         self._takes_place = takes_place
+        self._outlives = outlives
         self._wording = wording
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,15 +156,14 @@ class Address:
             await self._error(fault)(scope, receive, send)
 
     async def _answer(self, request: Request, send: Send) -> None:
-        if not self._takes_place:
-            response = await self._response(request, await _read_body(request))
+        if self._takes_place and self._service.places.is_full:
+            raise self._service.places.refusal()
+        body = await _read_body(request)
+        if not self._takes_place or self._outlives:
+            response = await self._response(request, body)
             await response(request.scope, request.receive, send)
             return
-        places = self._service.places
-        if places.is_full:
-            raise places.refusal()
-        body = await _read_body(request)
-        async with _while_there(request.receive), places.place():
+        async with _while_there(request.receive), self._service.places.place():
             response = await self._response(request, body)
             await response(request.scope, request.receive, send)
 

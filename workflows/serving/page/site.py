@@ -17,6 +17,7 @@ from workflows.conversation.kept import Conversations
 from workflows.output.printable import visible
 from workflows.runtime.access import keeps_history
 from workflows.serving.page.documents import Uploads
+from workflows.serving.page.runs import Runs
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context
 
@@ -86,6 +87,7 @@ class Site:
         uploads: the folder for documents that visitors add; None where they may not.
         keyring: tells who is known; read for every request.
         keeps_history: tells whether conversations go into the history, each under the name of who asks.
+        runs: the questions that this process answers, and those who follow any.
     """
 
     workspace: Path | None = None
@@ -93,6 +95,7 @@ class Site:
     uploads: Path | None = None
     keyring: Callable[[], Keyring] = field(default=Keyring.of_environment)
     keeps_history: Callable[[], bool] = keeps_history
+    runs: Runs = field(default_factory=Runs, compare=False)
 
     @property
     def workspaces(self) -> Workspaces:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from asyncio import to_thread
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from agents.roles import Turn
-from workflows.conversation.kept import ANSWERED, FAILED, STOPPED, TOUCHED_EVERY_S, Conversations, KeptTurn
+from workflows.conversation.kept import KeptTurn
 from workflows.output.printable import visible
-from workflows.output.quoted import moved, section_of
-from workflows.results import TOTAL, label_of
+from workflows.output.quoted import moved, place_of, section_of
+from workflows.results import TOTAL, label_of, parts_of, reasons_of
 from workflows.serving.page.markdown import to_html
 from workflows.settings.enums import ResultKind
-from workflows.settings.mara import Context
-from workflows.streaming import ANSWERING, Answered, NodeStarted, Progress, Token, aask_with_pauses
-
-if TYPE_CHECKING:
-    from workflows.serving.metrics import Metrics
+from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
 
 STEPS: Mapping[str, str] = {
     "encode_question": "Reading the question",
@@ -58,8 +49,6 @@ _JUDGED = ("score_passage", "leave_unjudged")
 _WRITING = (ANSWERING, "quote_passages")
 
 _SEEDS_SHOWN = 10
-_REASONS = ("UnknownKeys", "NothingSelected", "Evidence")
-"""Kinds of notes that tell why a question is not answered."""
 
 
 def event(kind: str, **values: Any) -> str:
@@ -67,57 +56,7 @@ def event(kind: str, **values: Any) -> str:
     return f"data: {json.dumps({'kind': kind, **values})}\n\n"
 
 
-async def answer(
-    store: Conversations,
-    owner: str,
-    turn: KeptTurn,
-    context: Context,
-    turns: Sequence[Turn],
-    tell: Callable[[Exception], str],
-    metrics: Metrics,
-) -> AsyncIterator[str]:
-    """Answer a turn, tell what happens as events, and keep what came of it.
-
-    Leaving the iterator stops the run; what it had written by then is kept.
-
-    Args:
-        store: where the turn is kept.
-        owner: whose conversation it is.
-        turn: the turn.
-        context: its settings.
-        turns: those before it that count.
-        tell: returns what visitors may be told of an error.
-        metrics: count what came of it.
-    """
-    draft, is_kept = _Draft(), False
-    yield event("begun", turn=shown(turn))
-    try:
-        async with aclosing(aask_with_pauses(turn.question, context, turns, TOUCHED_EVERY_S)) as events:
-            async for told in events:
-                if told is None:
-                    await to_thread(store.touch, turn.id)
-                    yield ": at work\n\n"
-                elif isinstance(told, Answered):
-                    await to_thread(store.finish, turn.id, ANSWERED, result=told.result)
-                    is_kept = True
-                    metrics.answered(told.result)
-                else:
-                    for each in draft.events_of(told):
-                        yield each
-    except Exception as fault:
-        metrics.failed(fault)
-        await to_thread(store.finish, turn.id, FAILED, answer=draft.text, error=tell(fault))
-        is_kept = True
-    finally:
-        if not is_kept:
-            # Not awaited: whoever left cancels every wait.
-            stopped = partial(store.finish, turn.id, STOPPED, answer=draft.text)
-            asyncio.get_running_loop().run_in_executor(None, stopped)
-    kept, version = await to_thread(store.ended, owner, turn.id)
-    yield event("ended", turn=shown(kept), version=version)
-
-
-class _Draft:
+class Draft:
     """The answer so far, and what runs: each step told once, in words.
 
     Attributes:
@@ -129,33 +68,34 @@ class _Draft:
         self._begins_anew = False
         self._judged = self._to_judge = 0
 
-    def events_of(self, told: NodeStarted | Progress | Token) -> Iterator[str]:
+    def events_of(self, told: NodeStarted | Progress | Token) -> Iterator[dict[str, Any]]:
         """Yield the events that tell of one event of a run."""
         if isinstance(told, Token):
             if self._begins_anew:
                 yield from self._begin_anew()
             self.text += told.text
-            yield event("token", text=told.text)
+            yield {"kind": "token", "text": told.text}
         elif isinstance(told, NodeStarted):
             self._begins_anew = True
             if told.node in _WRITING:
                 yield from self._begin_anew()
             if told.node not in _TOLD_BY_OTHERS:
                 again = f", attempt {told.attempt}" if told.attempt > 1 else ""
-                yield event("step", text=f"{_step(told.node)}{again}")
+                yield {"kind": "step", "text": f"{_step(told.node)}{again}"}
         elif "to_judge" in told.details:
             self._judged, self._to_judge = 0, int(told.details["to_judge"])
         elif told.node in _JUDGED and told.event in ("finished", "fallback"):
             self._judged += 1
-            yield event("step", text=f"Judging passages: {self._judged} of {self._to_judge}", replaces=self._judged > 1)
+            text = f"Judging passages: {self._judged} of {self._to_judge}"
+            yield {"kind": "step", "text": text, "replaces": self._judged > 1}
         elif told.event == "started" and told.node in _CHECKING:
-            yield event("step", text=_step(told.node))
+            yield {"kind": "step", "text": _step(told.node)}
 
-    def _begin_anew(self) -> Iterator[str]:
+    def _begin_anew(self) -> Iterator[dict[str, Any]]:
         self._begins_anew = False
         if self.text:
             self.text = ""
-            yield event("void")
+            yield {"kind": "void"}
 
 
 def _step(node: str) -> str:
@@ -193,15 +133,20 @@ def details(turn: KeptTurn) -> dict[str, Any]:
 def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     hits = {hit["number"]: hit for hit in result["passages"]}
     numbers = dict.fromkeys(mark["number"] for mark in result["citations"])
-    sources = [_named(hits[number]) for number in numbers]
+    sources = [
+        {**_named(hits[number]), "place": visible(place_of(hits[number], result["citations"]))} for number in numbers
+    ]
     understood = result.get("understood")
+    titles = {each["number"]: each["title"] for each in sources}
+    first, related = parts_of(result["answer"] or "", result["answer_kind"])
     return {
         "kind": result["answer_kind"],
         "label": label_of(result["answer_kind"]),
         "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
         "text": result["answer"] or "",
-        "html": to_html(result["answer"] or "", {each["number"]: each["title"] for each in sources}),
-        "reasons": reasons_of(result),
+        "html": to_html(first, titles),
+        "related": to_html(related, titles) if related else "",
+        "reasons": _reasons(result),
         "sources": sources,
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
@@ -210,11 +155,9 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def reasons_of(result: Mapping[str, Any]) -> list[str]:
+def _reasons(result: Mapping[str, Any]) -> list[str]:
     """Return why a question is not answered; nothing where it is."""
-    if result["answer_kind"] != ResultKind.REFUSAL:
-        return []
-    return [visible(note["message"]) for note in result["errors"] if note["kind"] in _REASONS]
+    return [visible(reason) for reason in reasons_of(result)]
 
 
 def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -191,7 +191,7 @@ class Server(uvicorn.Server):
     def end(self, seconds: int) -> None:
         """End as soon as answers under way have, at most some seconds later. Any thread may say so."""
         assert isinstance(self.config.app, Served)
-        self.config.app.service.drain()
+        self.config.app.service.drain(seconds)
         self.config.timeout_graceful_shutdown = seconds + _LEEWAY_S
         self.should_exit = True
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from agents.roles import Turn
 from tests.workflows.serving.page.site import events_in
 from workflows import mara, ragenta
 from workflows.context import Context
-from workflows.conversation.kept import CUT_AFTER_S, TOUCHED_EVERY_S, Conversations
-from workflows.serving.metrics import Metrics
-from workflows.serving.page import turns
-from workflows.serving.page.turns import STEPS, answer
-from workflows.streaming import FANNED_OUT, Event, NodeStarted, Progress, Token
+from workflows.conversation.kept import CUT_AFTER_S, RUNNING, TOUCHED_EVERY_S, Conversations, Report
+from workflows.serving.page import runs
+from workflows.serving.page.runs import Question
+from workflows.serving.page.turns import STEPS
+from workflows.serving.service import Service
+from workflows.streaming import FANNED_OUT, Answered, Event, NodeStarted, Progress, Token
 
 INNER = {"predict_answer", "skip_prediction", "score_passage", "leave_unjudged"}
 """Nodes that run once a passage: they are told as a count."""
@@ -44,24 +47,28 @@ def test_a_turn_under_way_is_touched_long_before_it_counts_as_cut() -> None:
 
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return what the page is told of a run with these events and pauses, and the state that its turn is kept in."""
+    """Return what the page is told of a run with these events, the whole stream, and its turn as it is kept."""
 
-    def run(*happening: Event | Exception | None) -> tuple[list[dict[str, Any]], str, Any]:
-        async def scripted(
-            question: str, context: Context, turns: Sequence[Turn], pause_s: float
-        ) -> AsyncIterator[Event | None]:
+    def run(*happening: Event | Exception | Callable[[], Awaitable[object]]) -> tuple[list[dict[str, Any]], str, Any]:
+        async def scripted(question: str, context: Context, turns: Sequence[Turn]) -> AsyncIterator[Event]:
             for each in happening:
                 if isinstance(each, Exception):
                     raise each
-                yield each
+                if isinstance(each, NodeStarted | Progress | Token | Answered):
+                    yield each
+                else:
+                    await each()
 
-        monkeypatch.setattr(turns, "aask_with_pauses", scripted)
+        monkeypatch.setattr(runs, "aask_stream", scripted)
         store = Conversations(tmp_path)
-        turn, _ = store.begin("me", "conversation-1", "turn-0001", "Who?", {})
+        question = Question(
+            store, lambda: (store.begin("me", "conversation-1", "turn-0001", "Who?", {})[0], ()), Context(), str
+        )
 
         async def collected() -> str:
-            parts = [each async for each in answer(store, "me", turn, Context(), [], str, Metrics())]
-            return "".join(parts)
+            under_way = runs.Runs()
+            turn = await under_way.begin(question, Service(at_once=1))
+            return "".join([each async for each in under_way.follow(store, "me", turn)])
 
         stream = asyncio.run(collected())
         return events_in(stream), stream, store.turn("me", "turn-0001")
@@ -100,17 +107,24 @@ def test_passages_that_are_judged_are_counted(told: Any) -> None:
 
 
 def test_a_silent_model_is_waited_for_and_the_turn_stays_alive(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    touched: list[str] = []
-    touch = Conversations.touch
+    silent, tell = threading.Event(), Conversations.tell
 
-    def noted(store: Conversations, turn: str) -> None:
-        touched.append(turn)
-        touch(store, turn)
+    def noted(store: Conversations, *reports: Report) -> None:
+        tell(store, *reports)
+        if any(not report.events and report.state == RUNNING for report in reports):
+            silent.set()
 
-    monkeypatch.setattr(Conversations, "touch", noted)
-    _, stream, _ = told(NodeStarted("write_answer", 1), None, ValueError("enough"))
+    monkeypatch.setattr(Conversations, "tell", noted)
+    monkeypatch.setattr(runs, "TOUCHED_EVERY_S", 0.01)
+    _, stream, _ = told(NodeStarted("write_answer", 1), partial(asyncio.to_thread, silent.wait, 20), ValueError("now"))
+    assert silent.is_set()
     assert ": at work\n\n" in stream
-    assert set(touched) == {"turn-0001"}
+
+
+def test_tokens_that_come_together_are_told_together(told: Any) -> None:
+    events, _, _ = told(Token("It"), Token(" was"), NodeStarted("check_claims", 1), Token(" so"), ValueError("enough"))
+    assert [event["at"] for event in events[1:-1]] == list(range(len(events) - 2))
+    assert [event["text"] for event in events if event["kind"] == "token"] == ["It was", " so"]
 
 
 def test_a_failure_is_kept_with_what_was_written(told: Any) -> None:

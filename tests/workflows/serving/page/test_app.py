@@ -6,24 +6,21 @@ import json
 import re
 import shutil
 import sqlite3
-import threading
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, cast
 
-import httpx
 import pytest
 
 from graph.errors import BadInput
 from graph.relationships.record import RELATIONSHIPS_FILE
-from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, on_a_port, site_of, visitor
+from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of, visitor
 from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, well_behaved
-from workflows.access.identity import LOCAL, Identity, Keyring
+from workflows.access.identity import Identity, Keyring
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes
-from workflows.serving.page.site import Site, Workspaces
+from workflows.serving.page.site import Workspaces
 from workflows.settings.indexing import IndexingContext
 
 REWRITTEN = "Who founded the town on the shore of Lake Sund?"
@@ -299,39 +296,6 @@ def test_a_question_as_of_a_day_is_answered_from_what_stood_then(hashing: None, 
     assert "40 euros" in turn["text"]
     assert turn["took"].startswith("as of 2023-06-15, ")
     assert turn["sources"][0]["source"] == "prices.csv (superseded on 2024-01-01)"
-
-
-# ---- Stopping
-
-
-def test_closing_the_stream_stops_the_run_and_keeps_what_was_written(
-    model: ScriptedServer, hashing: None, world: Path, tmp_path: Path
-) -> None:
-    dictation = Dictation()
-    model.script({**well_behaved(), "answerer": [Reply("", pieces=dictation)]})
-    site = site_of(world, tmp_path)
-    conversation, turn = new_id(), new_id()
-    with on_a_port(site) as address:
-        body = {"conversation": conversation, "turn": turn, "question": QUESTION}
-        with httpx.stream("POST", f"{address}/page/api/turns", json=body, timeout=PATIENCE_S) as reply:
-            told = (json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: "))
-            assert next(event["text"] for event in told if event["kind"] == "token") == "It"
-        kept = _settled(site, turn)
-        dictation.go_on.set()
-        assert dictation.hung_up.wait(PATIENCE_S)
-        wait_for_the_end()
-    assert (kept.state, kept.answer[:2]) == ("stopped", "It")
-
-
-def _settled(site: Site, turn: str) -> Any:
-    """Return a turn once it runs no more."""
-    pause = threading.Event()
-    for _ in range(200):
-        kept = site.conversations.turn(LOCAL.owner, turn)
-        if kept.state != "running":
-            return kept
-        pause.wait(0.05)
-    raise AssertionError("The turn still runs")
 
 
 # ---- Who may see what

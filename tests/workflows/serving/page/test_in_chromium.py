@@ -22,6 +22,7 @@ from workflows.access.identity import LOCAL, Identity, Keyring
 from workflows.answering import ask
 from workflows.context import Context
 from workflows.conversation.kept import ANSWERED as IS_ANSWERED
+from workflows.conversation.kept import Report
 from workflows.serving.page.site import Site
 
 pytestmark = pytest.mark.slow
@@ -80,7 +81,7 @@ def kept(site: Site, answer: str, title: str = "") -> str:
             hit["title"] = hit["source"] = title
     conversation, turn = new_id(), new_id()
     site.conversations.begin(LOCAL.owner, conversation, turn, title or QUESTION, {})
-    site.conversations.finish(turn, IS_ANSWERED, result={**result, "answer": answer})
+    site.conversations.tell(Report(turn, state=IS_ANSWERED, result={**result, "answer": answer}))
     return conversation
 
 
@@ -253,7 +254,7 @@ def test_other_conversations_are_read_asked_and_deleted_while_one_is_being_answe
     page.until(lambda: page.text(".draft") == "It was")
     address = page.driver.current_url
 
-    page.find("#thread-list a").click()
+    page.find(f"#thread-list a[title='{other}']").click()
     page.until(lambda: page.questions() == [other])
     assert page.text("#title") == other
     page.ask(QUESTION)

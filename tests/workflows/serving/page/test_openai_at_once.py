@@ -18,7 +18,7 @@ from workflows.indexing import index_sources
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.indexing import IndexingContext
 
-CLIENTS, SECONDS = 20, 120
+CLIENTS, SECONDS = 20, 30
 MAKERS = ("Nissan", "Toyota", "Honda", "Mazda", "Renault")
 FOLLOW_UPS = ("And who founded it?", "Where is it based?")
 

@@ -7,17 +7,23 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from tests.dictation import Held
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.explanation.browser import chromium
-from tests.workflows.serving.page.site import on_a_port, site_of
+from tests.workflows.serving.page.site import new_id, on_a_port, site_of
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
+from workflows.access.identity import LOCAL
+from workflows.conversation.kept import ANSWERED as IS_ANSWERED
+from workflows.conversation.kept import Conversations
 from workflows.serving.service import Places, Service
 
 pytestmark = pytest.mark.slow
@@ -105,11 +111,13 @@ def test_a_turn_that_was_cut_is_offered_again_and_not_doubled(
     page.ask(QUESTION)
     page.until(lambda: page.all(".draft") and page.text(".draft") == "It was")
     server.stop()
-    page.until(lambda: page.all(".broken"))
+    page.until(lambda: "The server does not answer" in page.text("#trouble"))
     assert page.text(".draft") == "It was"
     server.start()
     page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
     assert page.questions() == [QUESTION]
+    assert page.text(".broken").startswith("The answer was cut off")
+    assert page.text(".draft") == "It was"
     page.click("Ask again")
     assert page.answered(1).text.startswith("It was founded in 1203")
     page.driver.refresh()
@@ -137,3 +145,27 @@ def test_ctrl_c_ends_the_server_while_it_answers(slow_model: ScriptedServer, pag
     page.ask(QUESTION)
     page.until(lambda: page.all(".draft") and page.text(".draft") == "It was")
     assert server.stop(signal.SIGINT) == 130
+
+
+def test_a_server_that_is_to_end_writes_answers_that_no_window_waits_for(
+    chat_server: ScriptedServer, server: Server, tmp_path: Path
+) -> None:
+    held, turn = Held("It was founded", " in 1203 [1]."), new_id()
+    chat_server.script({**well_behaved(), "answerer": [Reply("", pieces=held)]})
+    body = {"conversation": new_id(), "turn": turn, "question": QUESTION}
+    with httpx.stream("POST", f"{server.address}page/api/turns", json=body, timeout=30) as reply:
+        assert any('"kind": "token"' in line for line in reply.iter_lines())
+
+    def go_on_once_it_is_closed() -> None:
+        while True:
+            try:
+                httpx.get(f"{server.address}health")
+            except httpx.TransportError:
+                break
+        held.go_on.set()
+
+    going_on = threading.Thread(target=go_on_once_it_is_closed)
+    going_on.start()
+    assert server.stop(signal.SIGTERM) == 0
+    going_on.join()
+    assert Conversations(tmp_path / "conversations").turn(LOCAL.owner, turn).state == IS_ANSWERED

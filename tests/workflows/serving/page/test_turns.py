@@ -85,6 +85,16 @@ def test_a_passage_without_a_title_is_called_by_its_id() -> None:
     assert shown(kept(result((0, 1), title="")))["sources"][0]["title"] == "velm"
 
 
+def test_what_is_also_related_is_told_apart_and_a_source_has_its_place() -> None:
+    related = {**result((0, 3)), "answer": "**Old** [1].\n\n- Older [1].", "answer_kind": "evidence"}
+    turn = shown(kept(related))
+    assert "<strong>Old</strong>" in turn["html"]
+    assert "Older" not in turn["html"]
+    assert turn["related"].startswith("<ul>\n<li>Older")
+    assert [source["place"] for source in turn["sources"]] == ["v.md"]
+    assert shown(kept({**related, "answer_kind": "answer"}))["related"] == ""
+
+
 def test_a_refusal_says_why_and_an_answer_does_not() -> None:
     notes = [
         {"node": "weigh_relations", "kind": "MalformedReply", "message": "The reply is no JSON"},

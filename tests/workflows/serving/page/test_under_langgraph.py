@@ -40,6 +40,17 @@ def test_the_page_answers_beside_the_api(server: Server) -> None:
         assert "<title>Explanation of an answer</title>" in explanation.text
 
 
+def test_a_question_goes_on_without_its_window_here_too(server: Server) -> None:
+    turn = new_id()
+    body = {"conversation": new_id(), "turn": turn, "question": QUESTION}
+    with httpx.Client(base_url=f"{server.url}/page/api/", timeout=60) as client:
+        with client.stream("POST", "turns", json=body) as reply:
+            next(reply.iter_lines())
+        assert client.post(f"turns/{turn}/stop", json={}).status_code == 200
+        ended = events_in(client.get(f"turns/{turn}/events").text)[-1]["turn"]
+        assert ended["state"] in ("answered", "stopped")
+
+
 def test_programs_and_operators_have_their_addresses_below_the_page(server: Server) -> None:
     pause = threading.Event()
     with httpx.Client(base_url=f"{server.url}/page", timeout=60) as client:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
@@ -19,8 +23,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from graph.storage.workspace import Workspace
+from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.serving.page.site import events_in, new_id
-from tests.workflows.small_world import QUESTION
+from tests.workflows.small_world import QUESTION, well_behaved
 
 pytestmark = pytest.mark.slow
 
@@ -31,9 +36,10 @@ MARA = str(Path(sys.executable).with_name("mara"))
 class Server:
     """A `mara serve` of several processes."""
 
-    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], address: str, headers: Mapping[str, str]) -> None:
         self.process = process
         self.address = address
+        self.headers = headers
         self.at_first = self.readiness()
 
     def ask(self, question: str = QUESTION) -> httpx.Response:
@@ -41,12 +47,15 @@ class Server:
         return httpx.post(f"{self.address}/api/ask", json={"question": question}, timeout=PATIENCE_S)
 
     def figures(self) -> dict[tuple[str, ...], float]:
-        families = text_string_to_metric_families(httpx.get(f"{self.address}/metrics", timeout=PATIENCE_S).text)
+        families = text_string_to_metric_families(self._metrics())
         return {
             (each.name, *(each.labels[name] for name in sorted(each.labels))): each.value
             for family in families
             for each in family.samples
         }
+
+    def _metrics(self) -> str:
+        return httpx.get(f"{self.address}/metrics", timeout=PATIENCE_S, headers=self.headers).text
 
     def workers(self) -> list[int]:
         """The processes that serve: the others that Python starts with them end by themselves."""
@@ -72,7 +81,7 @@ class Server:
 
 
 @contextmanager
-def serving(workspace: Path, folder: Path, *options: str) -> Iterator[Server]:
+def serving(workspace: Path, folder: Path, *options: str, headers: Mapping[str, str] | None = None) -> Iterator[Server]:
     command = [MARA, "serve", "-w", str(workspace), "--port", "0", "--workers", "2", *options]
     command += ["--conversations", str(folder / "conversations")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
@@ -80,7 +89,7 @@ def serving(workspace: Path, folder: Path, *options: str) -> Iterator[Server]:
             assert process.stderr
             told = process.stderr.readline()
             assert " at http://" in told, told
-            server = Server(process, told.partition(" at ")[2].partition("/ ")[0])
+            server = Server(process, told.partition(" at ")[2].partition("/ ")[0], headers or {})
             server.until(server.are_ready)
             yield server
         finally:
@@ -188,3 +197,88 @@ def test_workers_end_where_who_looks_after_them_is_killed(small_workspace: Path,
         workers = server.workers()
         server.process.kill()
         server.until(lambda: not [pid for pid in workers if Path(f"/proc/{pid}").exists()])
+
+
+class TestTwentyConversations:
+    """Twenty conversations of three visitors at once, with windows that come and go."""
+
+    N_CONVERSATIONS, N_ROUNDS, N_PIECES = 20, 3, 12
+    VISITORS = ("ada", "bea", "cem")
+
+    @pytest.fixture
+    def server(
+        self, small_workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat_server: ScriptedServer
+    ) -> Iterator[Server]:
+        keys = (
+            f'[keys.{each}]\nsha256 = ["{sha256(each.encode()).hexdigest()}"]\nwhere = {{}}\nmay_watch = true\n'
+            for each in self.VISITORS
+        )
+        (tmp_path / "keys.toml").write_text("\n".join(keys), encoding="utf-8")
+        monkeypatch.setenv("MARA_AUTH", str(tmp_path / "keys.toml"))
+        chat_server.script({**well_behaved(), "answerer": self.slowly})
+        with serving(small_workspace, tmp_path, headers=self.headers(0)) as server:
+            yield server
+
+    def headers(self, number: int) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.VISITORS[number % len(self.VISITORS)]}"}
+
+    def answer(self, name: str) -> str:
+        return f"{name} says that it was founded in 1203 [1]."
+
+    def slowly(self, body: Mapping[str, Any]) -> Reply:
+        found = re.search(r"Round\d+of\d+", json.dumps(body))
+        assert found
+        text, pace = self.answer(found.group()), threading.Event()
+        length = len(text) // self.N_PIECES + 1
+
+        def pieces() -> Iterator[str]:
+            for start in range(0, len(text), length):
+                pace.wait(0.05)
+                yield text[start : start + length]
+
+        return Reply("", pieces=pieces())
+
+    def test_lose_and_mix_up_nothing(self, server: Server) -> None:
+        with ThreadPoolExecutor(self.N_CONVERSATIONS) as pool:
+            told = list(pool.map(lambda number: self.talk(server, number), range(self.N_CONVERSATIONS)))
+        for number, (conversation, texts) in enumerate(told):
+            asked = [self.answer(f"Round{each}of{number}") for each in range(self.N_ROUNDS)]
+            reply = httpx.get(f"{server.address}/page/api/conversations/{conversation}", headers=self.headers(number))
+            kept = [(turn["state"], turn["text"]) for turn in reply.json()["turns"]]
+            assert texts == asked
+            assert kept == [("answered", text) for text in asked]
+
+    def talk(self, server: Server, number: int) -> tuple[str, list[str]]:
+        """Ask in a conversation, round after round; return what its windows were told, put together."""
+        luck, conversation, texts = Random(number), new_id(), []
+        for each in range(self.N_ROUNDS):
+            turn, position, text, is_over = new_id(), 0, "", False
+            question = f"{QUESTION} Round{each}of{number}"
+            body: dict[str, Any] | None = {
+                "conversation": conversation,
+                "turn": turn,
+                "question": question,
+                "alone": True,
+            }
+            while not is_over:
+                method, path = ("GET", f"turns/{turn}/events?from={position}") if body is None else ("POST", "turns")
+                address, stays = f"{server.address}/page/api/{path}", luck.randrange(1, 6)
+                with httpx.stream(
+                    method, address, json=body, headers=self.headers(number), timeout=PATIENCE_S
+                ) as reply:
+                    assert reply.status_code == 200, reply.read()
+                    body = None
+                    for line in reply.iter_lines():
+                        if not line.startswith("data: "):
+                            continue
+                        event = json.loads(line[6:])
+                        position = event.get("at", position - 1) + 1
+                        text = (
+                            "" if event["kind"] == "void" else text + event.get("text", "") * (event["kind"] == "token")
+                        )
+                        is_over = event["kind"] == "ended"
+                        stays -= 1
+                        if is_over or not stays:
+                            break
+            texts.append(text)
+        return conversation, texts

@@ -1,5 +1,6 @@
 // The panel beside the conversation: the passages of an answer, and the reasons for it.
 
+import { cover, reveal, uncover } from "./covering.js";
 import { button, fill, find, make, name, plural } from "./dom.js";
 import { closeSource, openSource } from "./reading.js";
 import { get, key } from "./server.js";
@@ -7,8 +8,11 @@ import { get, key } from "./server.js";
 const RELATIONS = { entity_entity: "Between names", entity_passage: "From names to passages" };
 const known = new Map();
 let opener = null;
+let closed = () => {};
 
-export function setUpPanel() {
+// `onClosed`: called once the visitor has closed the panel.
+export function setUpPanel(onClosed) {
+  closed = onClosed;
   find("close-panel").addEventListener("click", closePanel);
   find("close-graph").addEventListener("click", () => find("graph-dialog").close());
   find("graph-dialog").addEventListener("close", () => { find("graph").src = "about:blank"; });
@@ -34,14 +38,23 @@ export async function openReasons(turn, from) {
 }
 
 export function closePanel() {
-  if (find("panel").hidden) return false;
+  if (find("panel").hidden) return;
+  const from = opener;
+  hidePanel();
+  uncover();
+  closed();
+  (from?.isConnected ? from : find("question")).focus();
+}
+
+// Puts the panel away with its conversation, in which it may be opened again.
+export function hidePanel() {
+  if (find("panel").hidden) return;
   closeSource();
+  reveal();
   find("panel").hidden = true;
   document.body.classList.remove("with-panel");
   opener?.removeAttribute("aria-expanded");
-  if (opener?.isConnected) opener.focus();
   opener = null;
-  return true;
 }
 
 async function show(turn, from, title) {
@@ -51,6 +64,7 @@ async function show(turn, from, title) {
   if (from.classList.contains("citation")) from.setAttribute("aria-expanded", "true");
   find("panel").hidden = false;
   document.body.classList.add("with-panel");
+  cover(closePanel, find("panel"));
   find("panel-title").textContent = title;
   fill(find("panel-body"), make("p", { className: "note" }, "Opening …"));
   find("panel-title").focus();

@@ -2,6 +2,7 @@
 
 const KEY = "mara-key";
 const RETRY_MS = 2000;
+const LAST = ["ended", "failed", "gone"]; // kinds of events that end a stream
 let askForKey = null;
 let asked = null; // the question for a key that is open
 let tellTrouble = () => {};
@@ -56,9 +57,9 @@ export const patch = async (path, body) => (await send(path, withBody("PATCH", b
 export const remove = async (path) => (await send(path, { method: "DELETE" })).json();
 export const put = async (path, file) => (await send(path, { method: "PUT", body: file })).json();
 
-// Yields the events of a stream. Throws Away where it breaks off before its last one.
+// Yields the events of a stream, of a request with a body where one is given. Throws Away where it breaks off.
 export async function* stream(path, body, signal) {
-  const reply = await send(path, { ...withBody("POST", body), signal });
+  const reply = await send(path, { ...(body && withBody("POST", body)), signal });
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let waiting = "";
   let last = "";
@@ -76,16 +77,11 @@ export async function* stream(path, body, signal) {
       }
     }
   } catch (fault) {
-    if (fault.name === "AbortError") throw fault;
-    lost();
-    throw new Away("The connection broke");
+    throw fault.name === "AbortError" ? fault : new Away("The connection broke");
   } finally {
     reader.cancel().catch(() => {});
   }
-  if (last !== "ended" && last !== "failed") {
-    lost();
-    throw new Away("The connection broke");
-  }
+  if (!LAST.includes(last)) throw new Away("The connection broke");
 }
 
 function lost() {

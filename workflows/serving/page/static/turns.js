@@ -4,13 +4,12 @@ import { announce, button, fill, make, name, plural } from "./dom.js";
 
 const STATES = {
   stopped: "The answer was stopped.",
-  cut: "The answer was cut off.",
-  broken: "The connection broke before the answer was there.",
+  cut: "The answer was cut off: the server ended before it was there.",
 };
 
 // `acts`: ask(question, how), openPassage(turn, number, from), openReasons(turn, from).
 export function drawTurn(turn, acts) {
-  const item = make("li", { className: "turn", id: `turn-${turn.id}` });
+  const item = make("li", { className: "turn", id: `turn-${turn.id}`, tabIndex: -1 });
   item.append(make("h2", { className: "asked", dir: "auto" }, make("span", { className: "unseen" }, "You asked: "), turn.question));
   if (turn.state === "running") item.append(...running(turn));
   else if (turn.state === "answered") item.append(...answered(turn, acts));
@@ -19,7 +18,6 @@ export function drawTurn(turn, acts) {
 }
 
 function running(turn) {
-  if (!turn.steps) return [make("p", { className: "note" }, "Being answered in another window …")];
   return [
     make("ol", { className: "steps" }, ...turn.steps.map((step) => make("li", {}, step))),
     make("div", { className: "answer draft", dir: "auto", ariaLive: "polite", ariaBusy: "true" }, turn.text),
@@ -27,27 +25,36 @@ function running(turn) {
 }
 
 function answered(turn, acts) {
-  const answer = make("div", { className: "answer", dir: "auto", ariaLive: "polite" });
-  answer.innerHTML = turn.html; // Sanitised by the server.
+  const answer = written(turn.html, turn, acts);
+  answer.ariaLive = "polite";
   for (const table of answer.querySelectorAll("table")) {
     const scroll = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Table" });
     table.replaceWith(scroll);
     scroll.append(table);
   }
   for (const code of answer.querySelectorAll("pre")) code.tabIndex = 0;
-  answer.addEventListener("click", (event) => {
-    const mark = event.target.closest("button.citation");
-    if (mark) acts.openPassage(turn, Number(mark.dataset.number), mark);
-  });
   return [
     turn.understood && !turn.asked_back ? understood(turn, acts) : null,
     turn.label ? make("p", { className: "kind" }, turn.label) : null,
     answer,
+    turn.related ? related(turn, acts) : null,
     ...turn.reasons.map((reason) => make("p", { className: "reason", dir: "auto" }, reason)),
     turn.asked_back ? choices(turn, acts) : sources(turn, acts),
     tools(turn, acts),
   ].filter(Boolean);
 }
+
+function written(html, turn, acts) {
+  const text = make("div", { className: "answer", dir: "auto" });
+  text.innerHTML = html; // Sanitised by the server.
+  text.addEventListener("click", (event) => {
+    const mark = event.target.closest("button.citation");
+    if (mark) acts.openPassage(turn, Number(mark.dataset.number), mark);
+  });
+  return text;
+}
+
+const related = (turn, acts) => make("details", { className: "related" }, make("summary", {}, "Also related"), written(turn.related, turn, acts));
 
 function understood(turn, acts) {
   const line = make("p", { className: "understood" }, make("span", {}, "Understood as:"), name(turn.understood.question));
@@ -86,7 +93,7 @@ function sources(turn, acts) {
   if (!turn.sources.length) return null;
   const buttons = turn.sources.map((source) => {
     const open = button("", () => acts.openPassage(turn, source.number, open), { title: source.source });
-    open.append(make("b", {}, String(source.number)), name(source.title));
+    open.append(make("b", {}, String(source.number)), name(source.title), make("small", {}, " ", name(source.place)));
     return make("li", {}, open);
   });
   return make("ul", { className: "sources", ariaLabel: "Sources" }, ...buttons);
@@ -127,7 +134,7 @@ async function copyText(text) {
   }
 }
 
-// A turn that is being answered in this window.
+// A turn that is being answered.
 export class Draft {
   constructor(turn, acts) {
     this.turn = { ...turn, steps: [], text: "" };

@@ -1,0 +1,186 @@
+"""The rows of a table that a question asks to list or to count: those whose cells are what it names.
+
+Nothing is guessed: every word of the question has to be a whole cell of one column, or a word of a column's or the
+table's name. "In Germany or France", "before 2020" and "most" are no such words, so what holds them is not counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from agents.offline.alignment import HELD, Excerpt, Sentence, naming_cell, passage_sentences, word_likeness
+from agents.offline.questions import AnswerKind, ParsedQuestion, Term
+from agents.offline.words import function_words, stem, word_set, word_spans, words_of
+from agents.roles import NumberedPassage
+from graph.sentences import KeyValue, key_values
+
+Words = tuple[str, ...]
+
+OtherRows = Callable[[str], Sequence[NumberedPassage]]
+"""Returns all passages of a source that may be seen, so that a table is whole."""
+
+MOST_LISTED = 50
+"""Rows that are listed at most; of more, the first ones by name."""
+
+_ASKS = re.compile(
+    r"^\W*(?:and |please )?(?:which|what|list|name|how many|wie ?viele|welche[nrms]?|nenne)\b", re.IGNORECASE
+)
+_UNCOUNTED = word_set(
+    "not no nor without except other others but or more most less least fewer over under above below before after"
+    " since until between than only still yet longer first last average total sum nicht kein keine keinen ohne außer"
+    " oder mehr meisten weniger wenigsten über unter vor nach seit bis zwischen als nur noch erste letzte"
+)
+_PLACING = word_set(
+    "lie lies located stored kept based live lives work works sit sits belong belongs exist come comes liegen liegt "
+    "lagern lagert stehen steht befinden befindet sitzen sitzt arbeiten arbeitet gehören gehört kommen gibt"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The rows that a question asks for.
+
+    Attributes:
+        told: how many they are, of how many, which cells they share, and how many of them are listed if not all.
+        excerpts: one a row, by their names; `MOST_LISTED` at most.
+    """
+
+    told: str
+    excerpts: tuple[Excerpt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    sentence: Sentence
+    cells: Mapping[str, str]
+
+
+class _Table:
+    """Rows of one source that begin with the same column."""
+
+    def __init__(self, rows: Sequence[tuple[Sentence, Sequence[KeyValue]]]) -> None:
+        first = rows[0][0]
+        self.source = first.passage.source
+        self.naming = naming_cell(rows[0][1], first.passage.title).key
+        self.rows = [_Row(sentence, {cell.key: cell.value for cell in cells}) for sentence, cells in rows]
+        self.columns = list(dict.fromkeys(column for row in self.rows for column in row.cells))
+        headings = " ".join(dict.fromkeys(sentence.heading for sentence, _ in rows[:1]))
+        self.name = f"{re.sub(r'[._-]', ' ', self.source)} {headings}"
+
+    @cached_property
+    def values(self) -> dict[Words, set[str]]:
+        """The columns in which each cell stands, by its words."""
+        found: dict[Words, set[str]] = defaultdict(set)
+        for row in self.rows:
+            for column, value in row.cells.items():
+                found[_words(value)].add(column)
+        return found
+
+
+def list_rows(asked: ParsedQuestion, sentences: Iterable[Sentence], other_rows: OtherRows) -> Listing | None:
+    """Return the rows that a question asks to list or count; None where it asks for none, or not of one table alone.
+
+    Args:
+        asked: the question.
+        sentences: those found; the tables of their rows are read whole.
+        other_rows: reads them.
+    """
+    words = [word for word, _, _ in word_spans(asked.text)]
+    if not _ASKS.match(asked.text) or asked.choices or not _UNCOUNTED.isdisjoint(words):
+        return None
+    sources = dict.fromkeys(each.passage.source for each in sentences if each.is_row and each.passage.source)
+    found = [
+        listing
+        for source in sources
+        for table in _tables(other_rows(source))
+        if (listing := _listed(asked, words, table)) is not None
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _tables(passages: Sequence[NumberedPassage]) -> Iterator[_Table]:
+    grouped: dict[str, list[tuple[Sentence, Sequence[KeyValue]]]] = defaultdict(list)
+    for sentence in passage_sentences(passages):
+        cells = key_values(sentence.text, 0, len(sentence.text)) if sentence.is_row else []
+        if len(cells) > 1:
+            grouped[cells[0].key].append((sentence, cells))
+    for rows in grouped.values():
+        if len(rows) > 1:
+            yield _Table(rows)
+
+
+def _listed(asked: ParsedQuestion, words: Sequence[str], table: _Table) -> Listing | None:
+    conditions, covered = _conditions(words, table, asked.language)
+    rest = [term for term in asked.terms if term.text not in covered and term.text not in _PLACING]
+    if conditions is None or not rest or not _is_of_table(rest[0], table, asked.language):
+        return None
+    names = " ".join([table.naming, table.name, *conditions])
+    if not all(_is_held(term, names, asked.language) for term in rest[1:]):
+        return None
+    rows = [
+        row
+        for row in table.rows
+        if all(_words(row.cells.get(column, "")) == _words(value) for column, value in conditions.items())
+    ]
+    if not rows or (asked.kind is not AnswerKind.COUNT and not conditions and len(rows) < 2):
+        return None
+    cells = ", ".join(f"{column}: {value}" for column, value in conditions.items())
+    told = f"{len(rows):,} of the {len(table.rows):,} rows of {table.source}"
+    told = f"{told} {'has' if len(rows) == 1 else 'have'} {cells}" if cells else f"{len(rows):,} rows in {table.source}"
+    if len(rows) > MOST_LISTED:
+        told += f"; the first {MOST_LISTED} by name"
+    ordered = sorted(rows, key=lambda row: row.cells.get(table.naming, "").casefold())[:MOST_LISTED]
+    return Listing(told, tuple(Excerpt((row.sentence,), row.sentence) for row in ordered))
+
+
+def _conditions(words: Sequence[str], table: _Table, language: str) -> tuple[dict[str, str] | None, set[str]]:
+    """The cells that a question names, by their columns, and the words that name them.
+
+    None in their place where a cell may be of two columns, or a column has two of them, or a number stands without the
+    name of its column.
+    """
+    longest = max(map(len, table.values), default=0)
+    conditions: dict[str, str] = {}
+    covered: set[str] = set()
+    asked = {stem(word, language) for word in words}
+    place = 0
+    while place < len(words):
+        ends = range(min(place + longest, len(words)), place, -1)
+        end = next((end for end in ends if _may_name(words[place:end], table, language)), 0)
+        if not end:
+            place += 1
+            continue
+        named = tuple(words[place:end])
+        columns = table.values[named]
+        told = {column for column in columns if asked & {stem(word, language) for word in words_of(column)}}
+        is_number = all(any(map(str.isdigit, word)) for word in named)
+        columns = told if told or is_number else columns
+        column = next(iter(columns)) if len(columns) == 1 else ""
+        if not column or column in conditions:
+            return None, covered
+        conditions[column] = next(row.cells[column] for row in table.rows if _words(row.cells.get(column, "")) == named)
+        covered.update(named)
+        place = end
+    return conditions, covered
+
+
+def _may_name(words: Sequence[str], table: _Table, language: str) -> bool:
+    return tuple(words) in table.values and not function_words(language).issuperset(words)
+
+
+def _is_of_table(term: Term, table: _Table, language: str) -> bool:
+    """Tell whether a term says what the rows are: by the column that names them, or the name of the table."""
+    return _is_held(term, f"{table.naming} {table.name}", language)
+
+
+def _is_held(term: Term, name: str, language: str) -> bool:
+    known = sorted(words_of(name))
+    return term.stem in {stem(word, language) for word in known} or bool((word_likeness([term], known) >= HELD).any())
+
+
+def _words(text: str) -> Words:
+    return tuple([word for word, _, _ in word_spans(text)])
