@@ -99,6 +99,7 @@ class WalkSettings:
         mention_edges: a known name in a passage's text links the two, though no fact of the passage holds it.
         counts: walk on HippoRAG 2's edge weights, over the entities of triples alone.
         adaptive_passage_weight: scale the passage weight by the manager's, relative to the default of 0.05.
+        convergence: how much it counts that every anchor of the question reaches a passage, in [0, 1]; 0 for nothing.
     """
 
     damping: float
@@ -122,6 +123,7 @@ class WalkSettings:
     mention_edges: bool
     counts: bool
     adaptive_passage_weight: bool
+    convergence: float
 
     @property
     def directions(self) -> Directions:
@@ -159,6 +161,7 @@ MARA = WalkSettings(
     mention_edges=True,
     counts=False,
     adaptive_passage_weight=False,
+    convergence=0.3,
 )
 """The default: directed factors, sharpened hybrid seeds, names in the question."""
 
@@ -184,6 +187,7 @@ HIPPORAG2 = WalkSettings(
     mention_edges=False,
     counts=True,
     adaptive_passage_weight=False,
+    convergence=0.0,
 )
 """The baseline as published: no β, no title or mention edge, every passage a seed."""
 

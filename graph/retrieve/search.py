@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from graph.construction.edges import TypedGraph
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.errors import BadInput
+from graph.retrieve.convergence import COMPARED, anchors_of, converged
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT, Mode, WalkSettings
 from graph.retrieve.open_index import Index
 from graph.retrieve.seeds import COMMON_NOUN_SHARE, entity_seeds, min_max, name_seeds, passage_seeds, seed_weights
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType
-from graph.walk.engines import matrix
 from graph.walk.factors import EdgeFactors, edge_factors
-from graph.walk.pagerank import Walk, walk
+from graph.walk.pagerank import RANKING, REACH, Walk, walk
 from graph.walk.settings import Engine
 from graph.walk.sparse import SparseVector
 
@@ -286,21 +286,24 @@ def walk_passages(
     engine: Engine = Engine.AUTO,
     selection: Selection | None = None,
 ) -> tuple[Ranking, Walk]:
-    """Walk from a restart vector, see `restart_of`; return the best ``k`` passages by PageRank, and the walk.
+    """Walk from a restart vector, see `restart_of`; return the best ``k`` passages, and the walk.
+
+    They are ranked by PageRank, and the best of them by how its anchors converge on each, as far as the settings say.
 
     Raises:
         BadInput: there is no seed.
         DependencyMissing: the engine needs a package that is not installed.
     """
-    found = walk(
-        walked_graph(index.graph, settings),
-        restart,
-        factors,
-        settings.damping,
-        engine,
-        tolerance=matrix.RANKED,
-    )
-    return best_reached(found.reached, index.graph.n_entities, k, selection), found
+    graph, n_entities = walked_graph(index.graph, settings), index.graph.n_entities
+    found = walk(graph, restart, factors, settings.damping, engine, precision=RANKING)
+    if not settings.convergence:
+        return best_reached(found.reached, n_entities, k, selection), found
+
+    def reach_from(start: SparseVector) -> SparseVector:
+        return walk(graph, start, factors, settings.damping, engine, precision=REACH).reached
+
+    near = best_reached(found.reached, n_entities, max(k, COMPARED), selection)
+    return converged(near, anchors_of(restart, n_entities), reach_from, n_entities, settings.convergence)[:k], found
 
 
 def walked_graph(graph: KnowledgeGraph, settings: WalkSettings) -> TypedGraph:

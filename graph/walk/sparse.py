@@ -47,6 +47,14 @@ class SparseVector:
         kept = self.values != 0
         return self if kept.all() else SparseVector(self.length, self.places[kept], self.values[kept])
 
+    def at(self, places: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Return the numbers of some places, shape (len(places),)."""
+        if not len(self.places):
+            return np.zeros(len(places))
+        order = np.argsort(self.places, kind="stable")
+        found = order[np.searchsorted(self.places, places, sorter=order) % len(order)]
+        return np.where(self.places[found] == places, self.values[found], 0.0)
+
     def dense(self) -> NDArray[np.float64]:
         """Return all numbers, shape (length,)."""
         numbers = np.zeros(self.length)

@@ -363,6 +363,11 @@ class Context(BaseModel):
         description="Scale the passage weight by the manager's passage weight (mara: no, mara-matrix: yes).",
         json_schema_extra=offered("Seeds · adaptive passage weight", "seed_graph"),
     )
+    convergence: Share | None = Field(
+        default=None,
+        description="How much it counts that every anchor of the question reaches a passage; 0 for nothing (mara 0.3).",
+        json_schema_extra=offered("Walk · convergence", "walk_graph"),
+    )
     seed_sharpness: float | None = Field(
         default=None,
         ge=1,

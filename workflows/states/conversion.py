@@ -20,6 +20,7 @@ from graph.retrieve.open_index import Index
 from graph.retrieve.search import Ranking, Start
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, entity_id
+from graph.walk.pagerank import Walk
 from workflows.settings.enums import ResultKind
 from workflows.states.records import (
     EntitySeed,
@@ -70,6 +71,13 @@ def passage_hits(index: Index, ranking: Ranking) -> list[PassageHit]:
             )
         )
     return hits
+
+
+def tell_pagerank(hits: Sequence[PassageHit], walk: Walk, index: Index) -> None:
+    """Add to passages what a walk gave them."""
+    places = np.array([index.graph.n_entities + index.graph.passage_index[hit["id"]] for hit in hits], dtype=np.int64)
+    for hit, pagerank in zip(hits, walk.reached.at(places).tolist(), strict=True):
+        hit["pagerank"] = pagerank
 
 
 def hits_of(index: Index, passages: Iterable[NumberedPassage]) -> list[PassageHit]:
