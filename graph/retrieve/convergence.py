@@ -2,8 +2,8 @@
 
 A walk adds up what its seeds send. So a passage beside one heavy seed can outweigh one to which all seeds lead, which
 is what a question of several steps asks for. The best passages of the walk are therefore compared by how far each
-anchor reaches them alone: their scores are mixed with the geometric mean of these reaches, in which a lacking anchor
-costs much and a flood gains little.
+anchor, an entity that it starts from, reaches them alone: their scores are mixed with the geometric mean of these
+reaches, in which a lacking anchor costs much and a flood gains little.
 """
 
 from __future__ import annotations
@@ -15,45 +15,42 @@ import numpy as np
 
 from graph.walk.sparse import SparseVector
 
-ANCHORS = 2
-"""Entity seeds that are anchors of their own, the heaviest; the others are one together, and so are the passages."""
+ANCHORS = 4
+"""Entity seeds that are anchors of their own, the heaviest; the others are one together."""
 
 COMPARED = 50
 """Passages, the best of the walk, that are compared."""
 
-_LEAST = 1e-4
+_LEAST = 1e-3
 """The reach, as a share of the best one, at which a passage counts as not reached."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anchor:
-    """A part of a walk's start.
+    """Entities that a walk starts from.
 
     Attributes:
-        entity: the seed; None where it is several, or passages.
-        is_passages: whether its seeds are passages.
+        entity: the seed; None where it is several.
         share: of all that starts.
         restart: where it starts, summing to 1.
     """
 
     entity: int | None
-    is_passages: bool
     share: float
     restart: SparseVector
 
 
 def anchors_of(restart: SparseVector, n_entities: int) -> list[Anchor]:
-    """Return the anchors of a walk: its heaviest entity seeds, the other ones, and its passages."""
-    entities, passages = np.flatnonzero(restart.places < n_entities), np.flatnonzero(restart.places >= n_entities)
+    """Return the anchors of a walk: its heaviest entity seeds, and the other ones."""
+    entities = np.flatnonzero((restart.places < n_entities) & (restart.values > 0))
     entities = entities[np.argsort(-restart.values[entities], kind="stable")]
-    parts = [*entities[:ANCHORS, None], entities[ANCHORS:], passages]
-    total, anchors = restart.values.sum(), []
-    for rows in parts:
-        weight = restart.values[rows].sum()
-        if weight > 0:
-            start = SparseVector(restart.length, restart.places[rows], restart.values[rows] / weight)
-            alone = int(start.places[0]) if len(rows) == 1 and rows is not passages else None
-            anchors.append(Anchor(alone, rows is passages, float(weight / total), start))
+    anchors = []
+    for rows in [*entities[:ANCHORS, None], entities[ANCHORS:]]:
+        if len(rows):
+            weights = restart.values[rows]
+            start = SparseVector(restart.length, restart.places[rows], weights / weights.sum())
+            alone = int(start.places[0]) if len(rows) == 1 else None
+            anchors.append(Anchor(alone, float(weights.sum() / restart.values.sum()), start))
     return anchors
 
 
@@ -66,11 +63,11 @@ def converged(
 ) -> list[tuple[int, float]]:
     """Rank passages by their scores, mixed with the geometric mean of what each anchor alone gives them.
 
-    score^(1 - strength) x (the best score x Π (reach / the best reach + `_LEAST`)^share)^strength. Where one anchor
-    stands alone, the ranking stays as it is.
+    score^(1 - strength) x (the best score x Π (reach / the best reach + `_LEAST`)^share)^strength, with the anchors'
+    shares scaled to sum 1. Where one anchor stands alone, the ranking stays as it is.
 
     Args:
-        ranking: (passage, score) of the walk from all anchors, best first; a passage without a score keeps none.
+        ranking: (passage, score) of the walk from all seeds, best first; a passage without a score keeps none.
         anchors: of that walk.
         reach_from: returns the PageRank of a walk from one anchor alone.
         n_entities: the node of the first passage.
@@ -79,10 +76,10 @@ def converged(
     if len(anchors) < 2 or not ranking:
         return list(ranking)
     rows, scores = (np.array(column) for column in zip(*ranking, strict=True))
-    mean = np.zeros(len(scores))
+    mean, whole = np.zeros(len(scores)), sum(anchor.share for anchor in anchors)
     for anchor in anchors:
         reach = reach_from(anchor.restart).at(n_entities + rows)
-        mean += anchor.share * np.log(reach / (reach.max() or 1.0) + _LEAST)
+        mean += anchor.share / whole * np.log(reach / (reach.max() or 1.0) + _LEAST)
     with np.errstate(divide="ignore"):
         mixed = np.exp((1 - strength) * np.log(scores) + strength * (np.log(scores.max()) + mean))
     order = np.argsort(-mixed, kind="stable")

@@ -79,7 +79,7 @@ class WalkSettings:
 
     Attributes:
         damping: probability of following an edge; with `least_damping`, of a walk that is well anchored.
-        least_damping: that of a walk whose entity seeds weigh nothing; see `trusted_damping`.
+        least_damping: that of a walk whose entity seeds weigh nothing; see `trusting`.
         passage_weight: weight of the best passage seed; entity seeds weigh about 1.
         passage_seeds: how many of the best passages are seeds; 0 for all.
         seed_sharpness: power on the min-max normalised passage scores.
@@ -161,7 +161,7 @@ MARA = WalkSettings(
     mention_edges=True,
     counts=False,
     adaptive_passage_weight=False,
-    convergence=0.3,
+    convergence=0.25,
 )
 """The default: directed factors, sharpened hybrid seeds, names in the question."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
 
@@ -31,6 +31,10 @@ from graph.walk.sparse import SparseVector
 
 ANCHOR_WEIGHT = 1.0
 """A name in the question that weighs this much anchors the facts that hold it: as much as a fact's entity may weigh."""
+
+CONVERGING = 1.2
+"""The weight of entity seeds from which convergence counts, in names of a question that one passage holds: a single
+name is one anchor, so they must weigh more."""
 
 FUSED_DEPTH = 200
 """The least number of passages of each list that go into the hybrid one."""
@@ -207,15 +211,19 @@ def _passages_of(index: Index, settings: WalkSettings) -> Callable[[int], int]:
     return (graph.triple_passages if settings.counts else graph.name_passages).item
 
 
-def trusted_damping(entity_weights: Iterable[float], settings: WalkSettings) -> float:
-    """Return the damping of a walk: the more its entity seeds weigh, the farther it may go from the passage seeds.
+def trusting(entity_weights: Iterable[float], settings: WalkSettings) -> WalkSettings:
+    """Return the settings of a walk as far as its entity seeds are to be trusted: a walk without stays with similarity.
 
-    It rises from ``least_damping`` to ``damping``, which it has where the entity seeds weigh as much together as one
-    name that the question spells out and one passage holds. A walk that nothing anchors stays with similarity.
+    The damping rises from ``least_damping`` to ``damping``, which it has where the entity seeds weigh as much together
+    as one name that the question spells out and one passage holds. Convergence takes more than one name: `CONVERGING`.
     """
     most, least = settings.damping, min(settings.least_damping, settings.damping)
-    anchored = min(1.0, sum(entity_weights) / settings.name_weight) if settings.name_weight else 1.0
-    return least + (most - least) * anchored
+    names = sum(entity_weights) / settings.name_weight if settings.name_weight else CONVERGING
+    return replace(
+        settings,
+        damping=least + (most - least) * min(1.0, names),
+        convergence=settings.convergence if names >= CONVERGING else 0.0,
+    )
 
 
 def start_near(

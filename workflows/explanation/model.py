@@ -159,10 +159,10 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class AnchorReach:
-    """A part of the walk's start, and what it brought.
+    """Entities that the walk starts from, and what they brought.
 
     Attributes:
-        label: the entity's name, or which seeds it is.
+        label: the entity's name, "other entities" where it is several.
         share: of all that starts.
         brought: of the mass of each passage, by its node's id, the part that started here.
     """
@@ -267,9 +267,6 @@ def _plain(value: object) -> object:
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
-_SEEDS = {False: "other entities", True: "passages near the question"}
-"""The names of anchors that are several seeds."""
-
 TEXT_LENGTH = 600
 """Characters of a passage that are shown."""
 
@@ -330,7 +327,7 @@ class Assembly:
                 for node in nodes
                 if self.flows[-1].scores[node] > 0
             }
-            label = self.names.label(anchor.entity) if anchor.entity is not None else _SEEDS[anchor.is_passages]
+            label = self.names.label(anchor.entity) if anchor.entity is not None else "other entities"
             yield AnchorReach(label, anchor.share, brought)
 
     def shown(self) -> Shown:

@@ -324,13 +324,18 @@ def walk_graph(state: State, run: OpenRun) -> Update:
         ranking = rank_passages(index, start.words, Mode.DENSE, personal.depth, settings.alpha, selection)
         return {**update, "passages": personal.hits(ranking), "ranked_by": "dense", "walk": None}
     hits = personal.hits(walked.ranking)
-    if settings.convergence:
+    if walked.settings.convergence:
         tell_pagerank(hits, walk, index)
     update |= {
         "passages": hits,
         "ranked_by": "walk",
         "tuning": walked.tuning,
-        "walk": {"engine": walk.engine.value, "error": walk.error, "arcs": walk.arcs, "damping": walked.damping},
+        "walk": {
+            "engine": walk.engine.value,
+            "error": walk.error,
+            "arcs": walk.arcs,
+            "damping": walked.settings.damping,
+        },
     }
     if walked.unknown_relations:
         named = ", ".join(walked.unknown_relations)

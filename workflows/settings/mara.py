@@ -365,7 +365,7 @@ class Context(BaseModel):
     )
     convergence: Share | None = Field(
         default=None,
-        description="How much it counts that every anchor of the question reaches a passage; 0 for nothing (mara 0.3).",
+        description="How much it counts that every anchor of a question reaches a passage; 0 for nothing (mara 0.25).",
         json_schema_extra=offered("Walk · convergence", "walk_graph"),
     )
     seed_sharpness: float | None = Field(
