@@ -52,12 +52,12 @@ def main() -> None:
     print(table(measure(asked, systems, open_workspace_index(contexts[0]).forget_vectors)))
 
 
-def measure(
-    questions: Sequence[Row], systems: dict[str, Ranking], forget: Callable[[], None]
-) -> dict[str, list[Row]]:
+def measure(questions: Sequence[Row], systems: dict[str, Ranking], forget: Callable[[], None]) -> dict[str, list[Row]]:
     """Return each system's recall at each depth and milliseconds, by question; the first question warms up.
 
     Args:
+        questions: with the ids of their gold passages.
+        systems: what ranks passages for a question, by name.
         forget: empties what one system's answer would spare the next.
     """
     rows: dict[str, list[Row]] = {name: [] for name in systems}

@@ -339,8 +339,8 @@ def compare_walks(answered: Answered) -> ComparedWalks:
 
     walked = tuple(flows_of(typed, scores(restart, stop), restart.dense(), factors(stop), damping) for stop in stops)
     _check_scores(answered, walked[-1])
-    counts = any("pagerank" in hit for hit in answered.result["passages"])
-    anchors = anchors_of(restart, graph.n_entities) if counts else []
+    report = answered.result.get("walk") or {}
+    anchors = anchors_of(restart, graph.n_entities) if report.get("convergence") else []
     return ComparedWalks(beta, stops, walked, tuple((anchor, scores(anchor.restart, stops[-1])) for anchor in anchors))
 
 

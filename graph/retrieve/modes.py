@@ -99,6 +99,7 @@ class WalkSettings:
         mention_edges: a known name in a passage's text links the two, though no fact of the passage holds it.
         counts: walk on HippoRAG 2's edge weights, over the entities of triples alone.
         adaptive_passage_weight: scale the passage weight by the manager's, relative to the default of 0.05.
+        coverage: how much it counts for the second passage that it holds words of the question that the first lacks.
         convergence: how much it counts that every anchor of the question reaches a passage, in [0, 1]; 0 for nothing.
     """
 
@@ -124,6 +125,7 @@ class WalkSettings:
     counts: bool
     adaptive_passage_weight: bool
     convergence: float
+    coverage: float
 
     @property
     def directions(self) -> Directions:
@@ -162,6 +164,7 @@ MARA = WalkSettings(
     counts=False,
     adaptive_passage_weight=False,
     convergence=0.25,
+    coverage=1.5,
 )
 """The default: directed factors, sharpened hybrid seeds, names in the question."""
 
@@ -188,6 +191,7 @@ HIPPORAG2 = WalkSettings(
     counts=True,
     adaptive_passage_weight=False,
     convergence=0.0,
+    coverage=0.0,
 )
 """The baseline as published: no β, no title or mention edge, every passage a seed."""
 

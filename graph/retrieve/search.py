@@ -19,6 +19,7 @@ from graph.construction.edges import TypedGraph
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.errors import BadInput
 from graph.retrieve.convergence import COMPARED, anchors_of, converged
+from graph.retrieve.coverage import second_for_open_words
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT, Mode, WalkSettings
 from graph.retrieve.open_index import Index
 from graph.retrieve.seeds import COMMON_NOUN_SHARE, entity_seeds, min_max, name_seeds, passage_seeds, seed_weights
@@ -287,6 +288,7 @@ def factors_for(beta: RelationFactors | None, settings: WalkSettings, own: Seque
 
 def walk_passages(
     index: Index,
+    words: str,
     restart: SparseVector,
     factors: EdgeFactors,
     settings: WalkSettings,
@@ -296,7 +298,18 @@ def walk_passages(
 ) -> tuple[Ranking, Walk]:
     """Walk from a restart vector, see `restart_of`; return the best ``k`` passages, and the walk.
 
-    They are ranked by PageRank, and the best of them by how its anchors converge on each, as far as the settings say.
+    They are ranked by PageRank. As far as the settings say, the best of them are then ranked by how the walk's anchors
+    converge on each, and the second one is chosen for the words that the first one lacks.
+
+    Args:
+        index: the open generation.
+        words: the question's.
+        restart: where the walk starts.
+        factors: of its edges.
+        settings: of the walk.
+        k: how many passages are wanted.
+        engine: which engine walks.
+        selection: passages that are shown.
 
     Raises:
         BadInput: there is no seed.
@@ -304,14 +317,27 @@ def walk_passages(
     """
     graph, n_entities = walked_graph(index.graph, settings), index.graph.n_entities
     found = walk(graph, restart, factors, settings.damping, engine, precision=RANKING)
-    if not settings.convergence:
-        return best_reached(found.reached, n_entities, k, selection), found
-
-    def reach_from(start: SparseVector) -> SparseVector:
-        return walk(graph, start, factors, settings.damping, engine, precision=REACH).reached
-
     near = best_reached(found.reached, n_entities, max(k, COMPARED), selection)
-    return converged(near, anchors_of(restart, n_entities), reach_from, n_entities, settings.convergence)[:k], found
+    if settings.convergence:
+
+        def reach_from(start: SparseVector) -> SparseVector:
+            return walk(graph, start, factors, settings.damping, engine, precision=REACH).reached
+
+        near = converged(near, anchors_of(restart, n_entities), reach_from, n_entities, settings.convergence)
+    if settings.coverage:
+        near = _covered(index, words, near, settings.coverage)
+    return near[:k], found
+
+
+def _covered(index: Index, words: str, near: Ranking, strength: float) -> Ranking:
+    """Choose the second passage among the best ones, see `second_for_open_words`."""
+    if len(near) < 3:
+        return near
+    best_ones = near[:COMPARED]
+    rows = np.array([passage for passage, _ in best_ones], dtype=np.intp)
+    names = [set(index.graph.entities_in(passage).tolist()) for passage in rows.tolist()]
+    joined = np.array([not names[0].isdisjoint(others) for others in names], dtype=np.bool_)
+    return second_for_open_words(best_ones, *index.held_words(words, rows), joined, strength) + near[COMPARED:]
 
 
 def walked_graph(graph: KnowledgeGraph, settings: WalkSettings) -> TypedGraph:

@@ -324,7 +324,7 @@ def walk_graph(state: State, run: OpenRun) -> Update:
         ranking = rank_passages(index, start.words, Mode.DENSE, personal.depth, settings.alpha, selection)
         return {**update, "passages": personal.hits(ranking), "ranked_by": "dense", "walk": None}
     hits = personal.hits(walked.ranking)
-    if walked.settings.convergence:
+    if walked.settings.convergence or walked.settings.coverage:
         tell_pagerank(hits, walk, index)
     update |= {
         "passages": hits,
@@ -335,6 +335,7 @@ def walk_graph(state: State, run: OpenRun) -> Update:
             "error": walk.error,
             "arcs": walk.arcs,
             "damping": walked.settings.damping,
+            "convergence": walked.settings.convergence,
         },
     }
     if walked.unknown_relations:

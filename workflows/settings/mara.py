@@ -368,6 +368,14 @@ class Context(BaseModel):
         description="How much it counts that every anchor of a question reaches a passage; 0 for nothing (mara 0.25).",
         json_schema_extra=offered("Walk · convergence", "walk_graph"),
     )
+    coverage: float | None = Field(
+        default=None,
+        ge=0,
+        le=10,
+        description="How much it counts for the second passage that it holds words of the question which the first"
+        " lacks; 0 for nothing (mara 1.5).",
+        json_schema_extra=offered("Walk · coverage", "walk_graph"),
+    )
     seed_sharpness: float | None = Field(
         default=None,
         ge=1,

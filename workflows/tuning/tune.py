@@ -216,9 +216,10 @@ def _refusal(current: Tuning, proposal: Tuning, gains: Floats) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A marked question as far as the walk: the passages that served it, where it starts, and its factors untuned."""
+    """A marked question as far as the walk: what served it, its words, where it starts, and its factors untuned."""
 
     served: tuple[int, ...]
+    words: str
     restart: SparseVector
     factors: EdgeFactors
 
@@ -261,7 +262,7 @@ def gather(questions: Mapping[str, tuple[int, ...]], context: Context, progress:
         start, _ = start_of(index, result, settings, selection_of(context, index))
         if restart := restart_of(index, start):
             factors = factors_for(beta_of(result), settings, index.graph.own.relation_types)
-            found[place] = Asked(list(questions.values())[place], restart, factors)
+            found[place] = Asked(list(questions.values())[place], start.words, restart, factors)
         fallbacks += sum(record["kind"] == "Fallback" for record in result["errors"])
         progress("questions", number, len(questions))
     return [found[place] for place in sorted(found)], fallbacks
@@ -303,7 +304,7 @@ class Walks:
         self._progress("walks", self.count, (1 + (self.count - 1) // self._a_round) * self._a_round)
         factors = strengthened(asked.factors, strengths, self._own)
         ranking, _ = walk_passages(
-            self._index, asked.restart, factors, self._settings, _RANKED, self._engine, self._selection
+            self._index, asked.words, asked.restart, factors, self._settings, _RANKED, self._engine, self._selection
         )
         place = {passage: number for number, (passage, _) in enumerate(ranking, start=1)}
         return np.array([place.get(passage, np.inf) for passage in asked.served])

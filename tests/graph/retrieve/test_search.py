@@ -388,7 +388,7 @@ class TestWalking:
         places = {index.graph.entity_index[entity_id(name)]: weight for name, weight in entities.items()}
         factors = factors_for(more.pop("beta", None), settings)
         restart = restart_of(index, Start(settings, places, {}))
-        ranking, _ = walk_passages(index, restart, factors, settings, more.pop("k", 99), **more)
+        ranking, _ = walk_passages(index, more.pop("words", ""), restart, factors, settings, more.pop("k", 99), **more)
         return {index.graph.passages[passage].id: score for passage, score in ranking}
 
     @pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2], ids=["mara", "seed", "hipporag2"])
@@ -432,13 +432,13 @@ class TestWalking:
     def test_a_passage_may_be_a_seed_by_itself(self, index: Index) -> None:
         marn = index.graph.passage_index["marn"]
         restart = restart_of(index, Start(MARA, {}, {marn: 0.05}))
-        ranking, _ = walk_passages(index, restart, factors_for(None, MARA), MARA, 9)
+        ranking, _ = walk_passages(index, "", restart, factors_for(None, MARA), MARA, 9)
         assert ids(index, ranking)[0] == "marn"
         assert sum(score for _, score in ranking) < 1
 
     def test_without_a_seed_it_is_refused(self, index: Index) -> None:
         with pytest.raises(BadInput, match="no seed"):
-            walk_passages(index, restart_of(index, Start(MARA, {}, {})), factors_for(None, MARA), MARA, 5)
+            walk_passages(index, "", restart_of(index, Start(MARA, {}, {})), factors_for(None, MARA), MARA, 5)
 
     @pytest.mark.parametrize("start", [Start(MARA, {0: 0.5}, {}), ALL_PASSAGES], ids=["entity", "passages"])
     def test_seeds_count_by_their_weights(self, index: Index, start: Start) -> None:
@@ -456,7 +456,7 @@ class TestWalking:
     def test_the_walk_says_which_engine_it_was_and_how_exact(self, index: Index) -> None:
         restart = restart_of(index, ALL_PASSAGES)
         for engine, expected in ((Engine.AUTO, Engine.MATRIX), (Engine.PUSH, Engine.PUSH)):
-            _, found = walk_passages(index, restart, factors_for(None, MARA), MARA, 5, engine)
+            _, found = walk_passages(index, "", restart, factors_for(None, MARA), MARA, 5, engine)
             assert found.engine is expected
             assert 0 <= found.error < 0.1
 
@@ -532,7 +532,9 @@ class TestWithinASelection:
         self, index: Index, shown: Selection, engine: Engine
     ) -> None:
         start = Start(MARA, {index.graph.entity_index[entity_id("1933")]: 1.0}, {})
-        ranking, _ = walk_passages(index, restart_of(index, start), factors_for(None, MARA), MARA, 99, engine, shown)
+        ranking, _ = walk_passages(
+            index, "", restart_of(index, start), factors_for(None, MARA), MARA, 99, engine, shown
+        )
         assert ids(index, ranking) == ["marn", "orlo"]
         assert ranking[0][1] > 0, "reached through Nissan's passage"
 
