@@ -47,7 +47,9 @@ def reach(
     source, place, weight = source[stays], place[stays], weight[stays]
     share = damping * weight / leaving[source]
     cells = (np.arange(len(starts))[:, None] * len(near) + place).ravel()
-    restarting = (1 - damping) * np.array([start.at(near) for start in starts])
+    restarting = np.zeros((len(starts), len(near)))
+    for row, start in zip(restarting, starts, strict=True):
+        row[np.searchsorted(near, start.places)] = (1 - damping) * start.values
     mass = restarting
     for _ in range(STEPS):
         moved = np.bincount(cells, (mass[:, source] * share).ravel(), mass.size)
