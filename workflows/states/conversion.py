@@ -144,7 +144,8 @@ def seed_set(
 def start_of(index: Index, state: State, settings: WalkSettings, selection: Selection | None) -> tuple[Start, int]:
     """Return where a state's walk starts, and how many of its seeds the graph does not know or the filter hides.
 
-    Its settings are those of a walk that trusts its entity seeds as far as they weigh, see `trusting`. Where every passage is a seed, the state shows the first of them only.
+    Its settings are those of a walk that trusts its entity seeds as far as they weigh, see `trusting`. Where every
+    passage is a seed, the state shows the first of them only.
 
     Raises:
         BadInput: a weight is none.
