@@ -8,18 +8,19 @@ reaches, in which a lacking anchor costs much and a flood gains little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graph.walk.sparse import SparseVector
 
 ANCHORS = 4
 """Entity seeds that are anchors of their own, the heaviest; the others are one together."""
 
-COMPARED = 50
-"""Passages, the best of the walk, that are compared."""
+COMPARED = 20
+"""Passages, the best of the walk, that are compared; those after them count as not reached."""
 
 _LEAST = 1e-3
 """The reach, as a share of the best one, at which a passage counts as not reached."""
@@ -56,30 +57,27 @@ def anchors_of(restart: SparseVector, n_entities: int) -> list[Anchor]:
 
 def converged(
     ranking: Sequence[tuple[int, float]],
-    anchors: Sequence[Anchor],
-    reach_from: Callable[[SparseVector], SparseVector],
-    n_entities: int,
+    shares: Sequence[float],
+    reached: NDArray[np.float64],
     strength: float,
 ) -> list[tuple[int, float]]:
     """Rank passages by their scores, mixed with the geometric mean of what each anchor alone gives them.
 
-    score^(1 - strength) x (the best score x Π (reach / the best reach + `_LEAST`)^share)^strength, with the anchors'
-    shares scaled to sum 1. Where one anchor stands alone, the ranking stays as it is.
+    score^(1 - strength) x (the best score x Π (reach / the best reach + `_LEAST`)^share)^strength.
 
     Args:
-        ranking: (passage, score) of the walk from all seeds, best first; a passage without a score keeps none.
-        anchors: of that walk.
-        reach_from: returns the PageRank of a walk from one anchor alone.
-        n_entities: the node of the first passage.
+        ranking: (passage, score) of a walk, best first; a passage without a score keeps none.
+        shares: of each anchor of that walk; scaled to sum 1.
+        reached: what a walk from each anchor alone gives the first passages, shape (len(shares), passages compared).
         strength: the part of the geometric mean, in [0, 1].
     """
-    if len(anchors) < 2 or not ranking:
-        return list(ranking)
+    if not ranking:
+        return []
     rows, scores = (np.array(column) for column in zip(*ranking, strict=True))
-    mean, whole = np.zeros(len(scores)), sum(anchor.share for anchor in anchors)
-    for anchor in anchors:
-        reach = reach_from(anchor.restart).at(n_entities + rows)
-        mean += anchor.share / whole * np.log(reach / (reach.max() or 1.0) + _LEAST)
+    best = reached.max(axis=1, keepdims=True)
+    parts = np.zeros((len(shares), len(rows)))
+    np.divide(reached, best, out=parts[:, : reached.shape[1]], where=best > 0)
+    mean = np.array(shares) / sum(shares) @ np.log(parts + _LEAST)
     with np.errstate(divide="ignore"):
         mixed = np.exp((1 - strength) * np.log(scores) + strength * (np.log(scores.max()) + mean))
     order = np.argsort(-mixed, kind="stable")

@@ -25,8 +25,10 @@ from graph.retrieve.open_index import Index
 from graph.retrieve.seeds import COMMON_NOUN_SHARE, entity_seeds, min_max, name_seeds, passage_seeds, seed_weights
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType
+from graph.walk.engines import matrix
 from graph.walk.factors import EdgeFactors, edge_factors
-from graph.walk.pagerank import RANKING, REACH, Walk, walk
+from graph.walk.neighbourhood import reach
+from graph.walk.pagerank import Walk, walk
 from graph.walk.settings import Engine
 from graph.walk.sparse import SparseVector
 
@@ -316,14 +318,13 @@ def walk_passages(
         DependencyMissing: the engine needs a package that is not installed.
     """
     graph, n_entities = walked_graph(index.graph, settings), index.graph.n_entities
-    found = walk(graph, restart, factors, settings.damping, engine, precision=RANKING)
+    found = walk(graph, restart, factors, settings.damping, engine, tolerance=matrix.RANKED)
     near = best_reached(found.reached, n_entities, max(k, COMPARED), selection)
-    if settings.convergence:
-
-        def reach_from(start: SparseVector) -> SparseVector:
-            return walk(graph, start, factors, settings.damping, engine, precision=REACH).reached
-
-        near = converged(near, anchors_of(restart, n_entities), reach_from, n_entities, settings.convergence)
+    anchors = anchors_of(restart, n_entities) if settings.convergence else []
+    if len(anchors) > 1:
+        compared = np.array([n_entities + passage for passage, _ in near[:COMPARED]], dtype=np.intp)
+        reached = reach(graph, compared, [anchor.restart for anchor in anchors], factors, settings.damping)
+        near = converged(near, [anchor.share for anchor in anchors], reached, settings.convergence)
     if settings.coverage:
         near = _covered(index, words, near, settings.coverage)
     return near[:k], found

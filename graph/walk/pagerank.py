@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,30 +22,7 @@ LARGE_GRAPH = 100_000
 """From so many edges on, pushing from few seeds is faster than going through all edges."""
 
 SHORT_WALK, LARGE_FOR_SHORT_WALK = 0.6, 40_000
-"""Up to that damping mass stays near its seeds, and pushing is faster from that many edges on; so it is where the
-walk only tells what its seeds reach."""
-
-
-class Precision(NamedTuple):
-    """How near a walk comes to the solution: no nearer than what is read of it needs.
-
-    Attributes:
-        tolerance: L1 distance at which ``matrix`` stops.
-        threshold: residual mass an arc, times 1 - damping, that ``push`` leaves alone.
-    """
-
-    tolerance: float
-    threshold: float
-
-
-SCORES = Precision(matrix.TOLERANCE, push.THRESHOLD)
-"""For the score of every node."""
-
-RANKING = Precision(matrix.RANKED, push.THRESHOLD)
-"""For the order of the best passages."""
-
-REACH = Precision(1e-2, 1e-4)
-"""For which of the best passages a seed reaches at all."""
+"""Up to that damping mass stays near its seeds, and pushing is faster from that many edges on."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +59,7 @@ def walk(
     damping: float,
     engine: Engine = Engine.AUTO,
     *,
-    precision: Precision = SCORES,
+    tolerance: float = matrix.TOLERANCE,
 ) -> Walk:
     """Return the PageRank of every node.
 
@@ -97,7 +73,7 @@ def walk(
         factors: one multiplier a kind of edge and side: finite and non-negative.
         damping: probability of following an edge, in [0, 1).
         engine: which engine computes it.
-        precision: how near to the solution it comes, but for ``igraph``, which gives the solution.
+        tolerance: L1 distance to the solution at which ``matrix`` stops.
 
     Raises:
         BadInput: the restart vector has no positive weight or a negative one, the damping is out of range, or a
@@ -107,18 +83,17 @@ def walk(
     """
     _check(factors, damping)
     seeds = _normalise(restart, graph)
-    is_short = damping <= SHORT_WALK or precision is REACH
-    chosen = choose_engine(engine, len(seeds.places), len(graph), is_short=is_short)
+    chosen = choose_engine(engine, len(seeds.places), len(graph), damping)
     if chosen is Engine.PUSH:
-        reached, error, arcs = push.solve(graph, seeds, factors, damping, threshold=precision.threshold * (1 - damping))
+        reached, error, arcs = push.solve(graph, seeds, factors, damping)
         return Walk(reached, chosen, error, arcs)
     if chosen is Engine.IGRAPH:
         return Walk.of(reference.solve(graph, seeds.dense(), factors, damping), chosen, reference.PRPACK_ERROR)
-    scores, error, arcs = matrix.solve(graph, seeds.dense(), factors, damping, tolerance=precision.tolerance)
+    scores, error, arcs = matrix.solve(graph, seeds.dense(), factors, damping, tolerance=tolerance)
     return Walk.of(scores, chosen, error, arcs)
 
 
-def choose_engine(engine: Engine, n_seeds: int, n_edges: int, *, is_short: bool) -> Engine:
+def choose_engine(engine: Engine, n_seeds: int, n_edges: int, damping: float) -> Engine:
     """Return the engine itself, or the one that ``auto`` stands for.
 
     Raises:
@@ -128,7 +103,7 @@ def choose_engine(engine: Engine, n_seeds: int, n_edges: int, *, is_short: bool)
         raise BadInput(f"There is no engine {engine!r}", f"Choose one of {', '.join(Engine)}")
     if engine != Engine.AUTO:
         return Engine(engine)
-    sparse = n_seeds <= SPARSE_SEEDS and n_edges >= (LARGE_FOR_SHORT_WALK if is_short else LARGE_GRAPH)
+    sparse = n_seeds <= SPARSE_SEEDS and n_edges >= (LARGE_GRAPH if damping > SHORT_WALK else LARGE_FOR_SHORT_WALK)
     return Engine.PUSH if sparse and push.is_available() else Engine.MATRIX
 
 

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from graph.errors import BadInput
 from graph.relations import fact_relations
 from graph.retrieve.modes import WalkSettings
-from graph.retrieve.search import Ranking, Start, factors_for, restart_of, start_near, trusting, walk_passages
+from graph.retrieve.search import Ranking, Start, factors_for, restart_of, start_near, walk_passages
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType, entity_id
 from graph.server_clients import told_to_clients
 from graph.walk.pagerank import Walk
@@ -150,7 +150,7 @@ def walk_from(run: OpenRun, start: Start, beta: RelationFactors | None, k: int) 
 
 
 def walk_as_tool(run: OpenRun, start: Start, state: State, k: int, unknown: int) -> Walked:
-    """Walk from where a state says, with the trust that its entity seeds earn; whoever watches sees a call of a tool.
+    """Walk from where a state says; whoever watches sees a call of a tool.
 
     Args:
         run: the run to walk on.
@@ -159,7 +159,6 @@ def walk_as_tool(run: OpenRun, start: Start, state: State, k: int, unknown: int)
         k: how many passages are ranked.
         unknown: how many seeds of the state the workspace does not hold.
     """
-    start = replace(start, settings=trusting(start.entities.values(), start.settings))
     if not is_watched():
         return walk_from(run, start, beta_of(state), k)
     walked: list[Walked] = []

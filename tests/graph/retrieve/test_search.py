@@ -28,7 +28,7 @@ from graph.retrieve.search import (
     restart_of,
     seed_passages,
     start_near,
-    trusted_damping,
+    trusting,
     walk_passages,
     weigh_entity_seeds,
 )
@@ -334,26 +334,34 @@ class TestSeeds:
 
 
 class TestTrust:
-    """How far a walk may go from the passages that similarity finds."""
+    """How far a walk may go from the passages that similarity finds, and whether convergence counts."""
+
+    def damping(self, entity_weights: list[float], settings: Any = MARA) -> float:
+        return trusting(entity_weights, settings).damping
 
     def test_nothing_anchors_a_walk_without_entity_seeds(self) -> None:
-        assert trusted_damping([], MARA) == MARA.least_damping < MARA.damping
+        assert self.damping([]) == MARA.least_damping < MARA.damping
 
     def test_one_name_that_one_passage_holds_anchors_it_wholly(self) -> None:
-        assert trusted_damping([MARA.name_weight], MARA) == MARA.damping
-        assert trusted_damping([2.0, 9.0], MARA) == MARA.damping
+        assert self.damping([MARA.name_weight]) == MARA.damping
+        assert self.damping([2.0, 9.0]) == MARA.damping
 
-    def test_between_them_it_rises_with_the_weight_of_the_seeds(self) -> None:
-        half = trusted_damping([MARA.name_weight / 4] * 2, MARA)
+    def test_between_them_the_damping_rises_with_the_weight_of_the_seeds(self) -> None:
+        half = self.damping([MARA.name_weight / 4] * 2)
         assert half == pytest.approx((MARA.damping + MARA.least_damping) / 2)
 
     def test_it_is_never_above_the_damping_that_is_set(self) -> None:
-        assert trusted_damping([], replace(MARA, damping=0.1)) == 0.1
-        assert trusted_damping([], replace(MARA, least_damping=0.99)) == MARA.damping
+        assert self.damping([], replace(MARA, damping=0.1)) == 0.1
+        assert self.damping([], replace(MARA, least_damping=0.99)) == MARA.damping
+
+    def test_convergence_counts_where_the_seeds_weigh_more_than_one_name(self) -> None:
+        assert trusting([MARA.name_weight], MARA).convergence == 0
+        assert trusting([MARA.name_weight, MARA.name_weight / 2], MARA).convergence == MARA.convergence > 0
 
     @pytest.mark.parametrize("settings", [SEED, HIPPORAG2], ids=["seed", "hipporag2"])
-    def test_the_published_walks_have_one_damping(self, settings: Any) -> None:
-        assert trusted_damping([], settings) == trusted_damping([9.0], settings) == settings.damping
+    def test_the_published_walks_have_one_damping_and_no_convergence(self, settings: Any) -> None:
+        assert trusting([], settings) == trusting([9.0], settings) == settings
+        assert settings.convergence == 0
 
 
 class TestPassageWeight:
@@ -403,6 +411,19 @@ class TestWalking:
         scores = list(self.walked(index, {"1933": 1.0}, MARA, k=3).values())
         assert len(scores) == 3
         assert scores == sorted(scores, reverse=True)
+
+    def test_anchors_that_converge_change_scores_and_not_how_many_are_found(self, index: Index) -> None:
+        seeds = {"1933": 1.0, "Marn": 0.5}
+        alone = self.walked(index, seeds, replace(MARA, convergence=0.0))
+        together = self.walked(index, seeds, MARA)
+        assert together.keys() == alone.keys()
+        assert together != pytest.approx(alone)
+        assert list(self.walked(index, seeds, MARA, k=2).items()) == list(together.items())[:2]
+
+    def test_a_single_anchor_leaves_the_scores_as_they_are(self, index: Index) -> None:
+        assert self.walked(index, {"1933": 1.0}, MARA) == self.walked(
+            index, {"1933": 1.0}, replace(MARA, convergence=0.0)
+        )
 
     def test_uniform_beta_ranks_as_none_does(self, index: Index) -> None:
         for settings in (MARA, replace(SEED, policy=FactorPolicy.NEUTRAL)):
