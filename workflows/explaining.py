@@ -10,20 +10,24 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from graph.environment import refresh_environment
 from graph.errors import BadInput
 from graph.explain.flow_paths import FlowPath, told_paths
 from graph.explain.flows import EdgeFacts, Flows, Subgraph, Visible, choose_subgraph, flows_of, visible_part
+from graph.retrieve.convergence import Anchor, anchors_of
 from graph.retrieve.modes import WalkSettings
 from graph.retrieve.open_index import Index
 from graph.retrieve.search import factors_for, restart_of, walked_graph
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors
 from graph.storage.workspace import resolve_workspace, write_atomically
+from graph.walk.factors import EdgeFactors
 from graph.walk.pagerank import walk
 from graph.walk.settings import Engine, FactorPolicy
+from graph.walk.sparse import SparseVector
 from graph.walk.strengths import UNTUNED, tuned, workspace_tuning
 from workflows.context import Context
 from workflows.explanation.model import (
@@ -146,6 +150,7 @@ def _explanation(
 ) -> Explanation:
     result = answered.result
     report = result.get("walk") if answered.walked else None
+    returned = [hit["id"] for hit in result["passages"] if "follow_up" not in hit]
     return Explanation(
         question=result["question"],
         answer=result.get("answer") or "",
@@ -167,6 +172,7 @@ def _explanation(
         nodes=assembly.nodes(),
         edges=assembly.edges(),
         paths=tuple(assembly.path(path) for path in paths),
+        anchors=tuple(assembly.anchors(walks.anchors, _nodes_of(answered, returned))),
         shown=assembly.shown(),
         walk=WalkedBy(report["engine"], report["error"]) if report else None,
         own_relations={str(name): told for name, told in answered.index.graph.own.definitions.items()},
@@ -298,11 +304,13 @@ class ComparedWalks:
         beta: what they differ in; None where the run had none.
         stops: what each is, the run's own last.
         flows: of each.
+        anchors: of the run's own walk, with the scores of a walk from each alone; none where they do not count.
     """
 
     beta: RelationFactors | None
     stops: tuple[Stop, ...]
     flows: tuple[Flows, ...]
+    anchors: tuple[tuple[Anchor, NDArray[np.float64]], ...] = ()
 
 
 def compare_walks(answered: Answered) -> ComparedWalks:
@@ -325,14 +333,17 @@ def compare_walks(answered: Answered) -> ComparedWalks:
 
     without, steered = (factors_for(given, settings, own) for given in (None, beta))
 
-    def flows(stop: Stop) -> Flows:
-        factors = tuned(without.mixed(steered, stop.strength), tuning, own)
-        found = walk(typed, restart, factors, damping, Engine.IGRAPH)
-        return flows_of(typed, found.scores, restart.dense(), factors, damping)
+    def factors(stop: Stop) -> EdgeFactors:
+        return tuned(without.mixed(steered, stop.strength), tuning, own)
 
-    walked = tuple(flows(stop) for stop in stops)
+    def scores(start: SparseVector, stop: Stop) -> NDArray[np.float64]:
+        return walk(typed, start, factors(stop), damping, Engine.IGRAPH).scores
+
+    walked = tuple(flows_of(typed, scores(restart, stop), restart.dense(), factors(stop), damping) for stop in stops)
     _check_scores(answered, walked[-1])
-    return ComparedWalks(beta, stops, walked)
+    report = answered.result.get("walk") or {}
+    anchors = anchors_of(restart, graph.n_entities) if report.get("convergence") else []
+    return ComparedWalks(beta, stops, walked, tuple((anchor, scores(anchor.restart, stops[-1])) for anchor in anchors))
 
 
 def _stops(answered: Answered, beta: RelationFactors | None) -> tuple[Stop, ...]:
@@ -348,7 +359,7 @@ def _stops(answered: Answered, beta: RelationFactors | None) -> tuple[Stop, ...]
 def _check_scores(answered: Answered, flows: Flows) -> None:
     graph, report = answered.index.graph, answered.result.get("walk") or {}
     hits = [hit for hit in answered.result["passages"] if "follow_up" not in hit]
-    given = np.array([hit["score"] for hit in hits], dtype=np.float64)
+    given = np.array([hit.get("pagerank", hit["score"]) for hit in hits], dtype=np.float64)
     scores = flows.scores[[graph.n_entities + graph.passage_index[hit["id"]] for hit in hits]]
     if (np.abs(given - scores) > report.get("error", 0.0) + _TOLERANCE * scores).any():
         raise BadInput(

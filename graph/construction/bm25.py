@@ -113,6 +113,17 @@ class SparseIndex:
         order = np.lexsort((near, -found))[:k]
         return list(zip(near[order].tolist(), found[order].astype(np.float64).tolist(), strict=True))
 
+    def held_words(self, question: str, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the weight of each known word of a question, its IDF, and whether each of some passages holds it.
+
+        Shapes (n_words,) and (n_words, n_rows).
+        """
+        numbers = [self.numbers[term] for term in dict.fromkeys(terms(question)) if term in self.numbers]
+        holders = [self.passages[self.starts.item(number) : self.starts.item(number + 1)] for number in numbers]
+        held = [passages.take(np.searchsorted(passages, rows), mode="clip") == rows for passages in holders]
+        weights = inverse_frequency(self.n_passages, np.array([*map(len, holders)], dtype=np.int64))
+        return weights, np.array(held, dtype=np.bool_).reshape(len(holders), len(rows))
+
     def _postings(self, question: str) -> list[tuple[NDArray[np.intp], NDArray[np.float32]]]:
         """Return passages and weights of each known term of a question, as often as it stands there."""
         known = [number for term in terms(question) if (number := self.numbers.get(term)) is not None]

@@ -79,7 +79,7 @@ class WalkSettings:
 
     Attributes:
         damping: probability of following an edge; with `least_damping`, of a walk that is well anchored.
-        least_damping: that of a walk whose entity seeds weigh nothing; see `trusted_damping`.
+        least_damping: that of a walk whose entity seeds weigh nothing; see `trusting`.
         passage_weight: weight of the best passage seed; entity seeds weigh about 1.
         passage_seeds: how many of the best passages are seeds; 0 for all.
         seed_sharpness: power on the min-max normalised passage scores.
@@ -99,6 +99,8 @@ class WalkSettings:
         mention_edges: a known name in a passage's text links the two, though no fact of the passage holds it.
         counts: walk on HippoRAG 2's edge weights, over the entities of triples alone.
         adaptive_passage_weight: scale the passage weight by the manager's, relative to the default of 0.05.
+        coverage: how much it counts for the second passage that it holds words of the question that the first lacks.
+        convergence: how much it counts that every anchor of the question reaches a passage, in [0, 1]; 0 for nothing.
     """
 
     damping: float
@@ -122,6 +124,8 @@ class WalkSettings:
     mention_edges: bool
     counts: bool
     adaptive_passage_weight: bool
+    convergence: float
+    coverage: float
 
     @property
     def directions(self) -> Directions:
@@ -159,6 +163,8 @@ MARA = WalkSettings(
     mention_edges=True,
     counts=False,
     adaptive_passage_weight=False,
+    convergence=0.25,
+    coverage=1.5,
 )
 """The default: directed factors, sharpened hybrid seeds, names in the question."""
 
@@ -184,6 +190,8 @@ HIPPORAG2 = WalkSettings(
     mention_edges=False,
     counts=True,
     adaptive_passage_weight=False,
+    convergence=0.0,
+    coverage=0.0,
 )
 """The baseline as published: no β, no title or mention edge, every passage a seed."""
 

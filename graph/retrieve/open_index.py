@@ -192,6 +192,13 @@ class Index:
         """
         return self._sparse.best(question, k, shown)
 
+    def held_words(self, question: str, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the weight of each word of a question that any passage holds, and whether each in ``rows`` does.
+
+        Shapes (n_words,) and (n_words, n_rows).
+        """
+        return self._sparse.held_words(question, rows)
+
     def score_passages(self, question: str, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
         """Return the cosine of every passage, or of those in ``rows``, exactly, in their order.
 

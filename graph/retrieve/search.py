@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
 
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from graph.construction.edges import TypedGraph
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.errors import BadInput
+from graph.retrieve.convergence import COMPARED, anchors_of, converged
+from graph.retrieve.coverage import second_for_open_words
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT, Mode, WalkSettings
 from graph.retrieve.open_index import Index
 from graph.retrieve.seeds import COMMON_NOUN_SHARE, entity_seeds, min_max, name_seeds, passage_seeds, seed_weights
@@ -25,12 +27,17 @@ from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType
 from graph.walk.engines import matrix
 from graph.walk.factors import EdgeFactors, edge_factors
+from graph.walk.neighbourhood import reach
 from graph.walk.pagerank import Walk, walk
 from graph.walk.settings import Engine
 from graph.walk.sparse import SparseVector
 
 ANCHOR_WEIGHT = 1.0
 """A name in the question that weighs this much anchors the facts that hold it: as much as a fact's entity may weigh."""
+
+CONVERGING = 1.2
+"""The weight of entity seeds from which convergence counts, in names of a question that one passage holds: a single
+name is one anchor, so they must weigh more."""
 
 FUSED_DEPTH = 200
 """The least number of passages of each list that go into the hybrid one."""
@@ -207,15 +214,19 @@ def _passages_of(index: Index, settings: WalkSettings) -> Callable[[int], int]:
     return (graph.triple_passages if settings.counts else graph.name_passages).item
 
 
-def trusted_damping(entity_weights: Iterable[float], settings: WalkSettings) -> float:
-    """Return the damping of a walk: the more its entity seeds weigh, the farther it may go from the passage seeds.
+def trusting(entity_weights: Iterable[float], settings: WalkSettings) -> WalkSettings:
+    """Return the settings of a walk as far as its entity seeds are to be trusted: a walk without stays with similarity.
 
-    It rises from ``least_damping`` to ``damping``, which it has where the entity seeds weigh as much together as one
-    name that the question spells out and one passage holds. A walk that nothing anchors stays with similarity.
+    The damping rises from ``least_damping`` to ``damping``, which it has where the entity seeds weigh as much together
+    as one name that the question spells out and one passage holds. Convergence takes more than one name: `CONVERGING`.
     """
     most, least = settings.damping, min(settings.least_damping, settings.damping)
-    anchored = min(1.0, sum(entity_weights) / settings.name_weight) if settings.name_weight else 1.0
-    return least + (most - least) * anchored
+    names = sum(entity_weights) / settings.name_weight if settings.name_weight else CONVERGING
+    return replace(
+        settings,
+        damping=least + (most - least) * min(1.0, names),
+        convergence=settings.convergence if names >= CONVERGING else 0.0,
+    )
 
 
 def start_near(
@@ -279,6 +290,7 @@ def factors_for(beta: RelationFactors | None, settings: WalkSettings, own: Seque
 
 def walk_passages(
     index: Index,
+    words: str,
     restart: SparseVector,
     factors: EdgeFactors,
     settings: WalkSettings,
@@ -286,21 +298,47 @@ def walk_passages(
     engine: Engine = Engine.AUTO,
     selection: Selection | None = None,
 ) -> tuple[Ranking, Walk]:
-    """Walk from a restart vector, see `restart_of`; return the best ``k`` passages by PageRank, and the walk.
+    """Walk from a restart vector, see `restart_of`; return the best ``k`` passages, and the walk.
+
+    They are ranked by PageRank. As far as the settings say, the best of them are then ranked by how the walk's anchors
+    converge on each, and the second one is chosen for the words that the first one lacks.
+
+    Args:
+        index: the open generation.
+        words: the question's.
+        restart: where the walk starts.
+        factors: of its edges.
+        settings: of the walk.
+        k: how many passages are wanted.
+        engine: which engine walks.
+        selection: passages that are shown.
 
     Raises:
         BadInput: there is no seed.
         DependencyMissing: the engine needs a package that is not installed.
     """
-    found = walk(
-        walked_graph(index.graph, settings),
-        restart,
-        factors,
-        settings.damping,
-        engine,
-        tolerance=matrix.RANKED,
-    )
-    return best_reached(found.reached, index.graph.n_entities, k, selection), found
+    graph, n_entities = walked_graph(index.graph, settings), index.graph.n_entities
+    found = walk(graph, restart, factors, settings.damping, engine, tolerance=matrix.RANKED)
+    near = best_reached(found.reached, n_entities, max(k, COMPARED), selection)
+    anchors = anchors_of(restart, n_entities) if settings.convergence else []
+    if len(anchors) > 1:
+        compared = np.array([n_entities + passage for passage, _ in near[:COMPARED]], dtype=np.intp)
+        reached = reach(graph, compared, [anchor.restart for anchor in anchors], factors, settings.damping)
+        near = converged(near, [anchor.share for anchor in anchors], reached, settings.convergence)
+    if settings.coverage:
+        near = _covered(index, words, near, settings.coverage)
+    return near[:k], found
+
+
+def _covered(index: Index, words: str, near: Ranking, strength: float) -> Ranking:
+    """Choose the second passage among the best ones, see `second_for_open_words`."""
+    if len(near) < 3:
+        return near
+    best_ones = near[:COMPARED]
+    rows = np.array([passage for passage, _ in best_ones], dtype=np.intp)
+    names = [set(index.graph.entities_in(passage).tolist()) for passage in rows.tolist()]
+    joined = np.array([not names[0].isdisjoint(others) for others in names], dtype=np.bool_)
+    return second_for_open_words(best_ones, *index.held_words(words, rows), joined, strength) + near[COMPARED:]
 
 
 def walked_graph(graph: KnowledgeGraph, settings: WalkSettings) -> TypedGraph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,12 @@ class SparseVector:
         """Return what is kept, less zeros."""
         kept = self.values != 0
         return self if kept.all() else SparseVector(self.length, self.places[kept], self.values[kept])
+
+    def at(self, places: Sequence[int]) -> list[float]:
+        """Return the numbers of a few places."""
+        kept = np.flatnonzero(np.isin(self.places, places))
+        numbers = dict(zip(self.places[kept].tolist(), self.values[kept].tolist(), strict=True))
+        return [numbers.get(place, 0.0) for place in places]
 
     def dense(self) -> NDArray[np.float64]:
         """Return all numbers, shape (length,)."""

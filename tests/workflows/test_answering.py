@@ -78,7 +78,8 @@ def test_the_result_of_ragenta_is_of_that_type_and_holds_all_of_it(ragenta_setti
 def test_the_parts_of_the_result_have_the_documented_keys(settings: MakeContext) -> None:
     result = ask(QUESTION, settings())
     assert result["citations"][0].keys() == {"number", "passage_id", "start", "end"}
-    assert result["passages"][0].keys() == {"number", "id", "title", "text", "source", "metadata", "score"}
+    told = {"number", "id", "title", "text", "source", "metadata", "score", "pagerank"}
+    assert result["passages"][0].keys() == told
     assert {"subject", "predicate", "object", "relation", "score", "kept"} <= result["facts"][0].keys()
     assert result["relation_factors"]
     assert result["relation_factors"].keys() == {"entity_entity", "entity_passage"}

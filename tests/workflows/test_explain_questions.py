@@ -80,7 +80,7 @@ def explained(root: Path, way: str, mode: Mode, workflow: Workflow) -> tuple[Res
 def check_masses(told: Explanation, result: Result) -> None:
     """Check that the masses of the passages that the run found itself are its scores, and that all masses add up."""
     masses = {node.ref: node.mass[-1] for node in told.nodes if node.mass}
-    scores = {hit["id"]: hit["score"] for hit in result["passages"] if "follow_up" not in hit}
+    scores = {hit["id"]: hit.get("pagerank", hit["score"]) for hit in result["passages"] if "follow_up" not in hit}
     assert result["walk"]
     assert scores == pytest.approx({key: masses[key] for key in scores}, abs=result["walk"]["error"] + PRPACK)
     check_it_adds_up(told)

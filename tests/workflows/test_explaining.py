@@ -186,13 +186,27 @@ class TestTold:
         plain = explained(settings())[1].to_json()
         assert list(plain) == [
             *("question", "answer", "mode", "ranked_by", "workspace", "generation", "models", "citations", "facts"),
-            *("fact_outcome", "beta", "passage_weight", "damping", "stops", "nodes", "edges", "paths", "shown", "walk"),
-            *("own_relations", "why"),
+            *("fact_outcome", "beta", "passage_weight", "damping", "stops", "nodes", "edges", "paths", "anchors"),
+            *("shown", "walk", "own_relations", "why"),
         ]
         assert list(plain["paths"][-1]["steps"][-1]) == [
             *("from", "to", "edge", "predicate", "relation", "reversed", "share")
         ]
         assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+    def test_anchors_tell_what_of_a_passages_mass_began_at_each_entity(self, settings: Callable[..., Context]) -> None:
+        result, told = explained(settings())
+        nodes = {node.ref: node.id for node in told.nodes}
+        seeds = {seed["id"]: seed["weight"] for seed in result["seeds"]["entities"]}
+        whole = sum(seeds.values()) + sum(seed["weight"] for seed in result["seeds"]["passages"])
+        assert sum(anchor.share for anchor in told.anchors) == pytest.approx(sum(seeds.values()) / whole)
+        assert told.anchors[0].share == pytest.approx(max(seeds.values()) / whole)
+        parts = [sum(each.brought[nodes[hit["id"]]] for each in told.anchors) for hit in result["passages"]]
+        assert min(parts) >= 0
+        assert 0 < max(parts) <= 1
+
+    def test_where_convergence_does_not_count_no_anchors_are_told(self, settings: Callable[..., Context]) -> None:
+        assert explained(settings(convergence=0.0))[1].anchors == ()
 
     def test_cited_and_returned_passages_and_entity_seeds_are_shown_whatever_the_limit(
         self, settings: Callable[..., Context]

@@ -310,7 +310,7 @@ class TestAnswers:
         ("question", "places"),
         [
             ("How many employees has the company that supplies Halden Pumps?", (2, 1)),
-            ("Where is the vendor of Halden Pumps?", (2, 2)),
+            ("Where is the vendor of Halden Pumps?", (2, 1)),
         ],
     )
     def test_the_passage_that_an_own_type_leads_to_rises(

@@ -377,12 +377,15 @@ def best_factors(context: Context, question: str, gold_ids: Sequence[str]) -> Re
         return candidates[0]
     index = open_workspace_index(context, searched["generation"])
     selection = selection_of(context, index)
-    restart = restart_of(index, start_of(index, searched, settings, selection)[0])
+    start, _ = start_of(index, searched, settings, selection)
+    restart = restart_of(index, start)
     tuning = tuning_for(context)
 
     def worth(beta: RelationFactors) -> tuple[float, float]:
         factors = tuned(factors_for(beta, settings, own), tuning, own)
-        ranking, _ = walk_passages(index, restart, factors, settings, context.top_k, context.engine, selection)
+        ranking, _ = walk_passages(
+            index, start.words, restart, factors, start.settings, context.top_k, context.engine, selection
+        )
         found = [index.graph.passage_ids[place] for place, _ in ranking]
         return recall_at_k(found, gold_ids, _DEPTH), reciprocal_rank(found, gold_ids)
 

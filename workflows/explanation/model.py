@@ -14,6 +14,7 @@ from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.explain.flow_paths import FlowPath, FlowStep
 from graph.explain.flows import EdgeFacts, Flows, Subgraph, Visible
 from graph.relationships.exchange import Element, graphml
+from graph.retrieve.convergence import Anchor
 from graph.retrieve.selection import Selection
 from graph.schema import Passage, RelationFactors, entity_id
 
@@ -157,6 +158,21 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
+class AnchorReach:
+    """Entities that the walk starts from, and what they brought.
+
+    Attributes:
+        label: the entity's name, "other entities" where it is several.
+        share: of all that starts.
+        brought: of the mass of each passage, by its node's id, the part that started here.
+    """
+
+    label: str
+    share: float
+    brought: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """The extent of the drawing, relative to all that may be seen.
 
@@ -216,6 +232,7 @@ class Explanation:
         stops: the walks that are compared, the run's own last; empty without a walk.
         paths: for each cited passage (the best one, where nothing is cited) at most three, best first, and where none
             of these takes a fact, the best one that does.
+        anchors: what the result's passages were compared by; empty where convergence does not count.
         walk: None where the passages were ranked by similarity.
         own_relations: the user's own relation types in the graph, each with what it means.
         why: all of that in three sentences.
@@ -238,6 +255,7 @@ class Explanation:
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     paths: tuple[Path, ...]
+    anchors: tuple[AnchorReach, ...]
     shown: Shown
     walk: WalkedBy | None
     own_relations: Mapping[str, str] = field(default_factory=dict)
@@ -312,6 +330,19 @@ class Assembly:
             steps=steps,
             words=path_in_words(self.names, nodes, steps),
         )
+
+    def anchors(
+        self, anchors: Sequence[tuple[Anchor, NDArray[np.float64]]], nodes: Sequence[int]
+    ) -> Iterator[AnchorReach]:
+        """Yield what each anchor brought to some passages, from the scores of a walk from it alone."""
+        for anchor, scores in anchors:
+            brought = {
+                self.names.key(node): float(anchor.share * scores[node] / self.flows[-1].scores[node])
+                for node in nodes
+                if self.flows[-1].scores[node] > 0
+            }
+            label = self.names.label(anchor.entity) if anchor.entity is not None else "other entities"
+            yield AnchorReach(label, anchor.share, brought)
 
     def shown(self) -> Shown:
         """Return how much of what may be seen is shown."""

@@ -59,6 +59,7 @@ from workflows.states.conversion import (
     ranking_of,
     seed_set,
     start_of,
+    tell_pagerank,
 )
 from workflows.states.records import ErrorRecord, FactHit, Factors, PassageHit, SeedSet, TurnRecord, Update
 from workflows.states.shared import Asked, State, check_same_kind, searched_words
@@ -322,11 +323,20 @@ def walk_graph(state: State, run: OpenRun) -> Update:
     if walk is None:
         ranking = rank_passages(index, start.words, Mode.DENSE, personal.depth, settings.alpha, selection)
         return {**update, "passages": personal.hits(ranking), "ranked_by": "dense", "walk": None}
+    hits = personal.hits(walked.ranking)
+    if walked.settings.convergence or walked.settings.coverage:
+        tell_pagerank(hits, walk, index)
     update |= {
-        "passages": personal.hits(walked.ranking),
+        "passages": hits,
         "ranked_by": "walk",
         "tuning": walked.tuning,
-        "walk": {"engine": walk.engine.value, "error": walk.error, "arcs": walk.arcs, "damping": walked.damping},
+        "walk": {
+            "engine": walk.engine.value,
+            "error": walk.error,
+            "arcs": walk.arcs,
+            "damping": walked.settings.damping,
+            "convergence": walked.settings.convergence,
+        },
     }
     if walked.unknown_relations:
         named = ", ".join(walked.unknown_relations)

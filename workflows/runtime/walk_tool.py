@@ -13,7 +13,8 @@ from typing_extensions import TypedDict
 
 from graph.errors import BadInput
 from graph.relations import fact_relations
-from graph.retrieve.search import Ranking, Start, factors_for, restart_of, start_near, trusted_damping, walk_passages
+from graph.retrieve.modes import WalkSettings
+from graph.retrieve.search import Ranking, Start, factors_for, restart_of, start_near, walk_passages
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType, entity_id
 from graph.server_clients import told_to_clients
 from graph.walk.pagerank import Walk
@@ -122,34 +123,34 @@ class Walked:
     Attributes:
         ranking: the best passages; empty where nothing was walked.
         walk: None where no seed was left to walk from.
-        damping: of the walk.
+        settings: of the walk.
         tuning: the version of the strengths.
         unknown_relations: the types that β does not name.
     """
 
     ranking: Ranking
     walk: Walk | None
-    damping: float
+    settings: WalkSettings
     tuning: int
     unknown_relations: tuple[str, ...]
 
 
-def walk_from(run: OpenRun, start: Start, beta: RelationFactors | None, damping: float, k: int) -> Walked:
+def walk_from(run: OpenRun, start: Start, beta: RelationFactors | None, k: int) -> Walked:
     """Walk over a run's generation, with the strengths that its workspace was tuned to. Raises as `walk_passages`."""
-    context, index, settings = run.context, run.index, replace(start.settings, damping=damping)
+    context, index, settings = run.context, run.index, start.settings
     tuning, own = tuning_for(context), index.graph.own.relation_types
     factors = tuned(factors_for(beta, settings, own), tuning, own)
     describe_current_run(lambda: {"mara_factors": factors_shown(factors, own)})
     ranking, walk = Ranking(), None
     if (start.entities or not context.mode.as_published) and (restart := restart_of(index, start)):
-        ranking, walk = walk_passages(index, restart, factors, settings, k, context.engine, run.selection)
+        ranking, walk = walk_passages(index, start.words, restart, factors, settings, k, context.engine, run.selection)
         if run.selection is not None:
             walk = replace(walk, arcs=None)  # They would tell of hidden passages.
-    return Walked(ranking, walk, damping, tuning.version, factors.unknown)
+    return Walked(ranking, walk, settings, tuning.version, factors.unknown)
 
 
 def walk_as_tool(run: OpenRun, start: Start, state: State, k: int, unknown: int) -> Walked:
-    """Walk from where a state says, with the trust that its entity seeds earn; whoever watches sees a call of a tool.
+    """Walk from where a state says; whoever watches sees a call of a tool.
 
     Args:
         run: the run to walk on.
@@ -158,13 +159,12 @@ def walk_as_tool(run: OpenRun, start: Start, state: State, k: int, unknown: int)
         k: how many passages are ranked.
         unknown: how many seeds of the state the workspace does not hold.
     """
-    damping = trusted_damping(start.entities.values(), start.settings)
     if not is_watched():
-        return walk_from(run, start, beta_of(state), damping, k)
+        return walk_from(run, start, beta_of(state), k)
     walked: list[Walked] = []
 
     def walk(**_: object) -> dict[str, Any]:
-        walked.append(walk_from(run, start, beta_of(state), damping, k))
+        walked.append(walk_from(run, start, beta_of(state), k))
         return _told(run, walked[0], unknown, texts=False)
 
     seeds = state.get("seeds") or SeedSet(entities=[], passages=[])
@@ -231,6 +231,8 @@ def _walk_for_agent(
     k: int | None,
 ) -> dict[str, Any]:
     context, index, selection, settings = run.context, run.index, run.selection, run.context.walk_settings()
+    if damping is not None:
+        settings = replace(settings, damping=damping)
     if relation_weights:
         _check_known(relation_weights["entity_entity"], fact_relations(index.graph.own.relation_types))
     ids = [seed["id"] if _ENTITY_ID.fullmatch(seed["id"]) else entity_id(seed["id"]) for seed in entity_seeds]
@@ -241,13 +243,7 @@ def _walk_for_agent(
     else:
         weight = settings.passage_weight if passage_weight is None else passage_weight
         start = start_near(index, question, entities, weight, settings, selection)
-    walked = walk_from(
-        run,
-        start,
-        beta_of({"relation_factors": relation_weights}),
-        settings.damping if damping is None else damping,
-        k or context.top_k,
-    )
+    walked = walk_from(run, start, beta_of({"relation_factors": relation_weights}), k or context.top_k)
     return _told(run, walked, unknown, texts=True)
 
 
@@ -263,7 +259,7 @@ def _told(run: OpenRun, walked: Walked, unknown: int, *, texts: bool) -> dict[st
         "engine": walk and walk.engine.value,
         "error": walk and walk.error,
         "arcs": walk and walk.arcs,
-        "damping": walked.damping,
+        "damping": walked.settings.damping,
         "tuning": walked.tuning,
         "unknown_seeds": unknown,
         "unknown_relations": list(walked.unknown_relations),

@@ -312,6 +312,19 @@ class Context(BaseModel):
         description="Link each passage with known names in its text that are in none of its facts (mara: yes).",
         json_schema_extra=offered("Walk · mention edges", "walk_graph"),
     )
+    convergence: Share | None = Field(
+        default=None,
+        description="How much it counts that every anchor of a question reaches a passage; 0 for nothing (mara 0.25).",
+        json_schema_extra=offered("Walk · convergence", "walk_graph"),
+    )
+    coverage: float | None = Field(
+        default=None,
+        ge=0,
+        le=10,
+        description="How much it counts for the second passage that it holds words of the question which the first"
+        " lacks; 0 for nothing (mara 1.5).",
+        json_schema_extra=offered("Walk · coverage", "walk_graph"),
+    )
     fact_candidates: FoundCount | None = Field(
         default=None,
         description="Number of facts to look up (mara 10).",

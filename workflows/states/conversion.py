@@ -17,9 +17,10 @@ from graph.construction.knowledge_graph import GraphFact
 from graph.errors import BadInput
 from graph.retrieve.modes import WalkSettings
 from graph.retrieve.open_index import Index
-from graph.retrieve.search import Ranking, Start
+from graph.retrieve.search import Ranking, Start, trusting
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, entity_id
+from graph.walk.pagerank import Walk
 from workflows.settings.enums import ResultKind
 from workflows.states.records import (
     EntitySeed,
@@ -70,6 +71,13 @@ def passage_hits(index: Index, ranking: Ranking) -> list[PassageHit]:
             )
         )
     return hits
+
+
+def tell_pagerank(hits: Sequence[PassageHit], walk: Walk, index: Index) -> None:
+    """Add to passages what a walk gave them."""
+    nodes = [index.graph.n_entities + index.graph.passage_index[hit["id"]] for hit in hits]
+    for hit, pagerank in zip(hits, walk.reached.at(nodes), strict=True):
+        hit["pagerank"] = pagerank
 
 
 def hits_of(index: Index, passages: Iterable[NumberedPassage]) -> list[PassageHit]:
@@ -136,7 +144,8 @@ def seed_set(
 def start_of(index: Index, state: State, settings: WalkSettings, selection: Selection | None) -> tuple[Start, int]:
     """Return where a state's walk starts, and how many of its seeds the graph does not know or the filter hides.
 
-    Where every passage is a seed, the state shows the first of them only.
+    Its settings are those of a walk that trusts its entity seeds as far as they weigh, see `trusting`. Where every
+    passage is a seed, the state shows the first of them only.
 
     Raises:
         BadInput: a weight is none.
@@ -144,6 +153,7 @@ def start_of(index: Index, state: State, settings: WalkSettings, selection: Sele
     entities, passages, unknown = seeds_named(index, state.get("seeds") or {}, selection)
     given = passages if settings.passage_seeds else None
     weight = state.get("passage_weight") or 0.0
+    settings = trusting(entities.values(), settings)
     return Start(settings, entities, given, searched_words(state), weight, selection), unknown
 
 

@@ -57,7 +57,8 @@ class PassageHit(TypedDict):
     """A retrieved passage, where it comes from, and the score of the mode that ranked it.
 
     Its number is its place in the ranking, and what citations mean by it; passages that follow-up questions find get
-    the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1;
+    the next ones, and keep the score of their own ranking. ``pagerank`` is what the walk alone gave it, where the score
+    counts how the anchors converge, too. ``follow_up`` tells which question found it, from 1;
     ``personal`` how a personal ranking moved it: its number ``before``, how many places it was moved up by (``shift``)
     before others were, and the ``reasons``: what was ``told``, its ``weight`` in [-1, 1], and the ids of the
     ``concept`` and the ``document`` that it is about (empty for none). Where the question was asked as of a date,
@@ -71,6 +72,7 @@ class PassageHit(TypedDict):
     source: str
     metadata: dict[str, MetadataValue]
     score: float
+    pagerank: NotRequired[float]
     follow_up: NotRequired[int]
     personal: NotRequired[dict[str, Any]]
     superseded_at: NotRequired[str | None]

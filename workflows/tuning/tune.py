@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.errors import BadInput
-from graph.retrieve.modes import Mode
+from graph.retrieve.modes import Mode, WalkSettings
 from graph.retrieve.open_index import Index
 from graph.retrieve.search import factors_for, restart_of, walk_passages
 from graph.schema import RelationType
@@ -216,10 +216,12 @@ def _refusal(current: Tuning, proposal: Tuning, gains: Floats) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A marked question as far as the walk: the passages that served it, where it starts, and its factors untuned."""
+    """A marked question as far as the walk: what served it, its words, its start and settings, its untuned factors."""
 
     served: tuple[int, ...]
+    words: str
     restart: SparseVector
+    settings: WalkSettings
     factors: EdgeFactors
 
 
@@ -261,7 +263,7 @@ def gather(questions: Mapping[str, tuple[int, ...]], context: Context, progress:
         start, _ = start_of(index, result, settings, selection_of(context, index))
         if restart := restart_of(index, start):
             factors = factors_for(beta_of(result), settings, index.graph.own.relation_types)
-            found[place] = Asked(list(questions.values())[place], restart, factors)
+            found[place] = Asked(list(questions.values())[place], start.words, restart, start.settings, factors)
         fallbacks += sum(record["kind"] == "Fallback" for record in result["errors"])
         progress("questions", number, len(questions))
     return [found[place] for place in sorted(found)], fallbacks
@@ -280,7 +282,6 @@ class Walks:
         self._index = index
         self._asked = asked
         self._engine = context.engine
-        self._settings = context.walk_settings()
         self._selection = selection_of(context, index)
         self._own = index.graph.own.relation_types
         self._relations = tuned_relations(self._own)
@@ -303,7 +304,7 @@ class Walks:
         self._progress("walks", self.count, (1 + (self.count - 1) // self._a_round) * self._a_round)
         factors = strengthened(asked.factors, strengths, self._own)
         ranking, _ = walk_passages(
-            self._index, asked.restart, factors, self._settings, _RANKED, self._engine, self._selection
+            self._index, asked.words, asked.restart, factors, asked.settings, _RANKED, self._engine, self._selection
         )
         place = {passage: number for number, (passage, _) in enumerate(ranking, start=1)}
         return np.array([place.get(passage, np.inf) for passage in asked.served])

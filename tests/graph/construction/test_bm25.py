@@ -43,6 +43,19 @@ class TestTerms:
         assert terms("وادي النور") == ["وادي", "النور"]
 
 
+class TestHeldWords:
+    index = bm25_of(CORPUS)
+
+    def test_tell_which_words_of_a_question_each_passage_holds(self) -> None:
+        weights, held = self.index.held_words("Ships of Yokohama, Yokohama?", np.array([3, 0, 4]))
+        assert held.tolist() == [[True, False, False], [True, True, False]]
+        assert weights[0] > weights[1] > 0
+
+    def test_that_no_passage_holds_are_left_out(self) -> None:
+        weights, held = self.index.held_words("zeppelin", np.array([0, 1]))
+        assert (weights.shape, held.shape) == ((0,), (0, 2))
+
+
 class TestScores:
     index = bm25_of(CORPUS)
 

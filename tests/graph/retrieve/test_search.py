@@ -28,7 +28,7 @@ from graph.retrieve.search import (
     restart_of,
     seed_passages,
     start_near,
-    trusted_damping,
+    trusting,
     walk_passages,
     weigh_entity_seeds,
 )
@@ -334,26 +334,34 @@ class TestSeeds:
 
 
 class TestTrust:
-    """How far a walk may go from the passages that similarity finds."""
+    """How far a walk may go from the passages that similarity finds, and whether convergence counts."""
+
+    def damping(self, entity_weights: list[float], settings: Any = MARA) -> float:
+        return trusting(entity_weights, settings).damping
 
     def test_nothing_anchors_a_walk_without_entity_seeds(self) -> None:
-        assert trusted_damping([], MARA) == MARA.least_damping < MARA.damping
+        assert self.damping([]) == MARA.least_damping < MARA.damping
 
     def test_one_name_that_one_passage_holds_anchors_it_wholly(self) -> None:
-        assert trusted_damping([MARA.name_weight], MARA) == MARA.damping
-        assert trusted_damping([2.0, 9.0], MARA) == MARA.damping
+        assert self.damping([MARA.name_weight]) == MARA.damping
+        assert self.damping([2.0, 9.0]) == MARA.damping
 
-    def test_between_them_it_rises_with_the_weight_of_the_seeds(self) -> None:
-        half = trusted_damping([MARA.name_weight / 4] * 2, MARA)
+    def test_between_them_the_damping_rises_with_the_weight_of_the_seeds(self) -> None:
+        half = self.damping([MARA.name_weight / 4] * 2)
         assert half == pytest.approx((MARA.damping + MARA.least_damping) / 2)
 
     def test_it_is_never_above_the_damping_that_is_set(self) -> None:
-        assert trusted_damping([], replace(MARA, damping=0.1)) == 0.1
-        assert trusted_damping([], replace(MARA, least_damping=0.99)) == MARA.damping
+        assert self.damping([], replace(MARA, damping=0.1)) == 0.1
+        assert self.damping([], replace(MARA, least_damping=0.99)) == MARA.damping
+
+    def test_convergence_counts_where_the_seeds_weigh_more_than_one_name(self) -> None:
+        assert trusting([MARA.name_weight], MARA).convergence == 0
+        assert trusting([MARA.name_weight, MARA.name_weight / 2], MARA).convergence == MARA.convergence > 0
 
     @pytest.mark.parametrize("settings", [SEED, HIPPORAG2], ids=["seed", "hipporag2"])
-    def test_the_published_walks_have_one_damping(self, settings: Any) -> None:
-        assert trusted_damping([], settings) == trusted_damping([9.0], settings) == settings.damping
+    def test_the_published_walks_have_one_damping_and_no_convergence(self, settings: Any) -> None:
+        assert trusting([], settings) == trusting([9.0], settings) == settings
+        assert settings.convergence == 0
 
 
 class TestPassageWeight:
@@ -388,7 +396,7 @@ class TestWalking:
         places = {index.graph.entity_index[entity_id(name)]: weight for name, weight in entities.items()}
         factors = factors_for(more.pop("beta", None), settings)
         restart = restart_of(index, Start(settings, places, {}))
-        ranking, _ = walk_passages(index, restart, factors, settings, more.pop("k", 99), **more)
+        ranking, _ = walk_passages(index, more.pop("words", ""), restart, factors, settings, more.pop("k", 99), **more)
         return {index.graph.passages[passage].id: score for passage, score in ranking}
 
     @pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2], ids=["mara", "seed", "hipporag2"])
@@ -403,6 +411,19 @@ class TestWalking:
         scores = list(self.walked(index, {"1933": 1.0}, MARA, k=3).values())
         assert len(scores) == 3
         assert scores == sorted(scores, reverse=True)
+
+    def test_anchors_that_converge_change_scores_and_not_how_many_are_found(self, index: Index) -> None:
+        seeds = {"1933": 1.0, "Marn": 0.5}
+        alone = self.walked(index, seeds, replace(MARA, convergence=0.0))
+        together = self.walked(index, seeds, MARA)
+        assert together.keys() == alone.keys()
+        assert together != pytest.approx(alone)
+        assert list(self.walked(index, seeds, MARA, k=2).items()) == list(together.items())[:2]
+
+    def test_a_single_anchor_leaves_the_scores_as_they_are(self, index: Index) -> None:
+        assert self.walked(index, {"1933": 1.0}, MARA) == self.walked(
+            index, {"1933": 1.0}, replace(MARA, convergence=0.0)
+        )
 
     def test_uniform_beta_ranks_as_none_does(self, index: Index) -> None:
         for settings in (MARA, replace(SEED, policy=FactorPolicy.NEUTRAL)):
@@ -432,13 +453,13 @@ class TestWalking:
     def test_a_passage_may_be_a_seed_by_itself(self, index: Index) -> None:
         marn = index.graph.passage_index["marn"]
         restart = restart_of(index, Start(MARA, {}, {marn: 0.05}))
-        ranking, _ = walk_passages(index, restart, factors_for(None, MARA), MARA, 9)
+        ranking, _ = walk_passages(index, "", restart, factors_for(None, MARA), MARA, 9)
         assert ids(index, ranking)[0] == "marn"
         assert sum(score for _, score in ranking) < 1
 
     def test_without_a_seed_it_is_refused(self, index: Index) -> None:
         with pytest.raises(BadInput, match="no seed"):
-            walk_passages(index, restart_of(index, Start(MARA, {}, {})), factors_for(None, MARA), MARA, 5)
+            walk_passages(index, "", restart_of(index, Start(MARA, {}, {})), factors_for(None, MARA), MARA, 5)
 
     @pytest.mark.parametrize("start", [Start(MARA, {0: 0.5}, {}), ALL_PASSAGES], ids=["entity", "passages"])
     def test_seeds_count_by_their_weights(self, index: Index, start: Start) -> None:
@@ -456,7 +477,7 @@ class TestWalking:
     def test_the_walk_says_which_engine_it_was_and_how_exact(self, index: Index) -> None:
         restart = restart_of(index, ALL_PASSAGES)
         for engine, expected in ((Engine.AUTO, Engine.MATRIX), (Engine.PUSH, Engine.PUSH)):
-            _, found = walk_passages(index, restart, factors_for(None, MARA), MARA, 5, engine)
+            _, found = walk_passages(index, "", restart, factors_for(None, MARA), MARA, 5, engine)
             assert found.engine is expected
             assert 0 <= found.error < 0.1
 
@@ -532,7 +553,9 @@ class TestWithinASelection:
         self, index: Index, shown: Selection, engine: Engine
     ) -> None:
         start = Start(MARA, {index.graph.entity_index[entity_id("1933")]: 1.0}, {})
-        ranking, _ = walk_passages(index, restart_of(index, start), factors_for(None, MARA), MARA, 99, engine, shown)
+        ranking, _ = walk_passages(
+            index, "", restart_of(index, start), factors_for(None, MARA), MARA, 99, engine, shown
+        )
         assert ids(index, ranking) == ["marn", "orlo"]
         assert ranking[0][1] > 0, "reached through Nissan's passage"
 

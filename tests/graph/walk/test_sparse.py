@@ -36,6 +36,12 @@ def test_places_of_a_mapping_are_kept_in_their_order(given_numbers: dict[int, fl
     assert kept.nonzero().values.all()
 
 
+@given(st.dictionaries(st.integers(0, 9), st.sampled_from([0.0, 1.5])), st.lists(st.integers(0, 9), max_size=5))
+def test_the_numbers_of_a_few_places_are_those_of_all(given_numbers: dict[int, float], places: list[int]) -> None:
+    kept = SparseVector.of_mapping(10, given_numbers)
+    assert kept.at(places) == kept.dense()[places].tolist()
+
+
 @given(walks(), st.sampled_from([Engine.IGRAPH, Engine.MATRIX, Engine.PUSH]))
 def test_a_walk_from_the_seeds_alone_is_that_from_a_weight_for_every_node(given_walk: Given, engine: Engine) -> None:
     graph, restart, factors, damping = given_walk

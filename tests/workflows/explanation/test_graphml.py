@@ -26,7 +26,8 @@ def explanation(label: str = "Nissan", *, walked: bool = True) -> Explanation:
     fact = Edge("x1", "e0", "p0", "TEMPORAL", None, 1.0, (label, "made"), mass, start)
     return Explanation(
         *("question", "answer", "mara", "walk", "workspace", 1, Models("offline", "hash", "embedded"), (), (), "kept"),
-        *(None, 1.0, 0.7, stops, (entity, passage), (edge, fact) if walked else (), (), Shown(2, 2, 2, 2, 1.0), None),
+        *(None, 1.0, 0.7, stops, (entity, passage), (edge, fact) if walked else (), (), ()),
+        *(Shown(2, 2, 2, 2, 1.0), None),
     )
 
 

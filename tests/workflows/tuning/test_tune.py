@@ -87,7 +87,8 @@ def rankings(root: Path) -> list[list[tuple[int, float]]]:
     asked, _ = gather(marked_questions(marks, index)[0], context, lambda *told: None)
     current = workspace_tuning(root)
     return [
-        walk_passages(index, one.restart, tuned(factors_for(None, settings), current), settings, 10)[0] for one in asked
+        walk_passages(index, one.words, one.restart, tuned(factors_for(None, settings), current), one.settings, 10)[0]
+        for one in asked
     ]
 
 

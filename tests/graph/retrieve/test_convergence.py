@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.retrieve.convergence import ANCHORS, anchors_of, converged
+from graph.walk.sparse import SparseVector
+
+N_ENTITIES, N_PASSAGES = 10, 6
+
+
+def start(**weights: float) -> SparseVector:
+    """Return a restart vector of entities ("e3") and passages ("p0")."""
+    nodes = {int(name[1:]) + (N_ENTITIES if name[0] == "p" else 0): weight for name, weight in weights.items()}
+    return SparseVector.of_mapping(N_ENTITIES + N_PASSAGES, nodes)
+
+
+class TestAnchors:
+    def test_the_heaviest_entities_stand_alone_and_the_others_together(self) -> None:
+        weights = {"e0": 1.0, "e1": 4.0, "e2": 1.0, "e3": 2.0, "e4": 3.0, "e5": 2.5, "p0": 1.0, "p5": 1.5}
+        anchors = anchors_of(start(**weights), N_ENTITIES)
+        assert [(anchor.entity, anchor.share) for anchor in anchors] == [
+            (1, 0.25),
+            (4, 3.0 / 16),
+            (5, 2.5 / 16),
+            (3, 0.125),
+            (None, 0.125),
+        ]
+        assert anchors[-1].restart.places.tolist() == [0, 2]
+
+    def test_a_start_without_entities_has_none(self) -> None:
+        assert anchors_of(start(p1=3.0, p2=1.0), N_ENTITIES) == []
+
+    @given(
+        st.dictionaries(st.integers(0, N_ENTITIES + N_PASSAGES - 1), st.floats(0, 10), min_size=1).filter(
+            lambda weights: sum(weights.values()) > 1e-6
+        )
+    )
+    def test_together_they_are_all_entities_that_a_walk_starts_from(self, weights: dict[int, float]) -> None:
+        restart = SparseVector.of_mapping(N_ENTITIES + N_PASSAGES, weights)
+        anchors = anchors_of(restart, N_ENTITIES)
+        assert len(anchors) <= ANCHORS + 1
+        together = sum((anchor.share * anchor.restart.dense() for anchor in anchors), np.zeros(restart.length))
+        whole = restart.dense() / restart.values.sum()
+        assert together == pytest.approx(np.append(whole[:N_ENTITIES], np.zeros(N_PASSAGES)))
+
+
+class TestConverged:
+    RANKING = ((0, 0.54), (1, 0.3), (2, 0.1), (3, 0.0))
+    REACHED = np.array([[0.9, 0.3, 0.0], [0.0, 0.3, 0.0]])
+    """The heavy anchor floods passage 0, both reach 1, none reaches 2; 3 is not compared."""
+
+    def ranked(self, strength: float) -> list[int]:
+        found = converged(self.RANKING, [0.6, 0.4], self.REACHED, strength)
+        assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+        return [passage for passage, _ in found]
+
+    def test_a_passage_that_every_anchor_reaches_stands_before_one_that_a_single_one_floods(self) -> None:
+        assert self.ranked(0.0) == [0, 1, 2, 3]
+        assert self.ranked(0.3) == [1, 0, 2, 3]
+
+    def test_shares_count_beside_each_other(self) -> None:
+        whole, part = (dict(converged(self.RANKING, shares, self.REACHED, 0.3)) for shares in ([0.6, 0.4], [0.15, 0.1]))
+        assert part == pytest.approx(whole)
+
+    def test_anchors_that_reach_nothing_keep_the_order(self) -> None:
+        found = converged(self.RANKING, [0.6, 0.4], np.zeros((2, 3)), 0.3)
+        assert [passage for passage, _ in found] == [0, 1, 2, 3]
+
+    def test_an_empty_ranking_stays_empty(self) -> None:
+        assert converged([], [0.6, 0.4], np.zeros((2, 0)), 0.3) == []
+
+    @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=6), st.floats(0, 1))
+    def test_anchors_that_agree_keep_the_order(self, scores: list[float], strength: float) -> None:
+        best_first = sorted(scores, reverse=True)
+        ranking = list(enumerate(best_first))
+        found = converged(ranking, [0.7, 0.3], np.array([best_first] * 2), strength)
+        assert [passage for passage, _ in found] == [passage for passage, _ in ranking]
+        assert found[0][1] == pytest.approx(best_first[0], rel=2e-3)
+
+    @given(
+        st.lists(st.floats(1e-6, 1), min_size=3, max_size=8),
+        st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=2),
+        st.floats(0, 1),
+    )
+    def test_passages_that_are_not_compared_come_last_in_their_order(
+        self, scores: list[float], reached: list[tuple[float, float]], strength: float
+    ) -> None:
+        ranking = list(enumerate(sorted(scores, reverse=True)))
+        found = [passage for passage, _ in converged(ranking, [0.5, 0.5], np.array(reached), strength)]
+        assert sorted(found[:2]) == [0, 1]
+        assert found[2:] == list(range(2, len(scores)))
