@@ -79,6 +79,7 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
             at("/api/conversations/{id}", endpoints.read_conversation),
             at("/api/conversations/{id}", endpoints.rename_conversation, "PATCH"),
             at("/api/conversations/{id}", endpoints.delete_conversation, "DELETE"),
+            at("/api/conversations/{id}/text", endpoints.export_conversation),
             at("/api/turns", endpoints.ask_turn, "POST", takes_place=True, outlives=True),
             at("/api/turns/{id}", endpoints.read_turn),
             at("/api/turns/{id}/events", endpoints.follow_turn),

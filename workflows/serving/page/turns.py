@@ -10,6 +10,8 @@ from workflows.conversation.kept import KeptTurn
 from workflows.output.printable import visible
 from workflows.output.quoted import moved, place_of, section_of
 from workflows.results import TOTAL, label_of, parts_of, reasons_of
+from workflows.serving.page.choices import differing
+from workflows.serving.page.export import as_text
 from workflows.serving.page.markdown import to_html
 from workflows.settings.enums import ResultKind
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
@@ -105,8 +107,12 @@ def _step(node: str) -> str:
 def shown(turn: KeptTurn) -> dict[str, Any]:
     """Return a turn as the page draws it in its conversation."""
     told = {name: getattr(turn, name) for name in ("id", "number", "question", "alone", "settings", "state")}
-    told |= {"text": turn.answer, "error": turn.error}
-    return told if turn.result is None else {**told, **_answer(turn.result)}
+    told |= {"text": turn.answer, "error": turn.error, "versions": turn.versions, "at": turn.touched}
+    told["asked_with"] = differing(turn.settings)
+    if turn.result is None:
+        return told
+    told |= _answer(turn.result)
+    return {**told, "copied": as_text(told)}
 
 
 def details(turn: KeptTurn) -> dict[str, Any]:
@@ -151,7 +157,7 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
         "n_notes": len(result["errors"]),
-        "took": f"as of {result['as_of']}, {_took(result)}" if result.get("as_of") else _took(result),
+        "took": _took(result),
     }
 
 
