@@ -74,6 +74,7 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
             Route("/", FileResponse(_STATIC / "index.html"), methods=["GET"]),
             Mount("/static", StaticFiles(directory=_STATIC)),
             at("/api/setup", endpoints.setup),
+            at("/api/welcome", endpoints.first_screen),
             at("/api/filters", endpoints.filters),
             at("/api/conversations", endpoints.list_conversations),
             at("/api/conversations/{id}", endpoints.read_conversation),

@@ -45,6 +45,7 @@ from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.requests import Asked, parts_of
 from workflows.serving.page.runs import Question
 from workflows.serving.page.turns import details, event, shown
+from workflows.serving.page.welcome import welcome
 
 VALUES_SHOWN = 200
 """Values told of each key: the most frequent ones."""
@@ -81,6 +82,13 @@ def setup(asked: Asked) -> dict[str, Any]:
         "history": site.keeps_history(),
         "uploads": {"file_bytes": FILE_BYTES, "files": FILES_AT_ONCE} if site.may_upload(identity) else None,
     }
+
+
+def first_screen(asked: Asked) -> dict[str, Any]:
+    """Return what a workspace holds, and questions that it can answer."""
+    context = asked.site.context(asked.identity, {"workspace": asked.query.get("workspace", OWN_WORKSPACE)})
+    told = welcome(context)
+    return {**told, "questions": [visible(each) for each in told["questions"]]}
 
 
 def filters(asked: Asked) -> dict[str, Any]:
