@@ -14,6 +14,7 @@ import numpy as np
 
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.retrieve.selection import Selection
+from graph.schema import RelationType
 from graph.text import is_date, normalise_name
 
 SUGGESTED = 4
@@ -21,9 +22,12 @@ SUGGESTED = 4
 _LOOKED_AT = 20_000
 """Facts that are looked at, of however many: they lie in the order of their ids, which is none of the corpus."""
 
+_JOINING = (RelationType.ATTRIBUTION, RelationType.HIERARCHICAL)
+"""The types of facts whose two names are asked about together: a place or a day joins too little."""
+
 _SEARCHES = 40
 _ACROSS = 2
-_RARE, _LINKS = 4, 20
+_LINKS = 20
 _APART = 100
 _LONGEST_NAME = 50
 
@@ -133,6 +137,11 @@ class _Suggestions:
         found = re.search(rf"(\bthe )?{re.escape(name)}\b(?! (?:are|were|have)\b)", passage.text, re.IGNORECASE)
         return f"{'the ' if found[1] else ''}{name}" if found else ""
 
+    def titled(self, entity: int) -> str:
+        """Return an entity's name as a passage of that title writes it; empty where the visitor sees none."""
+        places = self.seen(self.graph.passages_with(entity).tolist()[:_LINKS])
+        return next(filter(None, (self.title(place, entity) for place in places)), "")
+
     def across(self, fact: GraphFact, asked: _Asked, name: str) -> str:
         """Return a question about whoever made the subject, of whom another passage tells; empty for none."""
         here = set(fact.passages)
@@ -142,15 +151,6 @@ class _Suggestions:
             if question and not question.maker and self.named(further, question):
                 return question.words.format(f"the {asked.maker} of {name}")
         return ""
-
-    def joined(self, fact: GraphFact, name: str) -> str:
-        """Return a question for what joins the subject with that of another passage; empty where nothing rare does."""
-        rows = np.flatnonzero(self.graph.facts.ends[:, 1] == fact.object).tolist()
-        of_object = self.seen(self.graph.passages_with(fact.object).tolist()[:_LINKS])
-        titled = any(self.title(place, fact.object) for place in of_object)
-        others = [self.graph.facts.rows[row] for row in rows] if titled and 1 < len(rows) <= _RARE else []
-        second = next(filter(None, (self.named(other) for other in others if other.subject != fact.subject)), "")
-        return f"How are {name} and {second} connected?" if second else ""
 
 
 def suggested(graph: KnowledgeGraph, selection: Selection | None) -> list[str]:
@@ -162,21 +162,23 @@ def suggested(graph: KnowledgeGraph, selection: Selection | None) -> list[str]:
     """
     found = _Suggestions(graph, selection)
     across: list[str] = []
-    single: dict[str, str] = {}
     joined: list[str] = []
+    single: dict[str, str] = {}
     named: set[str] = set()
-    left = {"across": _SEARCHES, "joined": _SEARCHES}
+    searches = 0
     for fact in found.facts():
         asked = _asked(fact)
-        kind = "joined" if asked is None else "across" if asked.maker else ""
-        name = found.named(fact, asked) if asked or (left[kind] and not joined) else ""
+        joins = not joined and asked is None and fact.fact.relation in _JOINING
+        name = found.named(fact, asked) if asked or joins else ""
         if asked and name and name not in named:
             named.add(name)
             single.setdefault(asked.words, asked.words.format(name))
-        if name and left.get(kind):
-            left[kind] -= 1
-            if question := found.across(fact, asked, name) if asked else found.joined(fact, name):
-                (across if asked else joined).append(question)
+        other = found.titled(fact.object) if name and (joins or (asked and asked.maker)) else ""
+        if asked and other and searches < _SEARCHES:
+            searches += 1
+            across += filter(None, [found.across(fact, asked, name)])
+        if joins and other and other != name:
+            joined.append(f"How are {name} and {other} connected?")
         if len(across) >= _ACROSS and len(single) >= SUGGESTED:
             break
     return list(dict.fromkeys([*across[:_ACROSS], *joined, *single.values()]))[:SUGGESTED]

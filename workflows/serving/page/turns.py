@@ -13,6 +13,7 @@ from workflows.results import TOTAL, label_of, parts_of, reasons_of
 from workflows.serving.page.choices import differing
 from workflows.serving.page.export import as_text
 from workflows.serving.page.markdown import to_html
+from workflows.serving.page.wording import without_commands
 from workflows.settings.enums import ResultKind
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
 
@@ -129,7 +130,7 @@ def details(turn: KeptTurn) -> dict[str, Any]:
         "claims": result.get("claims") or [],
         "coverage": result.get("coverage") or "",
         "follow_ups": result.get("follow_ups") or [],
-        "notes": [f"{_words(note['node'])}: {note['message']}" for note in result["errors"]],
+        "notes": [without_commands(f"{_words(note['node'])}: {note['message']}") for note in result["errors"]],
         "timings": {_words(node): ms for node, ms in result["timings_ms"].items() if node != TOTAL},
         "about": _about(result),
         "walked": result.get("ranked_by") == "walk",
@@ -163,7 +164,7 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reasons(result: Mapping[str, Any]) -> list[str]:
     """Return why a question is not answered; nothing where it is."""
-    return [visible(reason) for reason in reasons_of(result)]
+    return [without_commands(visible(reason)) for reason in reasons_of(result)]
 
 
 def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ def test_answers_details_filters_and_explanations_stay_within_what_a_tenant_may_
         turn = events[-1]["turn"]
         assert turn["state"] == "answered"
         assert turn["n_passages"] > 0
-        seen = json.dumps([events[1:], anna.get(f"turns/{turn['id']}"), anna.get("filters")])
+        seen = json.dumps([events[1:], anna.get(f"turns/{turn['id']}"), anna.get("filters"), anna.get("welcome")])
         assert sees_nothing_of_b(seen.replace(json.dumps(QUESTION), ""))
         form = {"key": KEYS["anna"]}
         assert sees_nothing_of_b(anna.client.post(f"/page/explanation/{turn['id']}", data=form).text)
