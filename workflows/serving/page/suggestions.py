@@ -81,7 +81,7 @@ def _asked(fact: GraphFact) -> _Asked | None:
     predicate, answer = normalise_name(fact.fact.predicate), fact.fact.object
     if made := _BY.fullmatch(predicate):
         verb = made[1]
-        return _Asked(f"Who {_PAST.get(verb, verb)} {{}}?", _done(f"{verb} by"), _MAKERS[verb])
+        return _Asked(f"Who {_PAST.get(verb, verb)} {{}}?", rf"(?:{_done(f'{verb} by')}|{verb} by)", _MAKERS[verb])
     if is_date(answer):
         if then := _AT_A_TIME.fullmatch(predicate):
             return _Asked(f"When was {{}} {then[1]}?", _done(then[1]))
@@ -101,7 +101,7 @@ def _asked(fact: GraphFact) -> _Asked | None:
 
 
 def _done(words: str) -> str:
-    return rf"(?:(?:is|was) [^.;]{{0,{_APART}}}?)?{words}"
+    return rf"(?:is|was) (?:[^.;]{{0,{_APART}}}? )?{words}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ async function turnTo(id) {
   await look();
   const versions = document.getElementById(`turn-${id}`)?.querySelector(".versions");
   versions?.querySelector("button:enabled").focus();
-  if (versions) announce(`Version ${versions.textContent.replace(/[‹›]/g, "")}`);
+  if (versions) announce(`Version ${versions.textContent.slice(1, -1).trim()}`);
 }
 
 // ---- Asking, and following the answer

@@ -7,6 +7,7 @@ import { get } from "./server.js";
 
 const DAY_MS = 86_400_000;
 const SEARCH_MS = 200;
+const KEPT_MS = 60_000;
 let listed = ""; // what the list shows
 let hasRunning = false; // whether one of the conversations is being answered
 let meant = { id: "", title: "" }; // the conversation that the menu and the dialogs are about
@@ -37,11 +38,10 @@ function period(at) {
 
 function drawThreads(rows, words) {
   const list = find("thread-list");
-  const place = [...list.querySelectorAll("a, button")].indexOf(document.activeElement);
-  const focused = place < 0 ? "" : document.activeElement.closest("li").dataset.id;
-  const isMenu = document.activeElement.localName === "button";
+  const { localName } = document.activeElement;
+  const focused = list.contains(document.activeElement) && document.activeElement.closest("li").dataset.id;
   fill(list, ...[...Map.groupBy(rows, (row) => row.period)].map(([title, each]) => make("section", { ariaLabel: title }, make("p", { className: "note", ariaHidden: "true" }, title), make("ul", {}, ...each.map(drawThread)))));
-  if (focused) list.querySelector(`[data-id="${focused}"]`)?.querySelector(isMenu ? "button" : "a").focus();
+  if (focused) list.querySelector(`[data-id="${focused}"] ${localName}`)?.focus();
   find("no-threads").textContent = rows.length ? "" : words ? "No conversation holds these words." : "Conversations appear here.";
   list.hidden = !rows.length;
 }
@@ -89,17 +89,11 @@ async function exportMeant() {
   const { text } = await get(exportPath(meant.id));
   const href = URL.createObjectURL(new Blob([text], { type: "text/markdown" }));
   make("a", { href, download: `${meant.title.replace(/[^\p{L}\p{N} -]+/gu, " ").trim() || "Conversation"}.md` }).click();
-  setTimeout(() => URL.revokeObjectURL(href), 60_000);
+  setTimeout(() => URL.revokeObjectURL(href), KEPT_MS);
   announce("The conversation was exported");
 }
 
-async function tried(work) {
-  try {
-    await work();
-  } catch (fault) {
-    say(fault.message);
-  }
-}
+const tried = (work) => work().catch((fault) => say(fault.message));
 
 export function setUpList(tell) {
   say = tell;
@@ -121,10 +115,10 @@ export function setUpList(tell) {
     });
   }
   find("export-meant").addEventListener("click", () => tried(exportMeant));
-  find("rename-form").addEventListener("submit", async (event) => {
+  find("rename-form").addEventListener("submit", (event) => {
     event.preventDefault();
     find("rename-dialog").close();
-    await tried(() => renameTalk(meant.id, find("new-title").value));
+    tried(() => renameTalk(meant.id, find("new-title").value));
   });
   find("delete-now").addEventListener("click", async () => {
     find("delete-dialog").close();
@@ -133,7 +127,7 @@ export function setUpList(tell) {
   });
   find("open-threads").addEventListener("click", () => toggleList(true));
   find("close-threads").addEventListener("click", () => toggleList(false));
-  document.addEventListener("click", (event) => { if (isListOpen() && !event.target.closest("#threads, #open-threads, #thread-menu, dialog")) toggleList(false); });
+  document.addEventListener("click", (event) => { if (isListOpen() && !event.target.closest("#threads, #open-threads, dialog")) toggleList(false); });
 }
 
 // ---- On a phone the list covers the conversation
