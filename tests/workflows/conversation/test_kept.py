@@ -16,6 +16,8 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.relationships.record import RELATIONSHIPS_FILE
+from graph.storage.workspace import Workspace
+from workflows.admin.upkeep import move_to_postgres
 from workflows.conversation.kept import (
     ANSWERED,
     CUT,
@@ -393,6 +395,22 @@ class TestATurnUnderWay:
         store.begin(OTHER, "conversation-y", "turn-y", "Who?", {})
         finish(store, "turn-1", FAILED)
         store.begin(ME, "conversation-x", "turn-x", "Who?", {})
+
+
+@pytest.mark.slow
+def test_versions_move_with_their_workspace_to_postgres(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Workspace(tmp_path).create()
+    store = Conversations(tmp_path)
+    answered(store, "turn-0001")
+    answered(store, "turn-0002")
+    answered(store, "turn-0003", replaces="turn-0001")
+    before = [store.read(ME, TALK, at)[1] for at in ("", "turn-0001")]
+    monkeypatch.setenv("MARA_RECORD_URL", postgres_url)
+    move_to_postgres(tmp_path)
+    assert [store.read(ME, TALK, at)[1] for at in ("", "turn-0001")] == before
+    assert [len(each) for each in before] == [1, 2]
 
 
 def ask_many(root: Path, writer: int, n_turns: int) -> None:

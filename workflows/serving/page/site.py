@@ -115,10 +115,16 @@ class Site:
         """
         if isinstance(fault, MaraError):
             own = self.workspaces.own
-            words = str(fault) if self.keyring().is_open else without_commands(str(fault))
+            words = str(fault) if self._is_open() else without_commands(str(fault))
             return without_folders(words, own.parent, own.absolute().parent)
         _LOG.exception("The page could not be served", exc_info=fault)
         return f"The server failed ({type(fault).__name__}): its log tells more"
+
+    def _is_open(self) -> bool:
+        try:
+            return self.keyring().is_open
+        except MaraError:  # The keys cannot be read: that is what is told.
+            return False
 
     def may_upload(self, identity: Identity) -> bool:
         """Tell whether somebody may add documents: nobody may who sees only a part of the passages."""
