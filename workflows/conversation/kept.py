@@ -206,6 +206,14 @@ class Conversations:
         with self._reading() as db:
             return self._found_turn(db, owner, turn)
 
+    def answered_version(self, owner: str, turn: str) -> str:
+        """Return the id of the version of a turn that was answered last; empty for none. Raises NoConversation."""
+        with self._reading() as db:
+            versions = self._found_turn(db, owner, turn).versions
+            query = f"SELECT id FROM turns WHERE id {AMONG} AND state = ? ORDER BY place DESC"
+            found = db.execute(query, ([*versions], ANSWERED)).fetchone()
+            return str(found[0]) if found else ""
+
     def ended(self, owner: str, turn: str) -> tuple[KeptTurn, int]:
         """Return a turn, and the version of its conversation. Raises NoConversation."""
         kept = self.turn(owner, turn)

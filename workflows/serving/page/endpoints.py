@@ -156,9 +156,9 @@ def _question(asked: Asked) -> Question:
     replaces, follows = asked.text("replaces", 64), asked.text("follows", 64)
     alone, store, owner = asked.body.get("alone") is True, asked.site.conversations, asked.identity.owner
     context = asked.site.in_history(asked.site.context(asked.identity, settings), asked.identity, conversation)
-    # The history holds one version of a turn: the one that was asked last.
-    last = store.turn(owner, replaces).versions[-1] if replaces else ""
-    context = context.as_turn(key, last, turns_are_all=True)
+    # The history holds one version of a turn: the one that was answered last.
+    in_history = store.answered_version(owner, replaces) if replaces else ""
+    context = context.as_turn(key, in_history, turns_are_all=True)
 
     def keep() -> tuple[KeptTurn, list[Turn]]:
         turn, results = store.begin(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from workflows.output.markdown import plain
 
 _LONGEST = 10_000
+_FETCHED = re.compile(
+    r"!(?=\[)|<(?=(?:img|picture|svg|video|audio|iframe|object|embed|link|script|style)\b)", re.IGNORECASE
+)
 
 
 def as_text(turn: Mapping[str, Any], escape: Callable[[str], str] = str) -> str:
@@ -26,6 +30,8 @@ def as_text(turn: Mapping[str, Any], escape: Callable[[str], str] = str) -> str:
 def as_markdown(title: str, turns: Iterable[Mapping[str, Any]]) -> str:
     """Return a conversation as Markdown: questions, when and with what settings they were asked, answers, sources.
 
+    Whoever reads the file fetches nothing that an answer names: an image is a link to it.
+
     Args:
         title: of the conversation.
         turns: those that are shown, as the page draws them.
@@ -37,7 +43,7 @@ def as_markdown(title: str, turns: Iterable[Mapping[str, Any]]) -> str:
         if turn.get("understood"):
             parts.append(f"Understood as: {_line(turn['understood']['question'])}")
         if turn["state"] == "answered":
-            parts += [as_text(turn, _line), *(_line(reason) for reason in turn["reasons"])]
+            parts += [_FETCHED.sub(r"\\\g<0>", as_text(turn, _line)), *(_line(reason) for reason in turn["reasons"])]
         else:
             parts += [turn["text"], f"*{_line(turn['error']) or 'This question has no whole answer.'}*"]
     return "\n\n".join(part for part in parts if part) + "\n"
