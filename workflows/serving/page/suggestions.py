@@ -73,7 +73,7 @@ class _Asked:
     def is_said(self, name: str, text: str) -> bool:
         """Tell whether a text says so in plain words: a fact may have the wrong subject."""
         subject = rf"(?:\b{re.escape(name)}|(?:^|[.;] )(?:it|he|she))(?: \([^()]*\)|,[^,.]*,)?"
-        return re.search(rf"{subject} {self.stated}\b", text, re.IGNORECASE) is not None
+        return re.search(rf"{subject},? {self.stated}\b", text, re.IGNORECASE) is not None
 
 
 def _asked(fact: GraphFact) -> _Asked | None:
