@@ -36,6 +36,7 @@ from graph.relationships.schema import (
 )
 from graph.relationships.tables import (
     PAGE_TABLES,
+    VERSION_TABLES,
     VIEWS,
     columns_of_edges,
     columns_of_nodes,
@@ -481,8 +482,9 @@ class RelationshipRecord(InDatabase):
         """Copy it, as it stands at one moment, into an empty schema of Postgres, within a transaction of that."""
         nodes = [table_of_nodes(of) for of in NODES if of not in VIEWS]
         edges = [table_of_edges(of, *pair) for of, each in EDGES.items() for pair in each.pairs if of not in VIEWS]
-        page = ("conversations", "turns") if self._db.has_table("turns") else ()
-        target.define((*create_statements(), *(PAGE_TABLES if page else ())))
+        made = {"conversations": PAGE_TABLES, "turns": (), "turn_follows": VERSION_TABLES}
+        page = [table for table in made if self._db.has_table(table)]
+        target.define((*create_statements(), *(statement for table in page for statement in made[table])))
         with self.as_it_stands():
             for table in ("meta", "pruned", *nodes, *edges, *page):
                 target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))

@@ -29,6 +29,11 @@ RUN_TABLES = (
 )
 """The table of what happens to turns that are being answered, beside those of conversations."""
 
+VERSION_TABLES = (
+    "CREATE TABLE turn_follows (turn TEXT PRIMARY KEY REFERENCES turns (id) ON DELETE CASCADE, follows TEXT NOT NULL)",
+)
+"""The table of what each turn follows, empty for the first: turns that follow the same one are its versions."""
+
 
 def table_of_nodes(of: NodeType) -> str:
     """Return the name of the table that holds the nodes of a type."""

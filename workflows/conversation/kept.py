@@ -20,9 +20,10 @@ from graph.errors import BadInput, MaraError
 from graph.relationships.conversations import Conversation as Listed
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import time_text
-from graph.relationships.tables import PAGE_TABLES, RUN_TABLES
-from graph.storage.database import Database, Kind, SqliteDatabase
+from graph.relationships.tables import PAGE_TABLES, RUN_TABLES, VERSION_TABLES
+from graph.storage.database import AMONG, Database, Kind, SqliteDatabase
 from graph.storage.opening import open_database
+from workflows.conversation.versions import Versions
 from workflows.output.printable import shortened
 
 EARLIER_FILE = "conversations.sqlite"
@@ -47,15 +48,6 @@ id, title, version, changed,
 EXISTS (SELECT 1 FROM turns WHERE conversation = conversations.id AND state = 'running' AND touched > ?)"""
 _TURN = "id, conversation, number, question, alone, settings, state, answer, result, error, touched"
 _COLUMNS = {"conversations": "id, owner, title, version, changed", "turns": _TURN}
-_SHOWN = f"""
-SELECT {_TURN} FROM turns AS turn WHERE conversation = ? AND NOT EXISTS (
-    SELECT 1 FROM turns AS newer
-    WHERE newer.conversation = turn.conversation AND newer.number = turn.number AND newer.place > turn.place
-    AND newer.state = 'running' AND newer.touched > ?
-) ORDER BY number, place
-"""
-"""The turns of a conversation, less those in whose place another is being answered."""
-
 RUNNING, ANSWERED, STOPPED, FAILED, CUT = "running", "answered", "stopped", "failed", "cut"
 """The states of a turn; cut: the process that answered it is gone."""
 
@@ -115,12 +107,14 @@ class KeptTurn:
     """A question of a conversation, and what became of it.
 
     Attributes:
-        number: its place among the turns, from 1; attempts at the same one share it.
+        number: its place among the turns, from 1; versions of the same one share it.
         alone: whether it is asked without the turns before it.
         settings: what the page asked it with.
         answer: what had been written when it was stopped; empty for a turn with a result.
         result: what asking gave, where it ended.
         error: why it failed.
+        touched: when it last changed, in seconds since 1970.
+        versions: the ids of all versions of the turn, its own among them, in the order in which they were asked.
     """
 
     id: str
@@ -133,6 +127,8 @@ class KeptTurn:
     answer: str
     result: Mapping[str, Any] | None
     error: str
+    touched: float = 0.0
+    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +170,31 @@ class Conversations:
         """The time after which whoever answers a turn must have said so."""
         return self.clock() - CUT_AFTER_S
 
-    def of(self, owner: str) -> list[Conversation]:
-        """Return somebody's conversations, the last changed first."""
+    def of(self, owner: str, words: str = "") -> list[Conversation]:
+        """Return somebody's conversations, the last changed first.
+
+        Args:
+            owner: whose.
+            words: each has to be in the title, or in questions and answers of any version, in whatever case.
+        """
         query = f"SELECT {_CONVERSATION} FROM conversations WHERE owner = ? ORDER BY changed DESC"
         with suppress(NoConversation), self._reading() as db:
-            return [_conversation(row) for row in db.execute(query, (self._alive, owner))]
+            found = [_conversation(row) for row in db.execute(query, (self._alive, owner))]
+            return [each for each in found if not words or _holds(db, each, words.casefold().split())]
         return []
 
-    def read(self, owner: str, conversation: str) -> tuple[Conversation, list[KeptTurn]]:
-        """Return a conversation and its turns. Raises NoConversation."""
+    def read(self, owner: str, conversation: str, at: str = "") -> tuple[Conversation, list[KeptTurn]]:
+        """Return a conversation, and the turns that lead to the one asked last. Raises NoConversation.
+
+        Args:
+            owner: whose conversation it is.
+            conversation: its id.
+            at: a turn, a version of others, that is to be among them, where it is still there; empty for any.
+        """
         with self._reading() as db:
-            found = self._found(db, owner, conversation)
-            return found, [self._turn(row) for row in db.execute(_SHOWN, (conversation, self._alive))]
+            found, versions = self._found(db, owner, conversation), _versions(db, conversation)
+            rows = db.execute(f"SELECT {_TURN} FROM turns WHERE id {AMONG} ORDER BY number", (versions.shown(at),))
+            return found, [self._turn(row, versions) for row in rows]
 
     def version(self, owner: str, conversation: str) -> int:
         """Return what grows with every change of a conversation. Raises NoConversation."""
@@ -196,6 +205,14 @@ class Conversations:
         """Return a turn. Raises NoConversation."""
         with self._reading() as db:
             return self._found_turn(db, owner, turn)
+
+    def answered_version(self, owner: str, turn: str) -> str:
+        """Return the id of the version of a turn that was answered last; empty for none. Raises NoConversation."""
+        with self._reading() as db:
+            versions = self._found_turn(db, owner, turn).versions
+            query = f"SELECT id FROM turns WHERE id {AMONG} AND state = ? ORDER BY place DESC"
+            found = db.execute(query, ([*versions], ANSWERED)).fetchone()
+            return str(found[0]) if found else ""
 
     def ended(self, owner: str, turn: str) -> tuple[KeptTurn, int]:
         """Return a turn, and the version of its conversation. Raises NoConversation."""
@@ -219,10 +236,11 @@ class Conversations:
             db.execute("DELETE FROM conversations WHERE id = ?", (conversation,))
 
     def turns(self, conversation: str) -> list[KeptTurn]:
-        """Return all turns of a conversation, of any owner."""
+        """Return all turns of a conversation, of any owner, in all their versions."""
         query = f"SELECT {_TURN} FROM turns WHERE conversation = ? ORDER BY number, place"
         with suppress(NoConversation), self._reading() as db:
-            return [self._turn(row) for row in db.execute(query, (conversation,))]
+            versions = _versions(db, conversation)
+            return [self._turn(row, versions) for row in db.execute(query, (conversation,))]
         return []
 
     def of_user(self, user: str = "") -> list[Listed]:
@@ -256,7 +274,7 @@ class Conversations:
         *,
         alone: bool = False,
         replaces: str = "",
-        goes_on: bool = False,
+        follows: str = "",
     ) -> tuple[KeptTurn, list[Mapping[str, Any]]]:
         """Keep a question before it is asked; a conversation begins with its first one.
 
@@ -267,49 +285,45 @@ class Conversations:
             question: as it was typed.
             settings: what it is asked with.
             alone: whether the turns before it do not count.
-            replaces: the turn in whose place it stands once it is answered; empty: it comes last.
-            goes_on: whether the conversation is there already, unless it was deleted meanwhile.
+            replaces: the turn of which it is another version; empty for none.
+            follows: the turn that it follows, unless it replaces one; empty: the one that was asked last.
 
         Returns:
-            The turn, and the results of the last ones before it.
+            The turn, and the results of the last ones that it follows.
 
         Raises:
-            NoConversation: the conversation is somebody else's or was deleted, or there is no turn to replace.
+            NoConversation: the conversation is somebody else's or was deleted, or has no such turn.
             BadInput: the turn has been asked already.
             UnderWay: another question of the conversation is being answered, or `UNDER_WAY_EACH` of its owner's are.
         """
         with self._writing() as db:
             now = self.clock()
-            if not goes_on:
-                db.execute(
-                    "INSERT INTO conversations (id, owner, title, version, changed) VALUES (?, ?, ?, 0, ?)"
-                    " ON CONFLICT DO NOTHING",
-                    (conversation, owner, shortened(question, TITLE_LENGTH), now),
-                )
+            db.execute(
+                "INSERT INTO conversations (id, owner, title, version, changed) VALUES (?, ?, ?, 0, ?)"
+                " ON CONFLICT DO NOTHING",
+                (conversation, owner, shortened(question, TITLE_LENGTH), now),
+            )
             self._found(db, owner, conversation)
             if db.execute("SELECT 1 FROM turns WHERE id = ?", (turn,)).fetchone():
                 raise BadInput("This question has been asked already", "Load the conversation again")
             _check_may_begin(conversation, [each for (each,) in db.execute(_UNDER_WAY, (self._alive, owner))])
-            number = self._place(db, owner, conversation, replaces)
+            way = self._way_before(db, conversation, replaces, follows)
             db.execute(
                 "INSERT INTO turns (id, conversation, number, question, alone, settings, state, touched)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (turn, conversation, number, question, int(alone), json.dumps(settings), RUNNING, now),
+                (turn, conversation, len(way) + 1, question, int(alone), json.dumps(settings), RUNNING, now),
             )
+            db.execute("INSERT INTO turn_follows (turn, follows) VALUES (?, ?)", (turn, way[-1] if way else ""))
             self._change(db, conversation)
             before = db.execute(
-                "SELECT result FROM turns WHERE conversation = ? AND number < ? AND state = ?"
-                " ORDER BY number DESC LIMIT ?",
-                (conversation, number, ANSWERED, LAST_TURNS),
+                f"SELECT result FROM turns WHERE id {AMONG} AND state = ? ORDER BY number DESC LIMIT ?",
+                (way, ANSWERED, LAST_TURNS),
             )
             results = [json.loads(result) for (result,) in before][::-1]
             return self._found_turn(db, owner, turn), results
 
     def tell(self, *reports: Report) -> None:
-        """Keep news of turns under way; of those that were stopped or deleted meanwhile nothing is kept.
-
-        An answered turn takes the place of earlier attempts.
-        """
+        """Keep news of turns under way; of those that were stopped or deleted meanwhile nothing is kept."""
         with self._writing() as db:
             for report in reports:
                 self._tell(db, report)
@@ -338,40 +352,36 @@ class Conversations:
                 self._change(db, found.conversation)
 
     def _tell(self, db: Database, report: Report) -> None:
-        row = db.execute(
-            "SELECT conversation, number, place FROM turns WHERE id = ? AND state = 'running'", (report.turn,)
-        ).fetchone()
+        row = db.execute("SELECT conversation FROM turns WHERE id = ? AND state = 'running'", (report.turn,)).fetchone()
         if row is None:
             return
         told = enumerate(report.events, start=report.first)
         rows = [(report.turn, position, json.dumps({**event, "at": position})) for position, event in told]
         db.executemany("INSERT INTO run_events (turn, position, event) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
         kept = None if report.result is None else json.dumps(report.result)
+        answer = report.answer if report.result is None else report.result.get("answer")
         db.execute(
             "UPDATE turns SET state = ?, answer = ?, result = ?, error = ?, touched = ? WHERE id = ?",
-            (report.state, "" if report.result else report.answer, kept, report.error, self.clock(), report.turn),
+            (report.state, answer or "", kept, report.error, self.clock(), report.turn),
         )
-        if report.state == ANSWERED:
-            db.execute("DELETE FROM turns WHERE conversation = ? AND number = ? AND place < ?", tuple(row))
         if report.state != RUNNING:
             rested = "SELECT touched FROM turns WHERE id = run_events.turn"
             db.execute(f"DELETE FROM run_events WHERE ({rested}) <= ?", (self._alive,))
             self._change(db, row[0])
 
-    def _place(self, db: Database, owner: str, conversation: str, replaces: str) -> int:
-        """Return the number of a new turn; earlier attempts at it that came to nothing go."""
-        if not replaces:
-            (last,) = db.execute("SELECT MAX(number) FROM turns WHERE conversation = ?", (conversation,)).fetchone()
-            return (last or 0) + 1
-        replaced = self._found_turn(db, owner, replaces)
-        if replaced.conversation != conversation:
+    def _way_before(self, db: Database, conversation: str, replaces: str, follows: str) -> list[str]:
+        """Return the turns that a new one follows, the first one first.
+
+        Of the versions of a turn that it replaces, those that came to nothing go, unless another turn follows them.
+        """
+        versions = _versions(db, conversation)
+        if any(key and key not in versions.follows for key in (replaces, follows)):
             raise NoConversation("There is no such turn in this conversation", "Load the conversation again")
-        db.execute(
-            "DELETE FROM turns WHERE conversation = ? AND number = ? AND state != ?"
-            " AND NOT (state = 'running' AND touched > ?)",
-            (conversation, replaced.number, ANSWERED, self._alive),
-        )
-        return replaced.number
+        if not replaces:
+            return versions.way_to(follows) if follows else versions.shown()
+        unfollowed = [key for key in versions.beside(replaces) if key in versions.last]
+        db.execute(f"DELETE FROM turns WHERE id {AMONG} AND state != ?", (unfollowed, ANSWERED))
+        return versions.way_to(versions.follows[replaces])
 
     def _change(self, db: Database, conversation: str) -> None:
         db.execute(
@@ -382,9 +392,9 @@ class Conversations:
         row = db.execute(f"SELECT {_TURN} FROM turns WHERE id = ?", (turn,)).fetchone()
         if row is None:
             raise NoConversation("There is no such turn", "Load the conversation again")
-        found = self._turn(row)
-        self._found(db, owner, found.conversation)
-        return found
+        conversation = row[1]
+        self._found(db, owner, conversation)
+        return self._turn(row, _versions(db, conversation))
 
     def _found(self, db: Database, owner: str, conversation: str) -> Conversation:
         query = f"SELECT {_CONVERSATION} FROM conversations WHERE id = ? AND owner = ?"
@@ -393,11 +403,12 @@ class Conversations:
             raise _no_conversation()
         return _conversation(row)
 
-    def _turn(self, row: Sequence[Any]) -> KeptTurn:
+    def _turn(self, row: Sequence[Any], versions: Versions) -> KeptTurn:
         key, conversation, number, question, alone, settings, state, answer, result, error, touched = row
         state, asked_with = self._state(state, touched), json.loads(settings)
         kept = None if result is None else json.loads(result)
-        return KeptTurn(key, conversation, number, question, bool(alone), asked_with, state, answer, kept, error)
+        told = (question, bool(alone), asked_with, state, "" if kept else answer, kept, error, touched)
+        return KeptTurn(key, conversation, number, *told, versions.beside(key))
 
     def _state(self, state: str, touched: float) -> str:
         return CUT if state == RUNNING and touched <= self._alive else state
@@ -448,10 +459,10 @@ def _copy(earlier: Path, db: Database) -> None:
 def _make_tables(db: Database) -> None:
     """Make the tables where there are none, and let no other user of the machine read the file that they are in."""
     with db.faults_named():
-        if db.has_table("run_events"):
+        if db.has_table("turn_follows"):
             return
         with db.transaction():
-            for table, made in (("turns", PAGE_TABLES), ("run_events", RUN_TABLES)):
+            for table, made in _TABLES.items():
                 if not db.has_table(table):  # else an earlier version, or another process, was first
                     db.define(made)
     if isinstance(db, SqliteDatabase):
@@ -459,7 +470,25 @@ def _make_tables(db: Database) -> None:
             db.path.chmod(0o600)
 
 
+_TABLES = {"turns": PAGE_TABLES, "run_events": RUN_TABLES, "turn_follows": VERSION_TABLES}
 _EARLIER = Kind("turns", lambda db: db.define(PAGE_TABLES), "Restore it from a backup, or remove it from the folder")
+
+
+def _versions(db: Database, conversation: str) -> Versions:
+    told = db.execute("SELECT id, number, state FROM turns WHERE conversation = ? ORDER BY place", (conversation,))
+    turns = {key: (number, state == ANSWERED) for key, number, state in told}
+    of_turns = f"SELECT turn, follows FROM turn_follows WHERE turn {AMONG}"
+    return Versions.of(turns, dict(db.execute(of_turns, ([*turns],))) if db.has_table("turn_follows") else {})
+
+
+def _holds(db: Database, conversation: Conversation, words: Sequence[str]) -> bool:
+    query = "SELECT question, answer, CASE answer WHEN '' THEN result END FROM turns WHERE conversation = ?"
+    texts = [conversation.title]
+    for question, answer, result in db.execute(query, (conversation.id,)):
+        # An earlier version kept the answer within the result alone.
+        texts += [question, answer or (result and json.loads(result).get("answer")) or ""]
+    text = "\n".join(texts).casefold()
+    return all(word in text for word in words)
 
 
 def _time(seconds: float) -> str:

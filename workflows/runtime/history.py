@@ -42,6 +42,8 @@ _TURNS_READ = 20
 def turns_before(given: list[Turn], run: OpenRun) -> tuple[list[Turn], list[ErrorRecord]]:
     """Return the turns that a question may lean on: those given, else those of its conversation in the history.
 
+    Where the caller has said that those given are all, it is those, be they none.
+
     Raises:
         NoAccess: the conversation is not open to who asks.
     """
@@ -54,7 +56,7 @@ def turns_before(given: list[Turn], run: OpenRun) -> tuple[list[Turn], list[Erro
     except MaraError as fault:
         message = f"The earlier turns of the conversation cannot be read and do not count ({told(fault, run.context)})"
         return given, [run.error(HISTORY_UNREAD, message)]
-    return given or seen_turns(past, run), []
+    return given if given or run.context.beside.turns_are_all else seen_turns(past, run), []
 
 
 def past_turns(context: Context) -> list[PastTurn]:

@@ -90,6 +90,7 @@ class Beside:
         concept_extractor: the caller's own way to find the concepts of messages.
         turn_key: the caller's name for the turn; empty where it gives none.
         replaces: the caller's name for the turn in whose place this one comes; empty for none.
+        turns_are_all: whether none but the turns that come with the question count, be they none.
         run: the run under way; None where none is.
     """
 
@@ -98,6 +99,7 @@ class Beside:
     concept_extractor: ConceptExtractor | None = None
     turn_key: str = ""
     replaces: str = ""
+    turns_are_all: bool = False
     run: Any = None
 
 
@@ -452,14 +454,15 @@ class Context(BaseModel):
         """Return these settings with a caller's own way to find the concepts of messages."""
         return self.with_beside(concept_extractor=extractor)
 
-    def as_turn(self, key: str, replaces: str = "") -> Self:
+    def as_turn(self, key: str, replaces: str = "", *, turns_are_all: bool = False) -> Self:
         """Return these settings for a turn that its caller names: asked again under the same name, it is the same.
 
         Args:
             key: the name.
             replaces: the name of the turn in whose place it comes; empty for none.
+            turns_are_all: whether those of the history never count, also where no turn comes with the question.
         """
-        return self.with_beside(turn_key=key, replaces=replaces)
+        return self.with_beside(turn_key=key, replaces=replaces, turns_are_all=turns_are_all)
 
     def in_history(self, conversation: str, user: str) -> Self:
         """Return these settings with another conversation and another user; empty for none."""

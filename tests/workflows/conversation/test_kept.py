@@ -16,6 +16,8 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.relationships.record import RELATIONSHIPS_FILE
+from graph.storage.workspace import Workspace
+from workflows.admin.upkeep import move_to_postgres
 from workflows.conversation.kept import (
     ANSWERED,
     CUT,
@@ -205,32 +207,90 @@ def test_a_turn_nobody_works_at_any_more_is_cut(store: Conversations, clock: Clo
     assert turns(store) == [(1, "Who?", CUT)]
 
 
-def test_a_replacement_stands_where_the_turn_was(store: Conversations) -> None:
-    answered(store, "turn-0001", "Who?")
-    answered(store, "turn-0002", "When?")
-    _, results = store.begin(ME, TALK, "turn-0003", "Who built it?", {}, replaces="turn-0001")
-    assert results == []
-    assert turns(store) == [(1, "Who built it?", RUNNING), (2, "When?", ANSWERED)]
-    finish(store, "turn-0003", ANSWERED, result=RESULT)
-    assert turns(store) == [(1, "Who built it?", ANSWERED), (2, "When?", ANSWERED)]
+class TestVersions:
+    """Turns that were asked again, with the same words or others."""
+
+    @pytest.fixture(autouse=True)
+    def two_turns(self, store: Conversations) -> None:
+        answered(store, "turn-0001", "Who?")
+        answered(store, "turn-0002", "When?")
+
+    def shown(self, store: Conversations, at: str = "") -> list[tuple[str, tuple[str, ...]]]:
+        return [(turn.id, turn.versions) for turn in store.read(ME, TALK, at)[1]]
+
+    def test_an_edited_turn_is_shown_without_what_followed_the_version_before_it(self, store: Conversations) -> None:
+        _, results = store.begin(ME, TALK, "turn-0003", "Who built it?", {}, replaces="turn-0001")
+        assert results == []
+        assert turns(store) == [(1, "Who built it?", RUNNING)]
+        finish(store, "turn-0003", ANSWERED, result=RESULT)
+        versions = ("turn-0001", "turn-0003")
+        assert self.shown(store) == [("turn-0003", versions)]
+        assert self.shown(store, "turn-0001") == [("turn-0001", versions), ("turn-0002", ("turn-0002",))]
+
+    def test_a_question_follows_the_version_that_was_shown(self, store: Conversations) -> None:
+        answered(store, "turn-0003", "Who built it?", replaces="turn-0001")
+        _, results = store.begin(ME, TALK, "turn-0004", "Where?", {}, follows="turn-0002")
+        assert [result["question"] for result in results] == ["Who?", "When?"]
+        finish(store, "turn-0004", ANSWERED, result=RESULT)
+        assert [key for key, _ in self.shown(store)] == ["turn-0001", "turn-0002", "turn-0004"]
+        _, results = store.begin(ME, TALK, "turn-0005", "Where?", {}, follows="turn-0003")
+        assert [result["question"] for result in results] == ["Who built it?"]
+        assert [key for key, _ in self.shown(store)] == ["turn-0003", "turn-0005"]
+        assert [key for key, _ in self.shown(store, "turn-0002")] == ["turn-0001", "turn-0002", "turn-0004"]
+
+    @pytest.mark.parametrize("state", [STOPPED, FAILED])
+    def test_an_answer_stays_beside_a_version_that_came_to_nothing_until_that_is_asked_again(
+        self, store: Conversations, state: str
+    ) -> None:
+        begin(store, "turn-0003", "When, by the way?", replaces="turn-0002")
+        finish(store, "turn-0003", state)
+        assert self.shown(store)[1:] == [("turn-0003", ("turn-0002", "turn-0003"))]
+        answered(store, "turn-0004", "When, then?", replaces="turn-0003")
+        assert self.shown(store)[1:] == [("turn-0004", ("turn-0002", "turn-0004"))]
+
+    def test_an_answer_stays_beside_a_version_that_was_cut(self, store: Conversations, clock: Clock) -> None:
+        begin(store, "turn-0003", "Who built it?", replaces="turn-0002")
+        clock.now += CUT_AFTER_S
+        assert turns(store)[1:] == [(2, "Who built it?", CUT)]
+        assert self.shown(store, "turn-0002")[1:] == [("turn-0002", ("turn-0002", "turn-0003"))]
+
+    def test_a_version_that_came_to_nothing_stays_where_another_turn_follows_it(self, store: Conversations) -> None:
+        begin(store, "turn-0003")
+        finish(store, "turn-0003", STOPPED)
+        answered(store, "turn-0004", "Where?")
+        answered(store, "turn-0005", replaces="turn-0003")
+        assert self.shown(store)[2:] == [("turn-0005", ("turn-0003", "turn-0005"))]
+        assert [key for key, _ in self.shown(store, "turn-0004")][2:] == ["turn-0003", "turn-0004"]
+
+    def test_all_go_with_their_conversation(self, store: Conversations) -> None:
+        answered(store, "turn-0003", "Who built it?", replaces="turn-0001")
+        assert len(store.turns(TALK)) == 3
+        store.delete(ME, TALK)
+        assert store.turns(TALK) == []
+
+    def test_all_go_with_their_user(self, store: Conversations) -> None:
+        store.delete(ME, TALK)
+        owner = f"ada:{'0' * 16}"
+        asked: dict[str, Any] = {"turn-a": {}, "turn-b": {"replaces": "turn-a"}, "turn-c": {"follows": "turn-a"}}
+        for turn, more in asked.items():
+            store.begin(owner, "conversation-2", turn, "Who?", {}, **more)
+            finish(store, turn, ANSWERED, result=RESULT)
+        assert store.remove_user("ada") == 1
+        assert store.turns("conversation-2") == []
+
+    def test_a_conversation_of_a_time_without_them_is_shown_whole(self, tmp_path: Path, store: Conversations) -> None:
+        if not (file := tmp_path / "workspace" / RELATIONSHIPS_FILE).exists():
+            pytest.skip("In Postgres the same statements read it")
+        with closing(sqlite3.connect(file)) as database:
+            database.executescript("DROP TABLE turn_follows; UPDATE turns SET place = 9 WHERE id = 'turn-0001';")
+        assert [key for key, _ in self.shown(store)] == ["turn-0001", "turn-0002"]
+        answered(store, "turn-0003", "Where?")
+        answered(store, "turn-0004", "When, then?", replaces="turn-0002")
+        assert self.shown(store) == [("turn-0001", ("turn-0001",)), ("turn-0004", ("turn-0002", "turn-0004"))]
+        assert [key for key, _ in self.shown(store, "turn-0003")] == ["turn-0001", "turn-0002", "turn-0003"]
 
 
-@pytest.mark.parametrize("state", [STOPPED, FAILED])
-def test_an_answer_stays_where_its_replacement_came_to_nothing(store: Conversations, state: str) -> None:
-    answered(store, "turn-0001", "Who?")
-    begin(store, "turn-0002", "Who built it?", replaces="turn-0001")
-    finish(store, "turn-0002", state)
-    assert turns(store) == [(1, "Who?", ANSWERED), (1, "Who built it?", state)]
-
-
-def test_an_answer_stays_where_its_replacement_was_cut(store: Conversations, clock: Clock) -> None:
-    answered(store, "turn-0001", "Who?")
-    begin(store, "turn-0002", "Who built it?", replaces="turn-0001")
-    clock.now += CUT_AFTER_S
-    assert turns(store) == [(1, "Who?", ANSWERED), (1, "Who built it?", CUT)]
-
-
-def test_asking_again_takes_the_place_of_attempts_that_came_to_nothing(store: Conversations) -> None:
+def test_a_first_question_that_came_to_nothing_is_asked_again_in_its_place(store: Conversations) -> None:
     begin(store, "turn-0001")
     finish(store, "turn-0001", STOPPED)
     begin(store, "turn-0002", replaces="turn-0001")
@@ -239,13 +299,15 @@ def test_asking_again_takes_the_place_of_attempts_that_came_to_nothing(store: Co
     assert turns(store) == [(1, "Who?", ANSWERED)]
 
 
-def test_only_a_turn_of_the_same_conversation_is_replaced(store: Conversations) -> None:
+def test_only_a_turn_of_the_same_conversation_is_replaced_or_followed(store: Conversations) -> None:
     answered(store, "turn-0001")
     store.begin(ME, "conversation-2", "turn-0002", "Where?", {})
     with pytest.raises(NoConversation):
         begin(store, "turn-0003", replaces="turn-0002")
     with pytest.raises(NoConversation):
         begin(store, "turn-0003", replaces="nothing-there")
+    with pytest.raises(NoConversation):
+        begin(store, "turn-0003", follows="turn-0002")
 
 
 class TestATurnUnderWay:
@@ -335,6 +397,22 @@ class TestATurnUnderWay:
         store.begin(ME, "conversation-x", "turn-x", "Who?", {})
 
 
+@pytest.mark.slow
+def test_versions_move_with_their_workspace_to_postgres(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Workspace(tmp_path).create()
+    store = Conversations(tmp_path)
+    answered(store, "turn-0001")
+    answered(store, "turn-0002")
+    answered(store, "turn-0003", replaces="turn-0001")
+    before = [store.read(ME, TALK, at)[1] for at in ("", "turn-0001")]
+    monkeypatch.setenv("MARA_RECORD_URL", postgres_url)
+    move_to_postgres(tmp_path)
+    assert [store.read(ME, TALK, at)[1] for at in ("", "turn-0001")] == before
+    assert [len(each) for each in before] == [1, 2]
+
+
 def ask_many(root: Path, writer: int, n_turns: int) -> None:
     store, pause = Conversations(root), threading.Event()
     for number in range(n_turns):
@@ -379,7 +457,7 @@ def test_a_history_of_before_turns_could_be_followed_is_read_and_written(tmp_pat
     store = Conversations(tmp_path)
     begin(store, "turn-0001")
     with closing(sqlite3.connect(tmp_path / RELATIONSHIPS_FILE)) as file:
-        file.executescript("DROP TABLE run_events; DROP INDEX turns_under_way;")
+        file.executescript("DROP TABLE turn_follows; DROP TABLE run_events; DROP INDEX turns_under_way;")
     assert store.of(ME)[0].running
     assert store.follow([("turn-0001", 0)]) == [(RUNNING, [])]
     store.tell(Report("turn-0001", 0, [{"kind": "void"}]))

@@ -23,7 +23,6 @@ from graph.relationships.conversations import view_of
 from graph.relationships.history import record_view
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NodeType
-from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
 from graph.schema import MetadataValue, Passage
 from graph.sources.loaders.fields import PLACE_KEYS
@@ -39,13 +38,15 @@ from workflows.runtime.history import erase_own_conversation
 from workflows.runtime.own_run import Brake, braked
 from workflows.runtime.resources import open_run, open_workspace_index
 from workflows.serving.metrics import CONTENT_TYPE
+from workflows.serving.page.choices import ANSWERING, RANKINGS
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
+from workflows.serving.page.export import as_markdown
 from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.reading import found_in_turn, seen_passage
 from workflows.serving.page.requests import Asked, parts_of
 from workflows.serving.page.runs import Question
 from workflows.serving.page.turns import details, event, shown
-from workflows.settings.enums import Workflow
+from workflows.serving.page.welcome import welcome
 
 VALUES_SHOWN = 200
 """Values told of each key: the most frequent ones."""
@@ -78,13 +79,20 @@ def setup(asked: Asked) -> dict[str, Any]:
         "name": identity.name,
         "has_key": not site.keyring().is_open,
         "workspaces": [{"name": name, "title": title} for name, title in site.workspaces.open_to(identity).items()],
-        "workflows": [each.value for each in Workflow],
-        "modes": [each.value for each in Mode],
+        "workflows": list(ANSWERING.items()),
+        "modes": list(RANKINGS.items()),
         "chat_model": chat_model_name(Context()),
         "question_limit": QUESTION_LIMIT,
         "history": site.keeps_history(),
         "uploads": {"file_bytes": FILE_BYTES, "files": FILES_AT_ONCE} if site.may_upload(identity) else None,
     }
+
+
+def first_screen(asked: Asked) -> dict[str, Any]:
+    """Return what a workspace holds, and questions that it can answer."""
+    context = asked.site.context(asked.identity, {"workspace": asked.query.get("workspace", OWN_WORKSPACE)})
+    told = welcome(context)
+    return {**told, "questions": [visible(each) for each in told["questions"]]}
 
 
 def filters(asked: Asked) -> dict[str, Any]:
@@ -94,18 +102,24 @@ def filters(asked: Asked) -> dict[str, Any]:
 
 
 def list_conversations(asked: Asked) -> dict[str, Any]:
-    """Return the conversations of whoever asks."""
-    found = asked.site.conversations.of(asked.identity.owner)
+    """Return the conversations of whoever asks, those that hold some words alone where they search for any."""
+    found = asked.site.conversations.of(asked.identity.owner, asked.query.get("words", "")[:QUESTION_LIMIT])
     return {"conversations": [_listed(each) for each in found]}
 
 
 def read_conversation(asked: Asked) -> dict[str, Any]:
-    """Return a conversation with its turns; nothing where the page has that version already."""
+    """Return a conversation with the turns that are shown of it; nothing where the page has that version already."""
     store, owner, key = asked.site.conversations, asked.identity.owner, asked.path["id"]
     if asked.query.get("version") == str(store.version(owner, key)):
         return {"unchanged": True}
-    conversation, turns = store.read(owner, key)
+    conversation, turns = store.read(owner, key, asked.query.get("at", ""))
     return {**_listed(conversation), "turns": [shown(turn) for turn in turns]}
+
+
+def export_conversation(asked: Asked) -> dict[str, Any]:
+    """Return a conversation as Markdown, as it is shown."""
+    found, turns = asked.site.conversations.read(asked.identity.owner, asked.path["id"], asked.query.get("at", ""))
+    return {"text": as_markdown(found.title, [shown(turn) for turn in turns])}
 
 
 def rename_conversation(asked: Asked) -> dict[str, Any]:
@@ -117,8 +131,8 @@ def rename_conversation(asked: Asked) -> dict[str, Any]:
 def delete_conversation(asked: Asked) -> dict[str, Any]:
     """Remove a conversation, and what the history holds of it."""
     store, owner, key = asked.site.conversations, asked.identity.owner, asked.path["id"]
-    _, turns = store.read(owner, key)
-    for settings in {turn.settings.get("workspace", ""): turn.settings for turn in turns}.values():
+    store.version(owner, key)  # or else it is none of theirs
+    for settings in {turn.settings.get("workspace", ""): turn.settings for turn in store.turns(key)}.values():
         erase_own_conversation(asked.site.context(asked.identity, settings).in_history(key, asked.identity.name))
     store.delete(owner, key)
     return {}
@@ -142,15 +156,17 @@ def _question(asked: Asked) -> Question:
     if not isinstance(settings, dict):
         raise BadInput("settings is to be an object", "Correct the request")
     question = check_question(asked.text("question", 10 * QUESTION_LIMIT)).strip()
-    conversation, key, replaces = asked.key("conversation"), asked.key("turn"), asked.text("replaces", 64)
-    context = asked.site.context(asked.identity, settings)
-    context = asked.site.in_history(context, asked.identity, conversation).as_turn(key, replaces)
-    alone, goes_on = (asked.body.get(each) is True for each in ("alone", "goes_on"))
-    store, owner = asked.site.conversations, asked.identity.owner
+    conversation, key = asked.key("conversation"), asked.key("turn")
+    replaces, follows = asked.text("replaces", 64), asked.text("follows", 64)
+    alone, store, owner = asked.body.get("alone") is True, asked.site.conversations, asked.identity.owner
+    context = asked.site.in_history(asked.site.context(asked.identity, settings), asked.identity, conversation)
+    # The history holds one version of a turn: the one that was answered last.
+    in_history = store.answered_version(owner, replaces) if replaces else ""
+    context = context.as_turn(key, in_history, turns_are_all=True)
 
     def keep() -> tuple[KeptTurn, list[Turn]]:
         turn, results = store.begin(
-            owner, conversation, key, question, settings, alone=alone, replaces=replaces, goes_on=goes_on
+            owner, conversation, key, question, settings, alone=alone, replaces=replaces, follows=follows
         )
         return turn, [] if alone else [turn_of(result) for result in results]
 

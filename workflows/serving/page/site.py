@@ -18,6 +18,7 @@ from workflows.output.printable import visible
 from workflows.runtime.access import keeps_history
 from workflows.serving.page.documents import Uploads
 from workflows.serving.page.runs import Runs
+from workflows.serving.page.wording import without_commands
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context
 
@@ -108,12 +109,22 @@ class Site:
         return Conversations(self.conversations_at or self.workspaces.own)
 
     def told(self, fault: Exception) -> str:
-        """Return what visitors are told of an error: of ours the words without folders, of others the kind."""
+        """Return what visitors are told of an error: of ours the words without folders, of others the kind.
+
+        Where there are keys, commands for whoever runs the server are left out.
+        """
         if isinstance(fault, MaraError):
             own = self.workspaces.own
-            return without_folders(str(fault), own.parent, own.absolute().parent)
+            words = str(fault) if self._is_open() else without_commands(str(fault))
+            return without_folders(words, own.parent, own.absolute().parent)
         _LOG.exception("The page could not be served", exc_info=fault)
         return f"The server failed ({type(fault).__name__}): its log tells more"
+
+    def _is_open(self) -> bool:
+        try:
+            return self.keyring().is_open
+        except MaraError:  # The keys cannot be read: that is what is told.
+            return False
 
     def may_upload(self, identity: Identity) -> bool:
         """Tell whether somebody may add documents: nobody may who sees only a part of the passages."""

@@ -11,8 +11,11 @@ from workflows.conversation.kept import KeptTurn
 from workflows.output.printable import visible
 from workflows.output.quoted import moved, place_of
 from workflows.results import TOTAL, in_words, label_of, parts_of, reasons_of
+from workflows.serving.page.choices import differing
+from workflows.serving.page.export import as_text
 from workflows.serving.page.markdown import to_html
 from workflows.serving.page.passages import AFTER, BEFORE, passage_html, passage_told
+from workflows.serving.page.wording import without_commands
 from workflows.settings.enums import ResultKind
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
 
@@ -110,8 +113,12 @@ def _step(node: str) -> str:
 def shown(turn: KeptTurn) -> dict[str, Any]:
     """Return a turn as the page draws it in its conversation."""
     told = {name: getattr(turn, name) for name in ("id", "number", "question", "alone", "settings", "state")}
-    told |= {"text": turn.answer, "error": turn.error}
-    return told if turn.result is None else {**told, **_answer(turn.result)}
+    told |= {"text": turn.answer, "error": turn.error, "versions": turn.versions, "at": turn.touched}
+    told["asked_with"] = differing(turn.settings)
+    if turn.result is None:
+        return told
+    told |= _answer(turn.result)
+    return {**told, "copied": as_text(told)}
 
 
 def details(turn: KeptTurn) -> dict[str, Any]:
@@ -128,7 +135,7 @@ def details(turn: KeptTurn) -> dict[str, Any]:
         "claims": result.get("claims") or [],
         "coverage": result.get("coverage") or "",
         "follow_ups": result.get("follow_ups") or [],
-        "notes": [f"{_words(note['node'])}: {note['message']}" for note in result["errors"]],
+        "notes": [without_commands(f"{_words(note['node'])}: {note['message']}") for note in result["errors"]],
         "timings": {_words(node): ms for node, ms in result["timings_ms"].items() if node != TOTAL},
         "about": _about(result),
         "walked": result.get("ranked_by") == "walk",
@@ -157,13 +164,13 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
         "n_notes": len(result["errors"]),
-        "took": f"as of {result['as_of']}, {_took(result)}" if result.get("as_of") else _took(result),
+        "took": _took(result),
     }
 
 
 def _reasons(result: Mapping[str, Any]) -> list[str]:
     """Return why a question is not answered; nothing where it is."""
-    return [visible(reason) for reason in reasons_of(result)]
+    return [without_commands(visible(reason)) for reason in reasons_of(result)]
 
 
 def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:

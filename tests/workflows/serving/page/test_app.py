@@ -14,6 +14,7 @@ import pytest
 
 from graph.errors import BadInput
 from graph.relationships.record import RELATIONSHIPS_FILE
+from graph.retrieve.modes import Mode
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of, visitor
 from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, well_behaved
@@ -155,7 +156,8 @@ def test_an_endpoint_that_fails_is_told_in_the_turn(chat_server: ScriptedServer,
         ({"settings": {"workspace": "/etc"}}, "'/etc'.* workspace|workspace '/etc'"),
         ({"settings": {"workspace": ".."}}, r"'\.\.'.* workspace|workspace '\.\.'"),
         ({"settings": {"where": {"year": {"$near": 3}}}}, r"\$near"),
-        ({"replaces": "nothing-there"}, "There is no such turn"),
+        ({"replaces": "nothing-there"}, "There is no such conversation"),
+        ({"follows": "nothing-there"}, "There is no such turn"),
     ],
 )
 def test_a_question_that_cannot_be_asked_is_refused(me: Visitor, body: dict[str, Any], message: str) -> None:
@@ -186,6 +188,47 @@ def test_conversations_are_listed_renamed_and_deleted(me: Visitor) -> None:
     assert me.client.delete(f"/page/api/conversations/{second}").status_code == 200
     assert [each["id"] for each in me.get("conversations")["conversations"]] == [first]
     assert me.client.get(f"/page/api/conversations/{second}").status_code == 404
+
+
+def test_conversations_are_found_by_their_titles_questions_and_answers(me: Visitor) -> None:
+    towns, dams = new_id(), new_id()
+    me.ask(QUESTION, towns)
+    me.ask("Who built the Tarn Dam?", dams)
+    me.client.patch(f"/page/api/conversations/{towns}", json={"title": "Städte"})
+
+    def found(words: str) -> list[str]:
+        return [each["id"] for each in me.get(f"conversations?words={words}")["conversations"]]
+
+    assert found("STÄDTE") == found("lake founded") == found("orlo") == [towns]
+    assert found("brandt tarn") == [dams]
+    assert found("städte brandt") == found("%") == []
+
+
+def test_a_version_is_shown_where_it_is_asked_for(me: Visitor) -> None:
+    talk = new_id()
+    first, second = me.answer(QUESTION, talk), me.answer("Who built the Tarn Dam?", talk)
+    edited = me.answer("When was Duke Orlo born?", talk, replaces=first["id"])
+    versions = [first["id"], edited["id"]]
+
+    def shown(at: str = "") -> list[tuple[str, list[str]]]:
+        return [(each["id"], each["versions"]) for each in me.get(f"conversations/{talk}?at={at}")["turns"]]
+
+    assert edited["versions"] == versions
+    assert shown() == [(edited["id"], versions)]
+    assert shown(first["id"]) == [(first["id"], versions), (second["id"], [second["id"]])]
+    third = me.answer("Who was Ada Brandt?", talk, follows=second["id"])
+    assert [key for key, _ in shown()] == [first["id"], second["id"], third["id"]]
+
+
+def test_a_conversation_is_exported_as_markdown_with_its_sources_dates_and_settings(me: Visitor) -> None:
+    talk = new_id()
+    turn = me.answer(QUESTION, talk, settings={"workflow": "ragenta", "where": {"source": "corpus.jsonl"}})
+    text = me.get(f"conversations/{talk}/text")["text"]
+    assert text.startswith(f"# {QUESTION}\n\n## {QUESTION}\n\n*20")
+    assert " UTC · Thorough: checks each claim · source is corpus.jsonl*" in text
+    assert turn["copied"] in text
+    assert text.endswith(" (corpus.jsonl)\n")
+    assert me.client.get("/page/api/conversations/nothing-there/text").status_code == 404
 
 
 def test_a_title_neither_rings_nor_turns_what_is_read(me: Visitor, tmp_path: Path) -> None:
@@ -236,9 +279,10 @@ def test_filters_leave_out_the_numbers_by_which_passages_are_found_in_their_docu
 def test_a_question_in_a_conversation_that_was_deleted_begins_no_other_one(me: Visitor) -> None:
     conversation = new_id()
     me.ask(QUESTION, conversation)
+    (turn,) = me.get(f"conversations/{conversation}")["turns"]
     me.client.delete(f"/page/api/conversations/{conversation}")
     body = {"conversation": conversation, "turn": new_id(), "question": QUESTION}
-    reply = me.client.post("/page/api/turns", json={**body, "goes_on": True})
+    reply = me.client.post("/page/api/turns", json={**body, "follows": turn["id"]})
     assert (reply.status_code, reply.json()["error"]["kind"]) == (404, "NoConversation")
     assert me.get("conversations")["conversations"] == []
     assert me.client.post("/page/api/turns", json=body).status_code == 200
@@ -255,8 +299,9 @@ def test_an_explanation_is_a_page_that_may_only_run_its_own_scripts(me: Visitor)
 def test_the_setup_names_what_may_be_chosen(me: Visitor) -> None:
     told = me.get("setup")
     assert told["workspaces"][0] == {"name": "", "title": "workspace"}
-    assert (told["workflows"], told["chat_model"], told["uploads"]) == (["mara", "ragenta"], "offline", None)
-    assert "mara" in told["modes"]
+    assert (told["chat_model"], told["uploads"]) == ("offline", None)
+    assert told["workflows"] == [["mara", "Quick"], ["ragenta", "Thorough: checks each claim"]]
+    assert [name for name, _ in told["modes"]] == [*Mode]
 
 
 def test_workspaces_beside_the_own_one_can_be_asked(hashing: None, world: Path, tmp_path: Path, index: Any) -> None:
@@ -318,7 +363,7 @@ def test_a_question_as_of_a_day_is_answered_from_what_stood_then(hashing: None, 
         index_sources([paper], root, settings=IndexingContext(dated=date, model="offline"))
     turn = visitor(site_of(root, tmp_path)).answer("What does the lamp cost?", settings={"as_of": "2023-06-15"})
     assert "40 euros" in turn["text"]
-    assert turn["took"].startswith("as of 2023-06-15, ")
+    assert turn["asked_with"] == ["As of 2023-06-15"]
     assert turn["sources"][0]["source"] == "prices.csv (superseded on 2024-01-01)"
 
 

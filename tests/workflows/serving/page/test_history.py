@@ -10,8 +10,10 @@ from starlette.testclient import TestClient
 
 from graph.relationships.record import RELATIONSHIPS_FILE
 from tests.builders import HashEmbedder
+from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.remembering import copy_of, messages, related_world, views
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of
+from tests.workflows.small_world import ANSWERED, well_behaved
 from workflows.access.identity import Identity
 from workflows.admin.history import forget_user
 from workflows.runtime.resources import close_indexes
@@ -94,3 +96,38 @@ def test_a_user_who_is_forgotten_is_gone_from_the_page_too(root: Path) -> None:
     content = b"".join(path.read_bytes() for path in root.glob(f"{RELATIONSHIPS_FILE}*"))
     assert FOUNDED.encode() not in content
     assert BUILT.encode() in content
+
+
+def test_a_version_of_the_first_turn_leans_on_none(root: Path, chat_server: ScriptedServer) -> None:
+    chat_server.script(well_behaved())
+    anna, talk = visitors(root)["anna"], new_id()
+    first = anna.answer(FOUNDED, talk)
+    edited = anna.answer("And who built it?", talk, replaces=first["id"])
+    assert edited["state"] == "answered"
+    assert chat_server.requests_of("rewriter") == []
+
+
+def test_the_history_holds_the_version_that_was_answered_last(root: Path, chat_server: ScriptedServer) -> None:
+    chat_server.script({**well_behaved(), "answerer": [ANSWERED, Reply("wrong key", status=401), ANSWERED]})
+    anna, talk = visitors(root)["anna"], new_id()
+    first = anna.answer(FOUNDED, talk)
+    failed = anna.answer("When, by the way?", talk, replaces=first["id"])
+    assert failed["state"] == "failed"
+    assert [message.content for message in messages(root, talk)][::2] == [FOUNDED]
+    anna.answer(BUILT, talk, replaces=failed["id"])
+    assert [message.content for message in messages(root, talk)][::2] == [BUILT]
+
+
+def test_all_versions_of_a_deleted_conversation_and_of_a_forgotten_user_are_gone(root: Path) -> None:
+    known = visitors(root)
+    for name, each in known.items():
+        talk = new_id()
+        first = each.answer(FOUNDED, talk)
+        each.answer(BUILT, talk, replaces=first["id"])
+        if name == "anna":
+            assert each.client.delete(f"/page/api/conversations/{talk}", headers=each.headers).status_code == 200
+            assert messages(root, talk) == []
+        else:
+            forget_user(root, name)
+    content = b"".join(path.read_bytes() for path in root.glob(f"{RELATIONSHIPS_FILE}*"))
+    assert not [words for words in (FOUNDED, BUILT) if words.encode() in content]

@@ -202,7 +202,7 @@ def test_what_a_question_was_understood_as_can_be_corrected(page: Window, model:
     page.press(Keys.ESCAPE)
     assert page.focused() == "Correct what the question was understood as"
     page.click("Correct what the question was understood as")
-    field = page.find(".correction input")
+    field = page.find(".correction textarea")
     assert field.get_property("value") == "Who founded Kesh?"
     field.clear()
     field.send_keys("Who founded Marn?", Keys.ENTER)
@@ -437,6 +437,7 @@ def test_hostile_answers_ask_nobody_for_anything(page: Window, site: Site, answe
 
 
 def test_a_filter_is_chosen_from_what_the_passages_have(page: Window) -> None:
+    page.click("Settings")
     page.click("Filter")
     page.until(lambda: page.all("#filter-rows select"))
     assert page.run(
@@ -445,6 +446,8 @@ def test_a_filter_is_chosen_from_what_the_passages_have(page: Window) -> None:
     page.run("document.querySelectorAll('#filter-rows select')[1].value = '$ne'")
     page.find("#filter-rows input").send_keys("corpus.jsonl", Keys.ENTER)
     page.until(lambda: [chip.text for chip in page.all("#conditions button")] == ["source is not corpus.jsonl ✕"])
+    page.click("Close", "#settings-dialog")
+    assert page.text("#open-settings") == "Settings (1)"
     page.ask(QUESTION)
     page.answered(1)
     assert not page.all(".sources")
@@ -534,16 +537,17 @@ def test_all_is_reached_by_keyboard_alone(page: Window) -> None:
     ]
     page.press(Keys.ENTER)
     page.answered(1)
+    title = " ".join(page.text("#title").split())
     page.run("document.body.tabIndex = -1; document.body.focus();")
     reached = []
     for _ in range(40):
         page.press(Keys.TAB)
         reached.append(page.focused())
-        if reached[-1] == "filter":
+        if reached[-1] == "open-settings":
             break
-    wanted = ["Skip to the question", "new", "theme", "rename", "delete", "conversation"]
+    wanted = ["Skip to the question", "new", "search", f"Menu of {title}", "theme", "rename", "delete", "conversation"]
     assert [each for each in reached if each in wanted] == wanted
-    last = ["Why this answer?", "Copy", "Ask again", "question", "send", "workflow", "mode", "filter"]
+    last = ["Edit this question", "Why this answer?", "Copy", "Ask again", "question", "send", "open-settings"]
     assert [each for each in reached if each in last] == last
     assert any(each.startswith("Source 1: ") for each in reached)
     page.run("document.querySelector('.citation').focus()")
@@ -568,14 +572,15 @@ def test_a_phone_has_all_of_it(page: Window) -> None:
     assert page.run("return document.getElementById('panel').getBoundingClientRect().width") == 360
     assert page.violations() == []
     page.click("Close the panel")
+    page.click("Settings")
     labels = [label for label in page.all(".setting label") if label.is_displayed()]
-    assert [label.text for label in labels][-3:] == ["Workflow", "Ranking", "As of"]
-    assert all(label.size["width"] > 20 for label in labels)
-    assert len({select.location["y"] for select in page.all(".setting select") if select.is_displayed()}) == 1
+    assert [label.text for label in labels] == ["Answering", "As of"]
+    assert page.violations() == []
     page.click("Filter")
     value, dialog = page.find(".condition input"), page.find("#filter-form")
     assert value.size["width"] > 0.75 * dialog.size["width"]
     assert page.violations() == []
+    page.press(Keys.ESCAPE)
     page.press(Keys.ESCAPE)
 
 
@@ -610,7 +615,8 @@ def test_axe_finds_nothing_wrong(page: Window, model: ScriptedServer, is_dark: b
     page.run("for (const each of document.querySelectorAll('#panel-body details')) each.open = true")
     assert page.violations() == []
     for opener, dialog in (
-        ("Filter", "filter"),
+        ("Settings", "settings"),
+        ("Keyboard", "keys"),
         ("Rename", "rename"),
         ("Delete", "delete"),
         ("Add documents", "documents"),

@@ -88,11 +88,12 @@ def test_a_related_document_opens_and_leads_back(page: Window, root: Path) -> No
 def test_a_personal_ranking_is_chosen_and_tells_what_moved_on_a_phone_too(page: Window, root: Path) -> None:
     page.resize(360, 740)
     read(root, LOCAL, "of-a-two")
+    page.click("Settings")
     choice = page.find("#personalise")
     assert not choice.is_selected()
     choice.click()
     page.driver.refresh()
-    page.until(lambda: page.find("#personalise").is_selected())
+    page.until(lambda: page.text("#open-settings") == "Settings (1)")
     page.ask(OTHER)
     page.answered(1)
     page.ask(QUESTION)

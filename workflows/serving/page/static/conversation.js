@@ -8,9 +8,12 @@ import { Draft, drawTurn } from "./turns.js";
 const SPOKEN = 1000; // characters of an answer that are read out by themselves
 const AGAIN_MS = 300;
 const ENDS = { stopped: "The answer was stopped", failed: "The question failed", cut: "The answer was cut off" };
-const wide = matchMedia("(min-width: 1081px)"); // the panel covers nothing
+const wide = matchMedia("(min-width: 761px)"); // the panel covers nothing
 
-const fresh = (id) => ({ id, version: -1, title: "", turns: [], run: null, drawn: new Map(), scroll: null, panel: null });
+const WAIT = "One question at a time in a conversation: stop the answer first, or wait for it.";
+
+// `at`: the version of a turn that its visitor turned to; empty: the turn asked last is shown, with those before it.
+const fresh = (id) => ({ id, version: -1, at: "", title: "", turns: [], run: null, drawn: new Map(), scroll: null, panel: null });
 const talks = new Map(); // by id
 let shown = fresh(""); // its id is empty where it is new
 let page = {}; // say(text), changed(), settings()
@@ -22,6 +25,7 @@ export function setUpConversations(around) {
 }
 
 export const shownId = () => shown.id;
+export const exportPath = (id) => `api/conversations/${id}/text${id === shown.id ? `?at=${shown.at}` : ""}`;
 
 // ---- What is shown
 
@@ -58,7 +62,7 @@ export async function look() {
     return;
   }
   try {
-    const told = await poll(`api/conversations/${talk.id}?version=${talk.version}`);
+    const told = await poll(`api/conversations/${talk.id}?version=${talk.version}${talk.at && `&at=${talk.at}`}`);
     if (told.unchanged || talk.run || told.version < talk.version) return;
     const isNew = talk.version !== told.version;
     Object.assign(talk, { version: told.version, title: told.title, turns: told.turns });
@@ -79,13 +83,13 @@ export function lookAnew() {
   return look();
 }
 
-function draw() {
+export function draw() {
   const talk = shown;
   const isAtEnd = atEnd();
   const focused = document.activeElement?.closest(".turn")?.id;
   const items = talk.turns.map((turn) => {
     if (turn.id === talk.run?.turn.id) return talk.run.draft.item;
-    const text = JSON.stringify(turn);
+    const text = JSON.stringify([turn, acts.differs(turn)]);
     const known = talk.drawn.get(turn.id);
     if (known?.text === text) return known.item;
     const item = drawTurn(turn, acts);
@@ -127,27 +131,42 @@ function forget(talk) {
   if (isShown) page.say("There is no such conversation: it may have been deleted.");
 }
 
-export async function deleteShown() {
-  const talk = shown;
-  await remove(`api/conversations/${talk.id}`);
-  sessionStorage.removeItem(typedIn(talk.id));
-  find("question").value = "";
-  drop(talk);
+export async function deleteTalk(id) {
+  await remove(`api/conversations/${id}`);
+  sessionStorage.removeItem(typedIn(id));
+  if (id === shown.id) find("question").value = "";
+  drop(talks.get(id) ?? fresh(id));
   page.changed();
 }
 
-export async function renameShown(title) {
-  const talk = shown;
-  await patch(`api/conversations/${talk.id}`, { title });
-  talk.title = title;
-  if (talk === shown) draw();
+export async function renameTalk(id, title) {
+  await patch(`api/conversations/${id}`, { title });
+  if (talks.has(id)) talks.get(id).title = title;
+  if (id === shown.id) draw();
   page.changed();
+}
+
+// Shows another version of a turn, with what followed that.
+async function turnTo(id) {
+  if (shown.run) {
+    page.say(WAIT);
+    return;
+  }
+  Object.assign(shown, { at: id, version: -1 });
+  await look();
+  const versions = document.getElementById(`turn-${id}`)?.querySelector(".versions");
+  versions?.querySelector("button:enabled").focus();
+  if (versions) announce(`Version ${versions.textContent.slice(1, -1).trim()}`);
 }
 
 // ---- Asking, and following the answer
 
+const set = (settings) => JSON.stringify(Object.entries(settings).filter(([, value]) => value && JSON.stringify(value) !== "{}").sort());
+
 const acts = {
   ask,
+  turnTo,
+  differs: (turn) => set(turn.settings) !== set(page.settings()),
   openPassage: (turn, number, from) => keepOpen(() => openPassage(turn, number, from)),
   openReasons: (turn, from) => keepOpen(() => openReasons(turn, from)),
 };
@@ -162,12 +181,12 @@ export function panelClosed() {
 }
 
 // A run as this window sees it. `expects`: the version of the conversation once it has ended, where nothing else changes.
-const runOf = (turn, expects) => ({ turn, expects, draft: new Draft(turn, acts), position: 0, hasBegun: false, isStopping: false, reading: null, replaced: null });
+const runOf = (turn, expects) => ({ turn, expects, draft: new Draft(turn, acts), position: 0, hasBegun: false, isStopping: false, reading: null, before: [] });
 
 export async function ask(question, how = {}) {
   const talk = shown;
   if (talk.run) {
-    page.say("One question at a time in a conversation: stop the answer first, or wait for it.");
+    page.say(WAIT);
     return false;
   }
   page.say("");
@@ -179,14 +198,16 @@ export async function ask(question, how = {}) {
   }
   const place = talk.turns.findIndex((each) => each.id === how.replaces);
   talk.run = runOf(turn, talk.version + 2);
-  talk.run.replaced = talk.turns[place] ?? null;
-  talk.turns = place < 0 ? [...talk.turns, turn] : talk.turns.with(place, turn);
+  talk.run.before = talk.turns;
+  talk.turns = [...(place < 0 ? talk.turns : talk.turns.slice(0, place)), turn];
+  talk.at = "";
   draw();
   if (place < 0) toEnd();
   else talk.run.draft.item.scrollIntoView({ block: "nearest" });
   if (document.activeElement === document.body) focusTurn(`turn-${turn.id}`);
   announce("The question was asked");
-  const body = { conversation: talk.id, turn: turn.id, question, alone: turn.alone, settings: turn.settings, replaces: how.replaces ?? "", goes_on: talk.turns.length > 1 || place >= 0 };
+  const follows = talk.turns.at(-2)?.id ?? "";
+  const body = { conversation: talk.id, turn: turn.id, question, alone: turn.alone, settings: turn.settings, replaces: how.replaces ?? "", follows };
   return follow(talk, body);
 }
 
@@ -233,10 +254,8 @@ function begun(talk, run) {
   if (talk !== shown) run.reading.abort();
 }
 
-// An answer that comes to nothing leaves the one that it should have replaced.
 function ended(talk, run, turn, version) {
-  const keeps = turn.state !== "answered" && run.replaced?.state === "answered";
-  talk.turns = talk.turns.flatMap((each) => (each.id !== turn.id ? [each] : keeps ? [run.replaced, turn] : [turn]));
+  talk.turns = talk.turns.map((each) => (each.id === turn.id ? turn : each));
   talk.version = version === run.expects ? version : -1;
   talk.run = null;
   page.changed();
@@ -256,7 +275,7 @@ function gone(talk) {
 
 // The server did not take the question in.
 function refuse(talk, run) {
-  talk.turns = talk.turns.flatMap((each) => (each.id !== run.turn.id ? [each] : run.replaced ? [run.replaced] : []));
+  talk.turns = run.before;
   talk.run = null;
   if (talk === shown) draw();
 }

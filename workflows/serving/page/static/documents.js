@@ -6,12 +6,15 @@ import { put, stream } from "./server.js";
 const STAGES = { read: "Reading", extract: "Finding facts", embed: "Embedding", commit: "Writing", graph: "Building the graph" };
 let limits = null;
 let workspaceOf = () => "";
+let added = () => {};
 let waiting = 0; // drops that are not indexed yet
 let work = Promise.resolve();
 
-export function setUpDocuments(given, workspace) {
+// `act`: called once documents were added.
+export function setUpDocuments(given, workspace, act) {
   limits = given;
   workspaceOf = workspace;
+  added = act;
   find("documents").hidden = !limits;
   if (!limits) return;
   find("documents").addEventListener("click", open);
@@ -101,7 +104,7 @@ async function index(names, replaced) {
         bar.max = Math.max(1, told.total);
         bar.value = told.done;
       } else if (told.kind === "failed") find("stage").textContent = told.message;
-      else ended(names, told.report);
+      else { ended(names, told.report); added(); }
     }
   } catch (fault) {
     find("stage").textContent = `${fault.message}. The documents are there; indexing goes on at the server.`;

@@ -27,7 +27,7 @@ export function setConditions(given) {
   conditions = given;
   const chips = conditions.map((each) => button(`${each.key} ${SIGNS[each.sign]} ${each.value} ✕`, () => {
     setConditions(conditions.filter((other) => other !== each));
-    find("filter").focus();
+    find("open-settings").focus();
   }, { ariaLabel: `Remove the condition ${each.key} ${SIGNS[each.sign]} ${each.value}`, dir: "auto" }));
   fill(find("conditions"), ...chips);
   find("conditions").hidden = !chips.length;

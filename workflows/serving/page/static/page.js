@@ -1,75 +1,18 @@
-// The page around a conversation: the list of all, the settings, and what the keyboard does.
+// The page around a conversation: what the keyboard does, and what is told of the server.
 
-import { deleteShown, keepTyped, look, lookAnew, panelClosed, renameShown, rest, setUpConversations, show, shownId, stopShown, submit } from "./conversation.js";
-import { cover, goTo, uncover } from "./covering.js";
-import { announce, button, fill, find, make } from "./dom.js";
+import { draw, keepTyped, look, lookAnew, panelClosed, rest, setUpConversations, show, stopShown, submit } from "./conversation.js";
+import { announce, button, fill, find } from "./dom.js";
 import { setUpDocuments } from "./documents.js";
-import { setConditions, setUpFilters, where } from "./filters.js";
+import { choose, isListOpen, loadRunning, loadThreads, markThread, setUpList, toggleList } from "./list.js";
 import { closePanel, setUpPanel } from "./panel.js";
-import { personal, setUpReading } from "./reading.js";
-import { get, onTrouble, poll } from "./server.js";
+import { setUpReading } from "./reading.js";
+import { get, onTrouble } from "./server.js";
+import { settings, setUpSettings } from "./settings.js";
+import { setUpWelcome, welcome } from "./welcome.js";
 
 const LOOK_MS = 3000;
-const SETTINGS = ["workspace", "workflow", "mode"];
-let listed = ""; // what the list of conversations shows
-let hasRunning = false; // whether one of them is being answered
 let notice = "";
 let trouble = ""; // why the server cannot be used; told in place of a notice
-
-// ---- The list of conversations
-
-async function loadThreads() {
-  try {
-    const { conversations } = await poll("api/conversations");
-    hasRunning = conversations.some((each) => each.running);
-    const text = JSON.stringify(conversations.map((each) => [each.id, each.title, each.running]));
-    if (text === listed) {
-      markThread();
-      return;
-    }
-    listed = text;
-    const working = () => make("span", { className: "working", role: "img", ariaLabel: "(being answered)" });
-    const links = conversations.map((each) => make("li", {}, make("a", { href: `#/c/${each.id}`, dir: "auto", title: each.title }, each.running ? working() : null, each.title)));
-    const focused = find("thread-list").contains(document.activeElement) ? document.activeElement.hash : "";
-    fill(find("thread-list"), ...links);
-    if (focused) find("thread-list").querySelector(`a[href="${focused}"]`)?.focus();
-    find("no-threads").hidden = links.length > 0;
-    find("thread-list").hidden = !links.length;
-    markThread();
-  } catch (fault) {
-    if (fault.status) say(fault.message);
-  }
-}
-
-function markThread() {
-  for (const link of find("thread-list").querySelectorAll("a")) {
-    if (link.hash === `#/c/${shownId()}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
-}
-
-const isListOpen = () => find("threads").classList.contains("open");
-
-// On a phone the list covers the conversation.
-function toggleList(isOpen) {
-  if (isOpen === isListOpen()) return;
-  find("threads").classList.toggle("open", isOpen);
-  find("open-threads").setAttribute("aria-expanded", String(isOpen));
-  if (isOpen) cover(() => toggleList(false));
-  else uncover();
-  (isOpen ? find("close-threads") : find("open-threads")).focus();
-}
-
-// Goes from the list to a conversation.
-function choose(hash) {
-  const wasOpen = isListOpen();
-  find("threads").classList.remove("open");
-  find("open-threads").setAttribute("aria-expanded", "false");
-  goTo(hash);
-  if (wasOpen) find("conversation").focus();
-}
-
-// ---- Around it
 
 function say(text) {
   notice = text;
@@ -97,37 +40,6 @@ function askForKey(refused) {
   });
 }
 
-function settings() {
-  const chosen = Object.fromEntries(SETTINGS.map((id) => [id, find(id).value]));
-  if (!chosen.mode) delete chosen.mode;
-  // Not kept for the next visit: whoever comes back asks about today.
-  if (find("as_of").value) chosen.as_of = find("as_of").value;
-  return { ...chosen, ...personal(), where: where() };
-}
-
-function offer(id, choices, kept) {
-  const select = find(id);
-  fill(select, ...choices.map(([value, label]) => make("option", { value }, label)));
-  if (choices.some(([value]) => value === kept)) select.value = kept;
-}
-
-function setUpSettings(told) {
-  const kept = JSON.parse(localStorage.getItem("mara-settings") ?? "{}");
-  offer("workspace", told.workspaces.map((each) => [each.name, each.title]), kept.workspace);
-  offer("workflow", told.workflows.map((each) => [each, each]), kept.workflow);
-  offer("mode", [["", "default"], ...told.modes.map((each) => [each, each])], kept.mode);
-  find("workspace-setting").hidden = told.workspaces.length < 2;
-  for (const id of SETTINGS) {
-    find(id).addEventListener("change", () => {
-      localStorage.setItem("mara-settings", JSON.stringify(Object.fromEntries(SETTINGS.map((each) => [each, find(each).value]))));
-      if (id === "workspace") setConditions([]);
-    });
-  }
-  const model = told.chat_model === "offline" ? "no model: answers quote the documents" : `answers by ${told.chat_model}`;
-  find("served").textContent = told.has_key ? `${told.name}; ${model}` : model;
-  find("question").maxLength = told.question_limit;
-}
-
 function setUpTheme() {
   const theme = find("theme");
   theme.value = localStorage.getItem("mara-theme") ?? "light dark";
@@ -139,30 +51,24 @@ function setUpTheme() {
 function setUpDialogs() {
   for (const cancel of document.querySelectorAll("dialog .cancel")) cancel.addEventListener("click", () => cancel.closest("dialog").close());
   find("key-dialog").addEventListener("cancel", (event) => event.preventDefault());
-  find("rename").addEventListener("click", () => {
-    find("new-title").value = find("title").textContent;
-    find("rename-dialog").showModal();
-    find("new-title").select();
-  });
-  find("rename-form").addEventListener("submit", async (event) => {
-    event.preventDefault();
-    find("rename-dialog").close();
-    await tried(() => renameShown(find("new-title").value));
-  });
-  find("delete").addEventListener("click", () => find("delete-dialog").showModal());
-  find("delete-now").addEventListener("click", async () => {
-    find("delete-dialog").close();
-    await tried(deleteShown);
-    find("question").focus();
-  });
 }
 
-async function tried(work) {
-  try {
-    await work();
-  } catch (fault) {
-    say(fault.message);
-  }
+const SHORTCUTS = {
+  n: () => { choose("#/"); find("question").focus(); },
+  f: () => { if (!find("search").checkVisibility()) toggleList(true); find("search").focus(); },
+  x: stopShown,
+  q: () => find("question").focus(),
+};
+
+// With Alt and Shift, which neither browsers nor screen readers take for these letters.
+function shortcut(event) {
+  if (document.querySelector("dialog[open]")) return;
+  if (event.key === "?" && !event.target.closest("input, textarea, select")) find("keys-dialog").showModal();
+  if (!event.altKey || !event.shiftKey || event.ctrlKey || event.metaKey) return;
+  const letter = /^[a-z]$/i.test(event.key) ? event.key.toLowerCase() : event.code.slice(3).toLowerCase();
+  if (!SHORTCUTS[letter]) return;
+  event.preventDefault();
+  SHORTCUTS[letter]();
 }
 
 function setUpKeys() {
@@ -174,8 +80,10 @@ function setUpKeys() {
     }
   });
   field.addEventListener("input", () => { keepTyped(); fit(field); });
+  document.addEventListener("keydown", shortcut);
+  find("open-keys").addEventListener("click", () => find("keys-dialog").showModal());
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+    if (event.key !== "Escape" || document.querySelector("dialog[open], :popover-open")) return;
     if (isListOpen()) toggleList(false);
     else closePanel();
   });
@@ -193,6 +101,7 @@ async function start() {
   setUpPanel(panelClosed);
   setUpDialogs();
   setUpKeys();
+  setUpList(say);
   setUpConversations({ say, settings, changed: loadThreads });
   onTrouble((text) => {
     const isBack = trouble && !text;
@@ -202,16 +111,7 @@ async function start() {
   }, askForKey);
   find("composer").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
   find("stop").addEventListener("click", () => { stopShown(); find("question").focus(); });
-  find("new").addEventListener("click", () => { choose("#/"); find("question").focus(); });
-  find("open-threads").addEventListener("click", () => toggleList(true));
-  find("close-threads").addEventListener("click", () => toggleList(false));
-  find("thread-list").addEventListener("click", (event) => {
-    const link = event.target.closest("a");
-    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    choose(link.hash);
-  });
-  document.addEventListener("click", (event) => { if (isListOpen() && !event.target.closest("#threads, #open-threads")) toggleList(false); });
+  find("new").addEventListener("click", SHORTCUTS.n);
   window.addEventListener("hashchange", () => {
     for (const dialog of document.querySelectorAll("#rename-dialog, #delete-dialog")) dialog.close();
     say("");
@@ -225,13 +125,16 @@ async function start() {
   setInterval(() => {
     if (document.hidden) return;
     look();
-    if (hasRunning || !shownId()) loadThreads(); // which also tells whether the server is there
+    loadRunning();
   }, LOOK_MS);
-  setUpFilters(() => find("workspace").value, () => {});
   const told = await setUpWithServer();
-  setUpSettings(told);
   setUpReading(told.history, say);
-  setUpDocuments(told.uploads, () => find("workspace").value);
+  setUpWelcome(told);
+  setUpSettings(told, () => { draw(); welcome(); });
+  setUpDocuments(told.uploads, () => find("workspace").value, () => welcome(true));
+  const model = told.chat_model === "offline" ? "no model: answers quote the documents" : `answers by ${told.chat_model}`;
+  find("served").textContent = told.has_key ? `${told.name}; ${model}` : model;
+  find("question").maxLength = told.question_limit;
   open();
   loadThreads();
   find("question").focus();

@@ -7,10 +7,11 @@ const STATES = {
   cut: "The answer was cut off: the server ended before it was there.",
 };
 
-// `acts`: ask(question, how), openPassage(turn, number, from), openReasons(turn, from).
+// `acts`: ask(question, how), turnTo(id), differs(turn), openPassage(turn, number, from), openReasons(turn, from).
 export function drawTurn(turn, acts) {
   const item = make("li", { className: "turn", id: `turn-${turn.id}`, tabIndex: -1 });
   item.append(make("h2", { className: "asked", dir: "auto" }, make("span", { className: "unseen" }, "You asked: "), turn.question));
+  if (turn.state !== "running") item.append(aboutQuestion(turn, acts));
   if (turn.state === "running") item.append(...running(turn));
   else if (turn.state === "answered") item.append(...answered(turn, acts));
   else item.append(...unanswered(turn, acts));
@@ -56,29 +57,46 @@ function written(html, turn, acts) {
 
 const related = (turn, acts) => make("details", { className: "related" }, make("summary", {}, "Also related"), written(turn.related, turn, acts));
 
+// The settings that differ, the versions of a turn, and the way to another one.
+function aboutQuestion(turn, acts) {
+  const line = make("div", { className: "tools about" }, name(turn.asked_with.join(" · ")), versions(turn, acts));
+  const edit = button("Edit", () => reword(line, edit, turn.question, "The question", { alone: turn.alone, replaces: turn.id }, acts), { className: "plain", ariaLabel: "Edit this question" });
+  line.append(edit);
+  return line;
+}
+
+function versions(turn, acts) {
+  if (turn.versions.length < 2) return null;
+  const at = turn.versions.indexOf(turn.id);
+  const turnTo = (place, sign, ariaLabel) => button(sign, () => acts.turnTo(turn.versions[place]), { className: "icon", ariaLabel, disabled: !turn.versions[place] });
+  const group = { className: "versions", role: "group", ariaLabel: "Versions" };
+  return make("span", group, turnTo(at - 1, "‹", "The version before"), ` ${at + 1} of ${turn.versions.length} `, turnTo(at + 1, "›", "The next version"));
+}
+
+// Puts a form with some words in place of a line, until they are asked or left.
+function reword(line, opener, words, ariaLabel, how, acts) {
+  const field = make("textarea", { value: words, dir: "auto", ariaLabel, rows: 1, maxLength: 10000 });
+  const leave = () => { form.replaceWith(line); opener.focus(); };
+  const submit = (event) => {
+    event.preventDefault();
+    if (field.value.trim()) acts.ask(field.value.trim(), how);
+  };
+  const keydown = (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    leave();
+  };
+  const form = make("form", { className: "correction", on: { submit, keydown } }, field, make("button", { type: "submit", className: "main" }, "Ask this"), button("Cancel", leave));
+  line.replaceWith(form);
+  field.focus();
+  field.select();
+}
+
 function understood(turn, acts) {
   const line = make("p", { className: "understood" }, make("span", {}, "Understood as:"), name(turn.understood.question));
-  const correct = button("Correct", () => {
-    const input = make("input", { value: turn.understood.question, dir: "auto", ariaLabel: "The whole question" });
-    const form = make(
-      "form",
-      { className: "correction", on: { submit: (event) => {
-        event.preventDefault();
-        if (input.value.trim()) acts.ask(input.value.trim(), { alone: true, replaces: turn.id, settings: turn.settings });
-      }, keydown: (event) => {
-        if (event.key !== "Escape") return;
-        event.stopPropagation();
-        form.replaceWith(line);
-        correct.focus();
-      } } },
-      input,
-      make("button", { type: "submit", className: "main" }, "Ask this"),
-      button("Cancel", () => { form.replaceWith(line); correct.focus(); }),
-    );
-    line.replaceWith(form);
-    input.focus();
-    input.select();
-  }, { className: "plain", ariaLabel: "Correct what the question was understood as" });
+  const how = { alone: true, replaces: turn.id, settings: turn.settings };
+  const correct = button("Correct", () => reword(line, correct, turn.understood.question, "The whole question", how, acts), { className: "plain", ariaLabel: "Correct what the question was understood as" });
   line.append(correct);
   return line;
 }
@@ -102,25 +120,28 @@ function sources(turn, acts) {
 function tools(turn, acts) {
   const why = button("Why this answer?", () => acts.openReasons(turn, why), { className: "plain" });
   const copy = button("Copy", async () => {
-    await copyText((turn.label && `${turn.label}:\n\n`) + turn.text + turn.sources.map((each) => `\n[${each.number}] ${each.title} (${each.source})`).join(""));
+    await copyText(turn.copied);
     copy.textContent = "Copied";
     announce("The answer was copied");
     setTimeout(() => { copy.textContent = "Copy"; }, 2000);
   }, { className: "plain" });
-  const again = button("Ask again", () => acts.ask(turn.question, against(turn)), { className: "plain" });
   const notes = turn.n_notes ? `, ${plural(turn.n_notes, "note")}` : "";
-  return make("div", { className: "tools" }, turn.asked_back ? null : why, copy, again, make("span", { className: "note" }, `${turn.took}${notes}`));
+  return make("div", { className: "tools" }, turn.asked_back ? null : why, copy, ...again(turn, acts), make("span", { className: "note" }, `${turn.took}${notes}`));
 }
 
 function unanswered(turn, acts) {
   const draft = turn.text ? make("div", { className: "answer draft", dir: "auto" }, turn.text) : null;
   const reason = turn.state === "failed" ? turn.error : STATES[turn.state];
-  const again = button("Ask again", () => acts.ask(turn.question, against(turn)), { className: "plain" });
-  const parts = [draft, make("p", { className: "broken", dir: "auto" }, reason), make("div", { className: "tools" }, again)];
+  const parts = [draft, make("p", { className: "broken", dir: "auto" }, reason), make("div", { className: "tools" }, ...again(turn, acts))];
   return parts.filter(Boolean);
 }
 
-const against = (turn) => ({ alone: turn.alone, replaces: turn.id, settings: turn.settings });
+// With the settings that are chosen now, or else with those of then.
+function again(turn, acts) {
+  const how = { alone: turn.alone, replaces: turn.id };
+  const ask = (text, more) => button(text, () => acts.ask(turn.question, { ...how, ...more }), { className: "plain" });
+  return [ask("Ask again"), ...(acts.differs(turn) ? [ask("Ask again with the settings of then", { settings: turn.settings })] : [])];
+}
 
 async function copyText(text) {
   try {

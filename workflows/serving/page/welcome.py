@@ -1,0 +1,54 @@
+"""What the first screen says of a workspace: how much of it the visitor sees, and what it can be asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from graph.errors import WorkspaceMissing
+from graph.retrieve.open_index import Index
+from graph.sources.skipped import REFUSED, skipped_by_source
+from graph.storage.workspace import Workspace, resolve_workspace
+from workflows.context import Context
+from workflows.runtime.resources import OpenRun, open_run
+from workflows.serving.page.suggestions import suggested
+
+_KEPT: WeakKeyDictionary[Index, dict[str, Mapping[str, Any]]] = WeakKeyDictionary()
+"""What was found out of each open generation, by the filter of those who asked."""
+
+_FILTERS_KEPT = 200
+
+
+def welcome(context: Context) -> dict[str, Any]:
+    """Return how many passages and documents the settings' filter leaves, files that were not read, and questions.
+
+    Raises MaraError where the workspace cannot be opened; one that does not exist holds nothing.
+    """
+    try:
+        run = open_run(context)
+        kept = _KEPT.setdefault(run.index, {})
+    except WorkspaceMissing:
+        return {"passages": 0, "documents": 0, "unread": 0, "questions": []}
+    asked = json.dumps(context.where, sort_keys=True, default=str)
+    if asked not in kept:
+        if len(kept) >= _FILTERS_KEPT:
+            kept.clear()
+        kept[asked] = _found(run)
+    return {**kept[asked], "unread": 0 if run.selection else _unread(context)}
+
+
+def _found(run: OpenRun) -> Mapping[str, Any]:
+    graph, selection = run.index.graph, run.selection
+    documents = selection.documents if selection else {passage.document for passage in graph.passages}
+    return {
+        "passages": len(selection.rows) if selection else len(graph.passages),
+        "documents": len(documents),
+        "questions": suggested(graph, selection),
+    }
+
+
+def _unread(context: Context) -> int:
+    with Workspace(resolve_workspace(context.workspace)).open_record() as record:
+        return sum(one["reasons"].get(REFUSED, 0) for one in skipped_by_source(record).values())
