@@ -76,7 +76,7 @@ def test_it_says_why_in_sentences_then_draws_then_folds_the_rest(browser: Page) 
         assert browser.text("#why li") == "The search began at Nissan."
         drawing = browser.run("return document.getElementById('drawing').getBoundingClientRect().toJSON()")
         assert drawing["top"] + drawing["height"] / 2 < 900
-        assert len(browser.all("main > details")) == 5
+        assert len(browser.all("main > details")) == 6
         assert browser.all("main > details[open]") == []
         words = browser.run("return document.body.innerText")
         assert not [
@@ -91,6 +91,13 @@ def test_axe_finds_nothing_wrong_with_all_of_it_unfolded(browser: Page, data: di
     browser.open(data)
     browser.run("for (const part of document.querySelectorAll('details')) part.open = true")
     assert Window(browser.driver).violations() == []
+
+
+def test_it_tells_what_of_a_passage_began_at_each_name(page: Page) -> None:
+    page.run("document.getElementById('anchors-part').open = true")
+    rows = [row.text for row in page.all("#anchors tr")]
+    assert rows[0].endswith("Nissan 60 % other entities 30 %")
+    assert [row.split()[-4:] for row in rows[1:]] == [["50", "%", "20", "%"], ["25", "%", "0", "%"]]
 
 
 def test_the_policy_stops_what_would_ask_the_network(browser: Page) -> None:
