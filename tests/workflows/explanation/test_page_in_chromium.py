@@ -230,6 +230,15 @@ def test_beta_is_shown_as_bars_beside_the_line_of_a_uniform_share(page: Page) ->
     assert len(page.all(".bar")) == 8
 
 
+def test_anchors_tell_what_they_brought_to_each_passage(page: Page) -> None:
+    rows = page.run("return [...document.querySelectorAll('#anchors tr')].map((row) => [...row.children])")
+    assert [[cell.text for cell in row] for row in rows] == [
+        ["passage", "Nissan 40 %", "other entities 20 %"],
+        ["Title of passage 0", "50 %", "25 %"],
+        ["Title of passage 1", "13 %", "50 %"],
+    ]
+
+
 def test_what_is_not_shown_is_said(page: Page) -> None:
     words = page.text("#shown")
     assert "20 of 4,211 names and passages" in words
@@ -315,6 +324,7 @@ def test_where_nothing_walked_the_page_says_so_and_shows_the_passages(browser: P
     browser.open(without_walk())
     assert "by likeness (dense)" in browser.text("#no-walk-reason")
     assert not browser.find("#walk").is_displayed()
+    assert not browser.find("#anchors-part").is_displayed()
     assert len(browser.all("#passages tbody tr")) == 3
     assert browser.text("#passages mark") == "The text"
     assert browser.complaints() == []
