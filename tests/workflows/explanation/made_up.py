@@ -131,8 +131,8 @@ def _frame(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> dict[str
         "edges": edges,
         "paths": paths,
         "anchors": [
-            {"label": "Nissan", "share": 0.6, "brought": {"p0": 0.5, "p1": 0.25}},
-            {"label": "other entities", "share": 0.3, "brought": {"p0": 0.2}},
+            {"label": "Nissan", "share": 0.4, "brought": {"p0": 0.5, "p1": 0.125}},
+            {"label": "other entities", "share": 0.2, "brought": {"p0": 0.25, "p1": 0.5}},
         ],
         "shown": {
             "nodes": len(nodes),
