@@ -1,4 +1,4 @@
-"""The catalogue of errors is complete, and its examples are messages of the code."""
+"""The reference has every kind of error, every kind of a result's entries, and every note of an indexing run."""
 
 from __future__ import annotations
 
@@ -7,20 +7,13 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from itertools import chain
-
-import pytest
 
 import graph.errors
 from agents.chat.throttle import Cancelled
 from graph.errors import MaraError
 from tests.docs.pages import ROOT, nodes, plain, read, strings_of_the_code, table
 
-CATALOGUE = read(ROOT / "docs" / "errors.md")
-ENDING = table(CATALOGUE, "Errors that end a run")
-SAYING = table(CATALOGUE, "What they say, and what to do")
-ENTRIES = table(CATALOGUE, "Entries of a result's `errors`")
-REASONS = table(CATALOGUE, "Why a reply is malformed")
+REFERENCE = read(ROOT / "docs" / "reference.md")
 RUNS = "workflows.runtime.resources"
 TELLS = (RUNS, "error")
 """The method that makes an entry."""
@@ -30,9 +23,6 @@ ASKS, FALLS_BACK = ("workflows.runtime.agents", "ask"), "fell_back"
 
 NOTES = ("workflows.states.conversion", "notes_of")
 """The function that makes an entry of each note of an answer."""
-
-LEAST_FRAGMENT = 8
-"""Letters that a message of the code needs to be told from another: a bare placeholder stands for anything."""
 
 
 @cache
@@ -101,33 +91,6 @@ def kinds_made_by(function: Function) -> set[str]:
     return made
 
 
-def is_node(function: ast.FunctionDef) -> bool:
-    made_by = [
-        each.func.id
-        for each in function.decorator_list
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
-    ]
-    return "node" in made_by
-
-
-def entries_of_the_code() -> Iterator[tuple[str, str]]:
-    """(kind, node) of every entry that the code makes, in a node or in what it calls; node is empty where none does."""
-    told = {TELLS}
-    for function, definition in functions().items():
-        if not is_node(definition):
-            continue
-        reached: set[Function] = set()
-        left = [function]
-        while left:
-            each = left.pop()
-            reached.add(each)
-            left += [called for called, _ in calls_of(each) if called in functions() and called not in reached]
-        told |= reached
-        yield from ((kind, function[1]) for each in reached for kind in kinds_made_by(each))
-    for function in functions().keys() - told:
-        yield from ((kind, "") for kind in kinds_made_by(function) if kind)
-
-
 def value_of(expression: ast.expr, module: str) -> str:
     """The string that an expression is: a literal or a constant of its module; empty for anything else."""
     if isinstance(expression, ast.Constant):
@@ -137,30 +100,9 @@ def value_of(expression: ast.expr, module: str) -> str:
     return ""
 
 
-@cache
-def templates() -> list[re.Pattern[str]]:
-    """Every string of the code with placeholders, which stand for anything."""
-    found = set()
-    for node in chain.from_iterable(nodes().values()):
-        if isinstance(node, ast.JoinedStr):
-            fixed = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
-            if sum(len(str(text)) for text in fixed if text is not None) >= LEAST_FRAGMENT:
-                found.add("".join(".+" if text is None else re.escape(str(text)) for text in fixed))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "{}" in node.value:
-            if len(node.value.replace("{}", "")) >= LEAST_FRAGMENT:
-                found.add(".+".join(map(re.escape, node.value.split("{}"))))
-        elif isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and isinstance(node.op, ast.Add):
-            found.add(re.escape(str(node.left.value)) + ".+")
-    return [re.compile(pattern, re.DOTALL) for pattern in sorted(found)]
-
-
-def is_said(text: str) -> bool:
-    return text in strings_of_the_code() or any(pattern.fullmatch(text) for pattern in templates())
-
-
-def test_every_error_is_in_the_catalogue_with_its_root_and_exit_code() -> None:
+def test_every_error_is_in_the_reference_with_its_root_and_exit_code() -> None:
     classes = {name: getattr(import_module(module), name) for name, module in error_classes().items()}
-    documented = {plain(row["kind"]): (plain(row["is a"]), int(row["exit code"])) for row in ENDING}
+    documented = {plain(row["kind"]): (plain(row["is a"]), int(row["exit code"])) for row in table(REFERENCE, "Errors")}
     assert documented == {
         name: (each.__bases__[0].__name__ if each is not MaraError else "", each.exit_code)
         for name, each in classes.items()
@@ -168,33 +110,15 @@ def test_every_error_is_in_the_catalogue_with_its_root_and_exit_code() -> None:
     assert {graph.errors.WorkspaceLocked, Cancelled} <= set(classes.values())
 
 
-def test_every_error_that_is_raised_has_an_example() -> None:
-    assert {plain(row["kind"]) for row in SAYING} == set(error_classes()) - {"MaraError"}
+def test_every_kind_of_entry_is_in_the_reference() -> None:
+    made = {kind for function in functions() for kind in kinds_made_by(function)} - {""}
+    assert {"MalformedReply", "Fallback", "OutsideFilter"} <= made
+    assert made == {plain(row["kind"]) for row in table(REFERENCE, "Entries of a result's `errors`")}
 
 
-def test_every_kind_of_entry_is_in_the_catalogue_with_the_nodes_that_make_it() -> None:
-    made = set(entries_of_the_code())
-    assert {kind for kind, _ in made} == {plain(row["kind"]) for row in ENTRIES}
-    documented = {(plain(row["kind"]), node) for row in ENTRIES for node in plain(row["node"]).split(", ")}
-    assert {(kind, node) for kind, node in made if node} <= documented
-
-
-@pytest.mark.parametrize(
-    "example", [row["example"] for row in (*SAYING, *ENTRIES)] + [row["reason"] for row in REASONS]
-)
-def test_an_example_is_what_the_code_says(example: str) -> None:
-    assert is_said(example) or is_said(plain(example))
-
-
-def test_what_nobody_says_is_no_example() -> None:
-    assert not is_said("The question is too hard")
-
-
-def test_every_note_of_an_indexing_run_is_in_the_catalogue() -> None:
-    section = CATALOGUE.split("| note | what it counts |")[1]
-    documented = {
-        name for cell in re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE) for name in cell[1:-1].split("`, `")
-    }
+def test_every_note_of_an_indexing_run_is_in_the_reference() -> None:
+    section = REFERENCE.partition("## Counts of an indexing run")[2].partition("\n## ")[0]
+    documented = {" ".join(name.split()) for name in re.findall(r"`([^`]+)`", section.partition("\n- ")[2])}
     counted = {
         value_of(node.slice, module)
         for module, found in nodes().items()

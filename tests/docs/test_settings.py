@@ -51,7 +51,7 @@ def test_a_variable_of_a_library_is_one_that_it_reads(variable: str, library: st
 
 
 def test_what_a_mode_alone_decides_is_said_to_be_no_setting() -> None:
-    alone = {plain(row["setting"]) for row in table(PAGE, "What no setting changes")}
+    alone = {plain(row["setting"]) for row in table(PAGE, "Set by the mode alone")}
     assert alone == set(WalkSettings.__dataclass_fields__) - set(Context.model_fields)
 
 
