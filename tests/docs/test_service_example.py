@@ -95,8 +95,8 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_sent(
 
 def test_a_client_names_no_workspace_and_no_model(client: TestClient, chat_server: ScriptedServer) -> None:
     chosen = {"question": QUESTION, "workspace": "/elsewhere", "model": "expensive"}
-    assert client.post("/ask", json=chosen).json()["models"]["chat"] == "gpt-4o-mini"
-    assert {request.body["model"] for request in chat_server.requests} == {"gpt-4o-mini"}
+    assert client.post("/ask", json=chosen).json()["models"]["chat"] == "gpt-6-luna"
+    assert {request.body["model"] for request in chat_server.requests} == {"gpt-6-luna"}
 
 
 def test_an_error_says_what_to_do(client: TestClient) -> None:

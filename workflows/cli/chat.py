@@ -22,6 +22,9 @@ def chat(
     workspace: Path,
     workflow: WorkflowOption = Workflow.MARA,
     asked: Asking,
+    history: Annotated[
+        bool, typer.Option("--history/--no-history", help="Keep what is typed for the next conversation.")
+    ] = True,
     as_json: bool,
 ) -> None:
     """Talk with the documents of a workspace: a question may lean on earlier ones."""
@@ -44,7 +47,7 @@ def chat(
         graph_of(context.workflow)
         index.encode("Is everything there?")  # The first answer need not wait for the models to be loaded.
         talk.greet(len(index.graph.passages) if selection is None else int(selection.passages.sum()))
-        code = talk.hold(_typed_lines(keeps_history=not context.user_id))
+        code = talk.hold(_typed_lines(keeps_history=history and not context.user_id))
     if code:
         raise typer.Exit(code)
 

@@ -37,7 +37,7 @@ from workflows.states.records import FIRST_NODE, ErrorRecord, error_of
 OFFLINE = "offline"
 """The name of the offline agents where a chat model could stand."""
 
-DEFAULT_CHAT_MODEL = "gpt-4o-mini"
+DEFAULT_CHAT_MODEL = "gpt-6-luna"
 
 INDEX_POOL = IndexPool()
 """The open indexes of this process."""

@@ -29,7 +29,7 @@ def test_a_result_names_the_file_without_its_folder(model: str, name: str) -> No
     assert local_name(model) == name
 
 
-@pytest.mark.parametrize("model", ["", "offline", "gpt-4o-mini", "localhost", "Local", "locale:x", "org/local"])
+@pytest.mark.parametrize("model", ["", "offline", "gpt-6-luna", "localhost", "Local", "locale:x", "org/local"])
 def test_other_names_are_models_behind_a_server(model: str) -> None:
     assert not is_local(model)
 

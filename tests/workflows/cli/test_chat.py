@@ -129,7 +129,7 @@ class TestCommands:
     ) -> None:
         chat_server.script(well_behaved(answerer=["In 1203 [1].", "Duke Orlo [1]."]))
         told = piped(f"{FOUNDED}\n{FOUNDER}\n/why\n").out.partition("> /why\n")[2]
-        assert f"Understood as: {FOUNDER_OF_MARN}\n  because it begins with “And” (gpt-4o-mini)\n" in told
+        assert f"Understood as: {FOUNDER_OF_MARN}\n  because it begins with “And” (gpt-6-luna)\n" in told
         assert "\nThe search began at “Marn”, which the question names" in told
         assert "cites 1 passage; its sentences were not checked one by one.\nRanked by a walk" in told
         assert "Ranked by a walk over the graph (matrix), mode mara" in told

@@ -226,7 +226,7 @@ def test_indexing_is_traced_with_its_requests_below_the_node_that_made_them(
     for step in root.walk():
         if not step.name.endswith("_step"):
             assert step.metadata["mara_workspace"] == "written"
-            assert step.metadata["mara_chat_model"] == "gpt-4o-mini"
+            assert step.metadata["mara_chat_model"] == "gpt-6-luna"
         assert step.payloads < LARGEST_RUN
         assert not list(long_lists_of_numbers(step.fields)), step.name
 

@@ -206,7 +206,7 @@ def test_a_client_chooses_neither_workspace_nor_model(
     assert chat_server.requests == []
     assert not list(tmp_path.iterdir())
     assert not call(served, "ask", question=QUESTION).is_error
-    assert {request.body["model"] for request in chat_server.requests} == {"gpt-4o-mini"}
+    assert {request.body["model"] for request in chat_server.requests} == {"gpt-6-luna"}
 
 
 def test_the_nodes_of_a_run_are_told_as_progress(served: Path) -> None:

@@ -1,4 +1,4 @@
-"""The examples of the page on Open WebUI and other clients run, and its settings are those that were tried."""
+"""The examples for clients of OpenAI's API run, and the settings are those that were tried."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workflows.indexing import no_progress
 from workflows.runtime.resources import close_indexes
 from workflows.settings.enums import Workflow
 
-PAGE = read(ROOT / "docs" / "open-webui.md")
+PAGE = read(ROOT / "docs" / "chat.md")
 ADDRESS = "http://127.0.0.1:8700"
 
 
@@ -31,7 +31,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_the_examples_run(address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    examples = [block.body for block in blocks(PAGE) if block.kind == "python"]
+    examples = [block.body for block in blocks(PAGE) if block.kind == "python" and ADDRESS in block.body]
     assert len(examples) == 2
     for example in examples:
         assert f'"{ADDRESS}/v1"' in example

@@ -1,4 +1,4 @@
-"""The page on the terminal tells every command as `/help` does, and its script runs."""
+"""The page on conversations tells every command as `/help` does, and its script runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workflows.indexing import index_sources
 from workflows.runtime.resources import OFFLINE, close_indexes
 from workflows.settings.indexing import IndexingContext
 
-PAGE = read(ROOT / "docs" / "terminal.md")
+PAGE = read(ROOT / "docs" / "conversations.md")
 
 
 def test_the_page_tells_every_command_as_the_help_does() -> None:
