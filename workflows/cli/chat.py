@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
