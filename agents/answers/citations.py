@@ -41,6 +41,7 @@ _LOOSE_EMPHASIS = re.compile(r"^(?:\*\*|__)(?=\S)|(?<=\S)(?:\*\*|__)$")
 _BAR = re.compile(r"[ \t]\|[ \t]")
 # At the start of a line the space after a citation goes with it, elsewhere the space before it.
 _REMOVED = re.compile(rf"^{CITATIONS}[ \t]*|(?<![ \t])[ \t]*{CITATIONS}", re.MULTILINE)
+_HALF = re.compile(r"\s*(?:\(?[\[【][0-9,;\s–-]*)?\Z")
 
 MIN_OVERLAP = 0.3
 """The least share of a citing sentence's content tokens that a quoted sentence must hold."""
@@ -96,6 +97,29 @@ def parse_citations(text: str, known: Container[int]) -> ParsedCitations:
 def strip_citations(text: str) -> str:
     """Return a text without its citations and the space they took: "in 1933 [1]." becomes "in 1933."."""
     return _REMOVED.sub("", text)
+
+
+def without_unknown(text: str, known: Container[int]) -> str:
+    """Return a text without the citations of numbers that no passage has; what stays of a bracket is written anew."""
+
+    def kept(run: re.Match[str]) -> str:
+        parsed = parse_citations(run[0], known)
+        if not parsed.out_of_range:
+            return run[0]
+        marks = "".join(f"[{number}]" for number in parsed.numbers)
+        return f"{run[0][: len(run[0]) - len(run[0].lstrip())]}{marks}" if marks else ""
+
+    return _REMOVED.sub(kept, text)
+
+
+def without_half_citation(text: str) -> str:
+    """Return a text that ends anywhere without the citation, or the space, that it may break off in."""
+    return _HALF.sub("", text)
+
+
+def is_same_but_citations(written: str, kept: str) -> bool:
+    """Tell whether a text is one that was written, less citations, and a citation that it broke off in."""
+    return strip_citations(without_half_citation(written)).rstrip() == strip_citations(kept).rstrip()
 
 
 def quotable(sentence: str) -> str:

@@ -359,7 +359,7 @@ def test_orders_of_passages_and_replies_stay_quoted_in_every_request(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, failing: bool
 ) -> None:
     scripts = bridge_scripts()
-    disobedient = Reply(ORDERS, finish_reason="length")
+    disobedient = Reply(ORDERS.replace("[1]", ""), finish_reason="length")
     if failing:
         scripts |= {role: [disobedient, *scripts[role]] for role in ROLES}
     chat_server.script(scripts)

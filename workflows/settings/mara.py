@@ -216,6 +216,13 @@ class Context(BaseModel):
         description="Number of best passages given to the answerer; without a model, all that are returned are read.",
         json_schema_extra=offered("Agents · passages for the answer", "write_answer"),
     )
+    answer_tokens: int | None = Field(
+        default=None,
+        ge=50,
+        le=16_384,
+        description="Tokens that an answer may take, its model's thinking aside (320; with ragenta 800).",
+        json_schema_extra=offered("Agents · tokens of an answer", "write_answer"),
+    )
     filter_facts: bool = Field(
         default=True,
         description="Let the recognition-memory filter choose among the candidate facts.",
