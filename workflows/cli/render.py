@@ -22,8 +22,9 @@ from agents.answers.citations import parse_citations
 from graph.errors import MaraError
 from graph.text import counted
 from workflows.output.quoted import excerpt_of, moved, place_of
-from workflows.results import ALSO_RELATED, labelled, parts_of, understood_as
+from workflows.results import labelled, parts_of, understood_as, words_of
 from workflows.settings.enums import ResultKind
+from workflows.wording import TOLD_OF_REFUSALS
 
 if TYPE_CHECKING:
     from workflows.indexing_run.report import IndexReport
@@ -221,7 +222,9 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
     checked(console, result)
     if verbose:
         _walked(console, result)
-    for note in notes(result["errors"], verbose=verbose):
+    is_told = result["answer_kind"] == ResultKind.REFUSAL and not verbose
+    errors = [each for each in result["errors"] if not is_told or each["kind"] not in TOLD_OF_REFUSALS]
+    for note in notes(errors, verbose=verbose):
         console.print(f"[yellow]{escape(note)}[/]")
     if not verbose:
         console.print(f"\n[dim]{escape(_origin(result))}; --verbose tells how the passages were found[/]")
@@ -235,7 +238,9 @@ def _told(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None
         console.print()
         _sources(console, result, verbose=verbose)
         return
-    for text in filter(None, (headed({**result, "answer": first}), related and f"\n{ALSO_RELATED}:\n\n{related}")):
+    for text in filter(
+        None, (headed({**result, "answer": first}), related and f"\n{words_of(result).related}:\n\n{related}")
+    ):
         console.print(marked(console, text))
         console.print()
         cited = parse_citations(text, {each["number"] for each in result["passages"]}).numbers
@@ -265,14 +270,16 @@ def marked(console: Console, answer: str) -> Text:
 def _sources(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
     """Print the passages of a result: all that are shown, or those that are cited and the titles of a few others."""
     shown, cited = _shown_passages(result), {citation["number"] for citation in result["citations"]}
-    if verbose or not (cited or result["refused"]):
+    if result["answer_kind"] == ResultKind.REFUSAL and not verbose:
+        return
+    if verbose or not cited:
         passages(console, shown, result["citations"], verbose=verbose)
         return
     passages(console, [each for each in shown if each["number"] in cited], result["citations"])
     others = [each for each in shown if each["number"] not in cited][:_NAMED_PASSAGES]
     if others:
         named = " · ".join(f"[{each['number']}] {each['title'] or each['source'] or each['id']}" for each in others)
-        console.print(f"[dim]{'Also found' if cited else 'Nearest'}: {escape(named)}[/]")
+        console.print(f"[dim]Also found: {escape(named)}[/]")
 
 
 def understood(console: Console, result: Mapping[str, Any]) -> None:
@@ -311,7 +318,11 @@ def heading(passage: Mapping[str, Any], citations: Sequence[Mapping[str, Any]], 
 def headed(result: Mapping[str, Any]) -> str:
     """Return an answer under its label, and under the date that it was asked as of."""
     as_of = f"As of {result['as_of']}:\n\n" if result.get("as_of") else ""
-    return f"{as_of}{labelled(result['answer'], result['answer_kind'])}"
+    return f"{as_of}{labelled(result, _on_one_line)}"
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _origin(result: Mapping[str, Any]) -> str:

@@ -18,19 +18,17 @@ from typing_extensions import TypedDict  # pydantic, and so the schemas, takes n
 from agents.leaning import chosen_reading
 from agents.roles import Turn
 from graph.errors import BadInput
-from workflows.results import Result, cited_passages, label_of, notes_of, reasons_of
+from workflows.results import Result, cited_passages, label_of, notes_of, refusal_text, remarks_on
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 from workflows.states.records import CitationMark, PassageHit, Understood, UsageRecord
+from workflows.wording import without_words
 
 METADATA = "mara"
 """The key of an answer's ``response_metadata`` that holds its `AnswerMetadata`."""
 
 EXCERPT_LIMIT = 300
 """Characters of a source's excerpt, of its title, and of a note."""
-
-EVIDENCE_ENDING = f"\n\n*{label_of(ResultKind.EVIDENCE)}*"
-"""The end of a message that quotes evidence: its kind is known once its words are said."""
 
 NOTES_LIMIT = 20
 """Notes that an answer tells; of more, their number."""
@@ -91,17 +89,22 @@ def answer_message(result: Result, told: Sequence[str], message_id: str) -> AIMe
 
 
 def answer_text(result: Result) -> str:
-    """Return the text of a reply, and why there is no answer where there is none."""
-    return "\n\n".join([reply_text(result), *reasons_of(result)])
+    """Return the text of a reply, and what is remarked on it."""
+    return "\n\n".join([reply_text(result), *remarks_on(result)])
 
 
 def reply_text(result: Result) -> str:
-    """Return the text of an answer, and that it is evidence where it is, or how to reply where it asks back."""
+    """Return the text of an answer, and that it is evidence where it is, or how to reply where it asks back.
+
+    The label of evidence ends it: its kind is known once its words are said. A refusal is told in plain words.
+    """
+    if result["answer_kind"] == ResultKind.REFUSAL:
+        return refusal_text(result)
     understood = result["understood"]
     choices = understood["choices"] if understood else []
     how = f"\n\nReply with a number from 1 to {len(choices)}, or in your own words." if choices else ""
-    ending = EVIDENCE_ENDING if result["answer_kind"] == ResultKind.EVIDENCE else how
-    return f"{result['answer']}{ending}"
+    label = label_of(result)
+    return f"{result['answer']}\n\n*{label}*" if label else f"{result['answer']}{how}"
 
 
 def answer_metadata(result: Result, told: Sequence[str] = ()) -> AnswerMetadata:
@@ -254,7 +257,7 @@ def _turn(asked: HumanMessage, answer: AIMessage | None, is_last: bool, dropped:
     if told is None and METADATA in answer.response_metadata:
         dropped["Earlier answers whose sources cannot be read do not count"] += 1
         return Turn(question)
-    text = text_of(answer).removesuffix(EVIDENCE_ENDING)
+    text = without_words(text_of(answer))
     if len(text) > ANSWER_LIMIT:
         dropped[f"Of earlier answers, the first {ANSWER_LIMIT:,} characters count"] += 1
     return Turn(question, text[:ANSWER_LIMIT], tuple(source.passage_id for source in told.sources) if told else ())

@@ -21,8 +21,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.responses import StreamingResponse
 
+from agents.answers.citations import is_same_but_citations
 from agents.leaning import chosen_reading, readings_in
-from agents.roles import Turn
+from agents.roles import REFUSAL, Turn
 from graph.errors import BadInput
 from workflows.access.key_file import OWN_WORKSPACE
 from workflows.answering import ask
@@ -31,7 +32,7 @@ from workflows.conversation.kept import TOUCHED_EVERY_S
 from workflows.conversation.messages import METADATA, answer_metadata, next_question, reply_text
 from workflows.output.markdown import code, plain
 from workflows.output.quoted import pages_of, section_of
-from workflows.results import Result, cited_passages, reasons_of, understood_as
+from workflows.results import Result, cited_passages, remarks_on, understood_as, words_of
 from workflows.runtime.own_run import braked
 from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.serving.page.requests import Asked, Reply, status_of
@@ -39,6 +40,7 @@ from workflows.settings.enums import ResultKind, Workflow
 from workflows.settings.mara import QUESTION_LIMIT, Context
 from workflows.settings.problems import problems_of
 from workflows.streaming import ANSWERING, Answered, NodeStarted, Progress, Token, aask_with_pauses
+from workflows.wording import WORDS, without_words
 
 BEGUN_AGAIN = "\n\n---\n\n*The answer begins again: what stands above could not be used.*\n\n"
 """Parts the words of a stream that came to nothing from those that count: what was sent cannot be taken back."""
@@ -49,7 +51,8 @@ ABOUT_THE_CHAT = "{}"
 MODELS_NAMED = 20
 """Models that are named to who asks for one that there is not."""
 
-_UNDERSTOOD, _REASON, _SOURCES = "*Understood as: ", "*Not answered: ", "**Sources**"
+_UNDERSTOOD = "*Understood as: "
+_SOURCES = [f"**{words.sources}**" for words in WORDS.values()]
 _SOURCE = re.compile(r"- \[\d+\] .*")
 _ESCAPED = re.compile(r"\\(.)")
 _EVENTS = {"x-accel-buffering": "no"}
@@ -154,9 +157,10 @@ class _Completion:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The answer as it is told: its text with its sources, these as data, and the tokens that it took."""
+    """The answer as it is told: its text, which begins with its own words; its sources as data; the tokens it took."""
 
     text: str
+    words: str = ""
     annotations: Sequence[Mapping[str, Any]] = ()
     citations: Sequence[Mapping[str, Any]] = ()
     read: int = 0
@@ -216,7 +220,7 @@ async def _stream(asked: Asked, completion: _Completion) -> AsyncIterator[str]:
         service.metrics.failed(fault)
         yield _event({"error": wording(fault, status_of(fault), asked.site.told(fault))})
     else:
-        yield completion.chunk({"content": said.rest_of(answer.text)})
+        yield completion.chunk({"content": said.rest_of(answer.text, answer.words)})
         yield completion.chunk({}, "stop", citations=answer.citations)
         if completion.tells_usage:
             yield _event(completion.told("chat.completion.chunk", choices=[], usage=answer.usage))
@@ -246,8 +250,10 @@ class _Said:
         self._is_void = False
         return f"{mark}{event.text}"
 
-    def rest_of(self, text: str) -> str:
-        """Return what is left to tell of the whole text."""
+    def rest_of(self, text: str, words: str) -> str:
+        """Return what is left to tell of the whole text, which begins with these words of the answer."""
+        if self._words and is_same_but_citations(self._words, words):
+            return text[len(words) :]
         return text.removeprefix(self._words) if text.startswith(self._words) else f"{BEGUN_AGAIN}{text}"
 
 
@@ -315,6 +321,7 @@ def _thread(messages: Sequence[_Message]) -> Iterator[BaseMessage]:
             answer, understood = _without_below(message.text)
             choices = readings_in(answer)
             kind = ResultKind.CLARIFICATION if choices else ResultKind.ANSWER
+            kind = ResultKind.REFUSAL if answer == REFUSAL else kind
             told = {"question": understood or asked, "answer_kind": kind, "sources": []}
             yield AIMessage(answer, response_metadata={METADATA: {**told, "understood": {"choices": [*choices]}}})
 
@@ -333,7 +340,14 @@ def _answer_of(result: Result) -> _Answer:
     ]
     text = f"{reply_text(result)}{_below(result, citations)}"
     annotations = [_annotation(text, citation) for citation in citations]
-    return _Answer(text, annotations, citations, result["usage"]["prompt_tokens"], result["usage"]["completion_tokens"])
+    return _Answer(
+        text,
+        result["answer"],
+        annotations,
+        citations,
+        result["usage"]["prompt_tokens"],
+        result["usage"]["completion_tokens"],
+    )
 
 
 def _annotation(text: str, citation: Mapping[str, Any]) -> dict[str, Any]:
@@ -345,12 +359,15 @@ def _annotation(text: str, citation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _below(result: Result, citations: Sequence[Mapping[str, Any]]) -> str:
-    """Return what follows an answer: what its question was understood as, why it is none, and its sources."""
+    """Return what follows an answer: remarks on it, what its question was understood as, and its sources."""
     words = understood_as(result)
     parts = [f"{_UNDERSTOOD}{plain(words, 2 * QUESTION_LIMIT)}*"] if words else []
-    parts += [f"{_REASON}{plain(reason, len(reason))}*" for reason in reasons_of(result)]
+    parts = [*(f"*{remark}*" for remark in remarks_on(result)), *parts]
     if citations:
-        parts += [_SOURCES, "\n".join(f"- [{citation['number']}] {_named(citation)}" for citation in citations)]
+        parts += [
+            f"**{words_of(result).sources}**",
+            "\n".join(f"- [{citation['number']}] {_named(citation)}" for citation in citations),
+        ]
     return "".join(f"\n\n{part}" for part in parts)
 
 
@@ -358,12 +375,11 @@ def _without_below(text: str) -> tuple[str, str]:
     """Return an answer of ours, its last attempt alone, and what its question was understood as; maybe nothing."""
     parts = text.rpartition(BEGUN_AGAIN)[2].rstrip().split("\n\n")
     understood = ""
-    if parts[-2:-1] == [_SOURCES] and all(map(_SOURCE.fullmatch, parts[-1].splitlines())):
+    if len(parts) > 1 and parts[-2] in _SOURCES and all(map(_SOURCE.fullmatch, parts[-1].splitlines())):
         del parts[-2:]
-    while parts and parts[-1].startswith((_UNDERSTOOD, _REASON)):
-        if (part := parts.pop()).startswith(_UNDERSTOOD):
-            understood = _ESCAPED.sub(r"\1", part.removeprefix(_UNDERSTOOD).removesuffix("*"))
-    return "\n\n".join(parts), understood
+    if parts[-1].startswith(_UNDERSTOOD):
+        understood = _ESCAPED.sub(r"\1", parts.pop().removeprefix(_UNDERSTOOD).removesuffix("*"))
+    return without_words("\n\n".join(parts)), understood
 
 
 def _named(citation: Mapping[str, Any]) -> str:

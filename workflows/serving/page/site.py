@@ -21,7 +21,7 @@ from workflows.serving.page.runs import Runs
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context
 
-_SETTINGS = ("workspace", "workflow", "mode", "where", "as_of", "personalise")
+_SETTINGS = ("workspace", "workflow", "mode", "where", "as_of", "personalise", "answer_tokens")
 """The settings that a visitor may change."""
 
 _LOG = logging.getLogger(__name__)

@@ -6,12 +6,24 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agents.answerer import ChatAnswerer
+from agents.final_predictor import ChatFinalPredictor
 from workflows.conversation.kept import KeptTurn
 from workflows.output.printable import visible
 from workflows.output.quoted import moved, place_of, section_of
-from workflows.results import TOTAL, label_of, parts_of, reasons_of
+from workflows.results import (
+    TOTAL,
+    closest_passages,
+    is_cut,
+    label_of,
+    parts_of,
+    refusal_text,
+    remarks_on,
+    words_of,
+)
 from workflows.serving.page.markdown import to_html
-from workflows.settings.enums import ResultKind
+from workflows.settings.enums import ResultKind, Workflow
+from workflows.settings.mara import MOST_ANSWER_TOKENS
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
 
 STEPS: Mapping[str, str] = {
@@ -49,6 +61,7 @@ _JUDGED = ("score_passage", "leave_unjudged")
 _WRITING = (ANSWERING, "quote_passages")
 
 _SEEDS_SHOWN = 10
+_OWN_TOKENS = {Workflow.MARA: ChatAnswerer.reply_tokens, Workflow.RAGENTA: ChatFinalPredictor.reply_tokens}
 
 
 def event(kind: str, **values: Any) -> str:
@@ -106,7 +119,7 @@ def shown(turn: KeptTurn) -> dict[str, Any]:
     """Return a turn as the page draws it in its conversation."""
     told = {name: getattr(turn, name) for name in ("id", "number", "question", "alone", "settings", "state")}
     told |= {"text": turn.answer, "error": turn.error}
-    return told if turn.result is None else {**told, **_answer(turn.result)}
+    return told if turn.result is None else {**told, **_answer(turn.result, turn.settings)}
 
 
 def details(turn: KeptTurn) -> dict[str, Any]:
@@ -123,14 +136,14 @@ def details(turn: KeptTurn) -> dict[str, Any]:
         "claims": result.get("claims") or [],
         "coverage": result.get("coverage") or "",
         "follow_ups": result.get("follow_ups") or [],
-        "notes": [f"{_words(note['node'])}: {note['message']}" for note in result["errors"]],
+        "notes": _notes(result),
         "timings": {_words(node): ms for node, ms in result["timings_ms"].items() if node != TOTAL},
         "about": _about(result),
         "walked": result.get("ranked_by") == "walk",
     }
 
 
-def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(result: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     hits = {hit["number"]: hit for hit in result["passages"]}
     numbers = dict.fromkeys(mark["number"] for mark in result["citations"])
     sources = [
@@ -139,25 +152,33 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     understood = result.get("understood")
     titles = {each["number"]: each["title"] for each in sources}
     first, related = parts_of(result["answer"] or "", result["answer_kind"])
+    if result["answer_kind"] == ResultKind.REFUSAL:
+        titles = {hit["number"]: _named(hit)["title"] for hit in closest_passages(result)}
+        first = refusal_text(result, has_filter=bool(settings.get("where") or settings.get("as_of")))
+    words = words_of(result)
     return {
         "kind": result["answer_kind"],
-        "label": label_of(result["answer_kind"]),
+        "label": label_of(result),
+        "also_related": words.related,
+        "sources_label": words.sources,
+        "remarks": remarks_on(result),
+        "goes_on": _more_room(result, settings) if is_cut(result) else None,
         "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
-        "text": result["answer"] or "",
+        "text": first if result["answer_kind"] == ResultKind.REFUSAL else result["answer"] or "",
         "html": to_html(first, titles),
         "related": to_html(related, titles) if related else "",
-        "reasons": _reasons(result),
         "sources": sources,
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
-        "n_notes": len(result["errors"]),
+        "notes": _notes(result),
         "took": f"as of {result['as_of']}, {_took(result)}" if result.get("as_of") else _took(result),
     }
 
 
-def _reasons(result: Mapping[str, Any]) -> list[str]:
-    """Return why a question is not answered; nothing where it is."""
-    return [visible(reason) for reason in reasons_of(result)]
+def _more_room(result: Mapping[str, Any], settings: Mapping[str, Any]) -> int | None:
+    """Return twice the tokens that an answer had; None where it had as many as any may."""
+    had = settings.get("answer_tokens") or _OWN_TOKENS[result["workflow"]]
+    return 2 * had if 2 * had <= MOST_ANSWER_TOKENS else None
 
 
 def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -225,6 +246,10 @@ def _took(result: Mapping[str, Any]) -> str:
     if not calls:
         return f"{took}, without a model"
     return f"{took}, {calls} model call{'' if calls == 1 else 's'}"
+
+
+def _notes(result: Mapping[str, Any]) -> list[str]:
+    return [visible(f"{_words(note['node'])}: {note['message']}") for note in result["errors"]]
 
 
 def _about(result: Mapping[str, Any]) -> dict[str, str]:

@@ -251,7 +251,8 @@ class TestAnswers:
 
     def test_say_why_there_is_none(self, client: OpenAI) -> None:
         text = text_of(whole(client, user("What does the Tarn Dam cost?")))
-        assert text.startswith("NOT IN THE PASSAGES\n\n*Not answered: No evidence for 'What does the Tarn Dam cost?'")
+        assert text.startswith("Not found in the documents. The passages found hold no amount of money")
+        assert "\n- [1] " in text
 
 
 class TestThreads:

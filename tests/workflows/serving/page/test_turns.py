@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -95,14 +96,25 @@ def test_what_is_also_related_is_told_apart_and_a_source_has_its_place() -> None
     assert shown(kept({**related, "answer_kind": "answer"}))["related"] == ""
 
 
-def test_a_refusal_says_why_and_an_answer_does_not() -> None:
+def test_a_refusal_says_why_in_plain_words_and_names_the_closest_passages() -> None:
     notes = [
         {"node": "weigh_relations", "kind": "MalformedReply", "message": "The reply is no JSON"},
         {"node": "write_answer", "kind": "Evidence", "message": "No evidence for 'What?': it holds no \u202edate"},
     ]
     refused = {**result(), "errors": notes, "answer": "NOT IN THE PASSAGES", "answer_kind": "refusal"}
-    assert shown(kept(refused))["reasons"] == ["No evidence for 'What?': it holds no date"]
-    assert shown(kept({**result(), "errors": notes}))["reasons"] == []
+    turn = shown(kept(refused))
+    assert turn["text"].splitlines()[0] == "Not found in the documents. It holds no date."
+    assert ">1</button> Velm · v.md" in turn["html"]
+    assert "NOT IN" not in turn["text"] + turn["html"]
+
+
+def test_an_answer_that_was_cut_can_go_on_with_twice_the_room() -> None:
+    note = {"node": "write_answer", "kind": "CutAnswer", "message": "The answer stops at its limit of 320 tokens"}
+    cut = {**result(), "errors": [note], "cut": True}
+    turn = shown(kept(cut))
+    assert (turn["remarks"], turn["goes_on"]) == (["The answer stops here: the model reached its length limit."], 640)
+    assert shown(replace(kept(cut), settings={"answer_tokens": 16_000}))["goes_on"] is None
+    assert (shown(kept(result()))["remarks"], shown(kept(result()))["goes_on"]) == ([], None)
 
 
 def test_an_answer_as_of_a_date_says_so_and_when_its_sources_were_superseded() -> None:

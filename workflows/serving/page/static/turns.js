@@ -38,7 +38,8 @@ function answered(turn, acts) {
     turn.label ? make("p", { className: "kind" }, turn.label) : null,
     answer,
     turn.related ? related(turn, acts) : null,
-    ...turn.reasons.map((reason) => make("p", { className: "reason", dir: "auto" }, reason)),
+    ...turn.remarks.map((remark) => make("p", { className: "remark", dir: "auto" }, remark)),
+    turn.goes_on ? button("Go on", () => acts.ask(turn.question, { ...against(turn), settings: { ...turn.settings, answer_tokens: turn.goes_on } })) : null,
     turn.asked_back ? choices(turn, acts) : sources(turn, acts),
     tools(turn, acts),
   ].filter(Boolean);
@@ -54,7 +55,7 @@ function written(html, turn, acts) {
   return text;
 }
 
-const related = (turn, acts) => make("details", { className: "related" }, make("summary", {}, "Also related"), written(turn.related, turn, acts));
+const related = (turn, acts) => make("details", { className: "related" }, make("summary", {}, turn.also_related), written(turn.related, turn, acts));
 
 function understood(turn, acts) {
   const line = make("p", { className: "understood" }, make("span", {}, "Understood as:"), name(turn.understood.question));
@@ -96,7 +97,7 @@ function sources(turn, acts) {
     open.append(make("b", {}, String(source.number)), name(source.title), make("small", {}, " ", name(source.place)));
     return make("li", {}, open);
   });
-  return make("ul", { className: "sources", ariaLabel: "Sources" }, ...buttons);
+  return make("ul", { className: "sources", ariaLabel: turn.sources_label }, ...buttons);
 }
 
 function tools(turn, acts) {
@@ -108,8 +109,9 @@ function tools(turn, acts) {
     setTimeout(() => { copy.textContent = "Copy"; }, 2000);
   }, { className: "plain" });
   const again = button("Ask again", () => acts.ask(turn.question, against(turn)), { className: "plain" });
-  const notes = turn.n_notes ? `, ${plural(turn.n_notes, "note")}` : "";
-  return make("div", { className: "tools" }, turn.asked_back ? null : why, copy, again, make("span", { className: "note" }, `${turn.took}${notes}`));
+  const notes = turn.notes.map((note) => make("li", { dir: "auto" }, note));
+  const told = notes.length ? make("details", { className: "notes" }, make("summary", {}, plural(notes.length, "note")), make("ul", {}, ...notes)) : null;
+  return make("div", { className: "tools" }, turn.asked_back ? null : why, copy, again, make("span", { className: "note" }, turn.took), told);
 }
 
 function unanswered(turn, acts) {
