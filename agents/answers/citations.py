@@ -7,7 +7,7 @@ here, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from graph.sentences import sentence_spans
@@ -41,7 +41,7 @@ _LOOSE_EMPHASIS = re.compile(r"^(?:\*\*|__)(?=\S)|(?<=\S)(?:\*\*|__)$")
 _BAR = re.compile(r"[ \t]\|[ \t]")
 # At the start of a line the space after a citation goes with it, elsewhere the space before it.
 _REMOVED = re.compile(rf"^{CITATIONS}[ \t]*|(?<![ \t])[ \t]*{CITATIONS}", re.MULTILINE)
-_HALF = re.compile(r"\s*(?:\(?[\[【][0-9,;\s–-]*)?\Z")
+_HALF = re.compile(r"[\[【][0-9,;\s–-]*")
 
 MIN_OVERLAP = 0.3
 """The least share of a citing sentence's content tokens that a quoted sentence must hold."""
@@ -114,7 +114,19 @@ def without_unknown(text: str, known: Container[int]) -> str:
 
 def without_half_citation(text: str) -> str:
     """Return a text that ends anywhere without the citation, or the space, that it may break off in."""
-    return _HALF.sub("", text)
+    text = text.rstrip()
+    start = max(text.rfind("["), text.rfind("【"))
+    return text[:start].removesuffix("(").rstrip() if start >= 0 and _HALF.fullmatch(text, start) else text
+
+
+def renumbered(text: str, marks: Mapping[int, int]) -> str:
+    """Return a text whose citations have other numbers; those of a number without one stay."""
+
+    def other(bracket: re.Match[str]) -> str:
+        parsed = parse_citations(bracket[0], marks)
+        return bracket[0] if parsed.out_of_range else "".join(f"[{marks[number]}]" for number in parsed.numbers)
+
+    return _CITATION.sub(other, text)
 
 
 def is_same_but_citations(written: str, kept: str) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agents.answerer import ChatAnswerer
+from agents.answers.citations import parse_citations, renumbered
 from agents.final_predictor import ChatFinalPredictor
 from workflows.conversation.kept import KeptTurn
 from workflows.output.printable import visible
@@ -21,7 +22,7 @@ from workflows.results import (
     remarks_on,
     words_of,
 )
-from workflows.serving.page.markdown import to_html
+from workflows.serving.page.markdown import Written, to_html
 from workflows.settings.enums import ResultKind, Workflow
 from workflows.settings.mara import MOST_ANSWER_TOKENS
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
@@ -118,8 +119,35 @@ def _step(node: str) -> str:
 def shown(turn: KeptTurn) -> dict[str, Any]:
     """Return a turn as the page draws it in its conversation."""
     told = {name: getattr(turn, name) for name in ("id", "number", "question", "alone", "settings", "state")}
-    told |= {"text": turn.answer, "error": turn.error}
+    told |= {"text": turn.answer, "html": to_html(turn.answer), "error": turn.error}
     return told if turn.result is None else {**told, **_answer(turn.result, turn.settings)}
+
+
+class Drawn:
+    """The events of a turn as a window hears them: those of words with the blocks of HTML that they make.
+
+    Args:
+        first: the position of the first event that the window did not hear.
+    """
+
+    def __init__(self, first: int = 0) -> None:
+        self._first, self._words = first, ""
+        self._written = Written()
+
+    def told(self, events: Sequence[str]) -> Iterator[str]:
+        """Yield the next events as JSON; of words in a row, the last one has the blocks."""
+        read = [json.loads(each) for each in events]
+        for place, each in enumerate(read):
+            if each["kind"] == "void":
+                self._words, self._written = "", Written()
+            if each["kind"] == "token":
+                self._words += each["text"]
+            if each["at"] < self._first:
+                continue
+            if each["kind"] == "token" and (place + 1 == len(read) or read[place + 1]["kind"] != "token"):
+                each["from"], each["html"] = self._written.more(self._words)
+                self._words = ""
+            yield json.dumps(each)
 
 
 def details(turn: KeptTurn) -> dict[str, Any]:
@@ -145,9 +173,15 @@ def details(turn: KeptTurn) -> dict[str, Any]:
 
 def _answer(result: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     hits = {hit["number"]: hit for hit in result["passages"]}
+    marks = _marks(result)
     numbers = dict.fromkeys(mark["number"] for mark in result["citations"])
     sources = [
-        {**_named(hits[number]), "place": visible(place_of(hits[number], result["citations"]))} for number in numbers
+        {
+            **_named(hits[number]),
+            "mark": marks[number],
+            "place": visible(place_of(hits[number], result["citations"])),
+        }
+        for number in sorted(numbers, key=lambda number: marks[number])
     ]
     understood = result.get("understood")
     titles = {each["number"]: each["title"] for each in sources}
@@ -165,14 +199,33 @@ def _answer(result: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
         "goes_on": _more_room(result, settings) if is_cut(result) else None,
         "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
         "text": first if result["answer_kind"] == ResultKind.REFUSAL else result["answer"] or "",
-        "html": to_html(first, titles),
-        "related": to_html(related, titles) if related else "",
+        "copied": _as_text(first, related, marks, sources, result),
+        "html": to_html(first, titles, marks),
+        "related": to_html(related, titles, marks) if related else "",
         "sources": sources,
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
         "notes": _notes(result),
         "took": f"as of {result['as_of']}, {_took(result)}" if result.get("as_of") else _took(result),
     }
+
+
+def _marks(result: Mapping[str, Any]) -> dict[int, int]:
+    """Return what the numbers of passages are shown as: from 1, as the answer cites them, and then as they rank."""
+    known = {hit["number"] for hit in result["passages"]}
+    cited = parse_citations(result["answer"] or "", known).numbers
+    listed = [mark["number"] for mark in result["citations"]]
+    return {number: mark for mark, number in enumerate(dict.fromkeys([*cited, *listed, *sorted(known)]), start=1)}
+
+
+def _as_text(
+    first: str, related: str, marks: Mapping[int, int], sources: Sequence[Mapping[str, Any]], result: Mapping[str, Any]
+) -> str:
+    """Return an answer as it is copied: with its label, what is also related, remarks and sources."""
+    words, label = words_of(result), label_of(result)
+    parts = [f"{label}:" if label else "", first, f"{words.related}:" if related else "", related, *remarks_on(result)]
+    listed = [f"[{each['mark']}] {each['title']} ({each['source']})" for each in sources]
+    return renumbered("\n\n".join(filter(None, parts)), marks) + "".join(f"\n{each}" for each in listed)
 
 
 def _more_room(result: Mapping[str, Any], settings: Mapping[str, Any]) -> int | None:
@@ -182,6 +235,7 @@ def _more_room(result: Mapping[str, Any], settings: Mapping[str, Any]) -> int | 
 
 
 def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    shown_as = _marks(result)
     marks: dict[int, list[tuple[int, int]]] = {}
     for mark in result["citations"]:
         spans = marks.setdefault(mark["number"], [])
@@ -191,12 +245,13 @@ def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             **_named(hit),
             "pieces": list(_pieces(hit["text"], marks.get(hit["number"], []))),
+            "mark": shown_as[hit["number"]],
             "cited": hit["number"] in marks,
             "metadata": {visible(key): value for key, value in _metadata(hit, result).items()},
             "score": round(hit["score"], 4),
             "moved": visible(moved(hit)),
         }
-        for hit in result["passages"]
+        for hit in sorted(result["passages"], key=lambda hit: shown_as[hit["number"]])
     ]
 
 

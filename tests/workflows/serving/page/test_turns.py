@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflows.conversation.kept import ANSWERED, FAILED, KeptTurn
-from workflows.serving.page.turns import details, shown
+from workflows.serving.page.turns import Drawn, details, shown
 
 TEXT = "𝒜 river. 青石鎮 lies on it. It is old."
 
@@ -91,7 +92,7 @@ def test_what_is_also_related_is_told_apart_and_a_source_has_its_place() -> None
     turn = shown(kept(related))
     assert "<strong>Old</strong>" in turn["html"]
     assert "Older" not in turn["html"]
-    assert turn["related"].startswith("<ul>\n<li>Older")
+    assert turn["related"].startswith('<ul>\n<li><span class="tied">Older')
     assert [source["place"] for source in turn["sources"]] == ["v.md"]
     assert shown(kept({**related, "answer_kind": "answer"}))["related"] == ""
 
@@ -104,7 +105,7 @@ def test_a_refusal_says_why_in_plain_words_and_names_the_closest_passages() -> N
     refused = {**result(), "errors": notes, "answer": "NOT IN THE PASSAGES", "answer_kind": "refusal"}
     turn = shown(kept(refused))
     assert turn["text"].splitlines()[0] == "Not found in the documents. It holds no date."
-    assert ">1</button> Velm · v.md" in turn["html"]
+    assert ">1</button></span> Velm · v.md" in turn["html"]
     assert "NOT IN" not in turn["text"] + turn["html"]
 
 
@@ -132,4 +133,30 @@ def test_what_an_answer_took_is_told() -> None:
 
 def test_a_turn_without_a_result_has_nothing_behind_it() -> None:
     assert details(kept(None, FAILED)) == {"passages": [], "facts": [], "notes": []}
-    assert "html" not in shown(kept(None, FAILED))
+    assert shown(kept(None, FAILED))["html"] == ""
+
+
+def test_numbers_count_by_first_use_wherever_they_are_shown_and_stay_those_of_the_passages_beneath() -> None:
+    given = result((0, 3))
+    given["passages"] = [{**given["passages"][0], "number": number, "id": f"p{number}"} for number in range(1, 10)]
+    given |= {
+        "answer": "Old [9]. Big [7, 9].",
+        "citations": [{"number": n, "start": None, "end": None} for n in (9, 7)],
+    }
+    turn = shown(kept(given))
+    assert [(source["number"], source["mark"]) for source in turn["sources"]] == [(9, 1), (7, 2)]
+    assert turn["copied"].splitlines() == ["Old [1]. Big [2][1].", "[1] Velm (v.md)", "[2] Velm (v.md)"]
+    assert turn["text"] == "Old [9]. Big [7, 9]."
+    found = details(kept(given))["passages"]
+    assert [(each["number"], each["mark"]) for each in found[:4]] == [(9, 1), (7, 2), (1, 3), (2, 4)]
+
+
+def test_words_come_with_their_blocks_and_a_window_that_comes_back_hears_all_of_them() -> None:
+    said = [("token", "It *is*"), ("token", " so [4"), ("step", ""), ("token", "]."), ("void", ""), ("token", "No")]
+    events = [json.dumps({"kind": kind, "text": text, "at": at}) for at, (kind, text) in enumerate(said)]
+    told = [json.loads(each) for each in Drawn().told(events)]
+    assert [each.get("html") for each in told[:3]] == [None, ["<p>It <em>is</em> so</p>"], None]
+    assert told[-1]["html"] == ["<p>No</p>"]
+    (later, *_) = map(json.loads, Drawn(3).told(events))
+    tied = '<span class="tied">so<span class="citation">1</span>.</span>'
+    assert (later["at"], later["from"], later["html"]) == (3, 0, [f"<p>It <em>is</em> {tied}</p>"])

@@ -83,7 +83,7 @@ function passage(each, isChosen) {
   return make(
     "article",
     { className: isChosen ? "passage chosen" : "passage" },
-    make("h3", {}, `[${each.number}] `, name(each.title)),
+    make("h3", {}, `[${each.mark}] `, name(each.title)),
     make("p", { className: "note" }, name(each.source)),
     each.moved ? make("p", { className: "note" }, name(each.moved[0].toUpperCase() + each.moved.slice(1))) : null,
     text,
