@@ -175,7 +175,7 @@ def _tied(parts: Iterable[Token]) -> list[Token]:
         if tied and tied[-1].type == "text":
             text = tied.pop().content.rstrip()
             word = text[-_TIED:].split()[-1] if text else word
-            tied.append(Token("text", "", 0, content=text.removesuffix(word) if text else ""))
+            tied.append(Token("text", "", 0, content=text.removesuffix(word)))
         stop = ""
         if left and left[0].type == "text" and (found := _STOP.match(left[0].content)):
             stop, left[0].content = found[0], left[0].content[found.end() :]
