@@ -92,6 +92,7 @@ def refusal_text(result: Mapping[str, Any], written: Callable[[str], str] = plai
         f"- [{hit['number']}] {written(' · '.join(filter(None, (hit['title'], place_of(hit, [])))) or hit['id'])}"
         for hit in closest_passages(result)
     ]
+    has_filter = has_filter or any(note["kind"] == "NothingSelected" for note in result["errors"])
     parts = [why, f"{words.closest}:" if closest else "", "\n".join(closest)]
     return "\n\n".join(filter(None, [*parts, f"{words.advice} {words.wider}" if has_filter else words.advice]))
 

@@ -207,34 +207,39 @@ def _place(passage: Mapping[str, Any], citations: Sequence[Mapping[str, Any]], *
     return " · ".join(filter(None, (key, place_of(passage, citations))))
 
 
-def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False) -> None:
+def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False, has_filter: bool = False) -> None:
     """Print an answer with its passages, its claims where they were checked, and errors on the way.
 
     Args:
         console: console to print on.
         result: result of a question.
         verbose: whether to print ids, facts, β, judge scores and how passages were ranked, too.
+        has_filter: whether a filter was set.
     """
     understood(console, result)
-    _told(console, result, verbose=verbose)
+    _told(console, result, verbose=verbose, has_filter=has_filter)
     if verbose:
         judged(console, result)
     checked(console, result)
     if verbose:
         _walked(console, result)
-    is_told = result["answer_kind"] == ResultKind.REFUSAL and not verbose
-    errors = [each for each in result["errors"] if not is_told or each["kind"] not in TOLD_OF_REFUSALS]
-    for note in notes(errors, verbose=verbose):
+    for note in notes(result["errors"] if verbose else untold(result), verbose=verbose):
         console.print(f"[yellow]{escape(note)}[/]")
     if not verbose:
         console.print(f"\n[dim]{escape(_origin(result))}; --verbose tells how the passages were found[/]")
 
 
-def _told(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
+def untold(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the notes of a result that its refusal, if it is one, does not tell."""
+    is_refusal = result["answer_kind"] == ResultKind.REFUSAL
+    return [each for each in result["errors"] if not is_refusal or each["kind"] not in TOLD_OF_REFUSALS]
+
+
+def _told(console: Console, result: Mapping[str, Any], *, verbose: bool, has_filter: bool) -> None:
     """Print an answer over its sources; of evidence, what is also related behind those of the answer itself."""
     first, related = parts_of(result["answer"], result["answer_kind"])
     if result["answer_kind"] != ResultKind.EVIDENCE or verbose:
-        console.print(marked(console, headed(result)))
+        console.print(marked(console, headed(result, has_filter=has_filter)))
         console.print()
         _sources(console, result, verbose=verbose)
         return
@@ -315,10 +320,10 @@ def heading(passage: Mapping[str, Any], citations: Sequence[Mapping[str, Any]], 
     return " ".join(parts)
 
 
-def headed(result: Mapping[str, Any]) -> str:
+def headed(result: Mapping[str, Any], *, has_filter: bool = False) -> str:
     """Return an answer under its label, and under the date that it was asked as of."""
     as_of = f"As of {result['as_of']}:\n\n" if result.get("as_of") else ""
-    return f"{as_of}{labelled(result, _on_one_line)}"
+    return f"{as_of}{labelled(result, _on_one_line, has_filter=has_filter)}"
 
 
 def _on_one_line(text: str) -> str:

@@ -15,7 +15,9 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from agents.roles import REFUSAL
 from graph.relations import RELATIONS
+from workflows.wording import words_for
 
 if TYPE_CHECKING:
     import igraph
@@ -43,6 +45,8 @@ def render_page(data: Mapping[str, Any]) -> str:
     Raises:
         ValueError: a number is infinite or none.
     """
+    if data["answer"] == REFUSAL:
+        data = {**data, "answer": f"{words_for(data['question']).not_found}."}
     placed = {**data, "positions": positions(data), "dashes": dashes(data["own_relations"])}
     scripts = {name: _asset(file) for name, file in _SCRIPTS.items()}
     parts = {

@@ -91,7 +91,7 @@ def flaws_of(answer: Answer, run: OpenRun) -> list[ErrorRecord]:
         named = ", ".join(map(str, answer.dropped[:_MOST_NAMED]))
         flaws.append(run.error(DROPPED_CITATIONS, f"The model cited {named}, which no passage is: dropped"))
     if answer.cut_at is not None:
-        told = f"The answer stops at its limit of {answer.cut_at:,} tokens: raise answer_tokens for a longer one"
+        told = f"The answer stops at its limit of {answer.cut_at:,} tokens: raise answer_tokens, or its model's window"
         flaws.append(run.error(CUT_ANSWER, told))
     return flaws
 
