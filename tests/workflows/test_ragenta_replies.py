@@ -347,6 +347,19 @@ def bridge_scripts() -> dict[str, Any]:
     )
 
 
+def test_an_answer_that_was_cut_is_checked_as_far_as_it_goes(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    cut = Reply(f"{REBUILT} [9", finish_reason="length")
+    chat_server.script({**bridge_scripts(), "final predictor": [cut]})
+    result = run(ragenta_settings(top_k=1, answer_tokens=400), ABOUT_THE_BRIDGE, quick_ragenta).result
+    assert (result["answer"], result["cut"]) == (REBUILT, True)
+    assert [claim["verdict"] for claim in result["claims"]] == ["supported"]
+    assert [note["kind"] for note in result["errors"]] == ["CutAnswer"]
+    (asked,) = chat_server.requests_of("final predictor")
+    assert asked.body["max_tokens"] == 400
+
+
 def strings_of(value: Any) -> str:
     if isinstance(value, str):
         return value

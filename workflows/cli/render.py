@@ -240,6 +240,8 @@ def _told(console: Console, result: Mapping[str, Any], *, verbose: bool, has_fil
     first, related = parts_of(result["answer"], result["answer_kind"])
     if result["answer_kind"] != ResultKind.EVIDENCE or verbose:
         console.print(marked(console, headed(result, has_filter=has_filter)))
+        if result["answer_kind"] == ResultKind.REFUSAL and not verbose:
+            return
         console.print()
         _sources(console, result, verbose=verbose)
         return
@@ -275,8 +277,6 @@ def marked(console: Console, answer: str) -> Text:
 def _sources(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
     """Print the passages of a result: all that are shown, or those that are cited and the titles of a few others."""
     shown, cited = _shown_passages(result), {citation["number"] for citation in result["citations"]}
-    if result["answer_kind"] == ResultKind.REFUSAL and not verbose:
-        return
     if verbose or not cited:
         passages(console, shown, result["citations"], verbose=verbose)
         return
