@@ -254,6 +254,9 @@ def _events(asked: Any, context: Context, brake: Brake, prices: Prices | None) -
     yield Answered(result)
 
 
+_AROUND_REFUSALS = " \t\n.*_>#"
+
+
 class _Telling:
     """The events of a run's stream."""
 
@@ -288,12 +291,12 @@ class _Telling:
     def rest_of(self, answer: str) -> Iterator[Event]:
         """Tell what no stream told of the answer, which may be all; start over where it told something else."""
         said = "".join(self._said)
-        if is_same_but_citations(said, answer) or (answer == REFUSAL and not said):
+        if is_same_but_citations(said, answer):
             return
         if not answer.startswith(said):
             yield self._start_over(self._last)
             said = ""
-        if answer != said:
+        if answer not in (said, REFUSAL):
             yield Token(answer[len(said) :])
 
     def _told(self, told: Progress) -> Iterator[Event]:
@@ -316,7 +319,7 @@ class _Telling:
             if self._said and spoken.swallowed and not swallowed:
                 yield self._start_over(node)
             self._held += words
-            if self._held and not REFUSAL.casefold().startswith(self._held.casefold()):
+            if self._held and not REFUSAL.casefold().startswith(self._held.strip(_AROUND_REFUSALS).casefold()):
                 self._said.append(self._held)
                 yield Token(self._held)
                 self._held = ""

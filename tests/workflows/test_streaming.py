@@ -81,7 +81,7 @@ def test_words_that_were_shown_stay_where_only_a_citation_that_leads_nowhere_is_
     assert result_in(events)["answer"] == "In 1203 [1]. Or"
 
 
-@pytest.mark.parametrize("refusal", ["NOT IN THE PASSAGES", "Not in the passages"])
+@pytest.mark.parametrize("refusal", ["NOT IN THE PASSAGES", "Not in the passages.", "**NOT IN THE PASSAGES**"])
 def test_a_refusal_is_no_words_of_an_answer(chat_server: ScriptedServer, settings: MakeContext, refusal: str) -> None:
     chat_server.script({**well_behaved(), "answerer": [refusal]})
     events = list(ask_stream(QUESTION, settings()))
@@ -153,15 +153,6 @@ def test_a_server_that_swallowed_the_tag_before_is_believed_only_after_it(
         }
     )
     assert screens(list(ask_stream(QUESTION, settings()))) == [ANSWERED]
-
-
-def test_the_screen_ends_with_the_answer_however_the_model_spells_its_refusal(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script({**well_behaved(), "answerer": ["Not in the passages."]})
-    events = list(ask_stream(QUESTION, settings()))
-    assert result_in(events)["refused"]
-    assert screens(events)[-1] == result_in(events)["answer"]
 
 
 def test_progress_of_nodes_and_of_anyone_else_is_passed_on(settings: MakeContext) -> None:

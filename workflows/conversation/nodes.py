@@ -19,9 +19,10 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
+from agents.answers.citations import is_same_but_citations
 from agents.leaning import chosen_reading
 from graph.errors import BadInput
-from workflows.conversation.messages import answer_message, choices_of, next_question
+from workflows.conversation.messages import answer_message, answer_text, choices_of, next_question
 from workflows.conversation.settings import ANSWER, WorkflowChoice, context_of_chat
 from workflows.runtime.human_review import decision_in, review_of
 from workflows.runtime.own_run import on_its_own
@@ -107,6 +108,7 @@ class _Turn:
 
     def update(self) -> Update:
         """Return the answer's message."""
+        self._voice.complete(answer_text(self._result), self._result["answer"])
         message = answer_message(self._result, self._asked.notes, self._voice.message_id)
         self._voice.end(message)
         return {"messages": [message]}
@@ -183,10 +185,18 @@ class Voice:
         self._tell(AIMessageChunk(content=text, id=self.message_id))
         self._said += text
 
+    def complete(self, text: str, words: str) -> None:
+        """Say what is left of the whole text, which begins with these words of the answer."""
+        if self._said and is_same_but_citations(self._said, words):
+            self._begun_again = False
+            rest = text[len(words) :]
+        else:
+            rest = text if self._begun_again else text.removeprefix(self._said)
+        if rest:
+            self.say(rest)
+
     def end(self, message: AIMessage) -> None:
         """Tell what goes with the whole message, which has this voice's id."""
-        if str(message.text) != self._said:
-            self.say(str(message.text).removeprefix(self._said))
         self._tell(AIMessageChunk(content="", id=message.id, response_metadata=message.response_metadata))
         for run in self._runs:
             run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]))
