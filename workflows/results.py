@@ -73,11 +73,6 @@ def label_of(result: Mapping[str, Any]) -> str:
     return words.instead.format(words.failures[failure]) if failure else words.quotes
 
 
-def label_of_kind(kind: str, question: str = "") -> str:
-    """Return the label of an answer of which no more than its kind, a `ResultKind`, and maybe its question is known."""
-    return words_for(question).quotes if kind == ResultKind.EVIDENCE else ""
-
-
 def refusal_text(result: Mapping[str, Any], written: Callable[[str], str] = plain, *, has_filter: bool = False) -> str:
     """Return a refusal in plain words, as Markdown: why, the closest passages by their numbers, and what to try.
 
@@ -123,16 +118,9 @@ def labelled(result: Mapping[str, Any], written: Callable[[str], str] = plain, *
     return "\n\n".join(filter(None, [*shown, *remarks_on(result)]))
 
 
-def labelled_by_kind(answer: str, kind: str, question: str = "") -> str:
-    """Return an answer of which no more than its kind, and maybe its question, is known, as it is shown."""
-    words = words_for(question)
-    if kind == ResultKind.REFUSAL:
-        return f"{words.not_found}."
-    first, related = parts_of(answer, kind)
-    label = label_of_kind(kind, question)
-    return "\n\n".join(
-        filter(None, [f"{label}:" if label else "", first, f"{words.related}:" if related else "", related])
-    )
+def kept_answer(answer: str, kind: str, question: str) -> dict[str, Any]:
+    """Return an answer as a result, as far as it is shown, where no more of it is kept than this."""
+    return {"answer": answer, "answer_kind": kind, "question": question, "errors": [], "passages": []}
 
 
 def understood_as(result: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from graph.errors import BadInput
 from workflows.cli.command import Shown, command, somebody_answers
 from workflows.cli.options import WorkspaceOption, path_option, text_argument, text_option
 from workflows.cli.render import escape
-from workflows.results import label_of_kind, labelled_by_kind, name_of
+from workflows.results import kept_answer, label_of, labelled, name_of
 from workflows.settings.enums import ResultKind
 
 
@@ -85,9 +85,10 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
     for each in listed.get("questions", ()):
         is_question = each["role"] == "user"
         question = each["content"] if is_question else question
+        kept = kept_answer(each["content"], each["kind"], question)
         is_refusal = each["kind"] == ResultKind.REFUSAL
-        said = escape(_shortened(labelled_by_kind("", each["kind"], question) if is_refusal else each["content"]))
-        label = label_of_kind(each["kind"], question)
+        said = escape(_shortened(labelled(kept).partition("\n\n")[0] if is_refusal else each["content"]))
+        label = label_of(kept)
         when = escape(each["created_at"][:16].replace("T", " ")) if is_question else " " * 16
         console.print(f"{when}  [bold]> {said}[/]" if is_question else f"{when}  {f'{label}: ' if label else ''}{said}")
     if views := listed.get("views"):
@@ -105,7 +106,7 @@ def _show_conversation(console: Console, found: Mapping[str, Any]) -> None:
             question = each["content"]
             console.print(f"[bold]> {escape(each['content'])}[/]")
         else:
-            console.print(escape(labelled_by_kind(each["content"], each.get("kind", ""), question)))
+            console.print(escape(labelled(kept_answer(each["content"], each.get("kind", ""), question), str)))
             for cited in each.get("cited", ()):
                 named = name_of({"title": cited["title"], "source": cited["path"], "id": cited["passage"]})
                 console.print(f"[dim]\\[{cited['number']}] {escape(named)}[/]")
