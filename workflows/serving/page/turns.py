@@ -119,7 +119,7 @@ def _step(node: str) -> str:
 def shown(turn: KeptTurn) -> dict[str, Any]:
     """Return a turn as the page draws it in its conversation."""
     told = {name: getattr(turn, name) for name in ("id", "number", "question", "alone", "settings", "state")}
-    told |= {"text": turn.answer, "html": to_html(turn.answer), "error": turn.error}
+    told |= {"text": turn.answer, "html": to_html(turn.answer).strip(), "error": turn.error}
     return told if turn.result is None else {**told, **_answer(turn.result, turn.settings)}
 
 

@@ -149,7 +149,7 @@ def test_an_answer_can_be_stopped_and_asked_for_again(page: Window, model: Scrip
     page.until(lambda: page.text(".draft") == "It was")
     page.click("Stop")
     assert page.text(".broken") == "The answer was stopped."
-    assert page.text(".draft").strip() == "It was"
+    assert page.text(".draft") == "It was"
     assert page.focused() == "question"
     go_on.set()
     page.click("Ask again")
