@@ -28,6 +28,11 @@ class Run(Protocol):
         """The passages that its filters select of the index, with all that they support; None without a filter."""
         ...
 
+    @property
+    def answer_tokens(self) -> int | None:
+        """The tokens that an answer may take; None for what the agent that writes it takes of its own."""
+        ...
+
 
 @dataclass(frozen=True)
 class Agent(Generic[Role, Said]):

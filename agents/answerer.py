@@ -9,7 +9,14 @@ from functools import partial
 from typing import Any, Protocol, Self
 
 from agents.agent import Agent, Run
-from agents.answers.citations import locate_quote, parse_citations, strip_citations, without_marks
+from agents.answers.citations import (
+    locate_quote,
+    parse_citations,
+    strip_citations,
+    without_half_citation,
+    without_marks,
+    without_unknown,
+)
 from agents.answers.claims import citing_sentences
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
@@ -58,8 +65,10 @@ class ChatAnswerer(ChatAgent):
     def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
         """Return the model's answer with its citations located; without passages, refuse and ask nothing.
 
+        A reply that was cut is an answer as far as it goes, where that cites.
+
         Raises:
-            MalformedReply: the reply cites nothing, or a number that no shown passage has, or is empty, cut or an echo.
+            MalformedReply: the reply cites no shown passage, or is empty or an echo.
         """
         if not passages:
             return refusal()
@@ -68,9 +77,12 @@ class ChatAnswerer(ChatAgent):
         material = {"question": question, "passages": passages_material(shown)}
         citable = {passage.number for passage in shown}
         messages = self.messages(material, feedback, refusal=REFUSAL)
-        return self._ask_text(
-            messages, lambda text: read_answer(text, question, passages, citable), REFUSAL, addresses_of(passages)
-        )
+
+        def check(text: str, cut_at: int | None = None) -> Answer:
+            return read_answer(text, question, passages, citable, cut_at)
+
+        cut = partial(check, cut_at=self.reply_tokens)
+        return self._ask_text(messages, check, REFUSAL, addresses_of(passages), cut)
 
 
 def fitting_passages(passages: Sequence[NumberedPassage], room: Room) -> tuple[NumberedPassage, ...]:
@@ -105,31 +117,41 @@ def passages_material(passages: Sequence[NumberedPassage]) -> list[dict[str, obj
     return [{"number": passage.number, "title": passage.title, "text": passage.text} for passage in passages]
 
 
-def read_answer(text: str, question: str, passages: Sequence[NumberedPassage], shown: Set[int]) -> Answer:
+def read_answer(
+    text: str, question: str, passages: Sequence[NumberedPassage], shown: Set[int], cut_at: int | None = None
+) -> Answer:
     """Return a model's words as an answer, each cited passage located; or the refusal, where they are that.
+
+    Citations of other numbers are dropped, where the answer also cites one that it may.
 
     Args:
         text: what the model wrote, without its thinking.
         question: what was asked; it tells sentences apart that hold the same short answer.
         passages: all that may be cited, and more.
         shown: numbers of those that may be cited.
+        cut_at: the tokens at which the words were cut; None where they were not.
 
     Raises:
-        MalformedReply: the answer cites nothing, or a number that is not in ``shown``.
+        MalformedReply: the answer cites nothing, or nothing that is in ``shown``.
     """
     text = without_marks(text).strip()
+    if cut_at is not None:
+        text = without_half_citation(text)
     if is_refusal(text):
         return refusal()
     if any(map(is_refusal, text.splitlines())):
         raise MalformedReply(f"The reply refuses and answers: write {REFUSAL} alone, or leave it out")
     parsed = parse_citations(text, shown)
-    if parsed.out_of_range:
+    if parsed.out_of_range and not parsed.numbers:
         listed = ", ".join(map(str, parsed.out_of_range[:_MAX_LISTED]))
         known = ", ".join(map(str, sorted(shown)))
         raise MalformedReply(f"The answer cites {listed}, but the passages are numbered {known}")
     if not parsed.numbers:
         raise MalformedReply(f"The answer cites no passage: cite by number in brackets, or write {REFUSAL} alone")
-    return Answer(text, strip_citations(text).strip(), located_citations(text, question, passages, shown))
+    text = without_unknown(text, shown)
+    citations = located_citations(text, question, passages, shown)
+    plain = strip_citations(text).strip()
+    return Answer(text, plain, citations, dropped=parsed.out_of_range, cut_at=cut_at)
 
 
 def located_citations(
@@ -269,7 +291,7 @@ def answer_shown(answer: Answer) -> dict[str, Any]:
 ANSWERER: Agent[Answerer, Answer] = Agent(
     name="answerer",
     key="answer",
-    chat=lambda model, run: ChatAnswerer(model),
+    chat=lambda model, run: ChatAnswerer(model, run.answer_tokens),
     offline=OfflineAnswerer.of_run,
     shown=answer_shown,
     instead="the answer quotes the best passages",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from agents.agent import Agent
@@ -100,11 +101,11 @@ class ChatFinalPredictor(ChatAgent):
         """Return the model's answer with its citations located; without passages, refuse and ask nothing.
 
         The best passages that fit into the budget are shown. With a draft, those that it cites go first, and may be
-        cited even where they no longer fit.
+        cited even where they no longer fit. A reply that was cut is an answer as far as it goes, where that cites.
 
         Raises:
-            MalformedReply: the reply cites nothing, or a number that no shown passage has, or no longer what the
-                draft cites with good reason; or it is empty, cut, an echo, or never ends its thinking.
+            MalformedReply: the reply cites no shown passage, or no longer what the draft cites with good reason; or it
+                is empty, an echo, or never ends its thinking.
         """
         if not passages:
             return FinalAnswer(refusal(), ())
@@ -119,15 +120,17 @@ class ChatFinalPredictor(ChatAgent):
         seen = dict.fromkeys([*(passage.number for passage in shown), *sorted(kept)])
         needed = given.intersection(draft.cited if draft else ())
 
-        def check(text: str) -> Answer:
-            answer = read_answer(text, question, passages, seen.keys())
+        def check(text: str, cut_at: int | None = None) -> Answer:
+            answer = read_answer(text, question, passages, seen.keys(), cut_at)
             if lost := sorted(needed.difference(citation.number for citation in answer.citations)):
                 listed = ", ".join(map(str, lost))
                 raise MalformedReply(f"The answer no longer cites {listed}: keep what the draft says from there")
             return answer
 
         prompt = "\n\n".join(str(message.text) for message in messages)
-        return FinalAnswer(self._ask_text(messages, check, REFUSAL, addresses_of(passages)), tuple(seen), prompt)
+        cut = partial(check, cut_at=self.reply_tokens)
+        written = self._ask_text(messages, check, REFUSAL, addresses_of(passages), cut)
+        return FinalAnswer(written, tuple(seen), prompt)
 
 
 class OfflineFinalPredictor(OfflineReader):
@@ -165,7 +168,7 @@ def _appended(draft: Draft, found: Sequence[Answer], passages: Sequence[Numbered
 FINAL_PREDICTOR: Agent[FinalPredictor, FinalAnswer] = Agent(
     name="final_predictor",
     key="answer",
-    chat=lambda model, run: ChatFinalPredictor(model),
+    chat=lambda model, run: ChatFinalPredictor(model, run.answer_tokens),
     offline=OfflineFinalPredictor.of_run,
     shown=lambda written: answer_shown(written.answer),
     instead="the answer quotes the best passages",

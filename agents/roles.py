@@ -80,6 +80,8 @@ class Answer:
         is_evidence: it quotes what bears on the question, and nobody wrote an answer.
         notes: what a reader should know of how the question was read.
         beyond: passages that it cites beside those that it was given: other rows of a table, numbered on.
+        dropped: numbers that its model cited and no passage has: its text has no such mark any more.
+        cut_at: the tokens at which its model's words were cut; None where they were not.
     """
 
     text: str
@@ -89,6 +91,8 @@ class Answer:
     is_evidence: bool = False
     notes: tuple[str, ...] = ()
     beyond: tuple[NumberedPassage, ...] = ()
+    dropped: tuple[int, ...] = ()
+    cut_at: int | None = None
 
 
 def refusal() -> Answer:

@@ -118,7 +118,7 @@ def answer_tool(context: Context | None = None) -> BaseTool:
         result = on_its_own(ask, question, asked_with)
         told = answer_metadata(result)
         sources = [f"[{each['number']}] {each['title']} ({each['passage_id']})" for each in told["sources"]]
-        return "\n".join([labelled(result["answer"], result["answer_kind"]), *sources]), told
+        return "\n".join([labelled(result), *sources]), told
 
     return ask_documents
 

@@ -23,7 +23,7 @@ from workflows.nodes.conversation import ask_back
 from workflows.nodes.history import ENDINGS, RECORD_TURN, REMEMBERED, add_recording, after_ending, record_turn
 from workflows.nodes.retrieval import begin
 from workflows.retrieval import RECURSION_LIMIT, add_retrieval
-from workflows.runtime.agents import ask, fell_back
+from workflows.runtime.agents import ask, fell_back, flaws_of
 from workflows.runtime.node import node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
 from workflows.runtime.tracing import numbered_documents
@@ -60,6 +60,7 @@ def no_answer() -> Update:
         "citations": [],
         "refused": False,
         "answer_kind": "",
+        "cut": False,
         "written_from": [],
         **ANSWERER.not_asked,
         "claims": [],
@@ -90,7 +91,8 @@ def write_answer(state: State, run: OpenRun) -> Update:
     )
     if reply.said is None:
         return reply.update
-    return {**reply.update, **_quoted(reply.said, passages, state, run)}
+    answered = _quoted(reply.said, passages, state, run)
+    return {**reply.update, **answered, "errors": [*flaws_of(reply.said, run), *answered["errors"]]}
 
 
 @node(*ANSWERING)

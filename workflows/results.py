@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from agents.answers.claims import marks_in_words
 from agents.answers.quotes import parts_of_quotes
 from agents.chat.usage import Prices
 from agents.roles import Turn
+from workflows.output.markdown import plain
+from workflows.output.quoted import place_of
 from workflows.settings.enums import ResultKind, Workflow
 from workflows.states.ragenta import JUDGED, RagentaOutput
-from workflows.states.records import UNREAD_FILES, CitationMark, PassageHit, usage_of
+from workflows.states.records import CitationMark, PassageHit, usage_of
 from workflows.states.shared import CLAIMS, Output
+from workflows.wording import Words, failure_of, reasons_of, remarks_of, words_for
 
-ALSO_RELATED = "Also related"
-"""The words over what bears on a question beside its answer."""
+CLOSEST = 3
+"""Passages that a refusal names."""
 
 UNSUPPORTED = "(no passage says so)"
 """The words behind a claim that no passage supports."""
@@ -50,24 +53,52 @@ def notes_of(result: Mapping[str, Any]) -> list[str]:
     return [f"{each['node']}: {each['kind']}: {each['message']}" for each in result["errors"]]
 
 
-_REASONS = ("UnknownKeys", "NothingSelected", "Evidence", UNREAD_FILES)
-"""Kinds of notes that tell why a question is not answered."""
+def words_of(result: Mapping[str, Any]) -> Words:
+    """Return the words around the answer of a result, in the language of its question as it was typed."""
+    understood = result.get("understood")
+    return words_for(understood["asked"] if understood else result.get("question", ""))
 
 
-def reasons_of(result: Mapping[str, Any]) -> list[str]:
-    """Return why a question is not answered; nothing where it is."""
-    if result["answer_kind"] != ResultKind.REFUSAL:
-        return []
-    return [note["message"] for note in result["errors"] if note["kind"] in _REASONS]
+def is_cut(result: Mapping[str, Any]) -> bool:
+    """Tell whether an answer stops at its limit of tokens."""
+    return bool(result.get("cut")) and result["answer_kind"] == ResultKind.ANSWER
 
 
-def label_of(kind: str) -> str:
-    """Return the words that stand by a result of this kind wherever it is shown; empty where it says itself what it is.
+def remarks_on(result: Mapping[str, Any]) -> list[str]:
+    """Return what stands below an answer that a model wrote: that it was cut, and that citations were left out."""
+    return remarks_of(result, words_of(result)) if result["answer_kind"] == ResultKind.ANSWER else []
+
+
+def label_of(result: Mapping[str, Any]) -> str:
+    """Return the words that stand by the answer of a result wherever it is shown; empty where it says what it is."""
+    if result["answer_kind"] != ResultKind.EVIDENCE:
+        return ""
+    words, failure = words_of(result), failure_of(result)
+    return words.instead.format(words.failures[failure]) if failure else words.quotes
+
+
+def refusal_text(result: Mapping[str, Any], written: Callable[[str], str] = plain, *, has_filter: bool = False) -> str:
+    """Return a refusal in plain words, as Markdown: why, the closest passages by their numbers, and what to try.
 
     Args:
-        kind: a `ResultKind`; empty where none is known.
+        result: one that refuses.
+        written: writes texts of documents and notes, such as titles.
+        has_filter: whether a filter was set.
     """
-    return "Quotes from your documents (not checked by a model)" if kind == ResultKind.EVIDENCE else ""
+    words = words_of(result)
+    why = " ".join([f"{words.not_found}.", *(written(each) for each in reasons_of(result, words))])
+    closest = [
+        f"- [{hit['number']}] {written(' · '.join(filter(None, (hit['title'], place_of(hit, [])))) or hit['id'])}"
+        for hit in closest_passages(result)
+    ]
+    has_filter = has_filter or any(note["kind"] == "NothingSelected" for note in result["errors"])
+    parts = [why, f"{words.closest}:" if closest else "", "\n".join(closest)]
+    return "\n\n".join(filter(None, [*parts, f"{words.advice} {words.wider}" if has_filter else words.advice]))
+
+
+def closest_passages(result: Mapping[str, Any]) -> list[PassageHit]:
+    """Return the passages that a refusal names."""
+    return list(result["passages"][:CLOSEST])
 
 
 def in_words(answer: str, kind: str) -> str:
@@ -83,12 +114,22 @@ def parts_of(answer: str, kind: str) -> tuple[str, str]:
     return parts_of_quotes(answer) if kind == ResultKind.EVIDENCE else (in_words(answer, kind), "")
 
 
-def labelled(answer: str, kind: str) -> str:
-    """Return the answer of a result of this kind as it is shown, under its label and over what is also related."""
-    first, related = parts_of(answer, kind)
-    label = label_of(kind)
-    told = [f"{label}:" if label else "", first, f"{ALSO_RELATED}:" if related else "", related]
-    return "\n\n".join(filter(None, told))
+def labelled(result: Mapping[str, Any], written: Callable[[str], str] = plain, *, has_filter: bool = False) -> str:
+    """Return the answer of a result as it is shown: under its label and over what is also related and remarked.
+
+    A refusal is told in plain words: see `refusal_text`.
+    """
+    if result["answer_kind"] == ResultKind.REFUSAL:
+        return refusal_text(result, written, has_filter=has_filter)
+    first, related = parts_of(result["answer"], result["answer_kind"])
+    label = label_of(result)
+    shown = [f"{label}:" if label else "", first, f"{words_of(result).related}:" if related else "", related]
+    return "\n\n".join(filter(None, [*shown, *remarks_on(result)]))
+
+
+def kept_answer(answer: str, kind: str, question: str) -> dict[str, Any]:
+    """Return an answer as a result, as far as it is shown, where no more of it is kept than this."""
+    return {"answer": answer, "answer_kind": kind, "question": question, "errors": [], "passages": []}
 
 
 def understood_as(result: Mapping[str, Any]) -> str:

@@ -17,9 +17,10 @@ from typing import Any, Literal, TypeAlias, cast
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import LLMResult
 
+from agents.answers.citations import is_same_but_citations
 from agents.chat.replies import ThinkFilter
 from agents.chat.usage import Prices, prices_of
-from agents.roles import Turn
+from agents.roles import REFUSAL, Turn
 from graph.environment import refresh_environment
 from workflows.answering import graph_of
 from workflows.context import Context, asking, check_question
@@ -63,7 +64,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The next piece of the answer; the pieces since the last `NodeStarted`, put together, are the answer so far."""
+    """The next piece of the answer; the pieces since the last `NodeStarted`, put together, are the answer so far.
+
+    Citations in it that lead nowhere are not in the result. A refusal has none.
+    """
 
     text: str
     kind: Literal["token"] = field(default="token", init=False)
@@ -250,6 +254,9 @@ def _events(asked: Any, context: Context, brake: Brake, prices: Prices | None) -
     yield Answered(result)
 
 
+_AROUND_REFUSALS = " \t\n.*_>#"
+
+
 class _Telling:
     """The events of a run's stream."""
 
@@ -261,6 +268,7 @@ class _Telling:
         self._requests: dict[str, str | None] = {}
         self._spoken: dict[str, ThinkFilter] = {}
         self._said: list[str] = []
+        self._held = ""
 
     def about(self, mode: str, chunk: Any) -> Iterator[Event]:
         """Tell of one chunk of the modes ``tasks``, ``custom`` and ``messages``."""
@@ -283,10 +291,12 @@ class _Telling:
     def rest_of(self, answer: str) -> Iterator[Event]:
         """Tell what no stream told of the answer, which may be all; start over where it told something else."""
         said = "".join(self._said)
+        if is_same_but_citations(said, answer):
+            return
         if not answer.startswith(said):
             yield self._start_over(self._last)
             said = ""
-        if answer != said:
+        if answer not in (said, REFUSAL):
             yield Token(answer[len(said) :])
 
     def _told(self, told: Progress) -> Iterator[Event]:
@@ -308,9 +318,11 @@ class _Telling:
         if node == ANSWERING:
             if self._said and spoken.swallowed and not swallowed:
                 yield self._start_over(node)
-            if words:
-                self._said.append(words)
-                yield Token(words)
+            self._held += words
+            if self._held and not REFUSAL.casefold().startswith(self._held.strip(_AROUND_REFUSALS).casefold()):
+                self._said.append(self._held)
+                yield Token(self._held)
+                self._held = ""
 
     def _start(self, node: str) -> NodeStarted:
         self._attempts[node] += 1
@@ -319,7 +331,7 @@ class _Telling:
         return self._start_over(node)
 
     def _start_over(self, node: str) -> NodeStarted:
-        self._last, self._said = node, []
+        self._last, self._said, self._held = node, [], ""
         return NodeStarted(node, self._attempts[node])
 
     def _listen(self) -> ThinkFilter:

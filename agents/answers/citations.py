@@ -7,7 +7,7 @@ here, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from graph.sentences import sentence_spans
@@ -41,6 +41,7 @@ _LOOSE_EMPHASIS = re.compile(r"^(?:\*\*|__)(?=\S)|(?<=\S)(?:\*\*|__)$")
 _BAR = re.compile(r"[ \t]\|[ \t]")
 # At the start of a line the space after a citation goes with it, elsewhere the space before it.
 _REMOVED = re.compile(rf"^{CITATIONS}[ \t]*|(?<![ \t])[ \t]*{CITATIONS}", re.MULTILINE)
+_HALF = re.compile(r"[\[【][0-9,;\s–-]*")
 
 MIN_OVERLAP = 0.3
 """The least share of a citing sentence's content tokens that a quoted sentence must hold."""
@@ -96,6 +97,41 @@ def parse_citations(text: str, known: Container[int]) -> ParsedCitations:
 def strip_citations(text: str) -> str:
     """Return a text without its citations and the space they took: "in 1933 [1]." becomes "in 1933."."""
     return _REMOVED.sub("", text)
+
+
+def without_unknown(text: str, known: Container[int]) -> str:
+    """Return a text without the citations of numbers that no passage has; what stays of a bracket is written anew."""
+
+    def kept(run: re.Match[str]) -> str:
+        parsed = parse_citations(run[0], known)
+        if not parsed.out_of_range:
+            return run[0]
+        marks = "".join(f"[{number}]" for number in parsed.numbers)
+        return f"{run[0][: len(run[0]) - len(run[0].lstrip())]}{marks}" if marks else ""
+
+    return _REMOVED.sub(kept, text)
+
+
+def without_half_citation(text: str) -> str:
+    """Return a text that ends anywhere without the citation, or the space, that it may break off in."""
+    text = text.rstrip()
+    start = max(text.rfind("["), text.rfind("【"))
+    return text[:start].removesuffix("(").rstrip() if start >= 0 and _HALF.fullmatch(text, start) else text
+
+
+def renumbered(text: str, marks: Mapping[int, int]) -> str:
+    """Return a text whose citations have other numbers; those of a number without one stay."""
+
+    def other(bracket: re.Match[str]) -> str:
+        parsed = parse_citations(bracket[0], marks)
+        return bracket[0] if parsed.out_of_range else "".join(f"[{marks[number]}]" for number in parsed.numbers)
+
+    return _CITATION.sub(other, text)
+
+
+def is_same_but_citations(written: str, kept: str) -> bool:
+    """Tell whether a text is one that was written, less citations, and a citation that it broke off in."""
+    return strip_citations(without_half_citation(written)).rstrip() == strip_citations(kept).rstrip()
 
 
 def quotable(sentence: str) -> str:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from agents.answers.unlinked import NO_ADDRESSES, Addresses
 from agents.chat.echoes import check_no_echo, check_says_something
 from agents.chat.material import Room, most_tokens, quoted
-from agents.chat.model import ChatModel
+from agents.chat.model import CUT, ChatModel
 from agents.chat.replies import parse_object, without_thinking
 from agents.roles import Feedback
 from graph.errors import MalformedReply
@@ -48,7 +48,8 @@ class ChatAgent:
         prompt: the name of its prompt.
         material: what the prompt quotes, in a few words.
         reply_tokens: what its longest reply may take, beside what a model thinks before it: a reply that takes more is
-            cut, and malformed. As many are kept free for it where the model's context window is known.
+            cut, and malformed, unless it is an answer. As many are kept free for it where the model's context window is
+            known.
         writes_answers: whether its text is the answer, which streams tell as chat; every other reply is internal.
     """
 
@@ -57,8 +58,10 @@ class ChatAgent:
     reply_tokens: int
     writes_answers: ClassVar[bool] = False
 
-    def __init__(self, model: ChatModel) -> None:
+    def __init__(self, model: ChatModel, reply_tokens: int | None = None) -> None:
         self._model = model
+        if reply_tokens is not None:
+            self.reply_tokens = reply_tokens
 
     @property
     def role(self) -> str:
@@ -106,25 +109,30 @@ class ChatAgent:
         check: Callable[[str], Result],
         refusal: str,
         addresses: Addresses = NO_ADDRESSES,
+        check_cut: Callable[[str], Result] | None = None,
     ) -> Result:
         """Ask for plain text, which can be streamed; check it without the model's thinking.
 
         ``refusal`` is the line that says that there is no answer: a text with it need not say anything else. An answer
-        may name these addresses alone.
+        may name these addresses alone. ``check_cut`` checks a text that was cut at its limit; None refuses any.
         """
         aloud = addresses if self.writes_answers else None
-        raw = self._model.ask(messages, max_tokens=self.reply_tokens, addresses=aloud).text()
-        text = without_thinking(raw)
+        reply = self._model.ask(messages, max_tokens=self.reply_tokens, addresses=aloud)
+        keeps_cut = check_cut if reply.cut else None
+        text = without_thinking(reply.raw if keeps_cut else reply.text())
         if not text:
-            raise MalformedReply("The reply is empty", raw)
+            raise MalformedReply(CUT if keeps_cut else "The reply is empty", reply.raw)
 
-        def check_both(text: str) -> Result:
+        def check_all(text: str) -> Result:
             check_no_echo(text, messages)
             if refusal.casefold() not in text.casefold():
                 check_says_something(text, messages)
-            return check(text)
+            return (keeps_cut or check)(text)
 
-        return checked(check_both, text, text)
+        try:
+            return checked(check_all, text, text)
+        except MalformedReply as refused:
+            raise MalformedReply(CUT, text) if keeps_cut else refused from None
 
 
 def checked(check: Callable[[Reply], Result], reply: Reply, raw: str) -> Result:

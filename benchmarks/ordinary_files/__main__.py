@@ -29,9 +29,9 @@ from workflows.answering import ask
 from workflows.cli import render
 from workflows.context import make_context
 from workflows.indexing import index_sources
-from workflows.results import label_of
 from workflows.runtime.resources import OFFLINE, close_indexes
-from workflows.settings.enums import ResultKind, Workflow
+from workflows.settings.enums import Workflow
+from workflows.wording import WORDS
 
 _WIDTH = 110
 
@@ -76,7 +76,7 @@ def _asked(question: Mapping[str, Any], result: Mapping[str, Any]) -> Grade:
 
 def first_shown(answer: str) -> str:
     """Return the first paragraph of an answer, without a label."""
-    return answer.removeprefix(f"{label_of(ResultKind.EVIDENCE)}:").strip().partition("\n\n")[0]
+    return answer.removeprefix(f"{WORDS['en'].quotes}:").strip().partition("\n\n")[0]
 
 
 def grade_of(question: Mapping[str, Any], first: str, whole: str, *, refused: bool) -> Grade:

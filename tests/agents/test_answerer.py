@@ -11,7 +11,7 @@ from agents.chat.model import open_chat_model
 from agents.chat.usage import tallied
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage
 from graph.errors import MalformedReply
-from tests.scripted_server import ScriptedServer, scripted
+from tests.scripted_server import Reply, ReplyLike, ScriptedServer, scripted
 
 SALKA = NumberedPassage(1, "p-salka", "Salka", "Salka is an opera in two acts. It was composed by Ivar Lund in 1911.")
 HOUSE = NumberedPassage(2, "p-house", "Aalborg Opera", "The house has 900 seats.")
@@ -27,7 +27,7 @@ def answerer_on(server: ScriptedServer, budget_characters: int = 12_000) -> Answ
     return answerer
 
 
-def answer(reply: str) -> Answer:
+def answer(reply: ReplyLike) -> Answer:
     with scripted([reply]) as server:
         return answerer_on(server).answer(QUESTION, PASSAGES)
 
@@ -86,7 +86,7 @@ def test_a_refusal_with_a_mark_is_a_refusal() -> None:
         ("Denmark.", "cites no passage"),
         ("Denmark, as the Act of [2024] says.", "cites no passage"),
         ("Denmark [4].", "cites 4, but the passages are numbered 1, 2, 3"),
-        ("Denmark [3], [0] [2-5].", "cites 0, 4, 5"),
+        ("Denmark [0] [4-5].", "cites 0, 4, 5"),
         ("It is NOT IN THE PASSAGES, but Denmark.", "cites no passage"),
         ("", "empty"),
         ("<think>Denmark [3]</think>", "empty"),
@@ -97,6 +97,43 @@ def test_a_malformed_answer_says_what_is_wrong_and_keeps_the_reply(reply: str, r
     with pytest.raises(MalformedReply, match=reason) as caught:
         answer(reply)
     assert caught.value.raw in (reply, reply.strip(), "")
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept", "dropped"),
+    [
+        ("Denmark [3], [0] [2-5].", "Denmark [3][2].", (0, 4, 5)),
+        ("Denmark [3] (see [9]). Salka [7, 1].", "Denmark [3] (see). Salka [1].", (9, 7)),
+        ("[8] Denmark [3].", "Denmark [3].", (8,)),
+        ("Denmark [3], [1].", "Denmark [3], [1].", ()),
+    ],
+)
+def test_citations_that_lead_nowhere_are_dropped_beside_one_that_does_not(
+    reply: str, kept: str, dropped: tuple[int, ...]
+) -> None:
+    result = answer(reply)
+    assert (result.text, result.dropped) == (kept, dropped)
+    assert {citation.number for citation in result.citations} <= {1, 2, 3}
+
+
+@pytest.mark.parametrize("tail", [" It is", " It is [", " It is [1,", " It is ([2][1-"])
+def test_an_answer_that_was_cut_is_kept_as_far_as_it_goes(tail: str) -> None:
+    result = answer(Reply(f"Denmark [3].{tail}", finish_reason="length"))
+    assert (result.text.replace("[2]", "").strip(" ("), result.cut_at) == ("Denmark [3]. It is", 320)
+    assert answer("Denmark [3].").cut_at is None
+
+
+@pytest.mark.parametrize("reply", ["Denmark", "", "Denmark [4]", "<think>Denmark [3]"])
+def test_an_answer_that_was_cut_and_cites_nothing_is_malformed(reply: str) -> None:
+    with pytest.raises(MalformedReply, match=r"cut at the token limit|never ends"):
+        answer(Reply(reply, finish_reason="length"))
+
+
+def test_an_answer_may_be_given_more_tokens() -> None:
+    with scripted(["Denmark [3]"]) as server:
+        model = open_chat_model("scripted", 0.0, base_url=server.base_url, api_key=None, timeout_s=5)
+        ChatAnswerer(model, 640).answer(QUESTION, PASSAGES)
+    assert server.requests[0].body["max_tokens"] == 640
 
 
 def test_without_passages_nothing_is_asked() -> None:

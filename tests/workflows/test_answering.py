@@ -29,6 +29,7 @@ KEYS_IN_ORDER = [
     "plain_answer",
     "refused",
     "answer_kind",
+    "cut",
     "citations",
     "passages",
     "ranked_by",

@@ -459,6 +459,27 @@ def test_a_claim_that_no_passage_supports_says_so_in_words(chat_server: Scripted
     assert heard.messages[answer.id] == answer.content
 
 
+def test_an_answer_that_cites_what_is_no_passage_is_said_once_and_remarked_on(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    chat_server.script({**well_behaved(), "answerer": ["It was founded in 1203 [1, 9]."]})
+    heard = streamed(settings())
+    answer = heard.last["messages"][-1]
+    remark = "Some citations led to no source and were left out."
+    assert heard.messages == {answer.id: f"It was founded in 1203 [1, 9].\n\n{remark}"}
+    assert answer.content == f"It was founded in 1203 [1].\n\n{remark}"
+
+
+@pytest.mark.parametrize("answerer", ["NOT IN THE PASSAGES", "It was founded in 1203."])
+def test_a_refusal_is_never_shouted(chat_server: ScriptedServer, settings: MakeContext, answerer: str) -> None:
+    chat_server.script({**well_behaved(), "answerer": [answerer]})
+    heard = streamed(settings(), "Who founded Zorblax?")
+    answer = heard.last["messages"][-1]
+    assert heard.messages[answer.id] == answer.content
+    assert answer.content.startswith("Not found in the documents.")
+    assert not any("NOT IN" in words for words in heard.messages.values())
+
+
 @pytest.mark.parametrize(("workflow", "question"), [(mara, QUESTION), (ragenta, TWO_THINGS)])
 def test_the_workflows_themselves_draw_no_internal_reply_as_chat(
     chat_server: ScriptedServer, small_workspace: Path, workflow: Any, question: str

@@ -18,6 +18,7 @@ ORDER = (
     "settings",
     "context",
     "states",
+    "wording",
     "results",
     "access",
     "runtime",

@@ -81,8 +81,7 @@ NO_WEIGHTS: dict[str, ReplyLike] = {
 NO_ANSWER: dict[str, ReplyLike] = {
     "without a citation": "It was founded in 1203.",
     "citing a passage that is none": "It was founded in 1203 [9].",
-    "citing one that is and one that is none": "It was founded in 1203 [1, 9].",
-    "cut at the token limit": Reply(ANSWERED, finish_reason="length"),
+    "cut before it cites": Reply("It was founded in", finish_reason="length"),
     "thinking alone": "<think>Passage [1] says so.</think>",
     "empty": "",
 }
@@ -121,6 +120,28 @@ def test_a_malformed_reply_is_recorded_and_asked_for_again(
     assert FOUNDED_IN in done.kept
     assert done.result["relation_factors"]["entity_entity"] == pytest.approx(BETA)
     assert done.result["answer"] == ANSWERED
+
+
+def test_a_citation_that_leads_nowhere_is_dropped_and_told_and_the_answer_kept(
+    chat_server: ScriptedServer, ask: Ask
+) -> None:
+    result = ask("answerer", "It was founded in 1203 [1, 9], by Duke Orlo [8].", MALFORMED).result
+    assert result["answer"] == "It was founded in 1203 [1], by Duke Orlo."
+    assert [mark["number"] for mark in result["citations"]] == [1]
+    (note,) = result["errors"]
+    assert (note["node"], note["kind"]) == ("write_answer", "DroppedCitations")
+    assert "cited 9, 8, which no passage is" in note["message"]
+    assert len(chat_server.requests_of("answerer")) == 1
+
+
+def test_an_answer_that_was_cut_is_kept_and_says_so(chat_server: ScriptedServer, ask: Ask) -> None:
+    cut = Reply(f"{ANSWERED} Duke Orlo, who is [1", finish_reason="length")
+    result = ask("answerer", cut, MALFORMED).result
+    assert (result["answer"], result["cut"]) == (f"{ANSWERED} Duke Orlo, who is", True)
+    (note,) = result["errors"]
+    assert note["kind"] == "CutAnswer"
+    assert "limit of 320 tokens: raise answer_tokens" in note["message"]
+    assert len(chat_server.requests_of("answerer")) == 1
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ RESULT_KEYS = {
     "plain_answer",
     "refused",
     "answer_kind",
+    "cut",
     "citations",
     "passages",
     "ranked_by",

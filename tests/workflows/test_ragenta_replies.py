@@ -287,7 +287,7 @@ def test_words_check_what_the_claim_judge_could_not(chat_server: ScriptedServer,
     assert done.result["claims_checked_by"] == "words"
     assert [claim["verdict"] for claim in done.result["claims"]][1] == "unsupported"
     assert done.result["answer"].endswith("Marn exports glass organs [1]. [unsupported]")
-    assert labelled(done.result["answer"], "answer").endswith("Marn exports glass organs [1]. (no passage says so)")
+    assert labelled(done.result).endswith("Marn exports glass organs [1]. (no passage says so)")
     assert done.result["follow_ups"] == []
     assert "search_follow_up" not in done.visits
 
@@ -349,6 +349,19 @@ def bridge_scripts() -> dict[str, Any]:
     )
 
 
+def test_an_answer_that_was_cut_is_checked_as_far_as_it_goes(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    cut = Reply(f"{REBUILT} [9", finish_reason="length")
+    chat_server.script({**bridge_scripts(), "final predictor": [cut]})
+    result = run(ragenta_settings(top_k=1, answer_tokens=400), ABOUT_THE_BRIDGE, quick_ragenta).result
+    assert (result["answer"], result["cut"]) == (REBUILT, True)
+    assert [claim["verdict"] for claim in result["claims"]] == ["supported"]
+    assert [note["kind"] for note in result["errors"]] == ["CutAnswer"]
+    (asked,) = chat_server.requests_of("final predictor")
+    assert asked.body["max_tokens"] == 400
+
+
 def strings_of(value: Any) -> str:
     if isinstance(value, str):
         return value
@@ -361,7 +374,7 @@ def test_orders_of_passages_and_replies_stay_quoted_in_every_request(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, failing: bool
 ) -> None:
     scripts = bridge_scripts()
-    disobedient = Reply(ORDERS, finish_reason="length")
+    disobedient = Reply(ORDERS.replace("[1]", ""), finish_reason="length")
     if failing:
         scripts |= {role: [disobedient, *scripts[role]] for role in ROLES}
     chat_server.script(scripts)

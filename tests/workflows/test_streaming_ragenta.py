@@ -110,8 +110,10 @@ def test_what_stands_on_the_screen_and_the_result_are_those_of_ask(
 @pytest.mark.parametrize("question", [ONE_THING, "Who sank the ferry of Orsund?"], ids=["answered", "abstains"])
 def test_offline_the_answer_comes_as_one_token(ragenta_settings: MakeContext, question: str) -> None:
     events = list(ask_stream(question, ragenta_settings(model="offline")))
-    assert screens(events) == [result_in(events)["answer"]]
-    assert {event_json(event)["kind"] for event in events} == {"node_started", "progress", "token", "answered"}
+    result = result_in(events)
+    assert screens(events) == [result["answer"]] * (not result["refused"])
+    kinds = {event_json(event)["kind"] for event in events} - {"token"}
+    assert kinds == {"node_started", "progress", "answered"}
 
 
 def test_a_judge_that_is_asked_again_starts_no_node_again(

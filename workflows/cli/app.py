@@ -140,7 +140,9 @@ def ask(
     words = words_of_question(question)
     context = asking_settings(workspace, workflow=workflow, **asked.given)
     result = ask_live(words, context, silent=as_json)
-    write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
+    has_filter = bool(context.where or context.as_of)
+    show = partial(render.answer, result=result, verbose=verbose, has_filter=has_filter)
+    write(result, show, as_json=as_json)
     if not as_json:
         sys.stdout.flush()
         print(spent(result), file=sys.stderr)  # noqa: T201

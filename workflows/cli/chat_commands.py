@@ -245,7 +245,7 @@ def show_answer(console: Console, result: Result) -> None:
         if passage["number"] in cited:
             console.print(f"  {render.heading(passage, result['citations'])}")
     render.checked(console, result)
-    for note in render.notes(result["errors"]):
+    for note in render.notes(render.untold(result)):
         console.print(f"[yellow]{escape(note)}[/]")
     console.print(f"[dim]{escape(spent(result))}[/]")
 

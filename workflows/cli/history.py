@@ -13,7 +13,8 @@ from graph.errors import BadInput
 from workflows.cli.command import Shown, command, default_group, somebody_answers
 from workflows.cli.options import path_option, text_argument, text_option
 from workflows.cli.render import escape
-from workflows.results import label_of, labelled, name_of
+from workflows.results import kept_answer, label_of, labelled, name_of
+from workflows.settings.enums import ResultKind
 
 history = default_group("show", "What is kept of conversations and users; erase it.")
 
@@ -84,10 +85,14 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
         owner = f" [dim]of {escape(each['owner'])}[/]" if each["owner"] else ""
         when = escape(each["updated_at"][:16].replace("T", " "))
         console.print(f"{when}  [bold]{escape(each['id'])}[/]{owner}  {escape(each['title'])}")
+    question = ""
     for each in listed.get("questions", ()):
-        said = escape(_shortened(each["content"]))
         is_question = each["role"] == "user"
-        label = label_of(each["kind"])
+        question = each["content"] if is_question else question
+        kept = kept_answer(each["content"], each["kind"], question)
+        is_refusal = each["kind"] == ResultKind.REFUSAL
+        said = escape(_shortened(labelled(kept).partition("\n\n")[0] if is_refusal else each["content"]))
+        label = label_of(kept)
         when = escape(each["created_at"][:16].replace("T", " ")) if is_question else " " * 16
         console.print(f"{when}  [bold]> {said}[/]" if is_question else f"{when}  {f'{label}: ' if label else ''}{said}")
     if views := listed.get("views"):
@@ -99,11 +104,13 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
 
 
 def _show_conversation(console: Console, found: Mapping[str, Any]) -> None:
+    question = ""
     for each in found["messages"]:
         if each["role"] == "user":
+            question = each["content"]
             console.print(f"[bold]> {escape(each['content'])}[/]")
         else:
-            console.print(escape(labelled(each["content"], each.get("kind", ""))))
+            console.print(escape(labelled(kept_answer(each["content"], each.get("kind", ""), question), str)))
             for cited in each.get("cited", ()):
                 named = name_of({"title": cited["title"], "source": cited["path"], "id": cited["passage"]})
                 console.print(f"[dim]\\[{cited['number']}] {escape(named)}[/]")

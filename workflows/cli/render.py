@@ -22,8 +22,9 @@ from agents.answers.citations import parse_citations
 from graph.errors import MaraError
 from graph.text import counted
 from workflows.output.quoted import excerpt_of, moved, place_of
-from workflows.results import ALSO_RELATED, labelled, parts_of, understood_as
+from workflows.results import labelled, parts_of, understood_as, words_of
 from workflows.settings.enums import ResultKind
+from workflows.wording import TOLD_OF_REFUSALS
 
 if TYPE_CHECKING:
     from workflows.indexing_run.report import IndexReport
@@ -206,36 +207,47 @@ def _place(passage: Mapping[str, Any], citations: Sequence[Mapping[str, Any]], *
     return " · ".join(filter(None, (key, place_of(passage, citations))))
 
 
-def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False) -> None:
+def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False, has_filter: bool = False) -> None:
     """Print an answer with its passages, its claims where they were checked, and errors on the way.
 
     Args:
         console: console to print on.
         result: result of a question.
         verbose: whether to print ids, facts, β, judge scores and how passages were ranked, too.
+        has_filter: whether a filter was set.
     """
     understood(console, result)
-    _told(console, result, verbose=verbose)
+    _told(console, result, verbose=verbose, has_filter=has_filter)
     if verbose:
         judged(console, result)
     checked(console, result)
     if verbose:
         _walked(console, result)
-    for note in notes(result["errors"], verbose=verbose):
+    for note in notes(result["errors"] if verbose else untold(result), verbose=verbose):
         console.print(f"[yellow]{escape(note)}[/]")
     if not verbose:
         console.print(f"\n[dim]{escape(_origin(result))}; --verbose tells how the passages were found[/]")
 
 
-def _told(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
+def untold(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the notes of a result that its refusal, if it is one, does not tell."""
+    is_refusal = result["answer_kind"] == ResultKind.REFUSAL
+    return [each for each in result["errors"] if not is_refusal or each["kind"] not in TOLD_OF_REFUSALS]
+
+
+def _told(console: Console, result: Mapping[str, Any], *, verbose: bool, has_filter: bool) -> None:
     """Print an answer over its sources; of evidence, what is also related behind those of the answer itself."""
     first, related = parts_of(result["answer"], result["answer_kind"])
     if result["answer_kind"] != ResultKind.EVIDENCE or verbose:
-        console.print(marked(console, headed(result)))
+        console.print(marked(console, headed(result, has_filter=has_filter)))
+        if result["answer_kind"] == ResultKind.REFUSAL and not verbose:
+            return
         console.print()
         _sources(console, result, verbose=verbose)
         return
-    for text in filter(None, (headed({**result, "answer": first}), related and f"\n{ALSO_RELATED}:\n\n{related}")):
+    for text in filter(
+        None, (headed({**result, "answer": first}), related and f"\n{words_of(result).related}:\n\n{related}")
+    ):
         console.print(marked(console, text))
         console.print()
         cited = parse_citations(text, {each["number"] for each in result["passages"]}).numbers
@@ -265,14 +277,14 @@ def marked(console: Console, answer: str) -> Text:
 def _sources(console: Console, result: Mapping[str, Any], *, verbose: bool) -> None:
     """Print the passages of a result: all that are shown, or those that are cited and the titles of a few others."""
     shown, cited = _shown_passages(result), {citation["number"] for citation in result["citations"]}
-    if verbose or not (cited or result["refused"]):
+    if verbose or not cited:
         passages(console, shown, result["citations"], verbose=verbose)
         return
     passages(console, [each for each in shown if each["number"] in cited], result["citations"])
     others = [each for each in shown if each["number"] not in cited][:_NAMED_PASSAGES]
     if others:
         named = " · ".join(f"[{each['number']}] {each['title'] or each['source'] or each['id']}" for each in others)
-        console.print(f"[dim]{'Also found' if cited else 'Nearest'}: {escape(named)}[/]")
+        console.print(f"[dim]Also found: {escape(named)}[/]")
 
 
 def understood(console: Console, result: Mapping[str, Any]) -> None:
@@ -308,10 +320,14 @@ def heading(passage: Mapping[str, Any], citations: Sequence[Mapping[str, Any]], 
     return " ".join(parts)
 
 
-def headed(result: Mapping[str, Any]) -> str:
+def headed(result: Mapping[str, Any], *, has_filter: bool = False) -> str:
     """Return an answer under its label, and under the date that it was asked as of."""
     as_of = f"As of {result['as_of']}:\n\n" if result.get("as_of") else ""
-    return f"{as_of}{labelled(result['answer'], result['answer_kind'])}"
+    return f"{as_of}{labelled(result, _on_one_line, has_filter=has_filter)}"
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _origin(result: Mapping[str, Any]) -> str:

@@ -21,10 +21,20 @@ from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.output.markdown import code, plain
 from workflows.output.quoted import pages_of, section_of
-from workflows.results import Result, cited_passages, in_words, label_of, notes_of, reasons_of
+from workflows.results import (
+    Result,
+    cited_passages,
+    in_words,
+    label_of,
+    notes_of,
+    refusal_text,
+    remarks_on,
+    words_of,
+)
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 from workflows.states.records import CitationMark, PassageHit, Understood, UsageRecord
+from workflows.wording import WORDS, without_words
 
 METADATA = "mara"
 """The key of an answer's ``response_metadata`` that holds its `AnswerMetadata`."""
@@ -32,11 +42,8 @@ METADATA = "mara"
 EXCERPT_LIMIT = 300
 """Characters of a source's excerpt, of its title, and of a note."""
 
-EVIDENCE_ENDING = f"\n\n*{label_of(ResultKind.EVIDENCE)}*"
-"""The end of a message that quotes evidence: its kind is known once its words are said."""
-
-SOURCES = "**Sources**"
-"""The line over the list of an answer's sources."""
+_SOURCES = [f"**{words.sources}**" for words in WORDS.values()]
+"""The lines over the list of an answer's sources."""
 
 _SOURCE = re.compile(r"- \[\d+\] .*")
 
@@ -101,18 +108,28 @@ def answer_message(text: str, result: Result, told: Sequence[str], message_id: s
 
 
 def answer_text(result: Result, *, lists_sources: bool = True) -> str:
-    """Return the text of a reply, why there is no answer where there is none, and the list of its sources if wanted."""
-    parts = [reply_text(result), *reasons_of(result), sources_list(result) if lists_sources else ""]
+    """Return the text of a reply, what is remarked on it, and the list of its sources if wanted."""
+    parts = [reply_text(result), *remarks_on(result), sources_list(result) if lists_sources else ""]
     return "\n\n".join(filter(None, parts))
 
 
 def reply_text(result: Result) -> str:
-    """Return the text of an answer, and that it is evidence where it is, or how to reply where it asks back."""
+    """Return the text of an answer, and that it is evidence where it is, or how to reply where it asks back.
+
+    The label of evidence ends it: its kind is known once its words are said. A refusal is told in plain words.
+    """
+    if result["answer_kind"] == ResultKind.REFUSAL:
+        return refusal_text(result)
     understood = result["understood"]
     choices = understood["choices"] if understood else []
     how = f"\n\nReply with a number from 1 to {len(choices)}, or in your own words." if choices else ""
-    ending = EVIDENCE_ENDING if result["answer_kind"] == ResultKind.EVIDENCE else how
-    return f"{in_words(result['answer'], result['answer_kind'])}{ending}"
+    label = label_of(result)
+    return f"{spoken(result)}\n\n*{label}*" if label else f"{spoken(result)}{how}"
+
+
+def spoken(result: Result) -> str:
+    """Return the words of an answer alone, as people read them."""
+    return in_words(result["answer"], result["answer_kind"])
 
 
 def sources_list(result: Result) -> str:
@@ -122,13 +139,15 @@ def sources_list(result: Result) -> str:
     """
     cited = {hit["number"]: hit for _, hit in cited_passages(result)}
     listed = [f"- [{number}] {_named(hit, result['citations'])}" for number, hit in cited.items()]
-    return "\n\n".join([SOURCES, "\n".join(listed)]) if listed else ""
+    return "\n\n".join([f"**{words_of(result).sources}**", "\n".join(listed)]) if listed else ""
 
 
 def without_sources(text: str) -> str:
     """Return the text of an answer without the list of its sources at the end."""
-    answer, mark, listed = text.rpartition(f"\n\n{SOURCES}\n\n")
-    return answer if mark and all(map(_SOURCE.fullmatch, listed.splitlines())) else text
+    *answer, heading, listed = ["", "", *text.split("\n\n")]
+    if heading not in _SOURCES or not all(map(_SOURCE.fullmatch, listed.splitlines())):
+        return text
+    return "\n\n".join(answer[2:])
 
 
 def _named(hit: PassageHit, citations: Sequence[CitationMark]) -> str:
@@ -288,7 +307,7 @@ def _turn(asked: HumanMessage, answer: AIMessage | None, is_last: bool, dropped:
     if told is None and METADATA in answer.response_metadata:
         dropped["Earlier answers whose sources cannot be read do not count"] += 1
         return Turn(question)
-    text = without_sources(text_of(answer)).removesuffix(EVIDENCE_ENDING)
+    text = without_words(without_sources(text_of(answer)))
     if len(text) > ANSWER_LIMIT:
         dropped[f"Of earlier answers, the first {ANSWER_LIMIT:,} characters count"] += 1
     return Turn(question, text[:ANSWER_LIMIT], tuple(source.passage_id for source in told.sources) if told else ())

@@ -19,9 +19,10 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
+from agents.answers.citations import is_same_but_citations
 from agents.leaning import chosen_reading
 from graph.errors import BadInput
-from workflows.conversation.messages import answer_message, answer_text, choices_of, next_question
+from workflows.conversation.messages import answer_message, answer_text, choices_of, next_question, spoken
 from workflows.conversation.settings import ANSWER, ChatSettings, context_of_chat, lists_sources
 from workflows.runtime.human_review import decision_in, review_of
 from workflows.runtime.own_run import on_its_own
@@ -109,7 +110,7 @@ class _Turn:
     def update(self) -> Update:
         """Return the answer's message."""
         text = answer_text(self._result, lists_sources=self._lists_sources)
-        self._voice.say_whole(text)
+        self._voice.complete(text, spoken(self._result))
         message = answer_message(text, self._result, self._asked.notes, self._voice.message_id)
         self._voice.end(message)
         return {"messages": [message]}
@@ -186,12 +187,16 @@ class Voice:
         self._tell(AIMessageChunk(content=text, id=self.message_id))
         self._said += text
 
-    def say_whole(self, text: str) -> None:
-        """Say what is left of the whole answer, which begins again where something else was said."""
-        if not text.startswith(self._said):
+    def complete(self, text: str, words: str) -> None:
+        """Say what is left of the whole text, which begins with the words of the answer.
+
+        Where something else was said than these words, but for citations, it begins again.
+        """
+        is_said = bool(self._said) and is_same_but_citations(self._said, words)
+        if not is_said and not text.startswith(self._said):
             self._begin()
         self._begun_again = False
-        if rest := text[len(self._said) :]:
+        if rest := text[len(words) :] if is_said else text[len(self._said) :]:
             self.say(rest)
 
     def end(self, message: AIMessage) -> None:

@@ -164,7 +164,7 @@ def _told(result: Mapping[str, Any]) -> list[str]:
     if asks_back(result):
         choices = [f"{number}. {plain(choice)}" for number, choice in enumerate(understood["choices"], start=1)]
         return [*parts, "What do you mean?", "\n".join(choices)]
-    shown = labelled(result["answer"].strip(), result["answer_kind"])
+    shown = labelled(result, str).strip()
     parts.append("\n".join(plain(line, len(line)) for line in shown.splitlines()))
     cited = {hit["number"]: hit for _, hit in cited_passages(result)}
     sources = [f"- \\[{number}\\] {plain(name_of(hit))}" for number, hit in sorted(cited.items())]

@@ -15,7 +15,9 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from agents.roles import REFUSAL
 from graph.relations import RELATIONS, relation_words
+from workflows.wording import words_for
 
 if TYPE_CHECKING:
     import igraph
@@ -43,6 +45,8 @@ def render_page(data: Mapping[str, Any]) -> str:
     Raises:
         ValueError: a number is infinite or none.
     """
+    if data["answer"] == REFUSAL:
+        data = {**data, "answer": f"{words_for(data['question']).not_found}."}
     looks = dashes(data["own_relations"])
     words = {relation: relation_words(relation) for relation in looks}
     placed = {**data, "positions": positions(data), "dashes": looks, "words": words}

@@ -11,9 +11,10 @@ from agents.claim_verdicts import Verdict
 from graph.text import counted, normalise_name
 from workflows.explanation.model import Explanation, Node, Path, Piece, Sentence, Step
 from workflows.output.printable import shortened
-from workflows.results import cited_passages, reasons_of
+from workflows.results import cited_passages
 from workflows.settings.enums import ResultKind
 from workflows.states.records import CitationMark, PassageHit
+from workflows.wording import WORDS, reasons_of
 
 _NAMED = 3
 """Names, or passages, that are told of each kind."""
@@ -130,7 +131,7 @@ def _writer(result: Mapping[str, Any]) -> Sentence:
     """Return who wrote the answer, and who checked it."""
     kind, calls, model = result.get("answer_kind"), result["usage"]["calls"], result["models"]["chat"]
     if kind == ResultKind.REFUSAL:
-        reasons = [reason.rstrip(".") for reason in reasons_of(result)[:1]]
+        reasons = [reason.rstrip(".") for reason in reasons_of(result, WORDS["en"])[:1]]
         return (Piece(f"Nothing was answered{': ' if reasons else ''}"), *map(Piece, reasons), Piece("."))
     if kind == ResultKind.EVIDENCE:
         by = "the model that was asked gave none that could be used" if calls else "no model wrote or checked it"

@@ -30,7 +30,7 @@ from workflows.nodes.follow_up_budget import (
 )
 from workflows.nodes.history import RECORDED
 from workflows.nodes.retrieval import unknown_entries
-from workflows.runtime.agents import ask, fell_back
+from workflows.runtime.agents import ask, fell_back, flaws_of
 from workflows.runtime.history import record_answer
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
@@ -129,6 +129,7 @@ def write_answer(state: RagentaState, run: OpenRun) -> Update:
         "calls_allowed": None if left is None else max(1, left - 1),
         "errors": [
             *unknown,
+            *flaws_of(written.answer, run),
             *notes_of(written.answer, run.node),
             *(unread_files(run) if written.answer.refused else []),
         ],

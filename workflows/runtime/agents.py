@@ -8,11 +8,20 @@ from typing import Any, Generic, cast
 
 from agents.agent import Agent, Role, Said
 from agents.chat.model import CUT
-from agents.roles import Feedback
+from agents.roles import Answer, Feedback
 from graph.errors import BudgetSpent, MalformedReply, MaraError, SlowReply
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, chat_model_of
 from workflows.runtime.tracing import Values, step
-from workflows.states.records import Update, feedback_from, refusal_of
+from workflows.states.records import (
+    CUT_ANSWER,
+    DROPPED_CITATIONS,
+    ErrorRecord,
+    Update,
+    feedback_from,
+    refusal_of,
+)
+
+_MOST_NAMED = 10
 
 _RETRIES: Mapping[type[MaraError], int] = {SlowReply: 1, BudgetSpent: 0}
 """How often an agent is asked again after a fault, where the settings do not say less."""
@@ -73,6 +82,18 @@ def ask(
         errors = [run.error(fault.kind, str(fault), attempt, refusal["raw"])]
         return Reply(None, attempt, {agent.attempts: attempt, agent.refusal: refusal, "errors": errors})
     return Reply(said, attempt, {agent.attempts: attempt, agent.refusal: None})
+
+
+def flaws_of(answer: Answer, run: OpenRun) -> list[ErrorRecord]:
+    """Return what a model did wrong in an answer that stands, as entries of ``errors``."""
+    flaws = []
+    if answer.dropped:
+        named = ", ".join(map(str, answer.dropped[:_MOST_NAMED]))
+        flaws.append(run.error(DROPPED_CITATIONS, f"The model cited {named}, which no passage is: dropped"))
+    if answer.cut_at is not None:
+        told = f"The answer stops at its limit of {answer.cut_at:,} tokens: raise answer_tokens, or its model's window"
+        flaws.append(run.error(CUT_ANSWER, told))
+    return flaws
 
 
 def agent_of(agent: Agent[Role, Said], run: OpenRun) -> Role:

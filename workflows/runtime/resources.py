@@ -79,6 +79,11 @@ class OpenRun:
         """The passages that its filters select of the index, with all that they support; None without a filter."""
         return selection_of(self.context, self.index)
 
+    @property
+    def answer_tokens(self) -> int | None:
+        """The tokens that an answer may take; None for what the agent that writes it takes of its own."""
+        return self.context.answer_tokens
+
     def at(self, node: str, task: str, state: Mapping[str, Any]) -> OpenRun:
         """Return the run as a node sees it; the first node opens what all share, where ``state`` says on which index.
 

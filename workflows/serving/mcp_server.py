@@ -26,7 +26,7 @@ from graph.retrieve.modes import Mode
 from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, asking, make_context
 from workflows.conversation.session import Conversations, Thread, new_key, turns_of_history
-from workflows.results import cited_passages, notes_of, understood_as
+from workflows.results import cited_passages, notes_of, refusal_text, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.runtime.visibility import check_keys
 from workflows.settings.problems import problems_of
@@ -142,7 +142,7 @@ class AskResult(Understood):
     """A cited answer, or a question back."""
 
     answer: str = Field(description="The answer, with citations as in [1].")
-    answer_kind: str = Field(description="answer, evidence (quotes that nobody judged), refusal or clarification.")
+    answer_kind: str = Field(description="answer, evidence (quotes that no model checked), refusal or clarification.")
     refused: bool = Field(description="Whether the passages lack the answer.")
     citations: list[CitedPassage]
     notes: list[str] = Field(description="Anything retried, dropped or defaulted on the way.")
@@ -352,7 +352,7 @@ async def _answer(talk: _Talk, typed: str, key: str, client: Client, used: Usage
                 result = event.result
     return AskResult(
         **turn.keep(result),
-        answer=result["answer"],
+        answer=refusal_text(result) if result["refused"] else result["answer"],
         answer_kind=result["answer_kind"],
         refused=result["refused"],
         citations=[

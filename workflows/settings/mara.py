@@ -47,6 +47,9 @@ SHOWN_SEEDS = 200
 """Passage seeds that the state holds at most; where every passage is a seed, the walk computes the rest itself."""
 
 
+MOST_ANSWER_TOKENS = 16_384
+"""Tokens that an answer may be given at most."""
+
 QuestionText = Annotated[str, Field(min_length=1, max_length=QUESTION_LIMIT, pattern=r"\S")]
 
 
@@ -217,6 +220,13 @@ class Context(BaseModel):
         default=5,
         description="Number of best passages given to the answerer; without a model, all that are returned are read.",
         json_schema_extra=offered("Agents · passages for the answer", "write_answer"),
+    )
+    answer_tokens: int | None = Field(
+        default=None,
+        ge=50,
+        le=MOST_ANSWER_TOKENS,
+        description="Tokens that an answer may take, its model's thinking aside (320; with ragenta 800).",
+        json_schema_extra=offered("Agents · tokens of an answer", "write_answer"),
     )
     filter_facts: bool = Field(
         default=True,

@@ -101,6 +101,7 @@ def answer_update(answer: Answer, passages: Sequence[NumberedPassage] = ()) -> d
         "plain_answer": unlinked(answer.plain_text, addresses),
         "refused": answer.refused,
         "answer_kind": kind_of(answer).value,
+        "cut": answer.cut_at is not None,
         "citations": [asdict(cited) for cited in answer.citations],
     }
 

@@ -85,7 +85,7 @@ def add_found(present: list[Found], new: list[Found] | None) -> list[Found]:
 JUDGED = ("judge_outcome", "judgements", "bars", "written_from", "final_prompt")
 """The keys of an output that tell of judged passages."""
 
-SETTLED = ("answer", "plain_answer", "refused", "citations", "written_from", "final_prompt", *CLAIMS[:-1])
+SETTLED = ("answer", "plain_answer", "refused", "cut", "citations", "written_from", "final_prompt", *CLAIMS[:-1])
 """The keys of a settled answer, to come back to where follow-ups leave nothing of it."""
 
 

@@ -23,6 +23,12 @@ FIRST_NODE = "encode_question"
 UNREAD_FILES = "UnreadFiles"
 """The kind of the note that files could not be read."""
 
+CUT_ANSWER = "CutAnswer"
+"""The kind of the note that an answer stops at its limit of tokens."""
+
+DROPPED_CITATIONS = "DroppedCitations"
+"""The kind of the note that an answer cited what is no passage."""
+
 OUTSIDE_FILTER = "OutsideFilter"
 """The kind of an error that tells of parts of the state that were dropped, since they lie outside the run's filter."""
 

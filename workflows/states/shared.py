@@ -63,7 +63,7 @@ class Output(TypedDict, total=False):
     the number of arcs (None for PRPACK, and under a filter, where they would tell of hidden passages) and the damping.
     ``as_of`` is the date that was asked for, ``models`` the chat model (or ``offline``), the embedding model and the
     vector store. ``claims_checked_by`` is empty where nothing was checked. ``written_from`` are the numbers of the
-    passages that the answer was written from.
+    passages that the answer was written from. ``cut`` tells that the answer stops at its limit of tokens.
     """
 
     question: Required[str]
@@ -74,6 +74,7 @@ class Output(TypedDict, total=False):
     plain_answer: str
     refused: bool
     answer_kind: str
+    cut: bool
     citations: list[CitationMark]
     passages: list[PassageHit]
     ranked_by: str

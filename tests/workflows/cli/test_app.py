@@ -84,7 +84,7 @@ def test_conditions_say_which_passages_may_be_seen(
 def test_conditions_that_no_passage_meets_are_said_on_paper(mara: Mara, owned: Path) -> None:
     shown = mara("ask", "What flows into Lake Sund?", "-w", owned, "--where", "tenant=8")
     assert shown.code == 0
-    assert shown.out.startswith("NOT IN THE PASSAGES")
+    assert shown.out.startswith("Not found in the documents.")
     assert "No passage meets the conditions" in shown.out
 
 

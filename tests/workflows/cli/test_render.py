@@ -111,8 +111,10 @@ def test_cited_passages_are_listed_and_three_others_named() -> None:
 def test_the_nearest_passages_are_named_where_none_tells() -> None:
     hit = {"title": "", "text": "", "source": "", "metadata": {}}
     hits = [{**hit, "number": number, "id": f"p{number}"} for number in range(1, 11)]
-    lines = shown({"passages": hits, "citations": [], "answer": "NOT IN THE PASSAGES", "refused": True}).splitlines()
-    assert "Nearest: [1] p1 · [2] p2 · [3] p3" in lines
+    refusal = {"answer": "NOT IN THE PASSAGES", "answer_kind": "refusal", "refused": True}
+    lines = shown({"passages": hits, "citations": [], **refusal}).splitlines()
+    assert lines[0] == "Not found in the documents."
+    assert [line for line in lines if line.startswith("- ")] == ["- [1] p1", "- [2] p2", "- [3] p3"]
 
 
 def test_with_verbose_a_passage_is_shown_with_its_id() -> None:
@@ -128,7 +130,7 @@ INWARD: dict[str, Any] = {
     "relation_factors": {"entity_entity": {"SPATIAL": 1.0}},
     "ranked_by": "walk",
     "walk": {"engine": "push"},
-    "errors": [{"node": "filter_facts", "attempt": 2, "message": "The reply is empty"}],
+    "errors": [{"node": "filter_facts", "kind": "MalformedReply", "attempt": 2, "message": "The reply is empty"}],
 }
 """What a run tells of its inner working."""
 

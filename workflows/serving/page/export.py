@@ -22,9 +22,8 @@ def as_text(turn: Mapping[str, Any], escape: Callable[[str], str] = str) -> str:
         turn: as the page draws it.
         escape: applied to what comes from documents.
     """
-    label = f"{turn['label']}:\n\n" if turn["label"] else ""
-    sources = [f"- [{each['number']}] {escape(each['title'])} ({escape(each['source'])})" for each in turn["sources"]]
-    return label + "\n".join([turn["text"], *([""] if sources else []), *sources])
+    sources = [f"- [{each['mark']}] {escape(each['title'])} ({escape(each['source'])})" for each in turn["sources"]]
+    return "\n".join([turn["told"], *([""] if sources else []), *sources])
 
 
 def as_markdown(title: str, turns: Iterable[Mapping[str, Any]]) -> str:
@@ -43,7 +42,7 @@ def as_markdown(title: str, turns: Iterable[Mapping[str, Any]]) -> str:
         if turn.get("understood"):
             parts.append(f"Understood as: {_line(turn['understood']['question'])}")
         if turn["state"] == "answered":
-            parts += [_FETCHED.sub(r"\\\g<0>", as_text(turn, _line)), *(_line(reason) for reason in turn["reasons"])]
+            parts.append(_FETCHED.sub(r"\\\g<0>", as_text(turn, _line)))
         else:
             parts += [turn["text"], f"*{_line(turn['error']) or 'This question has no whole answer.'}*"]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Container, Mapping
 from functools import cache
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from agents.answers.citations import CITATION, parse_citations
+from agents.answers.citations import CITATION, MARK, parse_citations, without_half_citation
 from graph.errors import DependencyMissing
 from workflows.output.printable import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from markdown_it import MarkdownIt
     from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
 _CITATION = re.compile(CITATION)
+_EVERY_NUMBER = range(1_000)
+_LINE_END = re.compile(r"\r\n?|\n")
+_NO_BREAK = "\u2060"
+_TIED = 8
+_STOP = re.compile(r"[.,;:!?…。，、！？)\]”’\"»]+")
+_ANOTHER_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)\]]*\s+\S")
 _TAGS = {
     *("p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a"),
-    *("table", "thead", "tbody", "tr", "th", "td", "button"),
+    *("table", "thead", "tbody", "tr", "th", "td", "button", "span"),
 }
 _ATTRIBUTES = {
     "a": {"href", "title", "target"},
     "ol": {"start"},
     "p": {"class"},
+    "span": {"class"},
     "th": {"align"},
     "td": {"align"},
     "button": {"type", "class", "data-number", "aria-label"},
@@ -44,14 +53,62 @@ def check_installed() -> None:
         )
 
 
-def to_html(answer: str, titles: Mapping[int, str]) -> str:
+def to_html(answer: str, titles: Mapping[int, str] | None = None, marks: Mapping[int, int] | None = None) -> str:
     """Return an answer as HTML that a page may take in as it is.
+
+    Neighbouring sentences of a paragraph that cite the same show the mark once, behind the last of them.
 
     Args:
         answer: Markdown; HTML in it is shown as text, and pictures as the links that they are.
-        titles: of the passages that it may cite, by their numbers; citations of others stay text.
+        titles: of the passages that it may cite, by their numbers; citations of others stay text. None for an answer
+            that is being written: any number is a mark, and opens nothing.
+        marks: the numbers that stand for those of the passages; by default as they come in the answer.
     """
-    return clean(_parser().render(visible(answer), {"titles": titles}))
+    answer = visible(answer)
+    return "".join(_blocks(answer, titles, marks_of(answer) if marks is None else marks))
+
+
+def marks_of(answer: str) -> dict[int, int]:
+    """Return for each number that an answer cites the one that it is shown by: from 1, as they come."""
+    return {number: mark for mark, number in enumerate(parse_citations(answer, _EVERY_NUMBER).numbers, start=1)}
+
+
+class Written:
+    """An answer that is being written, as blocks of HTML: paragraphs, lists, tables."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._settled = self._start = 0
+
+    def more(self, words: str) -> tuple[int, list[str]]:
+        """Take in the next words; return the place of the first block that they change, and the blocks from there."""
+        self._text += visible(words)
+        marks = marks_of(self._text)
+        first, rest = self._settled, without_half_citation(self._text[self._start :])
+        groups = _groups(rest, None, marks)
+        if len(groups) > 1 and (lines := groups[-1][0].map):
+            self._settled += len(groups) - 1
+            self._start += [found.end() for found in _LINE_END.finditer(rest)][lines[0] - 1]
+        return first, [_block(group, None, marks).strip() for group in groups]
+
+
+def _blocks(answer: str, titles: Mapping[int, str] | None, marks: Mapping[int, int]) -> Iterator[str]:
+    return (_block(group, titles, marks) for group in _groups(answer, titles, marks))
+
+
+def _groups(answer: str, titles: Mapping[int, str] | None, marks: Mapping[int, int]) -> list[list[Token]]:
+    """Return the tokens of each block of an answer that stands in no other."""
+    groups: list[list[Token]] = [[]]
+    for token in _parser().parse(answer, {"titles": titles, "marks": marks}):
+        groups[-1].append(token)
+        if token.level == 0 and token.nesting <= 0:
+            groups.append([])
+    return groups[:-1]
+
+
+def _block(tokens: Sequence[Token], titles: Mapping[int, str] | None, marks: Mapping[int, int]) -> str:
+    parser = _parser()
+    return clean(parser.renderer.render(tokens, parser.options, {"titles": titles, "marks": marks}))
 
 
 def clean(html: str) -> str:
@@ -82,13 +139,57 @@ def _parser() -> MarkdownIt:
 
 def _mark_citations(state: StateCore) -> None:
     """Make tokens of the citations in the texts of an answer, those of its code and links aside."""
-    titles: Mapping[int, str] = state.env["titles"]
+    titles: Mapping[int, str] | None = state.env["titles"]
+    known = _EVERY_NUMBER if titles is None else titles
     for block in state.tokens:
         if block.type == "inline":
-            block.children = [part for token in block.children or [] for part in _parts(token, titles)]
+            parts = [part for token in block.children or [] for part in _parts(token, known)]
+            block.children = _tied(_once(parts))
 
 
-def _parts(token: Token, titles: Mapping[int, str]) -> Iterator[Token]:
+def _once(parts: Sequence[Token]) -> Iterator[Token]:
+    """Yield the parts of a paragraph without citations that the next sentence repeats."""
+    citations = [place for place, part in enumerate(parts) if part.type == "citation"]
+    repeated = set()
+    for place, following in pairwise(citations):
+        between = "".join(part.content or " " for part in parts[place + 1 : following])
+        is_next = MARK not in between and not _ANOTHER_SENTENCE.search(between.lstrip(" .!?…。！？"))
+        if is_next and parts[place].meta == parts[following].meta:
+            repeated.add(place)
+            parts[place - 1].content = parts[place - 1].content.rstrip()
+    return (part for place, part in enumerate(parts) if place not in repeated)
+
+
+def _tied(parts: Iterable[Token]) -> list[Token]:
+    """Return the parts of a paragraph, its citations tied to the word before them and the stop behind them."""
+    from markdown_it.token import Token
+
+    tied: list[Token] = []
+    left = deque(part for part in parts if part.type != "text" or part.content)
+    while left:
+        part = left.popleft()
+        if part.type != "citation":
+            tied.append(part)
+            continue
+        cited = [part]
+        while len(left) > 1 and left[1].type == "citation" and not left[0].content.strip(" ,;"):
+            left.popleft()
+        while left and left[0].type == "citation":
+            cited.append(left.popleft())
+        word = _NO_BREAK if tied and tied[-1].type not in ("softbreak", "hardbreak") else ""
+        if tied and tied[-1].type == "text":
+            text = tied.pop().content.rstrip()
+            word = text[-_TIED:].split()[-1] if text else word
+            tied.append(Token("text", "", 0, content=text.removesuffix(word)))
+        stop = ""
+        if left and left[0].type == "text" and (found := _STOP.match(left[0].content)):
+            stop, left[0].content = found[0], left[0].content[found.end() :]
+        opened, closed = Token("tied_open", "span", 1, attrs={"class": "tied"}), Token("tied_close", "span", -1)
+        tied += [opened, Token("text", "", 0, content=word), *cited, Token("text", "", 0, content=stop), closed]
+    return tied
+
+
+def _parts(token: Token, titles: Container[int]) -> Iterator[Token]:
     from markdown_it.token import Token
 
     if token.type != "text":
@@ -99,7 +200,7 @@ def _parts(token: Token, titles: Mapping[int, str]) -> Iterator[Token]:
         numbers = parse_citations(found[0], titles).numbers
         if numbers:
             yield Token("text", "", 0, content=token.content[written : found.start()])
-            yield Token("citation", "", 0, meta={number: titles[number] for number in numbers})
+            yield Token("citation", "", 0, meta={"numbers": numbers})
             written = found.end()
     yield Token("text", "", 0, content=token.content[written:])
 
@@ -107,10 +208,14 @@ def _parts(token: Token, titles: Mapping[int, str]) -> Iterator[Token]:
 def _button(renderer: Any, tokens: list[Token], place: int, options: Any, env: Any) -> str:
     from html import escape
 
+    titles, marks = env["titles"], env["marks"]
+    numbers = tokens[place].meta["numbers"]
+    if titles is None:
+        return "".join(f'<span class="citation">{marks.get(number, number)}</span>' for number in numbers)
     return "".join(
         f'<button type="button" class="citation" data-number="{number}"'
-        f' aria-label="{escape(f"Source {number}: {title}")}">{number}</button>'
-        for number, title in tokens[place].meta.items()
+        f' aria-label="{escape(f"Source {marks[number]}: {titles[number]}")}">{marks[number]}</button>'
+        for number in numbers
     )
 
 

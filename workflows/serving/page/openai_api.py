@@ -21,8 +21,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.responses import StreamingResponse
 
+from agents.answers.citations import is_same_but_citations
 from agents.leaning import chosen_reading, readings_in
-from agents.roles import Turn
+from agents.roles import REFUSAL, Turn
 from graph.errors import BadInput
 from workflows.access.key_file import OWN_WORKSPACE
 from workflows.answering import ask
@@ -34,11 +35,12 @@ from workflows.conversation.messages import (
     next_question,
     reply_text,
     sources_list,
+    spoken,
     without_sources,
 )
 from workflows.output.markdown import plain
 from workflows.output.quoted import pages_of, section_of
-from workflows.results import Result, cited_passages, reasons_of, understood_as
+from workflows.results import Result, cited_passages, remarks_on, understood_as
 from workflows.runtime.own_run import braked
 from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.serving.page.requests import Asked, Reply, status_of
@@ -46,6 +48,7 @@ from workflows.settings.enums import ResultKind, Workflow
 from workflows.settings.mara import QUESTION_LIMIT, Context
 from workflows.settings.problems import problems_of
 from workflows.streaming import ANSWERING, Answered, NodeStarted, Progress, Token, aask_with_pauses
+from workflows.wording import without_words
 
 BEGUN_AGAIN = "\n\n---\n\n*The answer begins again: what stands above could not be used.*\n\n"
 """Parts the words of a stream that came to nothing from those that count: what was sent cannot be taken back."""
@@ -56,7 +59,7 @@ ABOUT_THE_CHAT = "{}"
 MODELS_NAMED = 20
 """Models that are named to who asks for one that there is not."""
 
-_UNDERSTOOD, _REASON = "*Understood as: ", "*Not answered: "
+_UNDERSTOOD = "*Understood as: "
 _ESCAPED = re.compile(r"\\(.)")
 _EVENTS = {"x-accel-buffering": "no"}
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -160,9 +163,10 @@ class _Completion:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The answer as it is told: its text with its sources, these as data, and the tokens that it took."""
+    """The answer as it is told: its text, which begins with its own words; its sources as data; the tokens it took."""
 
     text: str
+    words: str = ""
     annotations: Sequence[Mapping[str, Any]] = ()
     citations: Sequence[Mapping[str, Any]] = ()
     read: int = 0
@@ -222,7 +226,7 @@ async def _stream(asked: Asked, completion: _Completion) -> AsyncIterator[str]:
         service.metrics.failed(fault)
         yield _event({"error": wording(fault, status_of(fault), asked.site.told(fault))})
     else:
-        yield completion.chunk({"content": said.rest_of(answer.text)})
+        yield completion.chunk({"content": said.rest_of(answer.text, answer.words)})
         yield completion.chunk({}, "stop", citations=answer.citations)
         if completion.tells_usage:
             yield _event(completion.told("chat.completion.chunk", choices=[], usage=answer.usage))
@@ -252,8 +256,10 @@ class _Said:
         self._is_void = False
         return f"{mark}{event.text}"
 
-    def rest_of(self, text: str) -> str:
-        """Return what is left to tell of the whole text."""
+    def rest_of(self, text: str, words: str) -> str:
+        """Return what is left to tell of the whole text, which begins with these words of the answer."""
+        if self._words and is_same_but_citations(self._words, words):
+            return text[len(words) :]
         return text.removeprefix(self._words) if text.startswith(self._words) else f"{BEGUN_AGAIN}{text}"
 
 
@@ -321,6 +327,7 @@ def _thread(messages: Sequence[_Message]) -> Iterator[BaseMessage]:
             answer, understood = _without_below(message.text)
             choices = readings_in(answer)
             kind = ResultKind.CLARIFICATION if choices else ResultKind.ANSWER
+            kind = ResultKind.REFUSAL if answer == REFUSAL else kind
             told = {"question": understood or asked, "answer_kind": kind, "sources": []}
             yield AIMessage(answer, response_metadata={METADATA: {**told, "understood": {"choices": [*choices]}}})
 
@@ -339,7 +346,14 @@ def _answer_of(result: Result) -> _Answer:
     ]
     text = f"{reply_text(result)}{_below(result)}"
     annotations = [_annotation(text, citation) for citation in citations]
-    return _Answer(text, annotations, citations, result["usage"]["prompt_tokens"], result["usage"]["completion_tokens"])
+    return _Answer(
+        text,
+        spoken(result),
+        annotations,
+        citations,
+        result["usage"]["prompt_tokens"],
+        result["usage"]["completion_tokens"],
+    )
 
 
 def _annotation(text: str, citation: Mapping[str, Any]) -> dict[str, Any]:
@@ -351,10 +365,10 @@ def _annotation(text: str, citation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _below(result: Result) -> str:
-    """Return what follows an answer: what its question was understood as, why it is none, and its sources."""
+    """Return what follows an answer: remarks on it, what its question was understood as, and its sources."""
     words = understood_as(result)
-    parts = [f"{_UNDERSTOOD}{plain(words, 2 * QUESTION_LIMIT)}*"] if words else []
-    parts += [f"{_REASON}{plain(reason, len(reason))}*" for reason in reasons_of(result)]
+    parts = [f"*{remark}*" for remark in remarks_on(result)]
+    parts += [f"{_UNDERSTOOD}{plain(words, 2 * QUESTION_LIMIT)}*"] if words else []
     return "".join(f"\n\n{part}" for part in [*parts, sources_list(result)] if part)
 
 
@@ -362,7 +376,6 @@ def _without_below(text: str) -> tuple[str, str]:
     """Return an answer of ours, its last attempt alone, and what its question was understood as; maybe nothing."""
     parts = without_sources(text.rpartition(BEGUN_AGAIN)[2].rstrip()).split("\n\n")
     understood = ""
-    while parts and parts[-1].startswith((_UNDERSTOOD, _REASON)):
-        if (part := parts.pop()).startswith(_UNDERSTOOD):
-            understood = _ESCAPED.sub(r"\1", part.removeprefix(_UNDERSTOOD).removesuffix("*"))
-    return "\n\n".join(parts), understood
+    if parts[-1].startswith(_UNDERSTOOD):
+        understood = _ESCAPED.sub(r"\1", parts.pop().removeprefix(_UNDERSTOOD).removesuffix("*"))
+    return without_words("\n\n".join(parts)), understood

@@ -32,7 +32,7 @@ from workflows.conversation.kept import (
     Report,
 )
 from workflows.runtime.history import erase_own_conversation
-from workflows.serving.page.turns import Draft, event, shown
+from workflows.serving.page.turns import Draft, Drawn, event, shown
 from workflows.settings.mara import Context
 from workflows.streaming import Answered, aask_stream
 
@@ -97,7 +97,7 @@ class Runs:
         Leaving the iterator ends nothing.
         """
         yield event("begun", turn=shown(turn))
-        follower, state = _Follower(store, turn.id, position), RUNNING
+        follower, state, drawn = _Follower(store, turn.id, 0), RUNNING, Drawn(position)
         with self._watching(self._followers, follower):
             while state == RUNNING:
                 try:
@@ -105,7 +105,7 @@ class Runs:
                 except TimeoutError:
                     yield ": at work\n\n"
                     continue
-                for each in events:
+                for each in drawn.told(events):
                     yield f"data: {each}\n\n"
         try:
             ended, version = await to_thread(store.ended, owner, turn.id)

@@ -22,7 +22,7 @@ from workflows.serving.page.wording import without_commands
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context
 
-_SETTINGS = ("workspace", "workflow", "mode", "where", "as_of", "personalise")
+_SETTINGS = ("workspace", "workflow", "mode", "where", "as_of", "personalise", "answer_tokens")
 """The settings that a visitor may change."""
 
 _LOG = logging.getLogger(__name__)

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from agents.answerer import ChatAnswerer
+from agents.answers.citations import parse_citations, renumbered
+from agents.final_predictor import ChatFinalPredictor
 from graph.relations import relation_words
 from workflows.conversation.kept import KeptTurn
+from workflows.output.markdown import plain
 from workflows.output.printable import visible
 from workflows.output.quoted import moved, place_of
-from workflows.results import TOTAL, in_words, label_of, parts_of, reasons_of
+from workflows.results import (
+    TOTAL,
+    closest_passages,
+    in_words,
+    is_cut,
+    label_of,
+    parts_of,
+    refusal_text,
+    remarks_on,
+    words_of,
+)
 from workflows.serving.page.choices import differing
 from workflows.serving.page.export import as_text
-from workflows.serving.page.markdown import to_html
+from workflows.serving.page.markdown import Written, to_html
 from workflows.serving.page.passages import AFTER, BEFORE, passage_html, passage_told
 from workflows.serving.page.wording import without_commands
-from workflows.settings.enums import ResultKind
+from workflows.settings.enums import ResultKind, Workflow
+from workflows.settings.mara import MOST_ANSWER_TOKENS
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
 
 STEPS: Mapping[str, str] = {
@@ -54,6 +69,7 @@ _JUDGED = ("score_passage", "leave_unjudged")
 _WRITING = (ANSWERING, "quote_passages")
 
 _SEEDS_SHOWN = 10
+_OWN_TOKENS = {Workflow.MARA: ChatAnswerer.reply_tokens, Workflow.RAGENTA: ChatFinalPredictor.reply_tokens}
 
 _WHICH = "Which do you mean?"
 """A question back: what it could mean stands on the buttons below."""
@@ -113,12 +129,39 @@ def _step(node: str) -> str:
 def shown(turn: KeptTurn) -> dict[str, Any]:
     """Return a turn as the page draws it in its conversation."""
     told = {name: getattr(turn, name) for name in ("id", "number", "question", "alone", "settings", "state")}
-    told |= {"text": turn.answer, "error": turn.error, "versions": turn.versions, "at": turn.touched}
-    told["asked_with"] = differing(turn.settings)
+    told |= {"text": turn.answer, "html": to_html(turn.answer), "error": turn.error}
+    told |= {"versions": turn.versions, "at": turn.touched, "asked_with": differing(turn.settings)}
     if turn.result is None:
         return told
-    told |= _answer(turn.result)
+    told |= _answer(turn.result, turn.settings)
     return {**told, "copied": as_text(told)}
+
+
+class Drawn:
+    """The events of a turn as a window hears them: those of words with the blocks of HTML that they make.
+
+    Args:
+        first: the position of the first event that the window did not hear.
+    """
+
+    def __init__(self, first: int = 0) -> None:
+        self._first, self._words = first, ""
+        self._written = Written()
+
+    def told(self, events: Sequence[str]) -> Iterator[str]:
+        """Yield the next events as JSON; of words in a row, the last one has the blocks."""
+        read = [json.loads(each) for each in events]
+        for place, each in enumerate(read):
+            if each["kind"] == "void":
+                self._words, self._written = "", Written()
+            if each["kind"] == "token":
+                self._words += each["text"]
+            if each["at"] < self._first:
+                continue
+            if each["kind"] == "token" and (place + 1 == len(read) or read[place + 1]["kind"] != "token"):
+                each["from"], each["html"] = self._written.more(self._words)
+                self._words = ""
+            yield json.dumps(each)
 
 
 def details(turn: KeptTurn) -> dict[str, Any]:
@@ -135,45 +178,76 @@ def details(turn: KeptTurn) -> dict[str, Any]:
         "claims": result.get("claims") or [],
         "coverage": result.get("coverage") or "",
         "follow_ups": result.get("follow_ups") or [],
-        "notes": [without_commands(f"{_words(note['node'])}: {note['message']}") for note in result["errors"]],
+        "notes": _notes(result),
         "timings": {_words(node): ms for node, ms in result["timings_ms"].items() if node != TOTAL},
         "about": _about(result),
         "walked": result.get("ranked_by") == "walk",
     }
 
 
-def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(result: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     hits = {hit["number"]: hit for hit in result["passages"]}
+    marks = _marks(result)
     numbers = dict.fromkeys(mark["number"] for mark in result["citations"])
     sources = [
-        {**_named(hits[number]), "place": visible(place_of(hits[number], result["citations"]))} for number in numbers
+        {
+            **_named(hits[number]),
+            "mark": marks[number],
+            "place": visible(place_of(hits[number], result["citations"])),
+        }
+        for number in sorted(numbers, key=lambda number: marks[number])
     ]
     understood = result.get("understood")
     titles = {each["number"]: each["title"] for each in sources}
-    answer, kind = result["answer"] or "", result["answer_kind"]
-    first, related = parts_of(answer, kind)
+    first, related = parts_of(result["answer"] or "", result["answer_kind"])
+    if result["answer_kind"] == ResultKind.REFUSAL:
+        titles = {hit["number"]: _named(hit)["title"] for hit in closest_passages(result)}
+        first = refusal_text(result, _written, has_filter=bool(settings.get("where") or settings.get("as_of")))
+    elif understood and understood["choices"]:
+        first = _WHICH
+    words, label, remarks = words_of(result), label_of(result), remarks_on(result)
+    told = [f"{label}:" if label else "", first, f"{words.related}:" if related else "", related, *remarks]
     return {
-        "kind": kind,
-        "label": label_of(kind),
-        "asked_back": kind == ResultKind.CLARIFICATION,
-        "text": in_words(answer, kind),
-        "html": to_html(_WHICH if understood and understood["choices"] else first, titles),
-        "related": to_html(related, titles) if related else "",
-        "reasons": _reasons(result),
+        "kind": result["answer_kind"],
+        "label": label,
+        "also_related": words.related,
+        "sources_label": words.sources,
+        "remarks": remarks,
+        "goes_on": _more_room(result, settings) if is_cut(result) else None,
+        "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
+        "text": in_words(result["answer"] or "", result["answer_kind"]),
+        "told": renumbered("\n\n".join(filter(None, told)), marks),
+        "html": to_html(first, titles, marks),
+        "related": to_html(related, titles, marks) if related else "",
         "sources": sources,
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
-        "n_notes": len(result["errors"]),
-        "took": _took(result),
+        "notes": _notes(result),
+        "took": f"as of {result['as_of']}, {_took(result)}" if result.get("as_of") else _took(result),
     }
 
 
-def _reasons(result: Mapping[str, Any]) -> list[str]:
-    """Return why a question is not answered; nothing where it is."""
-    return [without_commands(visible(reason)) for reason in reasons_of(result)]
+def _written(text: str) -> str:
+    """Return what a refusal says of documents and notes, for visitors."""
+    return plain(without_commands(visible(text)))
+
+
+def _marks(result: Mapping[str, Any]) -> dict[int, int]:
+    """Return what the numbers of passages are shown as: from 1, as the answer cites them, and then as they rank."""
+    known = {hit["number"] for hit in result["passages"]}
+    cited = parse_citations(result["answer"] or "", known).numbers
+    listed = [mark["number"] for mark in result["citations"]]
+    return {number: mark for mark, number in enumerate(dict.fromkeys([*cited, *listed, *sorted(known)]), start=1)}
+
+
+def _more_room(result: Mapping[str, Any], settings: Mapping[str, Any]) -> int | None:
+    """Return twice the tokens that an answer had; None where it had as many as any may."""
+    had = settings.get("answer_tokens") or _OWN_TOKENS[result["workflow"]]
+    return 2 * had if 2 * had <= MOST_ANSWER_TOKENS else None
 
 
 def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    shown_as = _marks(result)
     marks: dict[int, list[tuple[int, int]]] = {}
     for mark in result["citations"]:
         spans = marks.setdefault(mark["number"], [])
@@ -183,6 +257,7 @@ def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             **_named(hit),
             "id": hit["id"],
+            "mark": shown_as[hit["number"]],
             **passage_told(hit, result["citations"]),
             "html": passage_html(hit["text"], marks.get(hit["number"], [])),
             "cited": hit["number"] in marks,
@@ -191,7 +266,7 @@ def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
             BEFORE: _number(hit, "chunk") > 0,
             AFTER: _number(hit, "chunk") + 1 < _number(hit, "chunks"),
         }
-        for hit in result["passages"]
+        for hit in sorted(result["passages"], key=lambda hit: shown_as[hit["number"]])
     ]
 
 
@@ -231,6 +306,10 @@ def _took(result: Mapping[str, Any]) -> str:
     if not calls:
         return f"{took}, without a model"
     return f"{took}, {calls} model call{'' if calls == 1 else 's'}"
+
+
+def _notes(result: Mapping[str, Any]) -> list[str]:
+    return [without_commands(visible(f"{_words(note['node'])}: {note['message']}")) for note in result["errors"]]
 
 
 def _about(result: Mapping[str, Any]) -> dict[str, str]:

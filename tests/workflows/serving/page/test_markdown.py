@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.serving.page.markdown import to_html
+from workflows.serving.page.markdown import Written, to_html
 
 TITLES = {1: "Velm", 2: "Lake Sund", 12: "Marn"}
 SAFE = {
     *("p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a"),
-    *("table", "thead", "tbody", "tr", "th", "td", "button"),
+    *("table", "thead", "tbody", "tr", "th", "td", "button", "span"),
 }
 
 
@@ -44,8 +46,8 @@ def read(answer: str) -> Reader:
 def test_a_citation_is_a_button_that_names_its_source() -> None:
     html = to_html("It flows into Lake Sund [1].", TITLES)
     assert html == (
-        '<p>It flows into Lake Sund <button type="button" class="citation" data-number="1"'
-        ' aria-label="Source 1: Velm">1</button>.</p>\n'
+        '<p>It flows into Lake <span class="tied">Sund<button type="button" class="citation" data-number="1"'
+        ' aria-label="Source 1: Velm">1</button>.</span></p>\n'
     )
 
 
@@ -75,8 +77,8 @@ def test_what_cites_nothing_stays_as_it_is(answer: str) -> None:
 def test_titles_cannot_break_out_of_a_button() -> None:
     hostile = 'x"><img src=x onerror=alert(1)>\u202e'
     reader = Reader(to_html("a [1]", {1: hostile}))
-    assert [tag for tag, _ in reader.tags] == ["p", "button"]
-    assert reader.tags[1][1]["aria-label"] == f"Source 1: {hostile}"
+    assert [tag for tag, _ in reader.tags] == ["p", "span", "button"]
+    assert reader.tags[2][1]["aria-label"] == f"Source 1: {hostile}"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +99,63 @@ def test_hostile_markdown_is_text(answer: str) -> None:
     for tag, attributes in read(answer).tags:
         assert tag in {"p", "a"}
         assert str(attributes.get("href", "https://")).startswith("https://")
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("A is old [1]. It is big [1].", "A is old. It is big1."),
+        ("A is old. [1] It is big. [1]", "A is old. It is big.1"),
+        ("A is old [1]. It is big [2].", "A is old1. It is big2."),
+        ("A is old [1]. B is uncited. It is big [1].", "A is old1. B is uncited. It is big1."),
+        ("A is old [1]. [unsupported] It is big [1].", "A is old1. [unsupported] It is big1."),
+        ("A is old [1].\n\nIt is big [1].", "A is old1.\nIt is big1."),
+        ("- A is old [1].\n- It is big [1].", "\n\nA is old1.\n\nIt is big1.\n"),
+        ("国は古い [1]。町も古い [1]。", "国は古い。町も古い1。"),
+    ],
+)
+def test_neighbouring_sentences_show_a_source_that_they_share_once(answer: str, shown: str) -> None:
+    assert read(answer).words.replace("\n", "") == shown.replace("\n", "")
+
+
+def test_numbers_count_by_first_use() -> None:
+    html = to_html("a [12], b [2, 12]", TITLES)
+    assert [each["data-number"] for tag, each in Reader(html).tags if tag == "button"] == ["12", "2", "12"]
+    assert re.findall(r">([0-9]+)</button>", html) == ["1", "2", "1"]
+    assert 'aria-label="Source 1: Marn"' in html
+
+
+@pytest.mark.parametrize("answer", ["**bold** [1]. so", "`code` [1]", "word [1], [2]; so", "(so [1])"])
+def test_a_citation_is_tied_to_what_stands_before_and_behind(answer: str) -> None:
+    html = to_html(answer, TITLES)
+    assert re.search(r"[\w\u2060]<button [^>]*>1</button>(<button|[.;)]|</span>)", html)
+
+
+LONG = (
+    "# Rivers\n\nThe **Velm** [9] is *old\nand* long [7, 9].\n\n- one\n- two\n\n  more\n\n"
+    "```\na\n\nb\n```\n| a |\n|--:|\n| 1 |\n\nEnd [7]."
+)
+
+
+@given(st.lists(st.integers(0, len(LONG)), max_size=12))
+def test_an_answer_that_is_being_written_becomes_what_it_is_once_it_is_written(cuts: list[int]) -> None:
+    written, shown = Written(), list[str]()
+    for start, end in pairwise([0, *sorted(cuts), len(LONG)]):
+        first, blocks = written.more(LONG[start:end])
+        assert first <= len(shown)
+        shown[first:] = blocks
+    assert shown == Written().more(LONG)[1]
+    assert len(shown) == 6
+
+
+def test_blocks_that_stand_are_not_told_again() -> None:
+    written = Written()
+    written.more("One.\n\nTwo")
+    assert written.more(" is [1") == (1, ["<p>Two is</p>"])
+    assert written.more("].\n\nThree") == (
+        1,
+        ['<p>Two <span class="tied">is<span class="citation">1</span>.</span></p>', "<p>Three</p>"],
+    )
 
 
 def test_links_open_elsewhere_and_tell_nobody() -> None:

@@ -249,9 +249,16 @@ class TestAnswers:
         shown = r"[1] !\[Lamps\](http://x.example/?q) \<b\> · `` a_`b`.jsonl ``"
         assert text.partition(SOURCES)[2] == shown
 
+    def test_are_told_once_where_a_citation_leads_nowhere(self, chat_server: ScriptedServer, client: OpenAI) -> None:
+        chat_server.script(well_behaved(answerer=["It was founded in 1203 [1, 9]."]))
+        text = text_of(streamed(client, user(QUESTION)))
+        assert text.startswith("It was founded in 1203 [1, 9].\n\n*Some citations led to no source and were left out.*")
+        assert BEGUN_AGAIN not in text
+
     def test_say_why_there_is_none(self, client: OpenAI) -> None:
         text = text_of(whole(client, user("What does the Tarn Dam cost?")))
-        assert text.startswith("NOT IN THE PASSAGES\n\n*Not answered: No evidence for 'What does the Tarn Dam cost?'")
+        assert text.startswith("Not found in the documents. The passages found hold no amount of money")
+        assert "\n- [1] " in text
 
 
 class TestThreads:

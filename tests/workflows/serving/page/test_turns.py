@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 from workflows.conversation.kept import ANSWERED, FAILED, KeptTurn
-from workflows.serving.page.turns import details, shown
+from workflows.serving.page.turns import Drawn, details, shown
 
 TEXT = "𝒜 river. 青石鎮 lies on it. It is old."
 
@@ -96,19 +98,30 @@ def test_what_is_also_related_is_told_apart_and_a_source_has_its_place() -> None
     turn = shown(kept(related))
     assert "<strong>Old</strong>" in turn["html"]
     assert "Older" not in turn["html"]
-    assert turn["related"].startswith("<ul>\n<li>Older")
+    assert turn["related"].startswith('<ul>\n<li><span class="tied">Older')
     assert [source["place"] for source in turn["sources"]] == ["v.md"]
     assert shown(kept({**related, "answer_kind": "answer"}))["related"] == ""
 
 
-def test_a_refusal_says_why_and_an_answer_does_not() -> None:
+def test_a_refusal_says_why_in_plain_words_and_names_the_closest_passages() -> None:
     notes = [
         {"node": "weigh_relations", "kind": "MalformedReply", "message": "The reply is no JSON"},
         {"node": "write_answer", "kind": "Evidence", "message": "No evidence for 'What?': it holds no \u202edate"},
     ]
     refused = {**result(), "errors": notes, "answer": "NOT IN THE PASSAGES", "answer_kind": "refusal"}
-    assert shown(kept(refused))["reasons"] == ["No evidence for 'What?': it holds no date"]
-    assert shown(kept({**result(), "errors": notes}))["reasons"] == []
+    turn = shown(kept(refused))
+    assert turn["text"].splitlines()[0] == "Not found in the documents. It holds no date."
+    assert ">1</button></span> Velm · v.md" in turn["html"]
+    assert "NOT IN" not in turn["text"] + turn["html"]
+
+
+def test_an_answer_that_was_cut_can_go_on_with_twice_the_room() -> None:
+    note = {"node": "write_answer", "kind": "CutAnswer", "message": "The answer stops at its limit of 320 tokens"}
+    cut = {**result(), "errors": [note], "cut": True}
+    turn = shown(kept(cut))
+    assert (turn["remarks"], turn["goes_on"]) == (["The answer stops here: the model reached its length limit."], 640)
+    assert shown(replace(kept(cut), settings={"answer_tokens": 16_000}))["goes_on"] is None
+    assert (shown(kept(result()))["remarks"], shown(kept(result()))["goes_on"]) == ([], None)
 
 
 def test_an_answer_as_of_a_date_says_so_and_when_its_sources_were_superseded() -> None:
@@ -126,4 +139,30 @@ def test_what_an_answer_took_is_told() -> None:
 
 def test_a_turn_without_a_result_has_nothing_behind_it() -> None:
     assert details(kept(None, FAILED)) == {"passages": [], "facts": [], "notes": []}
-    assert "html" not in shown(kept(None, FAILED))
+    assert shown(kept(None, FAILED))["html"] == ""
+
+
+def test_numbers_count_by_first_use_wherever_they_are_shown_and_stay_those_of_the_passages_beneath() -> None:
+    given = result((0, 3))
+    given["passages"] = [{**given["passages"][0], "number": number, "id": f"p{number}"} for number in range(1, 10)]
+    given |= {
+        "answer": "Old [9]. Big [7, 9].",
+        "citations": [{"number": n, "start": None, "end": None} for n in (9, 7)],
+    }
+    turn = shown(kept(given))
+    assert [(source["number"], source["mark"]) for source in turn["sources"]] == [(9, 1), (7, 2)]
+    assert turn["copied"].splitlines() == ["Old [1]. Big [2][1].", "", "- [1] Velm (v.md)", "- [2] Velm (v.md)"]
+    assert turn["text"] == "Old [9]. Big [7, 9]."
+    found = details(kept(given))["passages"]
+    assert [(each["number"], each["mark"]) for each in found[:4]] == [(9, 1), (7, 2), (1, 3), (2, 4)]
+
+
+def test_words_come_with_their_blocks_and_a_window_that_comes_back_hears_all_of_them() -> None:
+    said = [("token", "It *is*"), ("token", " so [4"), ("step", ""), ("token", "]."), ("void", ""), ("token", "No")]
+    events = [json.dumps({"kind": kind, "text": text, "at": at}) for at, (kind, text) in enumerate(said)]
+    told = [json.loads(each) for each in Drawn().told(events)]
+    assert [each.get("html") for each in told[:3]] == [None, ["<p>It <em>is</em> so</p>"], None]
+    assert told[-1]["html"] == ["<p>No</p>"]
+    (later, *_) = map(json.loads, Drawn(3).told(events))
+    tied = '<span class="tied">so<span class="citation">1</span>.</span>'
+    assert (later["at"], later["from"], later["html"]) == (3, 0, [f"<p>It <em>is</em> {tied}</p>"])

@@ -22,6 +22,8 @@ export const newId = () => (crypto.randomUUID ? crypto.randomUUID() : Array.from
 
 export function setUpConversations(around) {
   page = around;
+  find("conversation").addEventListener("scroll", markEnd);
+  find("to-end").addEventListener("click", () => { toEnd(); find("conversation").focus(); });
 }
 
 export const shownId = () => shown.id;
@@ -104,7 +106,8 @@ export function draw() {
   for (const id of ["rename", "delete"]) find(id).hidden = !items.length;
   find("send").hidden = Boolean(talk.run);
   find("stop").hidden = !talk.run;
-  if (isAtEnd) toEnd();
+  if (isAtEnd) toEnd(talk.run?.draft.item);
+  markEnd();
 }
 
 const focusTurn = (id) => document.getElementById(id)?.focus({ preventScroll: true });
@@ -112,7 +115,22 @@ const atEnd = () => {
   const box = find("conversation");
   return box.scrollHeight - box.scrollTop - box.clientHeight < 80;
 };
-const toEnd = () => { find("conversation").scrollTop = find("conversation").scrollHeight; };
+
+// Scrolls to the end; while a turn is being answered, no farther than to its question.
+const toEnd = (item) => {
+  const box = find("conversation");
+  const most = item ? box.scrollTop + item.getBoundingClientRect().top - box.getBoundingClientRect().top - 12 : Infinity;
+  box.scrollTop = Math.max(box.scrollTop, Math.min(most, box.scrollHeight));
+};
+const markEnd = () => { find("to-end").hidden = atEnd(); };
+
+// Changes what is drawn; the first line of an answer stays where it is seen.
+function steadily(id, change) {
+  const top = () => find(`turn-${id}`)?.querySelector(".answer")?.getBoundingClientRect().top ?? 0;
+  const before = top();
+  change();
+  find("conversation").scrollTop += top() - before;
+}
 
 // Leaves a conversation that is not there, or not there any more.
 function drop(talk) {
@@ -202,7 +220,7 @@ export async function ask(question, how = {}) {
   talk.turns = [...(place < 0 ? talk.turns : talk.turns.slice(0, place)), turn];
   talk.at = "";
   draw();
-  if (place < 0) toEnd();
+  if (place < 0) toEnd(talk.run.draft.item);
   else talk.run.draft.item.scrollIntoView({ block: "nearest" });
   if (document.activeElement === document.body) focusTurn(`turn-${turn.id}`);
   announce("The question was asked");
@@ -239,11 +257,12 @@ function take(talk, run, told) {
   if (told.at !== undefined) run.position = told.at + 1;
   if (told.kind === "begun") begun(talk, run);
   else if (told.kind === "step") run.draft.step(told.text, told.replaces);
-  else if (told.kind === "token") run.draft.token(told.text);
+  else if (told.html) run.draft.write(told.from, told.html);
   else if (told.kind === "void") run.draft.void();
   else if (told.kind === "ended") ended(talk, run, told.turn, told.version);
   else if (told.kind === "gone") gone(talk);
-  if (isAtEnd) toEnd();
+  if (isAtEnd && talk.run) toEnd(run.draft.item);
+  markEnd();
 }
 
 function begun(talk, run) {
@@ -260,9 +279,10 @@ function ended(talk, run, turn, version) {
   talk.run = null;
   page.changed();
   if (talk !== shown) return;
-  draw();
+  steadily(turn.id, draw);
   if (talk.version < 0) setTimeout(look, AGAIN_MS);
-  if (turn.state === "answered") announce(`${turn.asked_back ? "A question back" : "The answer"}: ${turn.text.slice(0, SPOKEN)}`);
+  const answer = find(`turn-${turn.id}`)?.querySelector(".answer")?.innerText ?? "";
+  if (turn.state === "answered") announce(`${turn.asked_back ? "A question back" : "The answer"}: ${answer.slice(0, SPOKEN)}`);
   else announce(ENDS[turn.state]);
 }
 

@@ -101,7 +101,7 @@ function passage(turn, each, isChosen) {
   return make(
     "article",
     { className: isChosen ? "passage chosen" : "passage" },
-    make("h3", {}, `[${each.number}] `, name(each.title)),
+    make("h3", {}, `[${each.mark}] `, name(each.title)),
     make("p", { className: "note" }, name(each.place)),
     each.moved ? make("p", { className: "note" }, name(each.moved[0].toUpperCase() + each.moved.slice(1))) : null,
     ...partsOf(turn, each.number, each),

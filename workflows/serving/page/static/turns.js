@@ -2,6 +2,8 @@
 
 import { announce, button, fill, make, name, plural } from "./dom.js";
 
+const SAY_MS = 4000; // between two steps that are read out
+
 const STATES = {
   stopped: "The answer was stopped.",
   cut: "The answer was cut off: the server ended before it was there.",
@@ -19,27 +21,30 @@ export function drawTurn(turn, acts) {
 }
 
 function running(turn) {
-  return [
-    make("ol", { className: "steps" }, ...turn.steps.map((step) => make("li", {}, step))),
-    make("div", { className: "answer draft", dir: "auto", ariaLive: "polite", ariaBusy: "true" }, turn.text),
-  ];
+  const steps = make("details", { className: "steps" }, make("summary", {}, "Asking …"), make("ol", {}));
+  return [make("div", { className: "answer draft", dir: "auto" }), steps];
 }
 
 function answered(turn, acts) {
   const answer = written(turn.html, turn, acts);
-  answer.ariaLive = "polite";
   for (const table of answer.querySelectorAll("table")) {
     const scroll = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Table" });
     table.replaceWith(scroll);
     scroll.append(table);
   }
-  for (const code of answer.querySelectorAll("pre")) code.tabIndex = 0;
+  for (const code of answer.querySelectorAll("pre")) {
+    const box = make("div", { className: "code" }, copying(() => code.textContent, "The code"));
+    code.tabIndex = 0;
+    code.replaceWith(box);
+    box.prepend(code);
+  }
   return [
     turn.understood && !turn.asked_back ? understood(turn, acts) : null,
     turn.label ? make("p", { className: "kind" }, turn.label) : null,
     answer,
     turn.related ? related(turn, acts) : null,
-    ...turn.reasons.map((reason) => make("p", { className: "reason", dir: "auto" }, reason)),
+    ...turn.remarks.map((remark) => make("p", { className: "remark", dir: "auto" }, remark)),
+    turn.goes_on ? button("Go on", () => acts.ask(turn.question, { alone: turn.alone, replaces: turn.id, settings: { ...turn.settings, answer_tokens: turn.goes_on } })) : null,
     turn.asked_back ? choices(turn, acts) : sources(turn, acts),
     tools(turn, acts),
   ].filter(Boolean);
@@ -55,7 +60,7 @@ function written(html, turn, acts) {
   return text;
 }
 
-const related = (turn, acts) => make("details", { className: "related" }, make("summary", {}, "Also related"), written(turn.related, turn, acts));
+const related = (turn, acts) => make("details", { className: "related" }, make("summary", {}, turn.also_related), written(turn.related, turn, acts));
 
 // The settings that differ, the versions of a turn, and the way to another one.
 function aboutQuestion(turn, acts) {
@@ -111,26 +116,33 @@ function sources(turn, acts) {
   if (!turn.sources.length) return null;
   const buttons = turn.sources.map((source) => {
     const open = button("", () => acts.openPassage(turn, source.number, open), { title: source.source });
-    open.append(make("b", {}, String(source.number)), name(source.title), make("small", {}, " ", name(source.place)));
+    open.append(make("b", {}, String(source.mark)), name(source.title), make("small", {}, " ", name(source.place)));
     return make("li", {}, open);
   });
-  return make("ul", { className: "sources", ariaLabel: "Sources" }, ...buttons);
+  return make("ul", { className: "sources", ariaLabel: turn.sources_label }, ...buttons);
 }
 
 function tools(turn, acts) {
   const why = button("Why this answer?", () => acts.openReasons(turn, why), { className: "plain" });
+  const copy = copying(() => turn.copied, "The answer");
+  const notes = turn.notes.map((note) => make("li", { dir: "auto" }, note));
+  const told = notes.length ? make("details", { className: "notes" }, make("summary", {}, plural(notes.length, "note")), make("ul", {}, ...notes)) : null;
+  return make("div", { className: "tools" }, turn.asked_back ? null : why, copy, ...again(turn, acts), make("span", { className: "note" }, turn.took), told);
+}
+
+function copying(text, what) {
   const copy = button("Copy", async () => {
-    await copyText(turn.copied);
+    await copyText(text());
     copy.textContent = "Copied";
-    announce("The answer was copied");
+    announce(`${what} was copied`);
     setTimeout(() => { copy.textContent = "Copy"; }, 2000);
   }, { className: "plain" });
-  const notes = turn.n_notes ? `, ${plural(turn.n_notes, "note")}` : "";
-  return make("div", { className: "tools" }, turn.asked_back ? null : why, copy, ...again(turn, acts), make("span", { className: "note" }, `${turn.took}${notes}`));
+  return copy;
 }
 
 function unanswered(turn, acts) {
-  const draft = turn.text ? make("div", { className: "answer draft", dir: "auto" }, turn.text) : null;
+  const draft = turn.text ? written(turn.html, turn, acts) : null;
+  draft?.classList.add("draft");
   const reason = turn.state === "failed" ? turn.error : STATES[turn.state];
   const parts = [draft, make("p", { className: "broken", dir: "auto" }, reason), make("div", { className: "tools" }, ...again(turn, acts))];
   return parts.filter(Boolean);
@@ -158,24 +170,28 @@ async function copyText(text) {
 // A turn that is being answered.
 export class Draft {
   constructor(turn, acts) {
-    this.turn = { ...turn, steps: [], text: "" };
-    this.acts = acts;
-    this.item = drawTurn(this.turn, acts);
+    this.item = drawTurn(turn, acts);
+    this.saidAt = 0;
   }
 
   step(text, replaces) {
-    const steps = this.item.querySelector(".steps");
+    const [line, steps] = this.item.querySelector(".steps").children;
     if (replaces && steps.lastChild) steps.lastChild.textContent = text;
     else if (steps.lastChild?.textContent !== text) steps.append(make("li", {}, text));
+    line.textContent = `${text} …`;
+    if (!this.item.isConnected || performance.now() - this.saidAt < SAY_MS) return;
+    this.saidAt = performance.now();
+    announce(text);
   }
 
-  token(text) {
-    this.turn.text += text;
-    this.item.querySelector(".draft").append(text);
+  // Takes in the blocks of an answer from a place on; the server made and sanitised them.
+  write(from, blocks) {
+    const draft = this.item.querySelector(".draft");
+    while (draft.childElementCount > from) draft.lastElementChild.remove();
+    draft.insertAdjacentHTML("beforeend", blocks.join(""));
   }
 
   void() {
-    this.turn.text = "";
     fill(this.item.querySelector(".draft"));
   }
 }

@@ -1,0 +1,93 @@
+"""The words around an answer: in the language of its question, true to what happened, and taken off again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.roles import REFUSAL
+from workflows.results import label_of, labelled, refusal_text
+from workflows.settings.enums import ResultKind
+from workflows.wording import WORDS, language_of, without_words
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Who founded Marn?", "en"),
+        ("Was Marn founded in 1203?", "en"),
+        ("Wer hat Marn gegründet?", "de"),
+        ("Wie hoch ist die Miete?", "de"),
+        ("Qui a fondé Marn ?", "fr"),
+        ("Quelle est la capitale de la France ?", "fr"),
+        ("¿Quién fundó Marn?", "es"),
+        ("Marn", "en"),
+        ("Der Spiegel circulation", "en"),
+        ("Los Angeles population", "en"),
+        ("日産はいつ設立されましたか", "en"),
+    ],
+)
+def test_the_language_of_a_question_is_told_by_its_function_words(question: str, language: str) -> None:
+    assert language_of(question) == language
+
+
+def result(kind: ResultKind, *errors: tuple[str, str, str], question: str = "Who founded Marn?") -> dict[str, Any]:
+    """A result of a kind with notes of (node, kind, message)."""
+    hit = {"number": 1, "id": "p1", "title": "Mar*n", "text": "Marn.", "source": "a.md", "metadata": {"page": 3}}
+    return {
+        "question": question,
+        "understood": None,
+        "answer": REFUSAL if kind is ResultKind.REFUSAL else "It is old [1].",
+        "answer_kind": kind.value,
+        "passages": [hit],
+        "citations": [],
+        "errors": [{"node": node, "kind": kind, "message": message} for node, kind, message in errors],
+    }
+
+
+FELL_BACK = ("quote_passages", "Fallback", "The answerer's replies stayed malformed: the answer quotes")
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        (("MalformedReply", "The reply was cut at the token limit: write less"), "cut"),
+        (("MalformedReply", "The reply is empty"), "empty"),
+        (("MalformedReply", "The answer cites no passage"), "unsourced"),
+        (("SlowReply", "The chat endpoint sent no token for 5 s"), "slow"),
+        (("BudgetSpent", "The question's time is over"), "spent"),
+    ],
+)
+def test_where_a_model_failed_that_is_the_reason_that_is_told(fault: tuple[str, str], why: str) -> None:
+    for words, question in ((WORDS["en"], "Who founded Marn?"), (WORDS["de"], "Wer hat Marn gegründet?")):
+        notes = (("write_answer", *fault), FELL_BACK)
+        quoted = result(ResultKind.EVIDENCE, *notes, question=question)
+        assert label_of(quoted) == words.instead.format(words.failures[why])
+        refused = refusal_text(result(ResultKind.REFUSAL, *notes, question=question))
+        assert refused.startswith(f"{words.not_found}. {words.failed.format(words.failures[why])}")
+    assert label_of(result(ResultKind.EVIDENCE)) == "Quotes from your documents (not checked by a model)"
+
+
+def test_a_refusal_says_what_is_missing_names_the_closest_passages_and_what_to_try() -> None:
+    missing = ("write_answer", "Evidence", "No evidence for 'Qui?': the passages found do not hold marn")
+    shown = refusal_text(result(ResultKind.REFUSAL, missing, question="Qui a fondé Marn ?"), has_filter=True)
+    assert shown == (
+        "Introuvable dans les documents. Les passages trouvés ne mentionnent pas marn.\n\n"
+        "Passages les plus proches:\n\n- [1] Mar\\*n · a.md · page 3\n\n"
+        "Essayez d’autres mots, ou ajoutez des documents à ce sujet."
+        " Un filtre est actif : un filtre plus large peut trouver davantage."
+    )
+
+
+@pytest.mark.parametrize("words", WORDS.values(), ids=[*WORDS])
+def test_words_around_an_answer_are_taken_off_where_it_comes_back(words: Any) -> None:
+    answer = "It is old [1].\n\n*It is.*"
+    for around in (words.cut, f"*{words.dropped}*", f"*{words.quotes}*", f"*{words.instead.format('why')}*"):
+        assert without_words(f"{answer}\n\n{around}") == answer
+    assert without_words(f"{words.not_found}. {words.too_little}\n\n{words.advice}") == REFUSAL
+
+
+def test_quotes_stand_under_their_label_in_the_language_of_the_question() -> None:
+    shown = labelled({**result(ResultKind.EVIDENCE, question="Wer hat Marn gegründet?"), "answer": "Alt [1].\n\n- B"})
+    assert shown == f"{WORDS['de'].quotes}:\n\nAlt [1].\n\nAuch dazu:\n\n- B"
