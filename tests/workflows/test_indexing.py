@@ -224,7 +224,7 @@ def test_another_embedding_model_is_refused_before_anything_is_written(
     index([VELM])
     before = content_of(root)
     use_embedder(monkeypatch, HashEmbedder("another"))
-    with pytest.raises(EmbeddingMismatch, match=r"'hash'.*'another'.*mara reembed"):
+    with pytest.raises(EmbeddingMismatch, match=r"'hash'.*'another'.*mara doctor --reembed"):
         index(ROWS)
     assert content_of(root) == before
 

@@ -174,7 +174,7 @@ def test_other_prefixes_are_refused_until_the_workspace_is_embedded_anew(
     root = indexed(tmp_path)
     monkeypatch.setenv("MARA_EMBEDDING_QUERY_PREFIX", "query: 問: ")
     monkeypatch.setenv("MARA_EMBEDDING_PASSAGE_PREFIX", "passage: ")
-    with pytest.raises(EmbeddingMismatch, match="mara reembed"):
+    with pytest.raises(EmbeddingMismatch, match="mara doctor --reembed"):
         ask(root, "Where are boats built?")
     reembed_workspace(root)
     assert ask(root, "Where are boats built?")["passages"][0]["id"] == "cyrillic"

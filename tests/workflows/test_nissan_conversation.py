@@ -27,7 +27,7 @@ from workflows.settings.indexing import IndexingContext
 
 QUESTIONS = ("When was Nissan founded?", "And who founded it?", "Where was he born?")
 COMMAND = "from workflows.cli.app import main; main()"
-SERVE = "import typer; from workflows.cli.app import mcp; typer.run(mcp)"
+SERVE = "from workflows.cli.app import app; app()"
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_over_openai_s_api(sample: Path, tmp_path: Path) -> None:
 
 def test_over_mcp(sample: Path) -> None:
     async def held() -> list[dict[str, Any]]:
-        command = StdioServerParameters(command=sys.executable, args=["-c", SERVE, "-w", str(sample)])
+        command = StdioServerParameters(command=sys.executable, args=["-c", SERVE, "serve", "mcp", "-w", str(sample)])
         results: list[dict[str, Any]] = []
         async with Client(stdio_client(command)) as client:
             for question in QUESTIONS:

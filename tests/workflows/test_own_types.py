@@ -309,7 +309,7 @@ class TestAnswers:
     @pytest.mark.parametrize(
         ("question", "places"),
         [
-            ("How many employees has the company that supplies Halden Pumps?", (2, 1)),
+            ("How many employees has the company that supplies Halden Pumps?", (1, 1)),
             ("Where is the vendor of Halden Pumps?", (2, 1)),
         ],
     )

@@ -16,6 +16,8 @@ from workflows.cli.command import Shown, command, default_group, progress_bars
 from workflows.cli.options import (
     AskingBatch,
     ModelOption,
+    PriceInOption,
+    PriceOutOption,
     WorkflowOption,
     asking_settings,
     path_argument,
@@ -95,6 +97,8 @@ def evaluate(
             metavar="SYSTEM", help="System that the others are compared with (default hybrid, else the first one)."
         ),
     ] = None,
+    price_in: PriceInOption = None,
+    price_out: PriceOutOption = None,
     restart: Annotated[bool, typer.Option("--restart", help="Delete the run in that folder and start over.")] = False,
     langsmith: Annotated[
         bool, typer.Option("--langsmith", help="Upload the finished run to LangSmith; needs a key.")
@@ -116,7 +120,7 @@ def evaluate(
     context = asking_settings(workspace, model=model)
     side_by_side = answer_systems(chat_model_name(context)) if answers else []
     systems = list(mode or (side_by_side if answers else Mode))
-    prices = prices_of()
+    prices = prices_of(price_in, price_out)
     others = [*side_by_side, *(ABLATIONS if ablations else ())]
     order = Order(
         questions,

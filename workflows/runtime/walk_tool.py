@@ -187,7 +187,8 @@ def agent_tool(opened: Callable[[], OpenRun]) -> BaseTool:
     Its result is plain JSON: ``passages``, best first (``id``, ``title``, ``score`` and ``text``); the walk's
     ``engine``, ``error``, ``arcs`` and ``damping``; ``tuning``, the version of the strengths; ``unknown_seeds``, how
     many seeds the workspace does not hold or the filter hides; ``unknown_relations``, the types that β does not name.
-    Where no seed is left nothing is walked: ``engine`` is None.
+    Where no seed is left nothing is walked: ``engine`` is None. Without a question the words of none are looked for, so
+    that coverage does not count.
 
     Arguments that the schema refuses raise a ValidationError, which agents pass on to their models. A refusal by the
     walk itself becomes the text of a failed call. An error that no model can mend is raised, such as a missing

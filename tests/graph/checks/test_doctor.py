@@ -208,7 +208,7 @@ class TestWhatCannotBeRepaired:
         before = everything_in(workspace.root)
         found, done, after = repair_workspace(workspace.root)
         assert problems(found) == {"vectors": False}
-        assert "mara reembed" in said(found, "vectors")
+        assert "mara doctor --reembed" in said(found, "vectors")
         assert not done
         assert after == found
         assert everything_in(workspace.root) == before

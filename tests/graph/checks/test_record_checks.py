@@ -133,8 +133,8 @@ def test_pairs_of_names_that_an_earlier_release_kept_and_that_refer_to_nothing_g
 
 
 LOST = {
-    "a name's vector": ("DELETE FROM names WHERE name = 'ostra'", "vectors", "mara reembed"),
-    "a fact's vector": ("DELETE FROM facts WHERE rowid = 1", "vectors", "mara reembed"),
+    "a name's vector": ("DELETE FROM names WHERE name = 'ostra'", "vectors", "mara doctor --reembed"),
+    "a fact's vector": ("DELETE FROM facts WHERE rowid = 1", "vectors", "mara doctor --reembed"),
     "triples that are no JSON": ("UPDATE passages SET triples = '[' WHERE id = 'ab'", "passages", "mara index"),
     "triples of four parts": (
         """UPDATE passages SET triples = '[["a", "b", "c", "SPATIAL"]]' WHERE id = 'ab'""", "passages", "mara index"),
@@ -180,7 +180,7 @@ def test_broken_vectors_are_found(path: Path, table: str, vector: NDArray[np.flo
     findings, rows = examine(path)
     assert problems(findings) == {"vectors": False}
     assert rows is None
-    assert "mara reembed" in findings[-1].advice
+    assert "mara doctor --reembed" in findings[-1].advice
 
 
 class TestTheFile:
@@ -245,4 +245,4 @@ def test_damaged_versions_are_found_and_said_how_to_be_rid_of(past: Path, sql: s
     damage(past, sql)
     findings, _ = examine(past)
     assert problems(findings) == {"versions": False}
-    assert "--no-versions" in next(finding.advice for finding in findings if finding.check == "versions")
+    assert "keep_versions=false" in next(finding.advice for finding in findings if finding.check == "versions")

@@ -298,14 +298,14 @@ class TestConfigured:
 class TestMismatch:
     def test_another_model_is_named_with_the_command_that_helps(self) -> None:
         check_embedder(HashEmbedder("one"), "one")
-        with pytest.raises(EmbeddingMismatch, match=r"'one'.*'two'.*mara reembed") as caught:
+        with pytest.raises(EmbeddingMismatch, match=r"'one'.*'two'.*mara doctor --reembed") as caught:
             check_embedder(HashEmbedder("two"), "one")
         assert caught.value.exit_code == 2
 
     def test_another_length_is_named_with_the_command_that_helps(self) -> None:
         check_dimension(np.zeros(8, dtype=np.float32), 8)
         check_dimension(np.zeros((3, 8), dtype=np.float32), 8)
-        with pytest.raises(EmbeddingMismatch, match=r"length 8.*gives 16.*mara reembed"):
+        with pytest.raises(EmbeddingMismatch, match=r"length 8.*gives 16.*mara doctor --reembed"):
             check_dimension(np.zeros((3, 16), dtype=np.float32), 8)
 
     def test_an_endpoint_that_changed_under_its_name_is_noticed_before_anything_is_written(

@@ -138,7 +138,7 @@ class TestSearching:
 
         index = open_index(workspace.root, Shorter())
         for ask in (index.encode, index.score_passages, lambda question: index.search_facts(question, 1)):
-            with pytest.raises(EmbeddingMismatch, match=r"gives 8.*mara reembed"):
+            with pytest.raises(EmbeddingMismatch, match=r"gives 8.*mara doctor --reembed"):
                 ask("When?")
         index.close()
 
@@ -183,7 +183,7 @@ class TestOpening:
             open_index(tmp_path, HashEmbedder())
 
     def test_another_embedding_model(self, workspace: Workspace) -> None:
-        with pytest.raises(EmbeddingMismatch, match=r"'hash'.*'other'.*mara reembed"):
+        with pytest.raises(EmbeddingMismatch, match=r"'hash'.*'other'.*mara doctor --reembed"):
             open_index(workspace.root, HashEmbedder("other"))
 
     def test_opening_what_is_whole_writes_no_generation(self, workspace: Workspace) -> None:

@@ -364,7 +364,7 @@ class TestWhileAWriterIsAtWork:
 
     @pytest.mark.slow
     def test_a_snapshot_of_another_model_does_not_answer(self, tmp_path: Path) -> None:
-        """As while `mara reembed` derives what it has committed."""
+        """As while `mara doctor --reembed` derives what it has committed."""
         workspace = publish_workspace(tmp_path, CARS, BUILT)
         other = HashEmbedder("other")
         with workspace.open_record() as record:

@@ -134,7 +134,7 @@ class TestPlace:
         workspace.create()
         monkeypatch.setenv("MARA_RECORD_URL", "postgresql://db/records")
         for read in (workspace.open_record, workspace.create):
-            with pytest.raises(BadInput, match=r"is in SQLite, and MARA_RECORD_URL says .*`mara record move`"):
+            with pytest.raises(BadInput, match=r"is in SQLite, and MARA_RECORD_URL says .*`mara doctor --move-record`"):
                 read()
 
     @pytest.mark.parametrize("name", ["", "a b", "x" * 41, 'a"; DROP SCHEMA public; --'])
@@ -263,7 +263,9 @@ with workspace.writing() as lock, workspace.open_record(lock) as record:
         assert json.loads(one.record_path.read_text()) == {"record": "made"}
         one.create()
         other = Workspace(tmp_path / "other")
-        with pytest.raises(BadInput, match=r"record 'made' is there already.*`mara record join made`"):
+        with pytest.raises(
+            BadInput, match=r"record 'made' is there already.*`mara doctor --join-record --record made`"
+        ):
             other.create()
         with pytest.raises(BadInput, match="record 'made' is there already"):
             RelationshipRecord.of(other.root, create=True)

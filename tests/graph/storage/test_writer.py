@@ -220,7 +220,7 @@ class TestBatch:
 
     def test_another_models_record_is_refused_by_name_with_the_command_that_helps(self, record: Record) -> None:
         write_passages(record, [passage_of("a", "", "x")], {}, HashEmbedder("old"))
-        with pytest.raises(EmbeddingMismatch, match=r"'old'.*'new'.*mara reembed"):
+        with pytest.raises(EmbeddingMismatch, match=r"'old'.*'new'.*mara doctor --reembed"):
             Writer(record, HashEmbedder("new"))
 
     def test_vectors_of_another_length_are_refused_before_anything_is_written(self, record: Record) -> None:
@@ -229,7 +229,7 @@ class TestBatch:
                 return super().embed(texts)[:, :8]
 
         write_passages(record, [passage_of("a", "", "x")], {}, HashEmbedder())
-        with pytest.raises(EmbeddingMismatch, match=r"length 64.*gives 8.*mara reembed"):
+        with pytest.raises(EmbeddingMismatch, match=r"length 64.*gives 8.*mara doctor --reembed"):
             write_passages(record, [passage_of("b", "", "y")], {}, Shorter())
         assert list(record.fingerprints()) == ["a"]
 

@@ -1,4 +1,4 @@
-"""``mara edges``: what an edge stands for is what the graph was made from, to the last edge."""
+"""``mara show edges``: what an edge stands for is what the graph was made from, to the last edge."""
 
 from __future__ import annotations
 

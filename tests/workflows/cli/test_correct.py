@@ -1,4 +1,4 @@
-"""``mara correct`` and ``mara review``: their grammar, what they print, and what they refuse."""
+"""``mara correct`` and ``mara correct review``: their grammar, what they print, and what they refuse."""
 
 from __future__ import annotations
 

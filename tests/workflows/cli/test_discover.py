@@ -1,4 +1,4 @@
-"""`mara discover`, `mara provenance`, and the options of `mara ask` that use the relationship graph."""
+"""`mara graph documents --next`, `mara show passage`, and the options of `mara ask` that use the relationship graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mara feedback`` and ``mara tune`` on the command line: one thing at a time, in words and as JSON."""
+"""``mara tune mark`` and ``mara tune`` on the command line: one thing at a time, in words and as JSON."""
 
 from __future__ import annotations
 

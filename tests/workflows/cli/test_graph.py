@@ -23,7 +23,7 @@ class TestQuery:
         shown = mara("graph", "query", "MATCH (d:Document) RETURN d.id AS key, d.version ORDER BY key", "-w", root)
         assert (shown.code, shown.err.strip()[:25]) == (0, "The copy for Cypher was b")
         head, first, *_, last = shown.out.splitlines()
-        assert (head.split(), first.split(), last) == (["serve", "key", "d.version"], ["d-alliance", "1"], "7 rows")
+        assert (head.split(), first.split(), last) == (["key", "d.version"], ["d-alliance", "1"], "7 rows")
 
     def test_json_has_nodes_edges_and_nulls(self, mara: Mara, root: Path) -> None:
         query = "MATCH (:User {id: $who})-[v:VIEWED]->(d) RETURN d.id, v, v.duration"

@@ -1,4 +1,4 @@
-"""`mara graph evaluate`, `prune` and `restore`."""
+"""`mara graph prune`, `prune` and `restore`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mara history` and `mara forget`, and the conversations that `mara ask` and `mara chat` hold by name."""
+"""`mara history` and `mara history forget`, and the conversations that `mara ask` and `mara chat` hold by name."""
 
 from __future__ import annotations
 

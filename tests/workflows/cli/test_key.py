@@ -1,4 +1,4 @@
-"""``mara key``: a fresh key, and lines by which a server knows it."""
+"""``mara serve key``: a fresh key, and lines by which a server knows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mara compare`` on the command line."""
+"""``mara eval compare`` on the command line."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_without_hybrid_differences_are_to_the_first_system_with_their_interval(
     table = section(text, "## Retrieval").split("### ")[0]
     assert "| -0.500 [-0.500, -0.500] |" in table
     assert "| +0.000 [+0.000, +0.000] |" in table
-    assert "mara compare" in table
+    assert "mara eval compare" in table
     assert "Among 2 systems" in section(text, "## What these figures")
 
 

@@ -1,4 +1,4 @@
-"""What ``mara export trec`` writes, as trec_eval itself and plain JSON readers find it."""
+"""What ``mara eval export`` writes, as trec_eval itself and plain JSON readers find it."""
 
 from __future__ import annotations
 

@@ -227,6 +227,6 @@ def test_a_workspace_of_another_embedding_model_says_what_to_do(
     chat_server: ScriptedServer, settings: MakeContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MARA_EMBEDDING_MODEL", "another-model")
-    with pytest.raises(EmbeddingMismatch, match=r"all-MiniLM-L6-v2.*openai:another-model.*mara reembed"):
+    with pytest.raises(EmbeddingMismatch, match=r"all-MiniLM-L6-v2.*openai:another-model.*mara doctor --reembed"):
         run(settings(), QUESTION)
     assert chat_server.requests == []

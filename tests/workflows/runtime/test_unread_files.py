@@ -14,7 +14,7 @@ from workflows.results import refusal_text
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.enums import Workflow
 
-TOLD = "1 file could not be read when this was indexed: `mara stats --skipped` names them"
+TOLD = "1 file could not be read when this was indexed: `mara show --skipped` names them"
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent, Tool
 from typer.testing import CliRunner
@@ -22,14 +21,14 @@ from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, QUESTION_PASSAGES, well_behaved
 from workflows.answering import ask
-from workflows.cli.serve import mcp
+from workflows.cli.app import app
 from workflows.context import Context
 from workflows.runtime.resources import close_indexes
 from workflows.serving.mcp_server import make_server
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-SERVE = "import typer; from workflows.cli.serve import mcp; typer.run(mcp)"
+SERVE = "import sys; from workflows.cli.app import app; app(['serve', 'mcp', *sys.argv[1:]])"
 
 
 @pytest.fixture(scope="module")
@@ -251,9 +250,7 @@ def test_the_command_says_what_to_install_where_the_sdk_is_missing(
     for name in [name for name in sys.modules if name.partition(".")[0] == "mcp"]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "workflows.serving.mcp_server")
-    app = typer.Typer()
-    app.command()(mcp)
-    done = CliRunner().invoke(app, ["-w", str(tmp_path)])
+    done = CliRunner().invoke(app, ["serve", "mcp", "-w", str(tmp_path)])
     assert done.exit_code == 2
     assert "pip install 'mara-rag[mcp]'" in " ".join(done.stderr.split())
     assert done.stdout == ""

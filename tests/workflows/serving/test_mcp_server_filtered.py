@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from mcp import Client, MCPError
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
@@ -21,7 +20,7 @@ from tests.builders import HashEmbedder, TripleParts, passage_of, publish_worksp
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import MALFORMED, well_behaved
 from tests.workflows.workspaces import use_embedder
-from workflows.cli.serve import mcp
+from workflows.cli.app import app
 from workflows.runtime.resources import close_indexes
 from workflows.serving import mcp_server
 from workflows.serving.mcp_server import make_server
@@ -233,9 +232,9 @@ class TestCommand:
             served.append(server)
 
         monkeypatch.setattr(mcp_server, "serve_stdio", serve)
-        app = typer.Typer()
-        app.command()(mcp)
-        done = CliRunner().invoke(app, ["-w", str(root), *(word for each in conditions for word in ("--where", each))])
+        done = CliRunner().invoke(
+            app, ["serve", "mcp", "-w", str(root), *(word for each in conditions for word in ("--where", each))]
+        )
         assert done.exit_code == (0 if served else 2)
         return served, " ".join(done.output.split())
 

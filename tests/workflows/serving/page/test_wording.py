@@ -16,7 +16,7 @@ from workflows.serving.page.wording import without_commands
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("1 file could not be read: `mara stats --skipped` names them", "1 file could not be read"),
+        ("1 file could not be read: `mara show --skipped` names them", "1 file could not be read"),
         (
             "It was interrupted: documents may be missing; run `mara index` again",
             "It was interrupted: documents may be missing",
