@@ -42,28 +42,31 @@ def reach(
     near = np.unique(np.concatenate([nodes, neighbours, *(start.places for start in starts)]))
     source, target, weight = _arcs_of(graph, near, factors)
     leaving = np.bincount(source, weight, len(near))
-    place = np.searchsorted(near, target)
-    stays = (near[np.minimum(place, len(near) - 1)] == target) & (weight > 0)
-    source, place, weight = source[stays], place[stays], weight[stays]
-    share = damping * weight / leaving[source]
-    cells = (np.arange(len(starts))[:, None] * len(near) + place).ravel()
-    restarting = np.zeros((len(starts), len(near)))
-    for row, start in zip(restarting, starts, strict=True):
-        row[np.searchsorted(near, start.places)] = (1 - damping) * start.values
+    is_near = np.zeros(graph.n_nodes, dtype=np.bool_)
+    is_near[near] = True
+    stays = np.flatnonzero(is_near[target] & (weight > 0))
+    source, place = source[stays], np.searchsorted(near, target[stays])
+    share = np.tile(damping * weight[stays] / leaving[source], len(starts))
+    # One row a walk, each behind the other in a single array.
+    rows = len(near) * np.arange(len(starts))[:, None]
+    here, there = (rows + source).ravel(), (rows + place).ravel()
+    restarting = np.zeros(rows.size * len(near))
+    for first, start in zip(rows[:, 0], starts, strict=True):
+        restarting[first + np.searchsorted(near, start.places)] = (1 - damping) * start.values
     mass = restarting
     for _ in range(STEPS):
-        moved = np.bincount(cells, (mass[:, source] * share).ravel(), mass.size)
-        mass = restarting + moved.reshape(mass.shape)
-    return mass[:, np.searchsorted(near, nodes)]
+        mass = restarting + np.bincount(there, mass[here] * share, mass.size)
+    reached: Doubles = mass[rows + np.searchsorted(near, nodes)]
+    return reached
 
 
 def _arcs_of(graph: TypedGraph, nodes: Nodes, factors: EdgeFactors) -> tuple[Nodes, Nodes, Doubles]:
     """Return all arcs that leave some nodes: the place of each one's node among them, where it leads, its weight."""
-    if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.n_nodes:
-        raise WorkspaceDamaged("The snapshot is damaged: arcs of its graph lead nowhere", "Run `mara doctor --repair`")
     sides = ((graph.forward, factors.from_source), (graph.backward, factors.from_target))
     parts = [_arcs_of_side(arcs, nodes, by_kind) for arcs, by_kind in sides]
     source, target, weight = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    if len(target) and not 0 <= target.min() <= target.max() < graph.n_nodes:
+        raise WorkspaceDamaged("The snapshot is damaged: arcs of its graph lead nowhere", "Run `mara doctor --repair`")
     return source, target, weight
 
 
@@ -73,4 +76,4 @@ def _arcs_of_side(arcs: Arcs, nodes: Nodes, by_kind: Doubles) -> tuple[Nodes, No
     ends = np.cumsum(counts)
     at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + counts, counts)
     source = np.repeat(np.arange(len(nodes)), counts)
-    return source, arcs.node[at].astype(np.intp), by_kind[arcs.kind[at]] * arcs.weight[at]
+    return source, arcs.node[at], by_kind[arcs.kind[at]] * arcs.weight[at]
