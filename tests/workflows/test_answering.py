@@ -88,7 +88,7 @@ def test_the_parts_of_the_result_have_the_documented_keys(settings: MakeContext)
     assert result["seeds"]["passages"][0].keys() == {"id", "weight"}
     assert {"chat", "embedding"} <= result["models"].keys()
     assert result["walk"]
-    assert result["walk"].keys() == {"engine", "error", "arcs", "damping"}
+    assert result["walk"].keys() == {"engine", "error", "arcs", "damping", "convergence"}
 
 
 def test_what_was_retried_is_in_the_result(chat_server: ScriptedServer, settings: MakeContext) -> None:

@@ -263,9 +263,7 @@ with workspace.writing() as lock, workspace.open_record(lock) as record:
         assert json.loads(one.record_path.read_text()) == {"record": "made"}
         one.create()
         other = Workspace(tmp_path / "other")
-        with pytest.raises(
-            BadInput, match=r"record 'made' is there already.*`mara doctor --join-record --record made`"
-        ):
+        with pytest.raises(BadInput, match=r"'made' is there already.*`mara doctor --join-record --record made`"):
             other.create()
         with pytest.raises(BadInput, match="record 'made' is there already"):
             RelationshipRecord.of(other.root, create=True)
