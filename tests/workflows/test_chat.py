@@ -465,9 +465,9 @@ def test_an_answer_that_cites_what_is_no_passage_is_said_once_and_remarked_on(
     chat_server.script({**well_behaved(), "answerer": ["It was founded in 1203 [1, 9]."]})
     heard = streamed(settings())
     answer = heard.last["messages"][-1]
-    remark = "Some citations led to no source and were left out."
-    assert heard.messages == {answer.id: f"It was founded in 1203 [1, 9].\n\n{remark}"}
-    assert answer.content == f"It was founded in 1203 [1].\n\n{remark}"
+    below = "Some citations led to no source and were left out.\n\n**Sources**\n\n- [1] Lake Sund · `corpus.jsonl`"
+    assert heard.messages == {answer.id: f"It was founded in 1203 [1, 9].\n\n{below}"}
+    assert answer.content == f"It was founded in 1203 [1].\n\n{below}"
 
 
 @pytest.mark.parametrize("answerer", ["NOT IN THE PASSAGES", "It was founded in 1203."])

@@ -200,7 +200,8 @@ def _answer(result: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
     understood = result.get("understood")
     titles = {each["number"]: each["title"] for each in sources}
     first, related = parts_of(result["answer"] or "", result["answer_kind"])
-    if result["answer_kind"] == ResultKind.REFUSAL:
+    is_refused = result["answer_kind"] == ResultKind.REFUSAL
+    if is_refused:
         titles = {hit["number"]: _named(hit)["title"] for hit in closest_passages(result)}
         first = refusal_text(result, _written, has_filter=bool(settings.get("where") or settings.get("as_of")))
     elif understood and understood["choices"]:
@@ -215,7 +216,7 @@ def _answer(result: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
         "remarks": remarks,
         "goes_on": _more_room(result, settings) if is_cut(result) else None,
         "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
-        "text": in_words(result["answer"] or "", result["answer_kind"]),
+        "text": first if is_refused else in_words(result["answer"] or "", result["answer_kind"]),
         "told": renumbered("\n\n".join(filter(None, told)), marks),
         "html": to_html(first, titles, marks),
         "related": to_html(related, titles, marks) if related else "",
@@ -223,7 +224,7 @@ def _answer(result: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
         "notes": _notes(result),
-        "took": f"as of {result['as_of']}, {_took(result)}" if result.get("as_of") else _took(result),
+        "took": _took(result),
     }
 
 

@@ -8,18 +8,16 @@ from markdown_it import MarkdownIt
 
 from workflows.serving.page.export import as_markdown, as_text
 
-SOURCE = {"number": 1, "title": "![x](https://evil.example/x.png)", "source": "a.md"}
+SOURCE = {"mark": 1, "title": "![x](https://evil.example/x.png)", "source": "a.md"}
 ASKED = {"question": "Who\nbuilt it?", "at": 0.0, "asked_with": [], "versions": ["turn-0001"], "error": ""}
 ANSWERED: dict[str, Any] = {
     **ASKED,
-    **{"state": "answered", "label": "", "text": "Ada [1].", "sources": [SOURCE], "reasons": [], "understood": None},
+    **{"state": "answered", "told": "Ada [1].", "sources": [SOURCE], "understood": None},
 }
 
 
-def test_an_answer_has_its_label_before_it_and_its_sources_after_it() -> None:
-    assert as_text({**ANSWERED, "label": "Evidence"}) == (
-        "Evidence:\n\nAda [1].\n\n- [1] ![x](https://evil.example/x.png) (a.md)"
-    )
+def test_an_answer_has_its_sources_after_it() -> None:
+    assert as_text(ANSWERED) == "Ada [1].\n\n- [1] ![x](https://evil.example/x.png) (a.md)"
     assert as_text({**ANSWERED, "sources": []}) == "Ada [1]."
 
 
@@ -33,7 +31,7 @@ def test_a_conversation_has_its_questions_as_headings_and_no_title_is_markup() -
 
 def test_an_image_of_an_answer_is_a_link() -> None:
     hostile = "Look: ![x](https://evil.example/x.png) <img src=https://evil.example/y.png> [1]."
-    rendered = MarkdownIt().render(as_markdown("Dams", [{**ANSWERED, "text": hostile}]))
+    rendered = MarkdownIt().render(as_markdown("Dams", [{**ANSWERED, "told": hostile}]))
     assert "<img" not in rendered
     assert rendered.count("evil.example") == 3
 

@@ -70,7 +70,7 @@ def test_the_words_of_answers_and_passages_neither_hide_nor_turn_what_is_read() 
     (passage,) = details(kept(result((0, 10), text=text)))["passages"]
     assert passage["html"] == "<p><mark>Not old.</mark> It is.</p>\n"
     turn = shown(kept({**result((0, 3), text=text), "answer": f"{text} [1]", "answer_kind": "evidence"}))
-    assert turn["html"].startswith("<p>Not old. It is. <button")
+    assert turn["html"].startswith('<p>Not old. It <span class="tied">is.<button')
 
 
 def test_a_claim_that_no_passage_supports_says_so_in_words() -> None:
