@@ -129,7 +129,7 @@ def _step(node: str) -> str:
 def shown(turn: KeptTurn) -> dict[str, Any]:
     """Return a turn as the page draws it in its conversation."""
     told = {name: getattr(turn, name) for name in ("id", "number", "question", "alone", "settings", "state")}
-    told |= {"text": turn.answer, "html": to_html(turn.answer), "error": turn.error}
+    told |= {"text": turn.answer, "html": to_html(turn.answer).strip(), "error": turn.error}
     told |= {"versions": turn.versions, "at": turn.touched, "asked_with": differing(turn.settings)}
     if turn.result is None:
         return told

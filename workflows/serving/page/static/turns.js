@@ -13,7 +13,9 @@ const STATES = {
 export function drawTurn(turn, acts) {
   const item = make("li", { className: "turn", id: `turn-${turn.id}`, tabIndex: -1 });
   item.append(make("h2", { className: "asked", dir: "auto" }, make("span", { className: "unseen" }, "You asked: "), turn.question));
-  if (turn.state !== "running") item.append(aboutQuestion(turn, acts));
+  const about = aboutQuestion({ asked_with: [], versions: [], ...turn }, acts);
+  if (turn.state === "running") about.style.visibility = "hidden"; // It keeps its place for the answer.
+  item.append(about);
   if (turn.state === "running") item.append(...running(turn));
   else if (turn.state === "answered") item.append(...answered(turn, acts));
   else item.append(...unanswered(turn, acts));
