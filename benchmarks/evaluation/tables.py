@@ -94,31 +94,12 @@ def _cells_of_readme(found: Measured, measured: Measured) -> tuple[str, str]:
     return _recall(found, measured), figure(found["all_gold"]["5"])
 
 
-def readme_list(figures: Figures) -> str:
-    """Return the paired differences that the README tells of."""
-    pairs = {
-        "`mara` less `hybrid`": ("mara", "hybrid"),
-        "`mara` with uniform β less `mara`": ("mara+uniform-beta", "mara"),
-        "`mara` with the best of nine β, chosen with the answers in hand, less `mara`": ("mara+oracle-beta", "mara"),
-    }
-    return "\n".join(f"- {words}: {_over_main_sets(figures, *pair)}" for words, pair in pairs.items())
-
-
-def _over_main_sets(figures: Figures, system: str, baseline: str) -> str:
-    told = (
-        f"{_difference(each['systems'][system], baseline, 'recall@5')} ({each['heading']})"
-        for each in _main_sets(figures)
-    )
-    return ", ".join(told)
-
-
 SECTIONS: Mapping[str, Callable[[Figures], str]] = {
     "sets": sets_table,
     "modes": modes_table,
     "ablations": ablations_table,
     "controls": controls_table,
     "modes in short": readme_table,
-    "differences": readme_list,
 }
 """The parts of the figures that pages show, by name."""
 

@@ -26,14 +26,3 @@ def test_the_readme_has_the_recall_and_the_all_gold_of_the_evaluation_page() -> 
             told = cells_of("docs/evaluation.md", f"| {heading} | `{mode}` |")
             assert recall == told[0]
             assert all_gold == NUMBERS.findall(told[1])[1]
-
-
-def test_the_readme_has_the_differences_of_the_evaluation_page() -> None:
-    lines = [line for line in read(ROOT / "README.md").splitlines() if line.startswith("- `mara` ")]
-    less_hybrid, uniform, oracle = (NUMBERS.findall(line) for line in lines)
-    for place, heading in enumerate(HEADINGS):
-        own = slice(3 * place, 3 * place + 3)
-        assert less_hybrid[own] == NUMBERS.findall(cells_of("docs/evaluation.md", f"| {heading} | `mara` |")[3])
-        for told, control in ((uniform, "uniform-beta"), (oracle, "oracle-beta")):
-            cell = cells_of("docs/evaluation.md", f"| `mara+{control}` |")[3 * place + 2]
-            assert told[own] == NUMBERS.findall(cell)
