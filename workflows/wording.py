@@ -220,15 +220,18 @@ def reasons_of(result: Mapping[str, Any], words: Words) -> list[str]:
     for note in result["errors"]:
         if note["kind"] in TOLD_OF_REFUSALS:
             told = _NO_EVIDENCE.fullmatch(note["message"])
-            reasons.append(_lacking(told[1], words) if told else f"{note['message'].rstrip('.')}.")
+            asked = result.get("question", "")
+            reasons.append(_lacking(told[1], words, asked) if told else f"{note['message'].rstrip('.')}.")
     return list(dict.fromkeys(filter(None, reasons)))
 
 
-def _lacking(told: str, words: Words) -> str:
+def _lacking(told: str, words: Words, question: str) -> str:
     if told == _NOTHING:
         return ""
     if named := _LACKING.fullmatch(told):
-        return words.lacking.format(named[1])
+        spelt = (re.search(re.escape(name), question, re.IGNORECASE) for name in named[1].split(", "))
+        names = [found[0] if found else name for found, name in zip(spelt, named[1].split(", "), strict=True)]
+        return words.lacking.format(", ".join(names))
     return f"{told[0].upper()}{told[1:]}." if words is WORDS["en"] else words.too_little
 
 

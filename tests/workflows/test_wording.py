@@ -73,7 +73,7 @@ def test_a_refusal_says_what_is_missing_names_the_closest_passages_and_what_to_t
     missing = ("write_answer", "Evidence", "No evidence for 'Qui?': the passages found do not hold marn")
     shown = refusal_text(result(ResultKind.REFUSAL, missing, question="Qui a fondé Marn ?"), has_filter=True)
     assert shown == (
-        "Introuvable dans les documents. Les passages trouvés ne mentionnent pas marn.\n\n"
+        "Introuvable dans les documents. Les passages trouvés ne mentionnent pas Marn.\n\n"
         "Passages les plus proches:\n\n- [1] Mar\\*n · a.md · page 3\n\n"
         "Essayez d’autres mots, ou ajoutez des documents à ce sujet."
         " Un filtre est actif : un filtre plus large peut trouver davantage."

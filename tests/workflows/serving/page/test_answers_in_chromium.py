@@ -251,10 +251,10 @@ def test_a_model_that_failed_is_the_reason_that_is_told(page: Window, chat_serve
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ("Who founded Zorblax?", "Not found in the documents. The passages found do not mention zorblax."),
-        ("Wer hat Zorblax gegründet?", "In den Dokumenten nicht gefunden. Die gefundenen Stellen erwähnen zorblax"),
-        ("Qui a fondé Zorblax ?", "Introuvable dans les documents. Les passages trouvés ne mentionnent pas zorblax."),
-        ("¿Quién fundó Zorblax?", "No se encontró en los documentos. Los pasajes encontrados no mencionan zorblax."),
+        ("Who founded Zorblax?", "Not found in the documents. The passages found do not mention Zorblax."),
+        ("Wer hat Zorblax gegründet?", "In den Dokumenten nicht gefunden. Die gefundenen Stellen erwähnen Zorblax"),
+        ("Qui a fondé Zorblax ?", "Introuvable dans les documents. Les passages trouvés ne mentionnent pas Zorblax."),
+        ("¿Quién fundó Zorblax?", "No se encontró en los documentos. Los pasajes encontrados no mencionan Zorblax."),
     ],
 )
 def test_a_refusal_is_kind_and_opens_the_closest_passages(page: Window, question: str, words: str) -> None:

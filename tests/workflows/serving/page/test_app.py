@@ -59,10 +59,10 @@ def test_a_question_is_answered_as_events_and_then_kept(me: Visitor) -> None:
 def test_without_evidence_the_reason_is_told(me: Visitor) -> None:
     turn = me.answer("Who founded Zorblax?")
     assert turn["kind"] == "refusal"
-    assert turn["text"].startswith("Not found in the documents. The passages found do not mention zorblax.")
+    assert turn["text"].startswith("Not found in the documents. The passages found do not mention Zorblax.")
     assert 'class="citation" data-number="1"' in turn["html"]
     german = me.answer("Wer hat Zorblax gegründet?")
-    assert german["text"].startswith("In den Dokumenten nicht gefunden. Die gefundenen Stellen erwähnen zorblax nicht.")
+    assert german["text"].startswith("In den Dokumenten nicht gefunden. Die gefundenen Stellen erwähnen Zorblax nicht.")
     outside = me.answer(QUESTION, settings={"where": {"source": "nowhere.md"}})
     assert r"No passage meets the conditions of \`where\`" in outside["text"]
     assert outside["text"].endswith("A filter is set: a wider one may find more.")
