@@ -175,7 +175,9 @@ class DefaultGroup(TyperGroup):
 
 def default_group(name: str, told: str) -> typer.Typer:
     """Return a group of commands that runs the one of this name where none is named; ``told`` is its help."""
-    return typer.Typer(cls=type("_Group", (DefaultGroup,), {"default": name}), help=f"{told} [default: {name}]")
+    return typer.Typer(
+        cls=type("_Group", (DefaultGroup,), {"default": name}), help=f"{told} Without a command: {name}."
+    )
 
 
 class Group:

@@ -15,7 +15,7 @@ from workflows.cli.command import Shown, command, default_group
 from workflows.cli.options import asking_settings, text_option
 from workflows.cli.render import escape
 
-show = default_group("contents", "What a workspace holds: its contents, an entity's edges, a document, a passage.")
+show = default_group("contents", "Show a workspace: its contents, an entity's edges, a document, a passage.")
 
 _MARKS = {"added": "[green]+[/]", "changed": "[yellow]~[/]", "removed": "[red]-[/]"}
 _EDGES_SHOWN = 20

@@ -15,7 +15,7 @@ from workflows.cli.command import Shown, command, default_group, progress_bars
 from workflows.cli.options import ModelOption, asking_settings, path_argument
 from workflows.cli.render import escape, pairs
 
-tune = default_group("learn", "Marks of which passages served; strengths of relation types learned from them.")
+tune = default_group("learn", "Learn the strength of each relation type from marks of which passages served.")
 
 
 @tune.command("mark")

@@ -16,7 +16,7 @@ from workflows.cli.render import escape
 from workflows.results import kept_answer, label_of, labelled, name_of
 from workflows.settings.enums import ResultKind
 
-history = default_group("show", "What is kept of conversations and users; erase it.")
+history = default_group("show", "Show the conversations that are kept, and erase a user.")
 
 
 @history.command("show")

@@ -30,7 +30,7 @@ _SEVERAL = 'write them into the line of the file: where = { tenant = { "$in" = [
 _BARE = re.compile("[A-Za-z0-9_-]+")
 
 
-serve = default_group("page", "Serve a workspace: a page in the browser with an API, or MCP; keys to it.")
+serve = default_group("page", "Serve a workspace as a page in the browser, with an API, or over MCP; make keys.")
 
 
 @serve.command("page")
