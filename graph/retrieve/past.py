@@ -182,7 +182,7 @@ def _name_of(record: Record, moment: str, as_of: str) -> str:
         )
     stood = versions.digest(moment)
     if not stood:
-        raise BadInput(f"Nothing stood on {as_of}", "Ask as of a later date (`mara show document` lists them)")
+        raise BadInput(f"Nothing stood on {as_of}", "Ask as of a later date: `mara show document NAME` has them")
     corrected = json.dumps([each.to_json() for each in record.corrections() if each.stands])
     settings = (
         record.embedding_model,

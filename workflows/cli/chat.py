@@ -24,7 +24,10 @@ def chat(
     workflow: WorkflowOption = Workflow.MARA,
     asked: Asking,
     history: Annotated[
-        bool, typer.Option("--history/--no-history", help="Keep what is typed for the next conversation.")
+        bool,
+        typer.Option(
+            "--history/--no-history", help="Keep the lines that are typed, for the arrow keys of the next chat."
+        ),
     ] = True,
     as_json: bool,
 ) -> None:

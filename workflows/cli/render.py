@@ -416,7 +416,8 @@ def stats(console: Console, found: Mapping[str, Any]) -> None:
     """Print a workspace's numbers."""
     table = Table(show_header=False, box=None)
     for name, value in {**found, "bytes": {part: _size(n) for part, n in found["bytes"].items()}}.items():
-        table.add_row(name.replace("_", " "), escape(_lines(value)))
+        if value != "":
+            table.add_row(name.replace("_", " "), escape(_lines(value)))
     console.print(table)
 
 
