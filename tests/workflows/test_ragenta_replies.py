@@ -92,8 +92,7 @@ NO_JUDGEMENT: dict[str, tuple[ReplyLike, str]] = {
 NO_ANSWER: dict[str, tuple[ReplyLike, str]] = {
     "without a citation": ("Marn was founded in 1203.", "cites no passage"),
     "citing a passage that is not kept": ("Marn was founded in 1203 [2].", "cites 2, but the passages are numbered 1"),
-    "citing one that is and one that is none": (f"{MARN_ANSWERED} It is old [77].", "cites 77"),
-    "cut at the token limit": (Reply(MARN_ANSWERED, finish_reason="length"), "cut at the token limit"),
+    "cut at the token limit": (Reply("Marn was founded in", finish_reason="length"), "cut at the token limit"),
     "thinking alone": (f"<think>{MARN_ANSWERED}</think>", "empty"),
     "empty": ("", "empty"),
 }

@@ -30,7 +30,7 @@ def test_what_one_machine_indexes_another_one_joins_asks_and_syncs(
     one, other = tmp_path / "one", tmp_path / "other"
     assert mara("index", documents, "-w", one).code == 0
     name = mara("show", "-w", one, "--json").json["record_in_postgres"]
-    joined = mara("doctor", "--join-record", name, "-w", other, "--json").json
+    joined = mara("doctor", "--join-record", "--record", name, "-w", other, "--json").json
     assert joined == {"record": name, "generation": 1, "derived": True}
     talk = ("--conversation", "trip", "--user", "mia")
     first, again = (mara("ask", "Where was Nissan founded?", "-w", root, *talk, "--json").json for root in (one, other))
