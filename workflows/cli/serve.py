@@ -169,7 +169,7 @@ def key(
         bool, typer.Option("--may-watch", help="Let them read the figures of the server (/metrics).")
     ] = False,
 ) -> Shown:
-    """Make a key for somebody who asks a server, and print the lines for its file of keys."""
+    """Make a key for a user of a server, and print the lines for its file of keys."""
     if bool(where) == everything:
         raise BadInput(f"It is not clear what {name} may see", "Give either --where CONDITION or --everything")
     conditions, workspaces = parse_where(where or [], _SEVERAL), tuple(open_workspace or ())

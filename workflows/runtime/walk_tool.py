@@ -150,7 +150,7 @@ def walk_from(run: OpenRun, start: Start, beta: RelationFactors | None, k: int) 
 
 
 def walk_as_tool(run: OpenRun, start: Start, state: State, k: int, unknown: int) -> Walked:
-    """Walk from where a state says; whoever watches sees a call of a tool.
+    """Walk from where a state says; a trace shows a call of a tool.
 
     Args:
         run: the run to walk on.

@@ -102,7 +102,7 @@ def filters(asked: Asked) -> dict[str, Any]:
 
 
 def list_conversations(asked: Asked) -> dict[str, Any]:
-    """Return the conversations of whoever asks, those that hold some words alone where they search for any."""
+    """Return the conversations of the visitor; with words to search for, those that hold them all."""
     found = asked.site.conversations.of(asked.identity.owner, asked.query.get("words", "")[:QUESTION_LIMIT])
     return {"conversations": [_listed(each) for each in found]}
 

@@ -29,7 +29,7 @@ def as_text(turn: Mapping[str, Any], escape: Callable[[str], str] = str) -> str:
 def as_markdown(title: str, turns: Iterable[Mapping[str, Any]]) -> str:
     """Return a conversation as Markdown: questions, when and with what settings they were asked, answers, sources.
 
-    Whoever reads the file fetches nothing that an answer names: an image is a link to it.
+    The reader of the file fetches nothing that an answer names: an image is a link to it.
 
     Args:
         title: of the conversation.
