@@ -51,7 +51,7 @@ def read_on(asked: Asked) -> dict[str, Any]:
 
 
 def found_in_turn(asked: Asked) -> tuple[KeptTurn, str]:
-    """Return a turn of who asks, and the id of the passage that an address names by its number.
+    """Return a turn of the visitor, and the id of the passage that an address names by its number.
 
     Raises NoConversation where it is not theirs, or has no such source.
     """

@@ -111,7 +111,7 @@ class Site:
     def told(self, fault: Exception) -> str:
         """Return what visitors are told of an error: of ours the words without folders, of others the kind.
 
-        Where there are keys, commands for whoever runs the server are left out.
+        Where there are keys, commands for the operator of the server are left out.
         """
         if isinstance(fault, MaraError):
             own = self.workspaces.own

@@ -143,7 +143,7 @@ class _Suggestions:
         return next(filter(None, (self.title(place, entity) for place in places)), "")
 
     def across(self, fact: GraphFact, asked: _Asked, name: str) -> str:
-        """Return a question about whoever made the subject, of whom another passage tells; empty for none."""
+        """Return a question about the maker of the subject, whom another passage is about; empty for none."""
         here = set(fact.passages)
         for row in np.flatnonzero(self.graph.facts.ends[:, 0] == fact.object).tolist():
             further = self.graph.facts.rows[row]

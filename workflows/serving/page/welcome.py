@@ -1,4 +1,4 @@
-"""What the first screen says of a workspace: how much of it the visitor sees, and what it can be asked."""
+"""The first screen of a workspace: how much of it the visitor sees, and questions that it can answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workflows.runtime.resources import OpenRun, open_run
 from workflows.serving.page.suggestions import suggested
 
 _KEPT: WeakKeyDictionary[Index, dict[str, Mapping[str, Any]]] = WeakKeyDictionary()
-"""What was found out of each open generation, by the filter of those who asked."""
+"""The first screens of each open generation, by the filter of their visitors."""
 
 _FILTERS_KEPT = 200
 

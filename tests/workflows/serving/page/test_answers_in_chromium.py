@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.dictation import Held
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.explanation.browser import chromium
-from tests.workflows.serving.page.site import new_id, on_a_port, site_of
+from tests.workflows.serving.page.site import new_id
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 from workflows.access.identity import LOCAL
@@ -28,29 +24,6 @@ pytestmark = pytest.mark.slow
 TOP = "return document.querySelector('.turn:last-child .answer > :first-child').getBoundingClientRect().top"
 SCROLLED = "return document.getElementById('conversation').scrollTop"
 LONG = "\n\n".join(f"**{number}** The town on its shore is Marn, founded in 1203 [1]." for number in range(30))
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The browser, one for all tests of the module."""
-    with chromium(tmp_path_factory.mktemp("profile")) as started:
-        yield started
-
-
-@pytest.fixture
-def site(hashing: None, world: Path, tmp_path: Path) -> Site:
-    return site_of(world, tmp_path)
-
-
-@pytest.fixture
-def page(driver: Any, site: Site) -> Iterator[Window]:
-    """The page as it is when it was just opened; afterwards the browser has no complaint."""
-    with on_a_port(site) as address:
-        window = Window(driver)
-        window.resize(1360, 860)
-        window.open(address)
-        yield window
-        assert window.complaints() == []
 
 
 def dictated(chat_server: ScriptedServer, *pieces: str) -> Held:

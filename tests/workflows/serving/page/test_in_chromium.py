@@ -13,7 +13,6 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.explanation.browser import chromium
 from tests.workflows.serving.page.site import PATIENCE_S, KeyRack, new_id, on_a_port, site_of
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
@@ -36,13 +35,6 @@ document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: files, bubbles:
 """Drops a file of that name and text on the page."""
 
 TITLES = (HOSTILE, "javascript:document.title='broken'", "\u202eevil\u202c <b>bold</b>", "a" * 300)
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The browser, one for all tests of the module."""
-    with chromium(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 @pytest.fixture

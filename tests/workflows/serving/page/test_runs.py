@@ -94,11 +94,6 @@ def dictation(chat_server: ScriptedServer) -> Dictation:
 
 
 @pytest.fixture
-def site(hashing: None, world: Path, tmp_path: Path) -> Site:
-    return site_of(world, tmp_path)
-
-
-@pytest.fixture
 def workers(site: Site) -> Iterator[tuple[str, str]]:
     """The addresses of two workers of one site."""
     with on_a_port(site) as one, on_a_port(site) as other:

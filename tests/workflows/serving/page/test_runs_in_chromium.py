@@ -12,7 +12,6 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.dictation import Held
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.explanation.browser import chromium
 from tests.workflows.serving.page.site import on_a_port, site_of
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
@@ -21,13 +20,6 @@ pytestmark = pytest.mark.slow
 
 OTHER, THIRD = "Who built the Tarn Dam?", "When was Duke Orlo born?"
 FIRST, REST = "It was founded", " in 1203 [1]."
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The browser, one for all tests of the module."""
-    with chromium(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 @pytest.fixture
