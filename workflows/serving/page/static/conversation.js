@@ -58,7 +58,7 @@ export function rest() {
 // Asks what is new in the conversation that is shown.
 export async function look() {
   const talk = shown;
-  if (!talk.id || document.hidden) return;
+  if (!talk.id || talk.isLeaving || document.hidden) return;
   if (talk.run) {
     await follow(talk);
     return;
@@ -150,10 +150,17 @@ function forget(talk) {
 }
 
 export async function deleteTalk(id) {
-  await remove(`api/conversations/${id}`);
+  const talk = talks.get(id) ?? fresh(id);
+  talk.isLeaving = true; // It is not looked for meanwhile.
+  try {
+    await remove(`api/conversations/${id}`);
+  } catch (fault) {
+    talk.isLeaving = false;
+    throw fault;
+  }
   sessionStorage.removeItem(typedIn(id));
   if (id === shown.id) find("question").value = "";
-  drop(talks.get(id) ?? fresh(id));
+  drop(talk);
   page.changed();
 }
 
