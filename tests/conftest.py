@@ -75,8 +75,24 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+# Features outside of the core: their tests are slow ones, all of them.
+OUTSIDE = (
+    "benchmarks",
+    "graph/relationships/cypher",
+    "workflows/distributed",
+    "workflows/evaluation",
+    "workflows/serving/page",
+    "workflows/tuning",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run tests of SQLite's files with SQLite alone."""
+    """Mark the tests of features outside of the core, and run tests of SQLite's files with SQLite alone."""
+    folders = tuple(Path(__file__).parent / folder for folder in OUTSIDE)
+    for item in items:
+        if any(folder in item.path.parents for folder in folders):
+            item.add_marker(pytest.mark.slow)
     items[:] = [item for item in items if not (item.get_closest_marker("sqlite_file") and "[postgres" in item.name)]
 
 
