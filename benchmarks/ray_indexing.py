@@ -99,8 +99,12 @@ def compare(sources: Sequence[Path], folder: Path, rounds: int, address: str) ->
     """Index with each engine, print the times, and tell whether the records are the same."""
     engines = {
         "one process": IndexingContext(),
-        "Ray, 1 worker": IndexingContext(engine=IndexingEngine.RAY, workers=1, address=address),
-        "Ray, 2 workers": IndexingContext(engine=IndexingEngine.RAY, workers=2, address=address),
+        "Ray, 1 worker": IndexingContext(
+            engine={"name": IndexingEngine.RAY, "workers": 1, "address": address},
+        ),
+        "Ray, 2 workers": IndexingContext(
+            engine={"name": IndexingEngine.RAY, "workers": 2, "address": address},
+        ),
     }
     best: dict[str, Timed] = {}
     places: dict[str, Path] = {}
@@ -125,7 +129,7 @@ def timed(name: str, sources: Sequence[Path], root: Path, context: IndexingConte
     begun = time.perf_counter()
 
     def progress(stage: str, done: int, total: int) -> None:
-        if stage == ("embed" if context.engine is IndexingEngine.LOCAL else "extract") and done:
+        if stage == ("embed" if context.engine.name is IndexingEngine.LOCAL else "extract") and done:
             told.append((time.perf_counter() - begun, done))
 
     report = index_sources(sources, root, progress=progress, settings=context)

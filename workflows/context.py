@@ -10,15 +10,18 @@ from typing import Any
 from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.settings.enums import Workflow
-from workflows.settings.mara import QUESTION_LIMIT, SHOWN_SEEDS, TURNS_LIMIT, Context, Question
+from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT, Context, Question
 from workflows.settings.problems import filled_in
-from workflows.settings.ragenta import RagentaContext
+from workflows.settings.ragenta import FollowUps, RagentaContext
+from workflows.settings.walk import SHOWN_SEEDS, Walk
 
 __all__ = [
     "QUESTION_LIMIT",
     "SHOWN_SEEDS",
     "Context",
+    "FollowUps",
     "Question",
+    "Walk",
     "asking",
     "check_question",
     "context_of_settings",
@@ -44,7 +47,7 @@ def context_of_settings(workflow: str, settings: Mapping[str, Any], spelled: Cal
         raise BadInput(f"{workflow!r} is no workflow", f"Take one of {', '.join(Workflow)}")
     form = _FORMS[workflow]
     given = {name for name, value in settings.items() if value is not None}
-    elsewhere = given - form.model_fields.keys() & RagentaContext.model_fields.keys()
+    elsewhere = {name for name in given - form.known_names().keys() if name in RagentaContext.known_names()}
     if elsewhere:
         named = ", ".join(sorted(map(spelled, elsewhere)))
         raise BadInput(

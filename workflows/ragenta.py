@@ -100,7 +100,7 @@ def search_follow_up(state: FollowUpState, run: OpenRun) -> Update:
     """Retrieve passages for one follow-up question, as for the question itself; malformed replies fall back at once."""
     context = RagentaContext.of(run.context)
     check_sources(state["sources"], run)
-    settings = context.model_copy(update={"top_k": context.follow_up_passages, "max_json_retries": 0})
+    settings = context.model_copy(update={"top_k": context.follow_ups.passages, "max_json_retries": 0})
     result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
     # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
     told: list[ErrorRecord] = result["errors"]

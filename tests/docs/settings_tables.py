@@ -17,8 +17,9 @@ from graph.walk.settings import Directions
 from workflows.cli.options import option_of
 from workflows.context import Context, Question
 from workflows.conversation.settings import ChatSettings
-from workflows.settings.indexing import IndexingContext, Sources
-from workflows.settings.ragenta import RagentaContext
+from workflows.settings.indexing import EngineSettings, Extraction, IndexingContext, Sources
+from workflows.settings.ragenta import FollowUps, RagentaContext
+from workflows.settings.walk import Walk
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -58,9 +59,13 @@ class Form:
 
 FORMS: Mapping[str, Form] = {
     "asking": Form(Context, ("ask",)),
+    "walk": Form(Walk),
     "ragenta": Form(RagentaContext, ("ask",), beside=Context),
+    "follow-ups": Form(FollowUps),
     "chat": Form(ChatSettings),
     "indexing": Form(IndexingContext, ("index", "sync")),
+    "extraction": Form(Extraction),
+    "engine": Form(EngineSettings),
     "question": Form(Question),
     "sources": Form(Sources, ("index", "sync")),
 }

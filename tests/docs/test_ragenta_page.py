@@ -50,7 +50,7 @@ def test_the_calls_of_the_page_are_those_of_the_default_settings() -> None:
     asked = CALLS_A_PASSAGE * DEFAULTS.top_k + CALLS_AT_THE_END
     assert calls["ragenta"] == f"{asked}"
     assert calls["ragenta, mode mara"] == f"{asked + 2}"
-    assert calls["follow-ups, at most"] == f"{DEFAULTS.follow_up_calls} more"
+    assert calls["follow-ups, at most"] == f"{DEFAULTS.follow_ups.calls} more"
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_the_calls_of_the_page_are_those_of_the_default_settings() -> None:
         f"n = {DEFAULTS.n} and floor = {DEFAULTS.judge_floor:g} (even odds)",
         f"If fewer than {DEFAULTS.min_kept} pass the bar",
         f"at most {DEFAULTS.answer_passages} are kept",
-        f"suggests at most {DEFAULTS.max_follow_ups} questions",
-        f"share {DEFAULTS.follow_up_calls} calls and {DEFAULTS.follow_up_seconds:g} seconds",
-        f"searched like the question itself ({DEFAULTS.follow_up_passages} passages)",
+        f"suggests at most {DEFAULTS.follow_ups.questions} questions",
+        f"share {DEFAULTS.follow_ups.calls} calls and {DEFAULTS.follow_ups.seconds:g} seconds",
+        f"searched like the question itself ({DEFAULTS.follow_ups.passages} passages)",
     ],
 )
 def test_the_figures_of_the_page_are_the_defaults(said: str) -> None:

@@ -15,6 +15,7 @@ from tests.docs.pages import ROOT, plain, read, sources, strings_among, table
 from tests.docs.settings_tables import FORMS, MODES, command_flags, mode_table, setting_tables
 from workflows.context import Context
 from workflows.settings.indexing import IndexingContext
+from workflows.settings.walk import Walk
 
 PAGE = read(ROOT / "docs" / "settings.md")
 VARIABLE = re.compile(r"(?:MARA|OPENAI|LANGSMITH|LANGCHAIN|LANGGRAPH|LANGSERVE|CHROMA|OTEL|XDG)(?:_[A-Z0-9]+)+")
@@ -52,7 +53,7 @@ def test_a_variable_of_a_library_is_one_that_it_reads(variable: str, library: st
 
 def test_what_a_mode_alone_decides_is_said_to_be_no_setting() -> None:
     alone = {plain(row["setting"]) for row in table(PAGE, "Set by the mode alone")}
-    assert alone == set(WalkSettings.__dataclass_fields__) - set(Context.model_fields)
+    assert alone == set(WalkSettings.__dataclass_fields__) - set(Walk.model_fields)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -64,7 +65,7 @@ def test_every_field_has_its_row_with_its_limits_and_what_it_does(form: str) -> 
 
 def test_of_a_workflow_s_settings_those_are_shown_that_asking_does_not_have_or_has_otherwise() -> None:
     fields, general = FORMS["ragenta"].fields, Context.model_fields
-    assert {"judge_floor", "follow_up_calls"} <= set(fields) - set(general)
+    assert {"judge_floor", "follow_ups"} <= set(fields) - set(general)
     assert {name for name in fields if name in general} == {"mode", "top_k", "check_claims", "answer_passages"}
     assert {name: (field.default, general[name].default) for name, field in fields.items() if name in general} == {
         "mode": (Mode.HYBRID, Mode.MARA),
@@ -75,11 +76,11 @@ def test_of_a_workflow_s_settings_those_are_shown_that_asking_does_not_have_or_h
 
 
 def test_rows_say_default_limits_and_option() -> None:
-    asking, indexing = setting_tables("asking"), setting_tables("indexing")
+    asking, walk, extraction = map(setting_tables, ("asking", "walk", "extraction"))
     assert "| `top_k`<br>`--top-k` | 10 | 1 to 200 |" in asking
-    assert "| `damping` | the mode's | 0 to 0.99, or empty |" in asking
-    assert "| `entity_rarity` | the mode's | `inverse`, `log-idf`, or empty |" in asking
-    assert "| `requests_per_minute` | empty | more than 0 to 1,000,000, or empty |" in indexing
+    assert "| `damping` | the mode's | 0 to 0.99, or empty |" in walk
+    assert "| `entity_rarity` | the mode's | `inverse`, `log-idf`, or empty |" in walk
+    assert "| `requests_per_minute` | empty | more than 0 to 1,000,000, or empty |" in extraction
     assert "`$in`, `$ne`" in asking
 
 

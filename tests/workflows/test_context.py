@@ -17,14 +17,15 @@ from graph.errors import BadInput
 from graph.retrieve.modes import HIPPORAG2, MARA, SEED, Mode, Preset, WalkSettings
 from tests.workflows.small_world import QUESTION, run
 from workflows import indexing, mara, retrieval
-from workflows.context import QUESTION_LIMIT, Context, check_question, make_context
+from workflows.context import QUESTION_LIMIT, Context, Walk, check_question, make_context
 from workflows.settings.indexing import IndexingContext
 
 MakeContext = Callable[..., Context]
 
 GRAPHS = {"mara": mara.graph, "retrieval": retrieval.graph}
 SCHEMA: dict[str, Any] = mara.graph.get_context_jsonschema() or {}
-FIELDS: dict[str, dict[str, Any]] = SCHEMA["properties"]
+FIELDS: dict[str, dict[str, Any]] = {**SCHEMA["properties"], **SCHEMA["$defs"]["Walk"]["properties"]}
+"""The settings and the parts of the walk, by name."""
 
 BAD_SETTINGS: list[tuple[str, Any]] = [
     ("mode", "bm25"),
@@ -126,7 +127,7 @@ def test_a_default_told_in_a_description_is_the_modes_own(name: str, value: str)
 
 @pytest.mark.parametrize(("name", "value"), BAD_SETTINGS)
 def test_a_bad_setting_is_refused_by_name(name: str, value: Any) -> None:
-    with pytest.raises(BadInput, match=rf"A setting cannot be used \({name}(?:: | has to )") as failure:
+    with pytest.raises(BadInput, match=rf"A setting cannot be used \((?:walk\.)?{name}(?:: | has to )") as failure:
         make_context(**{name: value})
     assert failure.value.hint
 
@@ -148,12 +149,14 @@ def test_a_bad_setting_given_to_the_graph_is_refused_by_name(small_workspace: Pa
 
 
 def test_a_setting_that_was_not_given_keeps_its_default() -> None:
-    assert make_context(top_k=None, mode=None, damping=0.3) == Context(damping=0.3)
+    assert make_context(top_k=None, mode=None, personalise=True) == Context(personalise=True)
 
 
 def test_several_bad_settings_are_told_together() -> None:
-    with pytest.raises(BadInput, match=r"\(top_k has to be 1 or more, not 0; damping has to be 0.99 or less, not 5\)"):
-        make_context(top_k=0, damping=5)
+    with pytest.raises(
+        BadInput, match=r"\(top_k has to be 1 or more, not 0; walk.damping has to be 0.99 or less, not 5\)"
+    ):
+        make_context(top_k=0, walk={"damping": 5})
 
 
 def test_without_a_context_the_defaults_apply(small_workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +196,7 @@ def test_where_a_setting_is_empty_the_modes_own_value_holds() -> None:
     ],
 )
 def test_a_setting_that_is_given_changes_that_one_alone_even_where_it_is_zero(name: str, value: Any) -> None:
-    changed = Context(**{name: value}).walk_settings()
+    changed = Context(walk=Walk(**{name: value})).walk_settings()
     differing = {key for key in WalkSettings.__dataclass_fields__ if getattr(changed, key) != getattr(MARA, key)}
     assert differing == {name}
     assert getattr(changed, name) == value
@@ -207,7 +210,7 @@ def test_without_the_manager_a_walk_goes_by_no_beta() -> None:
 
 def test_alpha_mixes_the_hybrid_ranking_in_every_mode() -> None:
     assert Context(mode=Mode.HYBRID).hybrid_alpha == 0.65
-    assert Context(mode=Mode.HYBRID, alpha=0.0).hybrid_alpha == 0.0
+    assert Context(mode=Mode.HYBRID, walk=Walk(alpha=0.0)).hybrid_alpha == 0.0
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)

@@ -61,7 +61,13 @@ def refusing(*titles: str) -> Any:
 
 def test_the_configured_model_extracts_and_what_it_took_is_told(index: Indexer, chat_server: ScriptedServer) -> None:
     chat_server.script({"extractor": proper_reply})
-    report = index(LAKES, settings=IndexingContext(model="scripted", price_in=1.0, price_out=2.0))
+    report = index(
+        LAKES,
+        settings=IndexingContext(
+            model="scripted",
+            extraction={"price_in": 1.0, "price_out": 2.0},
+        ),
+    )
     assert (report.extracted, report.requests, report.cached, report.failed_count) == (N, N, 0, 0)
     assert report.models["extractor"].startswith("scripted#")
     assert report.tokens_in == N
@@ -91,7 +97,7 @@ def test_faults_of_every_kind_are_got_over_and_counted(
         Reply(fault=Fault.RESET),
     ]
     chat_server.script({"extractor": replies_once_faulty(faults)})
-    report = index(LAKES, settings=IndexingContext(model="scripted", concurrency=concurrency))
+    report = index(LAKES, settings=IndexingContext(model="scripted", extraction={"concurrency": concurrency}))
     assert (report.added, report.facts, report.failed_count) == (N, N, 0)
     assert sum(report.retries.values()) == len(faults)
     assert report.retries["malformed reply"] == 2
@@ -102,7 +108,7 @@ def test_faults_of_every_kind_are_got_over_and_counted(
 def test_a_passage_that_keeps_failing_is_found_by_its_text_and_alone_is_tried_again(
     index: Indexer, root: Path, chat_server: ScriptedServer
 ) -> None:
-    settings = IndexingContext(model="scripted", max_json_retries=1)
+    settings = IndexingContext(model="scripted", extraction={"max_json_retries": 1})
     chat_server.script({"extractor": refusing("Lake 3", "Lake 7")})
     report = index(LAKES, settings=settings)
     assert (report.added, report.failed_count, report.extracted) == (N, 2, N)
@@ -180,7 +186,10 @@ def test_a_dry_run_tells_from_a_sample_whose_replies_the_run_itself_uses(
     chat_server.script({"extractor": proper_reply})
     corpus = tmp_path / "corpus.jsonl"
     write_lines(corpus, list(LAKES))
-    settings = IndexingContext(model="scripted", price_in=1.0, price_out=1.0)
+    settings = IndexingContext(
+        model="scripted",
+        extraction={"price_in": 1.0, "price_out": 1.0},
+    )
     untold = preview_changes([corpus], root, settings=settings, sample=0)["extraction"]
     assert (untold["completion_tokens"], untold["cost"]) == (None, None)
     assert "seconds" in untold["unknown"]
@@ -198,7 +207,7 @@ def test_a_dry_run_tells_from_a_sample_whose_replies_the_run_itself_uses(
 
 def test_one_price_alone_is_refused_before_anything_is_read(index: Indexer, root: Path) -> None:
     with pytest.raises(BadInput, match="one price"):
-        index(LAKES, settings=IndexingContext(price_in=1.0))
+        index(LAKES, settings=IndexingContext(extraction={"price_in": 1.0}))
     assert not root.exists()
 
 

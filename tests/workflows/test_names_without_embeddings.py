@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.builders import HashEmbedder
 from tests.workflows.small_world import Run, run, write_corpus
 from tests.workflows.workspaces import use_embedder
-from workflows.context import Context
+from workflows.context import Context, Walk
 from workflows.indexing import index_sources
 
 QUESTIONS = {
@@ -98,7 +98,7 @@ def test_a_name_alone_is_too_little_evidence_where_the_words_around_it_are_of_an
 def test_the_name_alone_leads_the_walk_to_its_passage(
     blind_workspace: Path, questions: dict[str, str], passage: str
 ) -> None:
-    context = Context(workspace=str(blind_workspace), passage_weight=0, entity_seeds=0)
+    context = Context(workspace=str(blind_workspace), walk=Walk(passage_weight=0, entity_seeds=0))
     done = run(context, questions[passage])
     assert len(done.result["seeds"]["entities"]) == 1
     assert done.result["seeds"]["passages"] == []
@@ -106,6 +106,6 @@ def test_the_name_alone_leads_the_walk_to_its_passage(
 
 
 def test_names_with_nothing_in_common_are_not_made_synonyms_by_equal_vectors(blind_workspace: Path) -> None:
-    context = Context(workspace=str(blind_workspace), passage_weight=0, entity_seeds=0)
+    context = Context(workspace=str(blind_workspace), walk=Walk(passage_weight=0, entity_seeds=0))
     reached = [hit["id"] for hit in run(context, WITHIN_ENGLISH["greek"]).result["passages"] if hit["score"] > 0]
     assert reached == ["greek"]

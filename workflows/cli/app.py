@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -50,9 +51,28 @@ from workflows.output.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
 from workflows.settings.enums import Workflow
 from workflows.settings.indexing import IndexingContext
+from workflows.settings.renamed import RenamedSetting
 
 if TYPE_CHECKING:
     from workflows.indexing_run.report import IndexReport
+
+
+_show_warning = warnings.showwarning
+
+
+def _say_if_renamed(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Tell of the earlier name of a setting in one line; show any other warning as Python does."""
+    if issubclass(category, RenamedSetting):
+        say(str(message))
+    else:
+        _show_warning(message, category, filename, lineno, file, line)
 
 
 class Commands(TyperGroup):
@@ -68,7 +88,10 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command; tell what an option cannot take in the words of every other setting."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", RenamedSetting)
+                warnings.showwarning = _say_if_renamed
+                return super().invoke(ctx)
         except typer.BadParameter as fault:
             from pydantic import ValidationError
 

@@ -19,6 +19,7 @@ from workflows.context import Context, context_of_settings
 from workflows.settings.enums import Workflow
 from workflows.settings.indexing import IndexingContext, indexing_context_of_settings
 from workflows.settings.ragenta import RagentaContext
+from workflows.settings.renamed import SettingsForm
 
 _SPELLED = {"fields": "field", "conversation_id": "conversation", "user_id": "user"}
 _QUESTION_REPEATED = 200
@@ -178,7 +179,7 @@ class Indexing(Given, options=_INDEXING):
         field, metadata = self.given.pop("field") or [], self.given.pop("metadata") or []
         parse_fields(field)
         read = {"fields": dict(one.split("=", 1) for one in field), "metadata": dict(parse_metadata(metadata))}
-        others = settings_given(self.given.pop("settings"))
+        others = settings_given(self.given.pop("settings"), IndexingContext)
         return indexing_context_of_settings({**others, **self.given, **read, **more}, option_of)
 
 
@@ -193,8 +194,13 @@ class AskingBatch(Given, options={name: _ASKING[name] for name in _OF_BATCH}):
     """The options of the questions of a file."""
 
 
-def settings_given(pairs: list[str] | None) -> dict[str, Any]:
-    """Return settings given as NAME=VALUE, by name; NAME.PART=VALUE sets a part of one. Raises BadInput for others."""
+def settings_given(pairs: list[str] | None, form: type[SettingsForm]) -> dict[str, Any]:
+    """Return settings given as NAME=VALUE or, for a part of one, NAME.PART=VALUE, by path. Raises BadInput for others.
+
+    Args:
+        pairs: what was given.
+        form: the settings that there are; the name of a part alone will do.
+    """
     given: dict[str, Any] = {}
     for pair in pairs or ():
         name, is_pair, value = pair.partition("=")
@@ -202,11 +208,7 @@ def settings_given(pairs: list[str] | None) -> dict[str, Any]:
             raise BadInput(f"--set takes NAME=VALUE, not {pair!r}", "Write --set alpha=0.5, for example")
         if not value.strip():
             raise BadInput(f"--set {name} is empty", "Give a value, or leave it out")
-        whole, _, part = name.replace("-", "_").partition(".")
-        if part:
-            given.setdefault(whole, {})[part] = _read(value)
-        else:
-            given[whole] = _read(value)
+        given[form.path_of(name.replace("-", "_"))] = _read(value)
     return given
 
 
@@ -240,7 +242,7 @@ def asking_settings(
     from graph.metadata_filter import parse_where
 
     together = {
-        **settings_given(settings),
+        **settings_given(settings, RagentaContext),
         "workspace": str(workspace),
         "where": parse_where(where) if where else None,
         "conversation_id": conversation,

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
 from workflows.context import make_context
 from workflows.settings.enums import Workflow
 from workflows.settings.forms import offered
 from workflows.settings.mara import Context
 from workflows.settings.ragenta import RagentaContext
+from workflows.settings.renamed import SettingsForm
 
 ANSWER = "answer"
 """The node that answers, at which Studio offers every setting."""
 
 
-class ChatSettings(BaseModel):
+class ChatSettings(SettingsForm):
     """The settings that are a conversation's own: who answers, and whether sources are listed."""
 
-    model_config = ConfigDict(extra="forbid")
+    earlier: ClassVar[Mapping[str, str]] = RagentaContext.earlier
 
     workflow: Workflow = Field(
         default=Workflow.MARA,

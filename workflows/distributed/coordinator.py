@@ -361,7 +361,7 @@ class ReadTask:
     @staticmethod
     def of(files: Sequence[ToRead], context: IndexingContext) -> ReadTask:
         """Return the task of some files."""
-        digests = tuple(_digest(file.path) for file in files) if context.address else ()
+        digests = tuple(_digest(file.path) for file in files) if context.engine.address else ()
         return ReadTask(tuple(ToRead(file.path.absolute(), file.source) for file in files), digests, context)
 
 

@@ -186,7 +186,7 @@ class RayEngine:
         """Take the cluster and the workers of a run's settings. Raises DependencyMissing without the packages."""
         check_arrow()
         self._context = context
-        self._workers = context.workers if context.address else context.workers or os.cpu_count() or 1
+        self._workers = context.engine.workers or (0 if context.engine.address else os.cpu_count() or 1)
         self._coordinator: Coordinator | None = None
         self._lock = threading.Lock()
         self._was_ready = False
@@ -288,7 +288,7 @@ class RayEngine:
             if self._closed:
                 raise Cancelled("The run was stopped", "Run it again: finished shards are kept")
             if self._coordinator is None:
-                self._coordinator = Coordinator(self._context.address, self._workers)
+                self._coordinator = Coordinator(self._context.engine.address, self._workers)
             return self._coordinator
 
 
@@ -394,7 +394,7 @@ class DistributedRun:
         self._folder = ShardFolder(root)
         self._folder.tidy()
         asks = isinstance(extractor, ChatExtractor)
-        name = f"{extractor.name} at {self._context.temperature}" if asks else extractor.name
+        name = f"{extractor.name} at {self._context.extraction.temperature}" if asks else extractor.name
 
         def planned() -> Iterator[ShardTask]:
             return plan_shards((passages[key] for key in ids), given, name, self.embedder.model_id)
@@ -473,7 +473,7 @@ class DistributedRun:
         """Return how many workers ask the model: at most one a request, and one for a model of this machine."""
         if is_local(self._context.model) or is_local(environment().mara_chat_model):
             return 1
-        return min(self._context.concurrency, _EXTRACTORS_AN_ENDPOINT * max(1, len(extraction_urls())))
+        return min(self._context.extraction.concurrency, _EXTRACTORS_AN_ENDPOINT * max(1, len(extraction_urls())))
 
 
 def _as_kept(found: FoundInPassage) -> FoundInPassage:

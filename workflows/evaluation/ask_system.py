@@ -384,7 +384,7 @@ def best_factors(context: Context, question: str, gold_ids: Sequence[str]) -> Re
     def worth(beta: RelationFactors) -> tuple[float, float]:
         factors = tuned(factors_for(beta, settings, own), tuning, own)
         ranking, _ = walk_passages(
-            index, start.words, restart, factors, start.settings, context.top_k, context.engine, selection
+            index, start.words, restart, factors, start.settings, context.top_k, context.walk.engine, selection
         )
         found = [index.graph.passage_ids[place] for place, _ in ranking]
         return recall_at_k(found, gold_ids, _DEPTH), reciprocal_rank(found, gold_ids)

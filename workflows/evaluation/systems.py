@@ -16,6 +16,7 @@ from workflows.context import Context, make_context
 from workflows.runs.runner import described
 from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.settings.enums import Workflow
+from workflows.settings.problems import closest
 from workflows.settings.ragenta import RagentaContext
 
 ORACLE_CANDIDATES = 30
@@ -60,22 +61,22 @@ class Given(StrEnum):
 SWITCHES: Mapping[str, Mapping[str, Any]] = {
     "no-filter": {"filter_facts": False},
     "no-beta": {"weigh_relations": False},
-    "no-synonyms": {"synonym_edges": False},
-    "no-passage-seeds": {"passage_weight": 0.0},
-    "no-fact-seeds": {"entity_seeds": 0},
-    "no-names": {"name_weight": 0.0},
-    "no-name-shares": {"name_shares": False},
-    "no-titles": {"title_edges": False},
-    "no-mentions": {"mention_edges": False},
-    "undirected": {"directed": False},
-    "no-fact-bar": {"fact_bar": 0.0},
-    "fixed-damping": {"least_damping": 0.99},
-    "no-convergence": {"convergence": 0.0},
-    "no-coverage": {"coverage": 0.0},
-    "no-tuning": {"tuned": False},
+    "no-synonyms": {"walk.synonym_edges": False},
+    "no-passage-seeds": {"walk.passage_weight": 0.0},
+    "no-fact-seeds": {"walk.entity_seeds": 0},
+    "no-names": {"walk.name_weight": 0.0},
+    "no-name-shares": {"walk.name_shares": False},
+    "no-titles": {"walk.title_edges": False},
+    "no-mentions": {"walk.mention_edges": False},
+    "undirected": {"walk.directed": False},
+    "no-fact-bar": {"walk.fact_bar": 0.0},
+    "fixed-damping": {"walk.least_damping": 0.99},
+    "no-convergence": {"walk.convergence": 0.0},
+    "no-coverage": {"walk.coverage": 0.0},
+    "no-tuning": {"walk.tuned": False},
     "no-judge": {"judge_passages": False},
     "no-claims": {"check_claims": False},
-    "no-follow-ups": {"follow_up_rounds": 0},
+    "no-follow-ups": {"follow_ups.rounds": 0},
     "walk": {"mode": Mode.MARA},
 }
 """Named switches, with the settings that each stands for."""
@@ -130,7 +131,9 @@ NEED_A_MODEL: Mapping[str, str] = {
 """Those that cannot be asked without a chat model, and why."""
 
 _OF_THE_RUN = frozenset({"workspace", "mode", "where", "top_k", "as_of"})
-_SETTINGS = frozenset(RagentaContext.model_fields) - _OF_THE_RUN
+_NAMES = {name: path for name, path in RagentaContext.known_names().items() if name not in _OF_THE_RUN}
+"""The settings that a switch may name, each with its path."""
+_SHORT = sorted({path.removeprefix("walk.") for path in _NAMES.values()} - {"walk", "follow_ups"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +202,16 @@ def parse_system(spec: str, base: Context) -> System:
         claimed = given or (control.settings if control else {})
         twice = settings.keys() & claimed.keys()
         if twice:
-            raise BadInput(f"{spec!r} says twice what {_listed(twice)} is", "Leave one of the switches out")
+            named = _listed(sorted(path.removeprefix("walk.") for path in twice))
+            raise BadInput(f"{spec!r} says twice what {named} is", "Leave one of the switches out")
         settings = {**settings, **claimed}
         controls += [control] if control else []
     if Control.ORACLE_FILTER in controls:
-        settings = {"fact_candidates": ORACLE_CANDIDATES, **settings}
+        settings = {"walk.fact_candidates": ORACLE_CANDIDATES, **settings}
     name = "+".join((first, *switches))
-    context = make_context(workflow, **{**base.model_dump(exclude_unset=True, exclude={"mode"}), **settings})
+    shared = base.model_dump(exclude_unset=True, exclude={"mode", "walk"})
+    walk = {f"walk.{part}": value for part, value in base.walk.model_dump(exclude_unset=True).items()}
+    context = make_context(workflow, **{**shared, **walk, **settings})
     instead = Given(first) if first in list(Given) else None
     if controls and (instead or not context.mode.walks):
         raise BadInput(f"{spec!r} has controls, and nothing that they could control", "Leave them out")
@@ -222,12 +228,14 @@ def _read_switch(switch: str, spec: str) -> tuple[Mapping[str, Any], Control | N
     if switch in list(Control):
         return {}, Control(switch)
     name, equals, value = (part.strip() for part in switch.partition("="))
-    if not equals or name not in _SETTINGS or not value:
+    if not equals or name not in _NAMES or not value:
+        meant = closest(name, {each: each for each in (*SWITCHES, *Control, *_NAMES)})
         raise BadInput(
             f"{switch!r} in {spec!r} is not a switch",
-            f"Take {_listed((*SWITCHES, *Control))}, or SETTING=VALUE of {_listed(sorted(_SETTINGS))}",
+            f"Take {_listed((*SWITCHES, *Control))}, or SETTING=VALUE of {_listed(_SHORT)}"
+            f"{meant and f'; did you mean {meant}?'}",
         )
-    return {name: value}, None
+    return {RagentaContext.path_of(name): value}, None
 
 
 def _check_model(context: Context, instead: Given | None, controls: Sequence[Control], spec: str) -> None:

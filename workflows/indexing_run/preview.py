@@ -18,8 +18,7 @@ from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
 from workflows.indexing_run.run import IndexingRun, RunKey
 from workflows.runtime.extraction import extraction_run
-from workflows.settings.enums import IndexingEngine
-from workflows.settings.indexing import IndexingContext
+from workflows.settings.indexing import EngineSettings, IndexingContext
 
 
 def preview_changes(
@@ -47,7 +46,7 @@ def preview_changes(
         BadInput: as `index_sources` does.
         ModelUnavailable: the model cannot be asked for the sample.
     """
-    here = (settings or IndexingContext()).model_copy(update={"engine": IndexingEngine.LOCAL})
+    here = (settings or IndexingContext()).model_copy(update={"engine": EngineSettings()})
     key = RunKey(sources=[str(source) for source in sources], triples=str(triples or ""), sync=sync)
     with IndexingRun().lent(key, here.called_by(str(root), None), lambda told: None) as run:
         run.read()

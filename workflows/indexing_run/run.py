@@ -391,12 +391,12 @@ def workers_of(context: IndexingContext) -> DistributedRun | None:
         BadInput: a client of a server named a cluster, or wants more workers than there are cores.
         DependencyMissing: the packages of the extra are not installed.
     """
-    if context.engine is not IndexingEngine.RAY:
+    if context.engine.name is not IndexingEngine.RAY:
         return None
-    if context.address and serves_clients():
+    if context.engine.address and serves_clients():
         raise BadInput("A client may not name a Ray cluster", "Leave address out: it is for the command line")
-    if context.workers > (os.cpu_count() or 1) and serves_clients():
-        raise BadInput(f"{context.workers} workers are more than the server has cores", "Leave workers out")
+    if context.engine.workers > (os.cpu_count() or 1) and serves_clients():
+        raise BadInput(f"{context.engine.workers} workers are more than the server has cores", "Leave workers out")
     return DistributedRun(context)
 
 

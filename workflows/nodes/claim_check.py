@@ -204,9 +204,9 @@ def _claims(state: ClaimState) -> list[Claim]:
 
 def _follow_ups_wanted(context: Context, round_: int) -> int:
     """How many follow-up questions would be asked: none by a workflow that asks none, or after the last round."""
-    if not isinstance(context, RagentaContext) or round_ >= context.follow_up_rounds:
+    if not isinstance(context, RagentaContext) or round_ >= context.follow_ups.rounds:
         return 0
-    return context.max_follow_ups
+    return context.follow_ups.questions
 
 
 def _assessment_record(assessment: Assessment) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def why_over(context: Context, began: float | None) -> str:
     asks_a_model = chat_model_name(context) != OFFLINE
     if asks_a_model and (fault := budget_of_question().fault()):
         return fault.message
-    late = isinstance(context, RagentaContext) and began is not None and now() >= began + context.follow_up_seconds
+    late = isinstance(context, RagentaContext) and began is not None and now() >= began + context.follow_ups.seconds
     return "The follow-ups' seconds are over" if late else ""
 
 
@@ -46,7 +46,7 @@ def calls_left(calls_before: int | None, calls: int, context: RagentaContext) ->
     """Return what follow-ups may still take; None before they begin, and where no model is asked."""
     if calls_before is None or chat_model_name(context) == OFFLINE:
         return None
-    left = max(0, context.follow_up_calls - (calls - calls_before))
+    left = max(0, context.follow_ups.calls - (calls - calls_before))
     of_the_question = budget_of_question().calls_left()
     return left if of_the_question is None else min(left, of_the_question)
 

@@ -275,7 +275,7 @@ def plan_follow_ups(state: RagentaState, run: OpenRun) -> Update:
         return {**earlier, "settled": None, "errors": [run.error("EarlierAnswer", message)]}
     round_ = state.get("round", 0) + 1
     wanted = _suggested(state.get("follow_ups", []), round_)
-    if not wanted or round_ > context.follow_up_rounds:
+    if not wanted or round_ > context.follow_ups.rounds:
         return {}
     began, before = state.get("follow_ups_began"), state.get("calls_before")
     began = now() if began is None else began

@@ -50,7 +50,8 @@ from workflows.runtime.node import node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, models_of
 from workflows.runtime.tracing import fact_documents, passage_documents, step
 from workflows.runtime.walk_tool import walk_as_tool
-from workflows.settings.mara import SHOWN_SEEDS, Question
+from workflows.settings.mara import Question
+from workflows.settings.walk import SHOWN_SEEDS
 from workflows.states.conversion import (
     fact_hit,
     facts_of,

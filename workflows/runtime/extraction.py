@@ -48,13 +48,14 @@ def extraction_run(
         cache: kept replies of the model.
         shares: how many extract side by side within these limits.
     """
-    requests, tokens = (limit and limit / shares for limit in (context.requests_per_minute, context.tokens_per_minute))
+    asked = context.extraction
+    requests, tokens = (limit and limit / shares for limit in (asked.requests_per_minute, asked.tokens_per_minute))
     return ExtractionRun(
         extractor,
-        concurrency=max(1, context.concurrency // shares) if isinstance(extractor, ChatExtractor) else 1,
+        concurrency=max(1, asked.concurrency // shares) if isinstance(extractor, ChatExtractor) else 1,
         cache=cache,
         throttle=Throttle(requests_per_minute=requests, tokens_per_minute=tokens),
-        retries=Retries(malformed=context.max_json_retries),
+        retries=Retries(malformed=asked.max_json_retries),
     )
 
 
@@ -75,6 +76,6 @@ def _extraction_models(context: IndexingContext) -> list[ChatModel]:
     named = context.model or environment().mara_chat_model
     urls = [] if named == OFFLINE or is_local(named) else extraction_urls()
     if not urls:
-        model = chat_model_of(context, context.temperature)
+        model = chat_model_of(context, context.extraction.temperature)
         return [model] if model else []
-    return [chat_model_at(url, named or DEFAULT_CHAT_MODEL, context.temperature) for url in urls]
+    return [chat_model_at(url, named or DEFAULT_CHAT_MODEL, context.extraction.temperature) for url in urls]

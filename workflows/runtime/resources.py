@@ -201,7 +201,7 @@ def models_of(context: Context, index: Index) -> dict[str, str]:
 
 def tuning_for(context: Context) -> Tuning:
     """Return the strengths that a walk goes by: the workspace's current ones, in mode ``mara`` and where wanted."""
-    if context.mode is not Mode.MARA or not context.tuned:
+    if context.mode is not Mode.MARA or not context.walk.tuned:
         return UNTUNED
     return workspace_tuning(resolve_workspace(context.workspace))
 

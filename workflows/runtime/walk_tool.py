@@ -143,7 +143,9 @@ def walk_from(run: OpenRun, start: Start, beta: RelationFactors | None, k: int) 
     describe_current_run(lambda: {"mara_factors": factors_shown(factors, own)})
     ranking, walk = Ranking(), None
     if (start.entities or not context.mode.as_published) and (restart := restart_of(index, start)):
-        ranking, walk = walk_passages(index, start.words, restart, factors, settings, k, context.engine, run.selection)
+        ranking, walk = walk_passages(
+            index, start.words, restart, factors, settings, k, context.walk.engine, run.selection
+        )
         if run.selection is not None:
             walk = replace(walk, arcs=None)  # They would tell of hidden passages.
     return Walked(ranking, walk, settings, tuning.version, factors.unknown)

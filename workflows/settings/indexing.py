@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
@@ -13,6 +13,7 @@ from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.forms import Price, Retries, Temperature, offered
 from workflows.settings.problems import filled_in
+from workflows.settings.renamed import SettingsForm
 
 if TYPE_CHECKING:
     from agents.extractor import Extractor
@@ -41,10 +42,89 @@ class Sources(BaseModel):
     sync: bool = Field(default=False, title="Sync", description="Remove passages that are no longer in the sources.")
 
 
-class IndexingContext(BaseModel):
+class Extraction(BaseModel):
+    """How a chat model is asked for facts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 7})
+
+    temperature: Temperature = Field(
+        default=0.0,
+        title="Temperature",
+        description="Temperature of the extractor.",
+    )
+    concurrency: int = Field(
+        default=8,
+        title="Requests at once",
+        ge=1,
+        le=256,
+        description="Concurrent requests to the model, at most.",
+    )
+    requests_per_minute: float | None = Field(
+        default=None,
+        title="Requests per minute",
+        gt=0,
+        le=1e6,
+        description="Requests to the model per minute, at most. Empty: no limit.",
+    )
+    tokens_per_minute: float | None = Field(
+        default=None,
+        title="Tokens per minute",
+        gt=0,
+        le=1e9,
+        description="Average tokens to and from the model per minute, at most. Empty: no limit.",
+    )
+    max_json_retries: Retries = Field(
+        default=2,
+        title="Retries",
+        description="Retries after a malformed reply.",
+    )
+    price_in: Price | None = Field(
+        default=None,
+        title="Price of input tokens",
+        description="Price of a million input tokens. Empty: MARA_PRICE_IN.",
+    )
+    price_out: Price | None = Field(
+        default=None,
+        title="Price of output tokens",
+        description="Price of a million output tokens. Empty: MARA_PRICE_OUT.",
+    )
+
+
+class EngineSettings(BaseModel):
+    """What reads, extracts and embeds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 3})
+
+    name: IndexingEngine = Field(
+        default=IndexingEngine.LOCAL,
+        title="Engine",
+        description="Engine that reads, extracts and embeds: this process, or workers of Ray.",
+    )
+    address: str = Field(
+        default="",
+        title="Ray cluster",
+        description="Address of a running Ray cluster, host:port. Empty: one on this machine, for the run. Not from"
+        " clients of a server.",
+        max_length=256,
+    )
+    workers: int = Field(
+        default=0,
+        title="Workers",
+        ge=0,
+        le=4096,
+        description="Workers of Ray, a core each. 0: one for each core.",
+    )
+
+
+class IndexingContext(SettingsForm):
     """The settings of an indexing run."""
 
-    model_config = ConfigDict(extra="forbid")
+    earlier: ClassVar[Mapping[str, str]] = {
+        **{name: f"extraction.{name}" for name in Extraction.model_fields},
+        "engine": "engine.name",
+        "address": "engine.address",
+        "workers": "engine.workers",
+    }
 
     workspace: str = Field(
         default="",
@@ -94,65 +174,17 @@ class IndexingContext(BaseModel):
         max_length=256,
         json_schema_extra=offered("Extraction · chat model", "extract"),
     )
-    temperature: Temperature = Field(
-        default=0.0,
-        description="Temperature of the extractor.",
-        json_schema_extra=offered("Extraction · temperature", "extract"),
+    extraction: Extraction = Field(
+        default=Extraction(),
+        description="How the chat model is asked for facts: temperature, limits, retries and prices.",
+        examples=[{"concurrency": 32, "requests_per_minute": 500}],
+        json_schema_extra=offered("Extraction · limits and prices", "extract", "publish"),
     )
-    concurrency: int = Field(
-        default=8,
-        ge=1,
-        le=256,
-        description="Concurrent requests to the model, at most.",
-        json_schema_extra=offered("Extraction · requests at once", "extract"),
-    )
-    requests_per_minute: float | None = Field(
-        default=None,
-        gt=0,
-        le=1e6,
-        description="Requests to the model per minute, at most. Empty: no limit.",
-        json_schema_extra=offered("Extraction · requests per minute", "extract"),
-    )
-    tokens_per_minute: float | None = Field(
-        default=None,
-        gt=0,
-        le=1e9,
-        description="Average tokens to and from the model per minute, at most. Empty: no limit.",
-        json_schema_extra=offered("Extraction · tokens per minute", "extract"),
-    )
-    max_json_retries: Retries = Field(
-        default=2,
-        description="Retries after a malformed reply.",
-        json_schema_extra=offered("Extraction · retries", "extract"),
-    )
-    price_in: Price | None = Field(
-        default=None,
-        description="Price of a million input tokens. Empty: MARA_PRICE_IN.",
-        json_schema_extra=offered("Extraction · price of input tokens", "publish"),
-    )
-    price_out: Price | None = Field(
-        default=None,
-        description="Price of a million output tokens. Empty: MARA_PRICE_OUT.",
-        json_schema_extra=offered("Extraction · price of output tokens", "publish"),
-    )
-    engine: IndexingEngine = Field(
-        default=IndexingEngine.LOCAL,
-        description="Engine that reads, extracts and embeds: this process, or workers of Ray.",
+    engine: EngineSettings = Field(
+        default=EngineSettings(),
+        description="What reads, extracts and embeds: this process, or workers of Ray.",
+        examples=[{"name": "ray", "workers": 4}],
         json_schema_extra=offered("Engine · engine", "load_documents"),
-    )
-    address: str = Field(
-        default="",
-        description="Address of a running Ray cluster, host:port. Empty: one on this machine, for the run. Not from"
-        " clients of a server.",
-        max_length=256,
-        json_schema_extra=offered("Engine · Ray cluster", "load_documents"),
-    )
-    workers: int = Field(
-        default=0,
-        ge=0,
-        le=4096,
-        description="Workers of Ray, a core each. 0: one for each core.",
-        json_schema_extra=offered("Engine · workers", "load_documents"),
     )
     passage_classes: PassageClasses | None = Field(
         default=None,
@@ -209,7 +241,7 @@ class IndexingContext(BaseModel):
 
     def prices(self) -> Prices | None:
         """Return the two prices, None without any. Raises BadInput for one alone."""
-        return prices_of(self.price_in, self.price_out)
+        return prices_of(self.extraction.price_in, self.extraction.price_out)
 
     def called_by(self, workspace: str, extractor: Extractor | None) -> IndexingContext:
         """Return these settings for a caller in Python, who is not asked to confirm anything.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, WithJsonSchema, field_validator
 
 from agents.chat.usage import Limits
 from agents.roles import Turn
@@ -15,22 +15,13 @@ from graph.errors import BadInput
 from graph.metadata_filter import narrowed, read_conditions, where_schema
 from graph.moments import last_moment
 from graph.relationships.schema import EVERY_PART, HistoryPart
-from graph.retrieve.modes import DEFAULT_ALPHA, THREAD_SHARE, EntityRarity, Mode, Preset, WalkSettings, settings_of
+from graph.retrieve.modes import DEFAULT_ALPHA, THREAD_SHARE, Mode, Preset, WalkSettings, settings_of
 from graph.schema import MAX_ID
 from graph.text import has_controls
-from graph.walk.settings import Engine
 from workflows.settings.enums import UnsupportedClaims, Workflow
-from workflows.settings.forms import (
-    Damping,
-    FoundCount,
-    KeptCount,
-    Provenance,
-    Retries,
-    SeedWeight,
-    Share,
-    Temperature,
-    offered,
-)
+from workflows.settings.forms import FoundCount, KeptCount, Provenance, Retries, Temperature, offered
+from workflows.settings.renamed import SettingsForm
+from workflows.settings.walk import Walk
 
 if TYPE_CHECKING:
     from agents.answerer import Answerer
@@ -42,10 +33,6 @@ if TYPE_CHECKING:
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
-
-SHOWN_SEEDS = 200
-"""Passage seeds that the state holds at most; where every passage is a seed, the walk computes the rest itself."""
-
 
 MOST_ANSWER_TOKENS = 16_384
 """Tokens that an answer may be given at most."""
@@ -106,16 +93,15 @@ class Beside:
     run: Any = None
 
 
-class Context(BaseModel):
+class Context(SettingsForm):
     """The settings of a run. Where a field may be empty, the mode's own value holds.
 
     Attributes:
         workflow: which workflow they are of.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     workflow: ClassVar[Workflow] = Workflow.MARA
+    earlier: ClassVar[Mapping[str, str]] = {name: f"walk.{name}" for name in Walk.model_fields}
 
     workspace: str = Field(
         default="",
@@ -165,6 +151,44 @@ class Context(BaseModel):
         examples=["2024-03-31"],
         json_schema_extra=offered("Retrieval · as of", "encode_question"),
     )
+    model: str = Field(
+        default="",
+        description="Chat model. Empty: MARA_CHAT_MODEL if a key or a server is configured or it is a local one, else"
+        " the offline agents. 'local': the packaged small model. 'local:FILE.gguf': a model file, not from clients of a"
+        " server. 'offline': always the offline agents.",
+        max_length=256,
+        json_schema_extra=offered("Answer · chat model", "filter_facts", "weigh_relations", "write_answer"),
+    )
+    answer_passages: KeptCount = Field(
+        default=5,
+        description="Number of best passages given to the answerer; without a model, all that are returned are read.",
+        json_schema_extra=offered("Answer · passages", "write_answer"),
+    )
+    answer_tokens: int | None = Field(
+        default=None,
+        ge=50,
+        le=MOST_ANSWER_TOKENS,
+        description="Tokens that an answer may take, its model's thinking aside (320; with ragenta 800).",
+        json_schema_extra=offered("Answer · tokens", "write_answer"),
+    )
+    question_s: float | None = Field(
+        default=None,
+        ge=0,
+        le=86_400,
+        description="Seconds of work on a question, after which no model is asked any more; 0 means no limit. Empty:"
+        " MARA_QUESTION_S, else 300.",
+        json_schema_extra=offered("Answer · seconds", "filter_facts", "weigh_relations", "write_answer"),
+    )
+    check_claims: bool = Field(
+        default=False,
+        description="Check each sentence of the answer with the claim judge.",
+        json_schema_extra=offered("Claims · check them", "write_answer"),
+    )
+    unsupported_claims: UnsupportedClaims = Field(
+        default=UnsupportedClaims.MARK,
+        description="Mark or remove a sentence that no passage supports.",
+        json_schema_extra=offered("Claims · unsupported ones", "check_claims"),
+    )
     conversation_id: HistoryId = Field(
         default="",
         description="Name of the conversation that the question is asked in: its earlier turns count, and this one is"
@@ -185,26 +209,12 @@ class Context(BaseModel):
         " tells of each passage that moved why. Needs a user.",
         json_schema_extra=offered("History · personal ranking", "retrieve_passages", "walk_graph"),
     )
-    conversation_share: Share | None = Field(
-        default=None,
-        description="Share of the conversation's concepts: of the weight of entity seeds in a mode that walks, where"
-        " they get none unless it is given; of the score in one that ranks by similarity, where they get a fifth.",
-        json_schema_extra=offered("History · share of the conversation's concepts", "retrieve_passages", "seed_graph"),
-    )
     remember: list[HistoryPart] = Field(
         default=list(EVERY_PART),
         max_length=len(EVERY_PART),
         description="What of a turn is written to the history: messages, their references and concepts, and views."
         " Without messages, views alone; an empty list: nothing.",
         json_schema_extra=offered("History · what is written", "record_turn"),
-    )
-    model: str = Field(
-        default="",
-        description="Chat model. Empty: MARA_CHAT_MODEL if a key or a server is configured or it is a local one, else"
-        " the offline agents. 'local': the packaged small model. 'local:FILE.gguf': a model file, not from clients of a"
-        " server. 'offline': always the offline agents.",
-        max_length=256,
-        json_schema_extra=offered("Agents · chat model", "filter_facts", "weigh_relations", "write_answer"),
     )
     temperature: Temperature = Field(
         default=0.0,
@@ -215,18 +225,6 @@ class Context(BaseModel):
         default=0.3,
         description="Temperature of the manager.",
         json_schema_extra=offered("Agents · temperature of the manager", "weigh_relations"),
-    )
-    answer_passages: KeptCount = Field(
-        default=5,
-        description="Number of best passages given to the answerer; without a model, all that are returned are read.",
-        json_schema_extra=offered("Agents · passages for the answer", "write_answer"),
-    )
-    answer_tokens: int | None = Field(
-        default=None,
-        ge=50,
-        le=MOST_ANSWER_TOKENS,
-        description="Tokens that an answer may take, its model's thinking aside (320; with ragenta 800).",
-        json_schema_extra=offered("Agents · tokens of an answer", "write_answer"),
     )
     filter_facts: bool = Field(
         default=True,
@@ -250,14 +248,6 @@ class Context(BaseModel):
             "Agents · retries of a malformed reply", "filter_facts", "weigh_relations", "write_answer"
         ),
     )
-    question_s: float | None = Field(
-        default=None,
-        ge=0,
-        le=86_400,
-        description="Seconds of work on a question, after which no model is asked any more; 0 means no limit. Empty:"
-        " MARA_QUESTION_S, else 300.",
-        json_schema_extra=offered("Budget · seconds", "filter_facts", "weigh_relations", "write_answer"),
-    )
     max_model_calls: int = Field(
         default=0,
         ge=0,
@@ -272,133 +262,13 @@ class Context(BaseModel):
         description="Tokens of prompts and replies after which no model is asked any more; 0 means no limit.",
         json_schema_extra=offered("Budget · tokens", "filter_facts", "weigh_relations", "write_answer"),
     )
-    check_claims: bool = Field(
-        default=False,
-        description="Check each sentence of the answer with the claim judge.",
-        json_schema_extra=offered("Claims · check them", "write_answer"),
-    )
-    unsupported_claims: UnsupportedClaims = Field(
-        default=UnsupportedClaims.MARK,
-        description="Mark or remove a sentence that no passage supports.",
-        json_schema_extra=offered("Claims · unsupported ones", "check_claims"),
-    )
-    engine: Engine = Field(
-        default=Engine.AUTO,
-        description="Engine that computes the walk: forward push (push), power iteration (matrix), PRPACK (igraph), or"
-        " the fastest of these for the graph (auto).",
-        json_schema_extra=offered("Walk · engine", "walk_graph"),
-    )
-    damping: Damping | None = Field(
-        default=None,
-        description="Probability of following an edge (mara 0.75).",
-        json_schema_extra=offered("Walk · damping", "walk_graph"),
-    )
-    tuned: bool = Field(
-        default=True,
-        description="Walk with the strengths of relation types that `mara tune` learned (mode mara).",
-        json_schema_extra=offered("Walk · tuned strengths", "walk_graph"),
-    )
-    least_damping: Damping | None = Field(
-        default=None,
-        description="Damping where no fact or name anchors the question; it rises to the damping with their weight"
-        " (mara 0.3).",
-        json_schema_extra=offered("Walk · damping without anchors", "walk_graph"),
-    )
-    synonym_edges: bool | None = Field(
-        default=None,
-        description="Let the walk follow synonyms (yes).",
-        json_schema_extra=offered("Walk · synonym edges", "walk_graph"),
-    )
-    directed: bool | None = Field(
-        default=None,
-        description="Let an edge's weight depend on the side it is left from (mara: yes).",
-        json_schema_extra=offered("Walk · directed", "walk_graph"),
-    )
-    title_edges: bool | None = Field(
-        default=None,
-        description="Link each passage with its title, and closer than with the names in its text (mara: yes).",
-        json_schema_extra=offered("Walk · title edges", "walk_graph"),
-    )
-    mention_edges: bool | None = Field(
-        default=None,
-        description="Link each passage with known names in its text that are in none of its facts (mara: yes).",
-        json_schema_extra=offered("Walk · mention edges", "walk_graph"),
-    )
-    convergence: Share | None = Field(
-        default=None,
-        description="How much it counts that every anchor of a question reaches a passage; 0 for nothing (mara 0.25).",
-        json_schema_extra=offered("Walk · convergence", "walk_graph"),
-    )
-    coverage: float | None = Field(
-        default=None,
-        ge=0,
-        le=10,
-        description="How much it counts for the second passage that it holds words of the question which the first"
-        " lacks; 0 for nothing (mara 1.5).",
-        json_schema_extra=offered("Walk · coverage", "walk_graph"),
-    )
-    fact_candidates: FoundCount | None = Field(
-        default=None,
-        description="Number of facts to look up (mara 10).",
-        json_schema_extra=offered("Seeds · candidate facts", "retrieve_facts"),
-    )
-    fact_bar: Share | None = Field(
-        default=None,
-        description="Least score, as a share of the best passage's cosine, of a fact whose entities are seeds though it"
-        " holds no name of the question (mara 1).",
-        json_schema_extra=offered("Seeds · bar for facts", "seed_graph"),
-    )
-    entity_seeds: int | None = Field(
-        default=None,
-        ge=0,
-        le=200,
-        description="Entities of the kept facts used as seeds, at most (mara 5).",
-        json_schema_extra=offered("Seeds · entities of facts", "seed_graph"),
-    )
-    entity_rarity: EntityRarity | None = Field(
-        default=None,
-        description="How an entity's weight falls with the n passages that hold it: 1/n (inverse), log-idf (mara).",
-        json_schema_extra=offered("Seeds · rarity of entities", "seed_graph"),
-    )
-    name_weight: SeedWeight | None = Field(
-        default=None,
-        description="Weight of a name in the question as a seed; 0 for none (mara 3).",
-        json_schema_extra=offered("Seeds · names in the question", "seed_graph"),
-    )
-    name_shares: bool | None = Field(
-        default=None,
-        description="Weigh entity seeds by how often the documents write them as names rather than in small letters"
-        " (mara: yes).",
-        json_schema_extra=offered("Seeds · written as names", "seed_graph"),
-    )
-    passage_seeds: int | None = Field(
-        default=None,
-        ge=0,
-        le=SHOWN_SEEDS,
-        description="Best passages used as seeds; 0 means all (mara 200).",
-        json_schema_extra=offered("Seeds · passages", "retrieve_passages", "seed_graph"),
-    )
-    passage_weight: SeedWeight | None = Field(
-        default=None,
-        description="Weight of the best passage seed, beside entity seeds of about 1 (mara 1.25).",
-        json_schema_extra=offered("Seeds · passage weight", "seed_graph"),
-    )
-    adaptive_passage_weight: bool | None = Field(
-        default=None,
-        description="Scale the passage weight by the manager's passage weight (mara: no, mara-matrix: yes).",
-        json_schema_extra=offered("Seeds · adaptive passage weight", "seed_graph"),
-    )
-    seed_sharpness: float | None = Field(
-        default=None,
-        ge=1,
-        le=20,
-        description="Exponent applied to the scores of passage seeds; 1 is linear (mara 8).",
-        json_schema_extra=offered("Seeds · sharpness of passage scores", "seed_graph"),
-    )
-    alpha: Share | None = Field(
-        default=None,
-        description="Weight of the dense score in the hybrid score (0.65).",
-        json_schema_extra=offered("Seeds · dense share of the hybrid score", "retrieve_passages"),
+    walk: Walk = Field(
+        default=Walk(),
+        description="The walk and its seeds in detail, for experiments: see the settings of the walk.",
+        examples=[{"damping": 0.5, "engine": "push"}],
+        json_schema_extra=offered(
+            "Experiments · walk", "retrieve_facts", "retrieve_passages", "seed_graph", "walk_graph"
+        ),
     )
 
     _beside: Beside = PrivateAttr(default_factory=Beside)
@@ -512,7 +382,7 @@ class Context(BaseModel):
     def thread_share(self) -> float:
         """Share of the conversation's concepts; 0 without a conversation."""
         own = 0.0 if self.mode.walks else THREAD_SHARE
-        given = own if self.conversation_share is None else self.conversation_share
+        given = own if self.walk.conversation_share is None else self.walk.conversation_share
         return given if self.conversation_id else 0.0
 
     @property
@@ -527,7 +397,7 @@ class Context(BaseModel):
     @property
     def hybrid_alpha(self) -> float:
         """Share of the dense score where passages are ranked by similarity."""
-        return DEFAULT_ALPHA if self.alpha is None else self.alpha
+        return DEFAULT_ALPHA if self.walk.alpha is None else self.walk.alpha
 
     def limits(self) -> Limits:
         """Return what a question may take. Raises BadInput where MARA_QUESTION_S holds no number."""
@@ -537,7 +407,6 @@ class Context(BaseModel):
     def walk_settings(self) -> WalkSettings:
         """Return the mode's settings with what this context changes."""
         own = settings_of(self.mode, self.preset)
-        names = own.__dataclass_fields__.keys() & type(self).model_fields.keys()
-        given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        given = {name: value for name, value in self.walk if value is not None and name in own.__dataclass_fields__}
         settings = replace(own, **given)
         return settings if self.weigh_relations else replace(settings, beta=False)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from graph.errors import BadInput
+from workflows.settings.renamed import SettingsForm
 
-Form = TypeVar("Form", bound=BaseModel)
+Form = TypeVar("Form", bound=SettingsForm)
 
 PROBLEMS_TOLD = 5
 """Of so many things that are wrong with settings or a state a message tells at most."""
@@ -59,22 +62,36 @@ def filled_in(form: type[Form], settings: Mapping[str, Any], spelled: Callable[[
     try:
         return form(**{name: value for name, value in settings.items() if value is not None})
     except ValidationError as fault:
-        raise BadInput(f"A setting cannot be used ({problems_of(fault, spelled)})", SETTINGS_HINT) from fault
+        problems = problems_of(fault, spelled, form.known_names())
+        raise BadInput(f"A setting cannot be used ({problems})", SETTINGS_HINT) from fault
 
 
-def problems_of(fault: ValidationError, spelled: Callable[[str], str] = str) -> str:
+def closest(name: str, known: Mapping[str, str]) -> str:
+    """Return the known name that is closest to one that was typed, as it is written today; empty without a close one.
+
+    Args:
+        name: what was typed.
+        known: how each name that there is or was is written today.
+    """
+    return "".join(known[each] for each in get_close_matches(name, known, 1))
+
+
+def problems_of(
+    fault: ValidationError, spelled: Callable[[str], str] = str, known: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Return what is wrong with settings or a state, each by name, on one line; of many the first few.
 
     Args:
         fault: what pydantic found.
         spelled: how the name of a setting is written where the user gave it.
+        known: the names that there are, see `closest`.
     """
-    found = [_problem(error, spelled) for error in fault.errors()]
+    found = [_problem(error, spelled, known) for error in fault.errors()]
     more = [f"and {len(found) - PROBLEMS_TOLD} more"] if len(found) > PROBLEMS_TOLD else []
     return "; ".join([*found[:PROBLEMS_TOLD], *more])
 
 
-def _problem(error: Mapping[str, Any], spelled: Callable[[str], str]) -> str:
+def _problem(error: Mapping[str, Any], spelled: Callable[[str], str], known: Mapping[str, str]) -> str:
     name = ".".join([*(spelled(str(part)) for part in error["loc"][:1]), *map(str, error["loc"][1:])])
     words = _WORDS.get(error["type"])
     if words is None:
@@ -83,7 +100,8 @@ def _problem(error: Mapping[str, Any], spelled: Callable[[str], str]) -> str:
     limits = {
         key: f"{limit:.15g}" if isinstance(limit, float) else limit for key, limit in error.get("ctx", {}).items()
     }
-    return f"{name} {words.format_map(limits)}{given}".lstrip()
+    meant = closest(".".join(map(str, error["loc"])), known) if error["type"] == "extra_forbidden" else ""
+    return f"{name} {words.format_map(limits)}{given}{meant and f': did you mean {meant}?'}".lstrip()
 
 
 def _given(value: object) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents.roles import DEFAULT_N
 from graph.retrieve.modes import Mode
@@ -13,10 +14,45 @@ from workflows.settings.forms import FoundCount, KeptCount, UpToThree, offered
 from workflows.settings.mara import Context
 
 
+class FollowUps(BaseModel):
+    """Follow-up questions, and what they may take."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 5})
+
+    rounds: UpToThree = Field(default=1, title="Rounds", description="Rounds of follow-up questions; 0 means none.")
+    questions: UpToThree = Field(
+        default=3, title="Questions in a round", description="Follow-up questions per round, at most."
+    )
+    passages: KeptCount = Field(
+        default=10,
+        title="Passages retrieved",
+        description="Number of passages to retrieve for a follow-up question.",
+    )
+    calls: int = Field(
+        default=80,
+        ge=0,
+        le=1000,
+        title="Budget of model calls",
+        description="Model calls that all follow-up questions may use together.",
+    )
+    seconds: float = Field(
+        default=60.0,
+        ge=0,
+        le=3600,
+        title="Budget of seconds",
+        description="Seconds after which no new call is made for follow-up questions; calls in flight are awaited.",
+    )
+
+
 class RagentaContext(Context):
     """The settings of a run of RAGentA. Passages come from hybrid retrieval, or from a walk with mode ``mara``."""
 
     workflow: ClassVar[Workflow] = Workflow.RAGENTA
+    earlier: ClassVar[Mapping[str, str]] = {
+        **Context.earlier,
+        "max_follow_ups": "follow_ups.questions",
+        **{f"follow_up_{part}": f"follow_ups.{part}" for part in ("rounds", "passages", "calls", "seconds")},
+    }
 
     mode: Mode = Field(
         default=Mode.HYBRID,
@@ -65,32 +101,11 @@ class RagentaContext(Context):
         description="Check each sentence of the answer with the claim judge, and ask follow-ups for missing parts.",
         json_schema_extra=offered("Claims · check them", "write_answer"),
     )
-    max_follow_ups: UpToThree = Field(
-        default=3,
-        description="Follow-up questions per round, at most.",
-        json_schema_extra=offered("Follow-ups · questions in a round", "check_claims"),
-    )
-    follow_up_rounds: UpToThree = Field(
-        default=1,
-        description="Rounds of follow-up questions; 0 means none.",
-        json_schema_extra=offered("Follow-ups · rounds", "plan_follow_ups"),
-    )
-    follow_up_passages: KeptCount = Field(
-        default=10,
-        description="Number of passages to retrieve for a follow-up question.",
-        json_schema_extra=offered("Follow-ups · passages retrieved", "search_follow_up"),
-    )
-    follow_up_calls: int = Field(
-        default=80,
-        ge=0,
-        le=1000,
-        description="Model calls that all follow-up questions may use together.",
-        json_schema_extra=offered("Follow-ups · budget of model calls", "plan_follow_ups"),
-    )
-    follow_up_seconds: float = Field(
-        default=60.0,
-        ge=0,
-        le=3600,
-        description="Seconds after which no new call is made for follow-up questions; calls in flight are awaited.",
-        json_schema_extra=offered("Follow-ups · budget of seconds", "plan_follow_ups"),
+    follow_ups: FollowUps = Field(
+        default=FollowUps(),
+        description="Follow-up questions for the parts that an answer misses, and what they may take.",
+        examples=[{"rounds": 2, "questions": 1}],
+        json_schema_extra=offered(
+            "Follow-ups · rounds and budget", "plan_follow_ups", "search_follow_up", "check_claims"
+        ),
     )

@@ -281,7 +281,7 @@ class Walks:
         self._progress = progress
         self._index = index
         self._asked = asked
-        self._engine = context.engine
+        self._engine = context.walk.engine
         self._selection = selection_of(context, index)
         self._own = index.graph.own.relation_types
         self._relations = tuned_relations(self._own)

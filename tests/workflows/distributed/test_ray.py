@@ -129,7 +129,7 @@ def wait_until_open(port: int, started: subprocess.Popen[bytes]) -> None:
 
 
 def on(address: str, **settings: Any) -> IndexingContext:
-    return IndexingContext(engine=IndexingEngine.RAY, address=address, workers=2, **settings)
+    return IndexingContext(engine={"name": IndexingEngine.RAY, "address": address, "workers": 2}, **settings)
 
 
 def test_a_folder_of_documents_makes_the_record_and_the_report_of_one_process(cluster: str, tmp_path: Path) -> None:

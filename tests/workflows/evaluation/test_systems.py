@@ -123,7 +123,7 @@ class TestRagenta:
             ("ragenta+oracle-filter", "has controls, and nothing that they could control"),
             ("basic-rag+no-judge", "says twice what judge_passages is"),
             ("ragenta+n=wide", "n has to be a number"),
-            ("ragenta+max_follow_ups=9", "max_follow_ups has to be 3 or less"),
+            ("ragenta+max_follow_ups=9", "follow_ups.questions has to be 3 or less"),
         ],
     )
     def test_what_cannot_be_is_refused(self, spec: str, said: str) -> None:
@@ -135,13 +135,13 @@ class TestRagenta:
 def test_switches_add_up() -> None:
     system = parse_system("mara+no-names+oracle-filter+oracle-beta+max_facts=9", BASE)
     assert system.controls == (Control.ORACLE_FILTER, Control.ORACLE_BETA)
-    assert (system.context.name_weight, system.context.max_facts) == (0.0, 9)
+    assert (system.context.walk.name_weight, system.context.max_facts) == (0.0, 9)
 
 
 def test_an_oracle_filter_has_thirty_candidates_unless_told_otherwise() -> None:
-    assert parse_system("hipporag2+oracle-filter", BASE).context.fact_candidates == 30
-    assert parse_system("hipporag2+oracle-filter+fact_candidates=5", BASE).context.fact_candidates == 5
-    assert parse_system("hipporag2+fact_candidates=5+oracle-filter", BASE).context.fact_candidates == 5
+    assert parse_system("hipporag2+oracle-filter", BASE).context.walk.fact_candidates == 30
+    assert parse_system("hipporag2+oracle-filter+fact_candidates=5", BASE).context.walk.fact_candidates == 5
+    assert parse_system("hipporag2+fact_candidates=5+oracle-filter", BASE).context.walk.fact_candidates == 5
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_what_cannot_be_used_is_refused_with_what_can(spec: str, said: str) -> N
 
 
 def test_similarity_takes_what_matters_to_it() -> None:
-    assert parse_system("hybrid+alpha=0.5", BASE).context.alpha == 0.5
+    assert parse_system("hybrid+alpha=0.5", BASE).context.walk.alpha == 0.5
     assert parse_system("dense+answer_passages=3", BASE).context.answer_passages == 3
 
 
