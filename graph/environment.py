@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 
+from graph.errors import BadInput
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Environment:
@@ -24,15 +26,13 @@ class Environment:
         mara_context_tokens: the chat model's context window, in tokens; by default what the server tells.
         mara_embedding_model: the embedding model's name; by default the embedded one.
         mara_embedding_base_url: its server, where that is another one than the chat model's.
-        mara_embedding_query_prefix: what goes before questions that are embedded; by default by the model's name.
-        mara_embedding_passage_prefix: what goes before passages, facts and names.
-        mara_embedding_threads: threads of an embedding model of this process; by default one a core.
+        mara_embedding_prefixes: the prefix of questions for the embedding model, a `|`, and that of passages, facts and
+            names; by default by the model's name.
         mara_extraction_urls: servers that extract side by side while documents are indexed, with commas between.
         mara_timeout_s: seconds in which a chat model may send no token, and that any other request may take; 60.
         mara_question_s: seconds of work on a question; 300 by default, 0 for no limit.
         mara_thinking_tokens: tokens that a model may think before each reply.
-        mara_price_in: the price of a million input tokens.
-        mara_price_out: the price of a million output tokens.
+        mara_prices: the prices of a million input and a million output tokens, with a comma between.
         mara_workspace: the workspace of runs and commands that name none; ``./.mara`` by default.
         xdg_state_home: the folder below which the terminal's history is kept; ``~/.local/state`` by default.
         mara_auth: the file of keys and tokens; without it everybody may do all.
@@ -43,18 +43,12 @@ class Environment:
         mara_new_workspaces: up to how many workspaces, beside the default one, clients may make more; 0 by default.
         mara_open_bytes: the memory that open workspaces may take together; by default half of what there is.
         mara_keep_replaced: with 1, the generation that a publication replaces stays until the next one begins.
-        mara_build_processes: processes that build the generation of a larger corpus; by default one a core.
-        mara_vectors: what holds the vectors of generations that are published from now on.
-        mara_qdrant_url: the address of a Qdrant server.
-        mara_qdrant_key: its key.
+        mara_vectors: what holds the vectors of generations that are published from now on, with a server's address;
+            behind commas, other servers that hold current ones.
         mara_record_url: the Postgres database that holds records and history; by default each has SQLite files.
-        mara_chroma_url: the address of a Chroma server; by default the embedded one.
         mara_history: ``on`` lets the clients of a LangGraph server keep a history; ``off`` by default.
-        mara_graph_url: the address of a graph server that follows the relationship graph.
-        mara_graph_user: the name to sign in there with.
-        mara_graph_password: the password.
-        mara_graph_database: the database of the server, where it has several.
-        mara_graph_dialect: its dialect, where what the server says of itself does not tell.
+        mara_graph_url: the address of a graph server that follows the relationship graph, with name, password, database
+            and dialect.
         chroma_client_auth_provider: Chroma's own: how to send a token to the Chroma server.
         chroma_client_auth_credentials: Chroma's own: the token.
         langsmith_api_key: the key of LangSmith.
@@ -86,15 +80,12 @@ class Environment:
     mara_context_tokens: str
     mara_embedding_model: str
     mara_embedding_base_url: str
-    mara_embedding_query_prefix: str
-    mara_embedding_passage_prefix: str
-    mara_embedding_threads: str
+    mara_embedding_prefixes: str
     mara_extraction_urls: str
     mara_timeout_s: str
     mara_question_s: str
     mara_thinking_tokens: str
-    mara_price_in: str
-    mara_price_out: str
+    mara_prices: str
     mara_workspace: str
     xdg_state_home: str
     mara_auth: str
@@ -105,18 +96,10 @@ class Environment:
     mara_new_workspaces: str
     mara_open_bytes: str
     mara_keep_replaced: str
-    mara_build_processes: str
     mara_vectors: str
-    mara_qdrant_url: str
-    mara_qdrant_key: str
     mara_record_url: str
-    mara_chroma_url: str
     mara_history: str
     mara_graph_url: str
-    mara_graph_user: str
-    mara_graph_password: str
-    mara_graph_database: str
-    mara_graph_dialect: str
     chroma_client_auth_provider: str
     chroma_client_auth_credentials: str
     langsmith_api_key: str
@@ -152,6 +135,22 @@ NAMES = tuple(field.name.upper() for field in fields(Environment)[1:])
 """The variables that have a field."""
 
 
+_REPLACED = {
+    **dict.fromkeys(("price_in", "price_out"), 'MARA_PRICES="0.15,0.60"'),
+    **dict.fromkeys(("graph_user", "graph_password"), "MARA_GRAPH_URL=bolt://name:password@host:7687"),
+    "graph_database": "MARA_GRAPH_URL=bolt://host:7687/database",
+    "graph_dialect": "MARA_GRAPH_URL=bolt://host:7687?dialect=memgraph",
+    "chroma_url": "MARA_VECTORS=chroma+http://host:8000",
+    "qdrant_url": "MARA_VECTORS=qdrant+http://host:6333",
+    "qdrant_key": "MARA_VECTORS=qdrant+https://key@host:6333",
+    **dict.fromkeys(
+        ("embedding_query_prefix", "embedding_passage_prefix"), 'MARA_EMBEDDING_PREFIXES="query: |passage: "'
+    ),
+    **dict.fromkeys(("embedding_threads", "build_processes"), "OMP_NUM_THREADS"),
+}
+"""Variables of the release before, in small letters and without MARA in front, each with what replaces it."""
+
+
 @cache
 def environment() -> Environment:
     """Return the variables as they stood when the command, the run or the server began."""
@@ -159,9 +158,28 @@ def environment() -> Environment:
     return Environment(variables, *[variables.get(name, "") for name in NAMES])
 
 
+def processors() -> int:
+    """Return how many cores this process may use: ``OMP_NUM_THREADS``, by default all of the machine.
+
+    Raises:
+        BadInput: the variable holds no number from 1.
+    """
+    text = environment().value("OMP_NUM_THREADS").partition(",")[0] or str(os.cpu_count() or 1)
+    if not text.isdecimal() or not int(text):
+        raise BadInput(f"OMP_NUM_THREADS is {text!r}", "Set it to a number of threads, at least 1")
+    return int(text)
+
+
 def refresh_environment() -> None:
-    """Let the variables be read again: a command, a run or a server begins."""
+    """Let the variables be read again: a command, a run or a server begins.
+
+    Raises:
+        BadInput: one is set by its earlier name, which would have no effect.
+    """
     environment.cache_clear()
+    for name, present in _REPLACED.items():
+        if os.environ.get(variable := f"MARA_{name.upper()}"):
+            raise BadInput(f"{variable} is not read any more", f"Unset it, and set {present} instead")
 
 
 def set_variables(variables: Mapping[str, str | None]) -> None:
@@ -171,4 +189,4 @@ def set_variables(variables: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    refresh_environment()
+    environment.cache_clear()

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+LOCAL = "qdrant+http://name:secret@qdrant.test:6333"
+"""What ``MARA_VECTORS`` is then."""
+
 
 def use_local_qdrant(patch: pytest.MonkeyPatch) -> Any:
     """Let vectors go to a Qdrant in memory, made for this; return its client. Skips where the extra is missing."""
@@ -14,7 +17,6 @@ def use_local_qdrant(patch: pytest.MonkeyPatch) -> Any:
     # It says that what is set for large collections has no effect in it.
     warnings.filterwarnings("ignore", message=".*[lL]ocal (mode|Qdrant).*")
     client = qdrant_client.QdrantClient(":memory:")
-    patch.setenv("MARA_VECTORS", "qdrant")
-    patch.setenv("MARA_QDRANT_URL", "http://name:secret@qdrant.test:6333")
+    patch.setenv("MARA_VECTORS", LOCAL)
     patch.setattr("graph.publish.qdrant_store.connect", lambda address: client)
     return client

@@ -61,26 +61,29 @@ class Prices:
 
 
 def prices_of(price_in: float | None = None, price_out: float | None = None) -> Prices | None:
-    """Return the user's two prices, as given or else as MARA_PRICE_IN and MARA_PRICE_OUT tell them; None without any.
+    """Return the user's two prices, as given or else as ``MARA_PRICES`` tells them; None without any.
 
     Raises:
         BadInput: there is only one, or it is no price.
     """
-    price_in = _price("MARA_PRICE_IN") if price_in is None else price_in
-    price_out = _price("MARA_PRICE_OUT") if price_out is None else price_out
-    if price_in is None and price_out is None:
+    told = environment().mara_prices
+    if price_in is None and price_out is None and not told:
         return None
+    first, second = _prices_told(told) if told else (None, None)
+    price_in, price_out = first if price_in is None else price_in, second if price_out is None else price_out
     if price_in is None or price_out is None:
-        raise BadInput("Only one price is given", "Give both, or set MARA_PRICE_IN and MARA_PRICE_OUT; 0 is a price")
+        raise BadInput("Only one price is given", 'Give both, or set MARA_PRICES="0.15,0.60"; 0 is a price')
     return Prices(price_in, price_out)
 
 
-def _price(variable: str) -> float | None:
-    text = environment().value(variable)
+def _prices_told(text: str) -> tuple[float, float]:
     try:
-        return float(text) if text else None
+        price_in, price_out = map(float, text.split(","))
     except ValueError:
-        raise BadInput(f"{variable} is {text!r}, not a price", "Set what a million tokens cost, 0 or more") from None
+        raise BadInput(
+            f"MARA_PRICES is {text!r}, not two prices", 'Set it to what a million tokens cost, in and out: "0.15,0.60"'
+        ) from None
+    return price_in, price_out
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import graph.errors
-from graph.environment import environment
-from graph.errors import BadInput, MaraError, OutOfResources
+from graph.environment import environment, processors
+from graph.errors import MaraError, OutOfResources
 
 _PROGRAM = "from graph.construction.workers import serve; serve()"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -36,14 +36,12 @@ _LARGE = 5_000
 
 
 def build_processes(passages: int) -> int:
-    """Return how many processes build beside the one that asks: ``MARA_BUILD_PROCESSES``, else one a core.
+    """Return how many processes build beside the one that asks: one a core.
 
-    With 1, and for a small corpus, the one that asks builds alone. Raises BadInput where the setting is no number.
+    With one core, and for a small corpus, the one that asks builds alone. Raises BadInput: see `processors`.
     """
-    text = environment().mara_build_processes or str(os.cpu_count() or 1)
-    if not text.isdecimal() or not int(text):
-        raise BadInput(f"MARA_BUILD_PROCESSES is {text!r}", "Set it to a number of processes, 1 for none beside it")
-    return int(text) if int(text) > 1 and passages >= _LARGE else 0
+    several = processors()
+    return several if several > 1 and passages >= _LARGE else 0
 
 
 class Workers:
@@ -109,7 +107,7 @@ class Workers:
         if not answer.endswith(b"\n"):
             raise OutOfResources(
                 f"A process of the build ended with {process.poll()}",
-                "It may have run out of memory: free some, or set MARA_BUILD_PROCESSES=1, and run the command again",
+                "It may have run out of memory: free some, or set OMP_NUM_THREADS=1, and run the command again",
             )
         if fault := json.loads(answer):
             raise fault_of(*fault)

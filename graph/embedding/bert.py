@@ -8,7 +8,6 @@ single words are looked up in its token table: no network is run for them.
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +20,8 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from graph.environment import environment
-from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged, check_memory
+from graph.environment import processors
+from graph.errors import DependencyMissing, WorkspaceDamaged, check_memory
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -36,9 +35,6 @@ _HEAD_SIZE = DIMENSION // _HEADS
 _EPSILON = 1e-12
 _WINDOW_OVERLAP = 40
 _BATCH_TOKENS = 256
-
-THREADS_VARIABLE = "MARA_EMBEDDING_THREADS"
-"""Says how many threads an embedding model of this process has; by default one a core."""
 
 
 class BertEmbedder:
@@ -104,7 +100,7 @@ class BertEmbedder:
         if self._session is None:
             with self._lock:
                 if self._session is None:
-                    self._workers = ThreadPoolExecutor(_thread_count(), thread_name_prefix="embedding")
+                    self._workers = ThreadPoolExecutor(processors(), thread_name_prefix="embedding")
                     self._tokenizer, self._session = self._open()
 
     def _windows(self, texts: Sequence[str], prefix: str) -> tuple[list[list[int]], NDArray[np.intp]]:
@@ -126,14 +122,6 @@ class BertEmbedder:
         mask = np.ones(ids.shape, dtype=np.float32)
         vectors: NDArray[np.float32] = self._session.run(None, {**self._inputs(ids), "mask": mask})[0]
         return vectors
-
-
-def _thread_count() -> int:
-    """Return how many batches may be computed at once. Raises BadInput where the variable holds no number from 1."""
-    text = environment().mara_embedding_threads or str(os.cpu_count() or 1)
-    if not text.isdecimal() or not int(text):
-        raise BadInput(f"{THREADS_VARIABLE} is {text!r}", "Set it to a number of threads, at least 1")
-    return int(text)
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

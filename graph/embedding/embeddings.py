@@ -17,7 +17,7 @@ from graph.embedding.bert import MiniLMEmbedder, unit_rows
 from graph.embedding.e5 import E5Embedder
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address, timeout_s
 from graph.environment import environment
-from graph.errors import EmbeddingMismatch, TransportFault
+from graph.errors import BadInput, EmbeddingMismatch, TransportFault
 
 if TYPE_CHECKING:
     from langchain_openai import OpenAIEmbeddings
@@ -174,18 +174,31 @@ def configured_embedder() -> Embedder:
     """Return the embedding model that the environment names, the embedded one if it names none.
 
     ``MARA_EMBEDDING_MODEL`` is the model, ``MARA_EMBEDDING_BASE_URL`` its endpoint (``OPENAI_BASE_URL`` if unset),
-    ``OPENAI_API_KEY`` the key. A chat key alone changes no embedding: a workspace keeps its model. Where
-    ``MARA_EMBEDDING_QUERY_PREFIX`` or ``MARA_EMBEDDING_PASSAGE_PREFIX`` is set, the two take the place of the prefixes
-    of the endpoint's model.
+    ``OPENAI_API_KEY`` the key. A chat key alone changes no embedding: a workspace keeps its model. The
+    prefixes of ``MARA_EMBEDDING_PREFIXES`` take the place of those of the endpoint's model.
+
+    Raises:
+        BadInput: that variable does not hold two.
     """
     base_url = environment().value(_address_variable()) or None
-    given = Prefixes(environment().mara_embedding_query_prefix, environment().mara_embedding_passage_prefix)
+    prefixes = environment().mara_embedding_prefixes
     return _embedder(
         environment().mara_embedding_model or MiniLMEmbedder.model_id,
         base_url,
         environment().openai_api_key or None,
-        given if given != Prefixes() else None,
+        _prefixes_of(prefixes) if prefixes else None,
     )
+
+
+def _prefixes_of(text: str) -> Prefixes:
+    """Return the prefixes of a variable: that of questions, a `|`, that of passages."""
+    of_questions, bar, of_passages = text.partition("|")
+    if not bar:
+        raise BadInput(
+            f"MARA_EMBEDDING_PREFIXES is {text!r}",
+            'Set it to the prefix of questions, a |, and that of passages, such as "query: |passage: "',
+        )
+    return Prefixes(of_questions, of_passages)
 
 
 def _address_variable() -> str:

@@ -11,13 +11,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from graph.environment import environment
 from graph.errors import BadInput
 
-_KEYS = (
-    *("OPENAI_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "CHROMA_CLIENT_AUTH_CREDENTIALS"),
-    *("MARA_GRAPH_PASSWORD", "MARA_QDRANT_KEY"),
-)
+_KEYS = ("OPENAI_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "CHROMA_CLIENT_AUTH_CREDENTIALS")
 _ADDRESSES = (
-    *("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_PROXY", "MARA_EMBEDDING_BASE_URL", "MARA_CHROMA_URL"),
-    *("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT", "MARA_QDRANT_URL"),
+    *("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_PROXY", "MARA_EMBEDDING_BASE_URL", "MARA_GRAPH_URL"),
+    *("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"),
 )
 
 
@@ -45,7 +42,7 @@ class Address:
         parts = address_parts(text)
         is_one = parts is not None and parts.hostname and parts.scheme in ("http", "https")
         if parts is None or not is_one or parts.query or parts.fragment or "," in parts.netloc.rpartition("@")[2]:
-            raise unreadable(variable, f"{example} or https://name:password@host/path")
+            raise unreadable(variable, f"{example} or {example.partition('http')[0]}https://name:password@host/path")
         place = parts.netloc.rpartition("@")[2].rstrip(":")
         named = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
         default_port = 443 if parts.scheme == "https" else 80
@@ -82,9 +79,9 @@ def censored(text: str) -> str:
 
 def _configured_secrets() -> Iterator[str]:
     yield from map(environment().value, _KEYS)
-    several = environment().mara_extraction_urls.split(",")
+    several = f"{environment().mara_extraction_urls},{environment().mara_vectors}".split(",")
     for address in (*map(environment().value, _ADDRESSES), *map(str.strip, several)):
-        named = re.match(r"\w+://(.*)@", address, re.DOTALL)
+        named = re.match(r"[\w+]+://(.*)@", address, re.DOTALL)
         if named:
             name, _, password = named[1].partition(":")
             sent = f"{unquote(name)}:{unquote(password)}"

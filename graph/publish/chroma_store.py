@@ -1,4 +1,4 @@
-"""Vectors in Chroma: a database in the generation's folder, or a server's collections with ``MARA_CHROMA_URL``."""
+"""Vectors in Chroma: a database in the generation's folder, or the collections of the server of ``MARA_VECTORS``."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ from graph.errors import (
 )
 from graph.publish.vector_store import (
     COLLECTIONS,
+    EMBEDDED,
+    VECTORS_VARIABLE,
     Hits,
     Numbers,
     OpenCost,
@@ -40,6 +42,7 @@ from graph.publish.vector_store import (
     Vector,
     Vectors,
     damaged,
+    named_stores,
     size_of,
     unused_collections,
 )
@@ -83,8 +86,8 @@ class ChromaStore:
 
     @property
     def remote(self) -> bool:
-        """Whether ``MARA_CHROMA_URL`` names a server."""
-        return bool(environment().mara_chroma_url)
+        """Whether ``MARA_VECTORS`` names a server."""
+        return bool(named_stores().get(EMBEDDED))
 
     def address(self, place: Place) -> str:
         """Return ``embedded``, or the server's address. Raises BadInput where that is none."""
@@ -128,7 +131,7 @@ class ChromaStore:
         """Delete a workspace's collections on the server, if there is one, that belong to no set that is kept."""
         if not self.remote:
             return
-        address = server_address(environment().mara_chroma_url)
+        address = server_address(named_stores()[EMBEDDED])
         try:
             client = connect(address)
             names = [each.name for each in client.list_collections()]
@@ -259,7 +262,7 @@ class ChromaSet:
 
 def _url(place: Place) -> str:
     """Return the address of the server that holds a set; empty where its generation's folder does."""
-    return environment().mara_chroma_url or "" if place.prefix else ""
+    return named_stores().get(EMBEDDED, "") if place.prefix else ""
 
 
 def _connect(place: Place) -> ChromaSet:
@@ -359,7 +362,7 @@ def server_address(text: str) -> Address:
     Raises:
         BadInput: it is none; the message shows nothing secret of it.
     """
-    return Address.parse(text, "MARA_CHROMA_URL", "http://localhost:8000")
+    return Address.parse(text, VECTORS_VARIABLE, "chroma+http://localhost:8000")
 
 
 def connect(address: Address) -> Any:
@@ -409,7 +412,7 @@ def unavailable(url: str, fault: Exception) -> MaraError:
     if _refuses(fault):
         return StoreUnavailable(
             f"The Chroma server at {url} refuses the credentials",
-            "Put name and password into MARA_CHROMA_URL, or a token into CHROMA_CLIENT_AUTH_CREDENTIALS",
+            f"Put name and password into {VECTORS_VARIABLE}, or a token into CHROMA_CLIENT_AUTH_CREDENTIALS",
         )
     if isinstance(fault, NotFoundError):
         return StoreUnavailable(f"The Chroma server at {url} no longer holds what this index was opened with", _REPAIR)
@@ -417,7 +420,7 @@ def unavailable(url: str, fault: Exception) -> MaraError:
         return StoreUnavailable(f"The Chroma server at {url} answers with an error ({censored(str(fault))})", _REPAIR)
     return StoreUnavailable(
         f"The Chroma server at {url} does not answer as it should ({type(fault).__name__})",
-        "Start it with `chroma run`, or unset MARA_CHROMA_URL to use the embedded one",
+        f"Start it with `chroma run`, or leave its address out of {VECTORS_VARIABLE} to use the embedded one",
     )
 
 

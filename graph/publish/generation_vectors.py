@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from graph.construction.columns import TextTable, check_range
 from graph.construction.knowledge_graph import KnowledgeGraph, SnapshotRows, load_rows
-from graph.environment import environment
 from graph.errors import BadInput, MaraError, StoreUnavailable, WorkspaceDamaged
 from graph.metadata_filter import Condition
 from graph.publish.metadata_columns import MetadataColumns
 from graph.publish.vector_store import (
     COLLECTIONS,
     EMBEDDED,
+    VECTORS_VARIABLE,
     Hits,
     Numbers,
     OpenSet,
@@ -33,6 +33,7 @@ from graph.publish.vector_store import (
     Vectors,
     damaged,
     installed_stores,
+    named_stores,
     store_named,
 )
 from graph.schema import Passage
@@ -221,17 +222,17 @@ def _as_damage() -> Iterator[None]:
 
 
 def store_to_write(workspace: Workspace) -> str:
-    """Return what the next generation's vectors go to: what ``MARA_VECTORS`` says, else what holds the current one's.
+    """Return what the next generation's vectors go to: what `VECTORS_VARIABLE` says, else what holds the current one's.
 
     What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
 
     Raises:
         BadInput: the variable names no store that is installed.
     """
-    name = environment().mara_vectors
+    name = next(iter(named_stores()))
     if name and name not in installed_stores():
         raise BadInput(
-            f"MARA_VECTORS is {name!r}", f"Set it to one of {', '.join(sorted(installed_stores()))}, or unset it"
+            f"{VECTORS_VARIABLE} is {name!r}", f"Set it to one of {', '.join(sorted(installed_stores()))}, or unset it"
         )
     layer = _layer_of(workspace, workspace.current())
     name = name or (EMBEDDED if layer is None else layer.store)

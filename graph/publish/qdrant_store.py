@@ -1,4 +1,4 @@
-"""Vectors on a Qdrant server, ``MARA_QDRANT_URL``: a collection for the facts and one for the passages of a set."""
+"""Vectors on a Qdrant server, which ``MARA_VECTORS`` names: of a set, a collection of facts, one of passages."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import numpy as np
 
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import timeout_s
-from graph.environment import environment
 from graph.errors import BadInput, DependencyMissing, MaraError, StoreUnavailable, WorkspaceDamaged, faults_behind
 from graph.publish.vector_store import (
     COLLECTIONS,
+    VECTORS_VARIABLE,
     Hits,
     Numbers,
     OpenCost,
     Place,
     Vector,
     Vectors,
+    named_stores,
     unused_collections,
 )
 
-URL_VARIABLE = "MARA_QDRANT_URL"
-KEY_VARIABLE = "MARA_QDRANT_KEY"
+_EXAMPLE = "qdrant+http://localhost:6333"
 _REPAIR = "If it stays so, `mara doctor --repair` writes the vectors again from the record"
 
 _OVERSAMPLING = 2.0
@@ -153,34 +153,34 @@ def _faults() -> Iterator[None]:
 
 
 def qdrant_address() -> Address:
-    """Return the address of the server that ``MARA_QDRANT_URL`` names.
+    """Return the address of the server that ``MARA_VECTORS`` names; a key stands before the host, without a password.
 
     Raises:
         BadInput: it names none; the message shows nothing secret of it.
     """
-    text = environment().mara_qdrant_url or ""
+    text = named_stores().get("qdrant", "")
     if not text:
         raise BadInput(
-            f"The vectors of this workspace are on a Qdrant server, and {URL_VARIABLE} is not set",
-            "Set it to the server's address, such as http://localhost:6333, or MARA_VECTORS to another store",
+            f"The vectors of this workspace are on a Qdrant server, and {VECTORS_VARIABLE} does not name it",
+            f"Set it to {_EXAMPLE}, or to move them to another store, to mapped,{_EXAMPLE}",
         )
-    return Address.parse(text, URL_VARIABLE, "http://localhost:6333")
+    return Address.parse(text, VECTORS_VARIABLE, _EXAMPLE)
 
 
 def connect(address: Address) -> Any:
     """Return the client of a Qdrant server, the process's only one, whose requests take ``MARA_TIMEOUT_S`` at most.
 
-    Without a port in the address, it is Qdrant's own, 6333. The key of ``MARA_QDRANT_KEY`` is sent along, and so are
-    name and password of the address.
+    Without a port in the address, it is Qdrant's own, 6333. The key, or name and password, are
+    sent along.
 
     Raises:
         DependencyMissing: qdrant-client is not installed.
     """
-    return _client_of(address, timeout_s(), environment().mara_qdrant_key or "")
+    return _client_of(address, timeout_s())
 
 
 @cache
-def _client_of(address: Address, seconds: float, key: str) -> Any:
+def _client_of(address: Address, seconds: float) -> Any:
     try:
         from qdrant_client import QdrantClient
     except ImportError as fault:
@@ -188,10 +188,11 @@ def _client_of(address: Address, seconds: float, key: str) -> Any:
             f"A Qdrant server needs qdrant-client, which cannot be loaded ({fault})",
             "Install it: pip install 'mara-rag[qdrant]'",
         ) from fault
-    headers = {"Authorization": address.authorization} if address.credentials else {}
+    name, password = address.credentials or ("", "")
+    headers = {"Authorization": address.authorization} if password else {}
     return QdrantClient(
         url=address.url,
-        api_key=key or None,
+        api_key=None if password else name or None,
         timeout=math.ceil(seconds),
         metadata=headers,
         check_compatibility=False,
@@ -205,12 +206,13 @@ def unavailable(url: str, fault: Exception) -> MaraError:
     status = next((each.status_code for each in faults_behind(fault) if hasattr(each, "status_code")), None)
     if status in (401, 403):
         return StoreUnavailable(
-            f"The Qdrant server at {url} refuses the credentials", f"Put its key into {KEY_VARIABLE}"
+            f"The Qdrant server at {url} refuses the credentials",
+            f"Put its key into {VECTORS_VARIABLE}: qdrant+https://key@host",
         )
     if status is not None:
         said = censored(str(fault)).splitlines()[0]
         return StoreUnavailable(f"The Qdrant server at {url} answers with an error ({said})", _REPAIR)
     return StoreUnavailable(
         f"The Qdrant server at {url} does not answer as it should ({type(fault).__name__})",
-        f"Start it, or check {URL_VARIABLE}",
+        f"Start it, or check {VECTORS_VARIABLE}",
     )

@@ -19,6 +19,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.endpoints.address import unreadable
+from graph.environment import environment
 from graph.errors import DependencyMissing, MaraError, WorkspaceDamaged, shortage_behind
 
 GROUP = "mara.vector_stores"
@@ -27,10 +29,30 @@ EMBEDDED = "chroma"
 
 COLLECTIONS = ("facts", "passages")
 
+VECTORS_VARIABLE = "MARA_VECTORS"
+"""Names the store of the next generation with its server's address, and behind commas other servers in use."""
+
 Vector: TypeAlias = NDArray[np.float32]
 Numbers: TypeAlias = NDArray[np.intp]
 Hits: TypeAlias = list[tuple[int, float]]
 """Numbers and cosines of what was found, nearest first."""
+
+
+def named_stores() -> dict[str, str]:
+    """Return the stores that ``MARA_VECTORS`` names, each with its server's address; empty for none.
+
+    The first is that of the next generation: an empty name keeps the store that a workspace has.
+
+    Raises:
+        BadInput: an entry has no store's name; the message shows nothing secret of it.
+    """
+    stores = {}
+    for entry in environment().mara_vectors.split(","):
+        name, _, url = entry.strip().partition("+")
+        if not re.fullmatch(r"[\w.-]*", name) or (url and "://" not in url):
+            raise unreadable(VECTORS_VARIABLE, "mapped, chroma+http://host:8000 or qdrant+https://key@host:6333")
+        stores[name] = url
+    return stores
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ class TestEnvironment:
         named = re.compile(r"OPENAI_(BASE_URL|API_KEY)|MARA_(CHAT|CONTEXT|EMBEDDING)_")
         models = {name for name in VARIABLES if named.match(name)}
         for each in ("serve", "index"):
-            assert models - {"MARA_EMBEDDING_THREADS"} <= services[each]["environment"].keys()
+            assert models <= services[each]["environment"].keys()
         assert services["index"]["environment"]["MARA_KEEP_REPLACED"] == "1"
         asked_for = set(re.findall(r"\$\{(\w+)", read(DEPLOY / "docker-compose.yaml")))
         assert set(re.findall(r"^#?([A-Z_]+)=", read(DEPLOY / "example.env"), re.MULTILINE)) == asked_for
@@ -241,8 +241,8 @@ class TestFit:
             assert mounted == there
 
     def test_addresses_are_those_of_services(self) -> None:
-        (configuration,) = of_kind("ConfigMap")
-        assert re.sub(r"https?://|:\d+", "", configuration["data"]["MARA_QDRANT_URL"]) in named("Service")
+        (vectors,) = re.findall(r"vectors=qdrant\+http://KEY@([\w-]+):6333", read(ROOT / "docs" / "deploy.md"))
+        assert vectors in named("Service")
         (scaler,) = of_kind("HorizontalPodAutoscaler")
         assert scaler["spec"]["scaleTargetRef"]["name"] in named("Deployment")
 

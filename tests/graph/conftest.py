@@ -27,7 +27,7 @@ def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     if request.param == "embedded":
         return "embedded"
     url = str(request.getfixturevalue("chroma_url"))
-    monkeypatch.setenv("MARA_CHROMA_URL", url)
+    monkeypatch.setenv("MARA_VECTORS", f"chroma+{url}")
     return url
 
 

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from graph.environment import NAMES, environment, refresh_environment, set_variables
+from graph.environment import NAMES, environment, processors, refresh_environment, set_variables
+from graph.errors import BadInput
 
 
 def test_a_variable_that_is_not_set_is_empty() -> None:
@@ -29,6 +30,38 @@ def test_what_is_set_or_unset_counts_at_once_for_child_processes_too(monkeypatch
     set_variables({"MARA_VECTORS": None})
     assert environment().mara_vectors == ""
     assert "MARA_VECTORS" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("earlier", "present"),
+    [
+        ("PRICE_IN", "MARA_PRICES"),
+        ("GRAPH_PASSWORD", "MARA_GRAPH_URL"),
+        ("GRAPH_DIALECT", "MARA_GRAPH_URL"),
+        ("CHROMA_URL", "MARA_VECTORS=chroma+http"),
+        ("QDRANT_KEY", "MARA_VECTORS=qdrant+https"),
+        ("EMBEDDING_QUERY_PREFIX", "MARA_EMBEDDING_PREFIXES"),
+        ("BUILD_PROCESSES", "OMP_NUM_THREADS"),
+    ],
+)
+def test_a_variable_by_its_earlier_name_is_not_ignored(
+    monkeypatch: pytest.MonkeyPatch, earlier: str, present: str
+) -> None:
+    monkeypatch.setitem(os.environ, f"MARA_{earlier}", "sk-secret")
+    with pytest.raises(BadInput, match=f"MARA_{earlier} is not read any more") as refused:
+        refresh_environment()
+    assert present in refused.value.hint
+    assert "sk-secret" not in str(refused.value)
+    monkeypatch.setitem(os.environ, f"MARA_{earlier}", "")
+    refresh_environment()
+
+
+def test_the_number_of_threads_is_that_of_the_machine_or_of_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert processors() == (os.cpu_count() or 1)
+    for said in ("3", "3,2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+        assert processors() == 3
 
 
 def test_it_shows_none_of_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:

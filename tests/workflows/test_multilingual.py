@@ -172,15 +172,13 @@ def test_other_prefixes_are_refused_until_the_workspace_is_embedded_anew(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, endpoint: ScriptedServer
 ) -> None:
     root = indexed(tmp_path)
-    monkeypatch.setenv("MARA_EMBEDDING_QUERY_PREFIX", "query: 問: ")
-    monkeypatch.setenv("MARA_EMBEDDING_PASSAGE_PREFIX", "passage: ")
+    monkeypatch.setenv("MARA_EMBEDDING_PREFIXES", "query: 問: |passage: ")
     with pytest.raises(EmbeddingMismatch, match="mara doctor --reembed"):
         ask(root, "Where are boats built?")
     reembed_workspace(root)
     assert ask(root, "Where are boats built?")["passages"][0]["id"] == "cyrillic"
     sent = [text for request in endpoint.requests_of("embeddings") for text in request.body["input"]]
     assert "query: 問: Where are boats built?" in sent
-    monkeypatch.delenv("MARA_EMBEDDING_QUERY_PREFIX")
-    monkeypatch.delenv("MARA_EMBEDDING_PASSAGE_PREFIX")
+    monkeypatch.delenv("MARA_EMBEDDING_PREFIXES")
     with pytest.raises(EmbeddingMismatch, match="問"):
         ask(root, "Where are boats built?")

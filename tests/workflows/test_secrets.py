@@ -172,7 +172,7 @@ def test_so_it_is_with_a_chroma_server(world: World, tmp_path_factory: pytest.Te
         Gate(server.url, "", header) as gate,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setenv("MARA_CHROMA_URL", with_password("chroma", gate.url))
+        patch.setenv("MARA_VECTORS", f"chroma+{with_password('chroma', gate.url)}")
         use_everything(world)
         gate.failing = 500
         assert world.run("ask", "Who is Orlo?", "-w", world.workspace).code == 3
@@ -194,7 +194,7 @@ def test_a_server_that_echoes_them_makes_nobody_tell_them(
 
 
 UNREACHABLE = "http://127.0.0.1:9"
-ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_PROXY", "MARA_EMBEDDING_BASE_URL", "MARA_CHROMA_URL")
+ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_PROXY", "MARA_EMBEDDING_BASE_URL")
 
 
 @pytest.mark.slow
@@ -208,8 +208,10 @@ ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_PROXY", "MARA_EMBEDDING_BASE_URL", "MARA
         ("OPENAI_PROXY", with_password("proxy", UNREACHABLE).replace("http", "gopher")),
         ("MARA_EMBEDDING_BASE_URL", with_password("embedding", UNREACHABLE)),
         ("MARA_EMBEDDING_BASE_URL", f"{UNREACHABLE}/v1?token={TOKEN}"),
-        ("MARA_CHROMA_URL", with_password("chroma", UNREACHABLE)),
-        ("MARA_CHROMA_URL", f"{UNREACHABLE}?token={TOKEN}"),
+        ("MARA_VECTORS", f"chroma+{with_password('chroma', UNREACHABLE)}"),
+        ("MARA_VECTORS", f"chroma+{UNREACHABLE}?token={TOKEN}"),
+        ("MARA_VECTORS", f"chroma+http://me:{TOKEN}@{TOKEN}@127.0.0.1:9/v1"),
+        ("MARA_VECTORS", f"http://me:{TOKEN}@127.0.0.1:9"),
         ("OPENAI_API_KEY", f"{KEY}\n{KEY}"),
         *((name, f"http://me:{TOKEN}@{TOKEN}@127.0.0.1:9/v1") for name in ADDRESSES),
         *((name, f"http://me:1/{TOKEN}@127.0.0.1:9/v1") for name in ADDRESSES),

@@ -27,7 +27,7 @@ from rich.progress import (
 from rich.text import Text
 from typer.core import TyperGroup
 
-from graph.environment import set_variables
+from graph.environment import refresh_environment, set_variables
 from graph.errors import BadInput, MaraError, WorkspaceLocked, out_of_memory, shortage_behind
 from workflows.cli import render
 from workflows.output.printable import VisibleConsole, visible_json
@@ -221,6 +221,7 @@ def command(function: Callable[..., Shown | None]) -> Callable[..., None]:
         set_variables({"LANGSERVE_GRAPHS": None})
         asked = everywhere(ctx)
         try:
+            refresh_environment()
             run(asked, given)
         except (MaraError, MemoryError, OSError) as fault:
             _fail(named(fault), as_json=asked.as_json)

@@ -80,10 +80,8 @@ WhereOption = Annotated[
         metavar="CONDITION", help="Use only passages with this metadata: KEY=VALUE, or with != < <= > >=. Repeatable."
     ),
 ]
-PriceInOption = Annotated[float | None, typer.Option(help="Price of a million input tokens (default: MARA_PRICE_IN).")]
-PriceOutOption = Annotated[
-    float | None, typer.Option(help="Price of a million output tokens (default: MARA_PRICE_OUT).")
-]
+PriceInOption = Annotated[float | None, typer.Option(help="Price of a million input tokens (default: MARA_PRICES).")]
+PriceOutOption = Annotated[float | None, typer.Option(help="Price of a million output tokens (default: MARA_PRICES).")]
 
 
 def _options_of(form: type[BaseModel], told: Mapping[str, Any]) -> dict[str, Parameter]:

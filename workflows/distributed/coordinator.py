@@ -34,7 +34,6 @@ from pydantic import TypeAdapter
 from agents.chat.reply_cache import Replies, ReplyCache
 from agents.extraction import ExtractionRun
 from graph import errors
-from graph.embedding.bert import THREADS_VARIABLE
 from graph.embedding.embeddings import Embedder, check_embedder, configured_embedder
 from graph.endpoints.address import censored
 from graph.environment import environment, set_variables
@@ -251,8 +250,9 @@ def _reply_keeper(path: Path) -> Any:
 
 _LONGEST_FAULT = 300
 _PASSED_ON = (
-    *("OPENAI_", "LANGSMITH_", "LANGCHAIN_", "MARA_CHAT_", "MARA_CONTEXT_", "MARA_EMBEDDING_", "MARA_EXTRACTION_"),
-    *("MARA_PRICE_", "MARA_QUESTION_", "MARA_THINKING_", "MARA_TIMEOUT_"),
+    *("OPENAI_", "LANGSMITH_", "LANGCHAIN_"),
+    *(f"MARA_{of}" for of in ("CHAT_", "CONTEXT_", "EMBEDDING_", "EXTRACTION_", "PRICES", "QUESTION_")),
+    *(f"MARA_{of}" for of in ("THINKING_", "TIMEOUT_")),
 )
 """The beginnings of variables that choose models and bound their requests."""
 
@@ -281,7 +281,7 @@ class Work:
 def environment_of_workers() -> dict[str, str]:
     """Return the variables that workers on other machines need to use the same models: none of a store or a server."""
     variables = environment().variables.items()
-    return {name: value for name, value in variables if name.startswith(_PASSED_ON) and name != THREADS_VARIABLE}
+    return {name: value for name, value in variables if name.startswith(_PASSED_ON)}
 
 
 class Worker:
@@ -294,7 +294,7 @@ class Worker:
             work: what all workers are told.
             cache: kept replies of the model.
         """
-        set_variables({**work.environment, THREADS_VARIABLE: "1"})
+        set_variables({**work.environment, "OMP_NUM_THREADS": "1"})
         self._work = work
         self._cache = cache
         self._fault: MaraError | None = None

@@ -81,12 +81,12 @@ class Extraction(BaseModel):
     price_in: Price | None = Field(
         default=None,
         title="Price of input tokens",
-        description="Price of a million input tokens. Empty: MARA_PRICE_IN.",
+        description="Price of a million input tokens. Empty: that of MARA_PRICES.",
     )
     price_out: Price | None = Field(
         default=None,
         title="Price of output tokens",
-        description="Price of a million output tokens. Empty: MARA_PRICE_OUT.",
+        description="Price of a million output tokens. Empty: that of MARA_PRICES.",
     )
 
 

@@ -13,16 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
+from urllib.parse import parse_qsl, unquote
 
-from graph.endpoints.address import address_parts
+from graph.endpoints.address import address_parts, unreadable
 from graph.environment import environment
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable, faults_behind
 from graph.relationships.cypher.queries import nearest_chunks
 from graph.relationships.cypher.reading import CellValue, Queryable, Rows, took_too_long
 from graph.relationships.schema import NODES
 
-DIALECT_VARIABLE = "MARA_GRAPH_DIALECT"
-"""Names the dialect of the graph server, where what the server says of itself does not."""
+URL_VARIABLE = "MARA_GRAPH_URL"
+"""The address of the graph server, with name, password, database and dialect."""
 
 VECTOR_INDEX = "vector_embedding_index"
 """The name of the index of the passages' vectors (003)."""
@@ -111,7 +112,10 @@ def dialect_of(agent: str, setting: str = "") -> Dialect:
     """
     if setting:
         if setting not in _DIALECTS:
-            raise BadInput(f"{DIALECT_VARIABLE} is {setting[:40]!r}", f"Set it to {', '.join(_DIALECTS)}, or unset it")
+            raise BadInput(
+                f"The dialect of {URL_VARIABLE} is {setting[:40]!r}",
+                f"Write ?dialect= and {', '.join(_DIALECTS)}, or leave it out",
+            )
         return _DIALECTS[setting]
     if "memgraph" in agent.lower():
         return _DIALECTS["memgraph"]
@@ -120,20 +124,12 @@ def dialect_of(agent: str, setting: str = "") -> Dialect:
 
 T = TypeVar("T")
 
-URL_VARIABLE = "MARA_GRAPH_URL"
-"""The address of the graph server."""
-
-USER_VARIABLE = "MARA_GRAPH_USER"
-PASSWORD_VARIABLE = "MARA_GRAPH_PASSWORD"
-DATABASE_VARIABLE = "MARA_GRAPH_DATABASE"
-"""The database of the server, where it has several."""
-
 _SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 _PORT = 7687
 _CONNECT_S = 10.0
 _WRITE_S = 120.0
 _RETRY_S = 30.0
-_EXAMPLE = "bolt://localhost:7687"
+_EXAMPLE = "bolt://name:password@localhost:7687/database?dialect=memgraph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +137,7 @@ class ServerSettings:
     """How to reach a graph server.
 
     Attributes:
-        url: with scheme, host and port; see `server_url`.
+        url: with scheme, host and port; without name and password; may be shown.
         database: the server's default one where it is empty.
         dialect: a name of `dialect`; asked of the server where it is empty.
     """
@@ -154,37 +150,36 @@ class ServerSettings:
 
     @classmethod
     def from_environment(cls) -> Self | None:
-        """Return the settings of the variables ``MARA_GRAPH_...``; None where no server is named. Raises BadInput."""
-        read = environment()
-        if not read.mara_graph_url:
-            return None
-        url = server_url(read.mara_graph_url)
+        """Return the settings of ``MARA_GRAPH_URL``; None where no server is named. Raises BadInput."""
+        text = environment().mara_graph_url
+        return cls.of(text) if text else None
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Return the settings of an address: ``bolt://`` and port 7687 where they are left out.
+
+        ``localhost`` becomes 127.0.0.1, on which most servers listen, unless a certificate has to name the host.
+
+        Raises:
+            BadInput: it is no such address; the message shows nothing secret of it.
+        """
+        given = text.strip()
+        address = address_parts(given if "://" in given else f"bolt://{given}")
+        host = address.hostname if address and "," not in address.netloc else None
+        database = unquote(address.path.strip("/")) if address else ""
+        query = dict(parse_qsl(address.query)) if address else {}
+        rest = "/" in database or query.keys() - {"dialect"} or (address and address.fragment)
+        if address is None or not host or address.scheme not in _SCHEMES or rest:
+            raise unreadable(URL_VARIABLE, f"{_EXAMPLE}, or with TLS bolt+s://host")
+        if host == "localhost" and address.scheme in ("bolt", "neo4j"):
+            host = "127.0.0.1"
         return cls(
-            url, read.mara_graph_user, read.mara_graph_password, read.mara_graph_database, read.mara_graph_dialect
+            f"{address.scheme}://{f'[{host}]' if ':' in host else host}:{address.port or _PORT}",
+            unquote(address.username or ""),
+            unquote(address.password or ""),
+            database,
+            query.get("dialect", ""),
         )
-
-
-def server_url(text: str) -> str:
-    """Return an address with scheme and port: ``bolt://`` and 7687 where they are left out.
-
-    ``localhost`` becomes 127.0.0.1, which is what most servers listen on, unless a certificate has to name the host.
-
-    Raises:
-        BadInput: it is no such address; the message shows nothing secret of it.
-    """
-    given = text.strip()
-    if "@" in given:
-        raise BadInput(
-            f"{URL_VARIABLE} holds a name or a password", f"Give them as {USER_VARIABLE} and {PASSWORD_VARIABLE}"
-        )
-    address = address_parts(given if "://" in given else f"bolt://{given}")
-    host = address.hostname if address and "," not in address.netloc else None
-    rest = address and (address.path.strip("/") or address.query or address.fragment)
-    if address is None or not host or address.scheme not in _SCHEMES or rest:
-        raise BadInput(f"{URL_VARIABLE} is no address of a server", f"Set it as {_EXAMPLE}; with TLS, bolt+s://host")
-    if host == "localhost" and address.scheme in ("bolt", "neo4j"):
-        host = "127.0.0.1"
-    return f"{address.scheme}://{f'[{host}]' if ':' in host else host}:{address.port or _PORT}"
 
 
 class BoltServer(Queryable):
@@ -297,7 +292,7 @@ def unavailable(settings: ServerSettings, fault: BaseException) -> GraphUnavaila
     named = f"The graph server at {settings.url}"
     causes = list(faults_behind(fault))
     if any(isinstance(each, exceptions.AuthError) for each in causes):
-        return GraphUnavailable(f"{named} refuses the credentials", f"Set {USER_VARIABLE} and {PASSWORD_VARIABLE}")
+        return GraphUnavailable(f"{named} refuses the credentials", f"Set {URL_VARIABLE}=bolt://name:password@host")
     if any(isinstance(each, ssl.SSLError) for each in causes):
         secure = "+s" in settings.url.partition("://")[0]
         hint = "Its certificate must be valid for the host; bolt+ssc:// takes one that it signed itself"
@@ -305,8 +300,13 @@ def unavailable(settings: ServerSettings, fault: BaseException) -> GraphUnavaila
     if isinstance(fault, exceptions.Neo4jError):
         code = fault.code or type(fault).__name__
         if "DatabaseNotFound" in code:
-            return GraphUnavailable(f"{named} has no database of that name", f"Set {DATABASE_VARIABLE}")
-        return GraphUnavailable(f"{named} refuses a statement ({code})", f"It may want another {DIALECT_VARIABLE}")
+            return GraphUnavailable(
+                f"{named} has no database of that name", f"Name another in {URL_VARIABLE}: bolt://host/database"
+            )
+        return GraphUnavailable(
+            f"{named} refuses a statement ({code})",
+            f"It may want another dialect: {URL_VARIABLE}=bolt://host?dialect=opencypher",
+        )
     if isinstance(fault, exceptions.ConfigurationError | ValueError):
         return GraphUnavailable(f"{named} cannot be reached so ({type(fault).__name__})", f"Check {URL_VARIABLE}")
     return GraphUnavailable(

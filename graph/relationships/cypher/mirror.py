@@ -150,7 +150,7 @@ class _Run:
         if of not in (None, self._identity):
             raise BadInput(
                 "The database of the graph server holds the relationship graph of another workspace",
-                "Name another database: MARA_GRAPH_DATABASE",
+                "Name another database in MARA_GRAPH_URL: bolt://host/database",
             )
         return _Stamp(
             self._identity, written or 0, revision or 0, json.loads(counts or "{}"), bool(vectors), computed or ""
@@ -161,7 +161,7 @@ class _Run:
             if self._server.rows(f"MATCH (n:`{of}`) RETURN 1 LIMIT 1"):
                 raise BadInput(
                     f"The database of the graph server holds {of} nodes that mara did not write",
-                    "Give it an empty database: MARA_GRAPH_DATABASE",
+                    "Name an empty database in MARA_GRAPH_URL: bolt://host/database",
                 )
 
     def _prepare(self, stamp: _Stamp | None) -> None:

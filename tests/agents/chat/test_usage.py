@@ -47,16 +47,14 @@ def test_without_prices_there_is_no_cost() -> None:
 
 
 def test_prices_that_are_not_given_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MARA_PRICE_IN", "0.15")
-    monkeypatch.setenv("MARA_PRICE_OUT", "0.6")
+    monkeypatch.setenv("MARA_PRICES", "0.15, 0.6")
     assert prices_of() == Prices(0.15, 0.6)
     assert prices_of(2.0, 0.0) == Prices(2.0, 0.0)
-    monkeypatch.setenv("MARA_PRICE_OUT", "")
-    with pytest.raises(BadInput, match="Only one price"):
-        prices_of()
-    monkeypatch.setenv("MARA_PRICE_OUT", "0,6")
-    with pytest.raises(BadInput, match="'0,6'"):
-        prices_of()
+    assert prices_of(price_out=2.0) == Prices(0.15, 2.0)
+    for wrong in ("0.15", "0,15;0,6", "cheap,dear"):
+        monkeypatch.setenv("MARA_PRICES", wrong)
+        with pytest.raises(BadInput, match=f"'{wrong}', not two prices"):
+            prices_of()
 
 
 @pytest.mark.parametrize(("price_in", "price_out"), [(1.0, None), (None, 1.0), (-1.0, 1.0), (1.0, float("nan"))])

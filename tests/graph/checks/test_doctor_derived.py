@@ -307,7 +307,7 @@ class TestServer:
         self, workspace: Workspace, chroma_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> Workspace:
         """A workspace of its own on the server."""
-        monkeypatch.setenv("MARA_CHROMA_URL", chroma_url)
+        monkeypatch.setenv("MARA_VECTORS", f"chroma+{chroma_url}")
         return publish_workspace(tmp_path / "served", PASSAGES, TRIPLES)
 
     def test_a_whole_workspace_is_in_order(self, served: Workspace) -> None:
@@ -327,7 +327,7 @@ class TestServer:
         assert after.ok, problems(after)
 
     def test_one_that_does_not_answer(self, served: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("MARA_CHROMA_URL", "http://127.0.0.1:9")
+        monkeypatch.setenv("MARA_VECTORS", "chroma+http://127.0.0.1:9")
         found, done, _ = repair_workspace(served.root)
         assert problems(found) == {"search index": False}
         assert "chroma run" in said(found, "search index")

@@ -16,15 +16,15 @@ CORPUS = [passage_of("a", "Nissan", "Nissan is old."), passage_of("b", "Datsun",
 def test_one_process_and_a_small_corpus_mean_none_beside_the_one_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for said, passages in (("1", 10**6), ("3", 100), ("3", 10**6)):
-        monkeypatch.setenv("MARA_BUILD_PROCESSES", said)
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
         found.append(build_processes(passages))
     assert found == [0, 0, 3]
 
 
 @pytest.mark.parametrize("said", ["0", "many", "-1"])
 def test_no_number_of_processes_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MARA_BUILD_PROCESSES", said)
-    with pytest.raises(BadInput, match="MARA_BUILD_PROCESSES"):
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    with pytest.raises(BadInput, match="OMP_NUM_THREADS"):
         build_processes(0)
 
 

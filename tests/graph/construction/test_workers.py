@@ -71,7 +71,7 @@ def test_what_a_task_raises_is_raised_here_and_the_process_works_on(tmp_path: Pa
 
 
 def test_a_process_that_ends_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(OutOfResources, match="MARA_BUILD_PROCESSES"), Workers(Noting(tmp_path), 1) as workers:
+    with pytest.raises(OutOfResources, match="OMP_NUM_THREADS"), Workers(Noting(tmp_path), 1) as workers:
         workers.run(2 * [("end", 9)])
 
 

@@ -133,12 +133,12 @@ class TestEndpoint:
     ) -> None:
         monkeypatch.setenv("MARA_EMBEDDING_MODEL", "served-e5")
         monkeypatch.setenv("MARA_EMBEDDING_BASE_URL", server.base_url)
-        monkeypatch.setenv("MARA_EMBEDDING_QUERY_PREFIX", "{instruction} {of}: ")
+        monkeypatch.setenv("MARA_EMBEDDING_PREFIXES", "{instruction} {of}: |")
         embedder = configured_embedder()
         embedder.embed(["Nissan"])
         embedder.embed_question("When?", QUESTION_TO_FACT)
         assert inputs(server) == ["Nissan", f"{QUESTION_TO_FACT} {{of}}: When?"]
-        monkeypatch.setenv("MARA_EMBEDDING_PASSAGE_PREFIX", "text: ")
+        monkeypatch.setenv("MARA_EMBEDDING_PREFIXES", "{instruction} {of}: |text: ")
         configured_embedder().embed(["Nissan"])
         assert inputs(server)[-1] == "text: Nissan"
 
@@ -146,8 +146,7 @@ class TestEndpoint:
         monkeypatch.setenv("MARA_EMBEDDING_MODEL", "intfloat/e5-base")
         ids = [configured_embedder().model_id]
         for question, passage in (("query: ", "passage: "), ("query: ", ""), ("", "passage: "), ("問: ", "passage: ")):
-            monkeypatch.setenv("MARA_EMBEDDING_QUERY_PREFIX", question)
-            monkeypatch.setenv("MARA_EMBEDDING_PASSAGE_PREFIX", passage)
+            monkeypatch.setenv("MARA_EMBEDDING_PREFIXES", f"{question}|{passage}")
             ids.append(configured_embedder().model_id)
         assert ids[0] == ids[1] == "openai:intfloat/e5-base"
         assert len(set(ids)) == 4
@@ -155,8 +154,13 @@ class TestEndpoint:
 
     def test_the_embedded_model_has_no_marks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         before = configured_embedder().model_id
-        monkeypatch.setenv("MARA_EMBEDDING_QUERY_PREFIX", "query: ")
+        monkeypatch.setenv("MARA_EMBEDDING_PREFIXES", "query: |")
         assert configured_embedder().model_id == before
+
+    def test_one_mark_alone_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_EMBEDDING_PREFIXES", "query: ")
+        with pytest.raises(BadInput, match="MARA_EMBEDDING_PREFIXES is 'query: '"):
+            configured_embedder()
 
     def test_a_model_of_no_known_family_has_no_marks(self) -> None:
         assert prefixes_of("bge-m3") == prefixes_of("")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graph.embedding import bert as module
-from graph.embedding.bert import DIMENSION, THREADS_VARIABLE, MiniLMEmbedder, model_folder, unit_rows
+from graph.embedding.bert import DIMENSION, MiniLMEmbedder, model_folder, unit_rows
 from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged
 from tests.graph.embedding.bert_reference import Array, Reference
 
@@ -135,10 +135,10 @@ def test_rows_are_scaled_to_unit_length_and_zeros_stay() -> None:
 
 
 def test_the_environment_says_how_many_threads_a_model_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(THREADS_VARIABLE, "0")
-    with pytest.raises(BadInput, match="MARA_EMBEDDING_THREADS is '0'"):
+    monkeypatch.setenv("OMP_NUM_THREADS", "0")
+    with pytest.raises(BadInput, match="OMP_NUM_THREADS is '0'"):
         MiniLMEmbedder().embed(SENTENCES)
-    monkeypatch.setenv(THREADS_VARIABLE, "1")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     embedder = MiniLMEmbedder()
     several = [f"harbour number {n}" * (1 + n % 5) for n in range(40)]
     before = threading.active_count()

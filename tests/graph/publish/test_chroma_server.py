@@ -28,8 +28,8 @@ class TestFaults:
         publish_workspace(tmp_path, CARS[:1], BUILT)
         url = f"http://127.0.0.1:{free_port()}"
         with monkeypatch.context() as down:
-            down.setenv("MARA_CHROMA_URL", url)
-            with pytest.raises(StoreUnavailable, match=rf"{url} .*chroma run.*MARA_CHROMA_URL") as caught:
+            down.setenv("MARA_VECTORS", f"chroma+{url}")
+            with pytest.raises(StoreUnavailable, match=rf"{url} .*chroma run.*MARA_VECTORS") as caught:
                 open_index(tmp_path, HashEmbedder())
             assert caught.value.exit_code == 3
             with pytest.raises(StoreUnavailable):
@@ -42,7 +42,7 @@ class TestFaults:
     ) -> None:
         """Nothing is rebuilt or called damaged while it is down; once it is back, the write is made good."""
         with ChromaServer(tmp_path / "server") as server:
-            monkeypatch.setenv("MARA_CHROMA_URL", server.url)
+            monkeypatch.setenv("MARA_VECTORS", f"chroma+{server.url}")
             workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
             index = open_index(workspace.root, HashEmbedder())
             with monkeypatch.context() as patch:
@@ -55,7 +55,7 @@ class TestFaults:
                     upsert(self, **content)
 
                 patch.setattr(chromadb.Collection, "upsert", killing)
-                with pytest.raises(StoreUnavailable, match="MARA_CHROMA_URL"):
+                with pytest.raises(StoreUnavailable, match="MARA_VECTORS"):
                     publish_workspace(workspace.root, NEWER, BUILT, removed=["car-0"])
             vector = index.graph.passage_vectors[0]
             for use in (
@@ -83,7 +83,7 @@ class TestFaults:
     ) -> None:
         monkeypatch.setenv("MARA_TIMEOUT_S", "0.3")
         with ChromaServer(tmp_path) as server:
-            monkeypatch.setenv("MARA_CHROMA_URL", server.url)
+            monkeypatch.setenv("MARA_VECTORS", f"chroma+{server.url}")
             ChromaStore().forget("w-", set())
             server.freeze()
             with pytest.raises(StoreUnavailable, match=r"does not answer.*Timeout"):
@@ -95,7 +95,7 @@ class TestFaults:
     def test_one_that_says_nothing_is_waited_for_no_longer_than_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MARA_TIMEOUT_S", "0.1")
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            monkeypatch.setenv("MARA_CHROMA_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+            monkeypatch.setenv("MARA_VECTORS", f"chroma+http://127.0.0.1:{silent.getsockname()[1]}")
             with pytest.raises(StoreUnavailable, match=r"does not answer.*imeout"):
                 ChromaStore().open(PLACE)
 
@@ -106,7 +106,7 @@ class TestAddresses:
     ) -> None:
         with Gate(chroma_url, "/vectors/chroma", BASIC) as gate:
             address = gate.url.replace("http://", "http://me:secret%2Fvault@")
-            monkeypatch.setenv("MARA_CHROMA_URL", f"{address}/")
+            monkeypatch.setenv("MARA_VECTORS", f"chroma+{address}/")
             publish_workspace(tmp_path, CARS, BUILT)
             index = open_index(tmp_path, HashEmbedder())
             assert seen(index) == whole(CARS)
@@ -123,7 +123,7 @@ class TestAddresses:
     def test_without_the_credentials_it_says_what_is_missing(self, chroma_url: str) -> None:
         with (
             Gate(chroma_url, "", BASIC) as gate,
-            pytest.raises(StoreUnavailable, match=r"refuses the credentials.*MARA_CHROMA_URL.*CHROMA_CLIENT_AUTH"),
+            pytest.raises(StoreUnavailable, match=r"refuses the credentials.*MARA_VECTORS.*CHROMA_CLIENT_AUTH"),
         ):
             connect(server_address(gate.url))
 
@@ -188,6 +188,6 @@ class TestAddresses:
         ],
     )
     def test_what_is_no_address_is_bad_input_that_tells_no_secret(self, url: str) -> None:
-        with pytest.raises(BadInput, match=r"MARA_CHROMA_URL is .*http://localhost:8000") as caught:
+        with pytest.raises(BadInput, match=r"MARA_VECTORS is .*chroma\+http://localhost:8000") as caught:
             server_address(url)
         assert "secret" not in str(caught.value)

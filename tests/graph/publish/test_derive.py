@@ -166,9 +166,9 @@ def test_more_metadata_than_any_version_takes_are_no_hindrance(workspace: Worksp
 
 
 def test_the_environment_says_which_store(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MARA_CHROMA_URL", "")
+    monkeypatch.setenv("MARA_VECTORS", "")
     assert store_address(workspace, "unused", 1) == "embedded"
-    monkeypatch.setenv("MARA_CHROMA_URL", "http://name:secret@chroma.test:8000")
+    monkeypatch.setenv("MARA_VECTORS", "chroma+http://name:secret@chroma.test:8000")
     assert store_address(workspace, "unused", 1) == "http://chroma.test:8000"
 
 

@@ -354,7 +354,7 @@ def test_a_server_takes_layers_and_forgets_what_nothing_lies_on(
         names = {each.name for each in connect(server_address(chroma_url)).list_collections()}
         return {name.removeprefix(prefix).partition("-")[0] for name in names if name.startswith(prefix)}
 
-    monkeypatch.setenv("MARA_CHROMA_URL", chroma_url)
+    monkeypatch.setenv("MARA_VECTORS", f"chroma+{chroma_url}")
     write(tmp_path, FIRST)
     workspace = Workspace(tmp_path)
     base = layer_of(workspace).key
@@ -371,5 +371,5 @@ def test_a_server_takes_layers_and_forgets_what_nothing_lies_on(
     reader.close()
     write(tmp_path, {"x": 3})
     assert sets(workspace) == {layer_of(workspace).base_key, layer_of(workspace).key}
-    monkeypatch.delenv("MARA_CHROMA_URL")
+    monkeypatch.delenv("MARA_VECTORS")
     assert assert_opens(workspace, {**SECOND, **third, "x": 3}) == layer_of(workspace).base == 5

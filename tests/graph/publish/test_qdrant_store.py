@@ -24,7 +24,7 @@ from graph.storage.writer import reembed
 from tests.builders import HashEmbedder
 from tests.graph.publish.test_vector_store import unit_vectors, vectors_of
 from tests.layered import assert_answers, assert_opens, layer_of, write
-from tests.qdrant import use_local_qdrant
+from tests.qdrant import LOCAL, use_local_qdrant
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,7 @@ class TestWorkspace:
     def test_readers_and_writers_follow_what_it_was_published_with(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.delenv("MARA_VECTORS")
+        monkeypatch.setenv("MARA_VECTORS", f",{LOCAL}")
         assert layer_of(workspace).store == "qdrant"
         assert store_address(workspace, record_id(workspace), 1) == "http://qdrant.test:6333"
         assert assert_opens(workspace, FIRST) == 1
@@ -112,7 +112,7 @@ class TestWorkspace:
 
     def test_it_moves_to_another_store_and_back(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         for store in "mapped", "chroma", "qdrant":
-            monkeypatch.setenv("MARA_VECTORS", store)
+            monkeypatch.setenv("MARA_VECTORS", LOCAL if store == "qdrant" else f"{store},{LOCAL}")
             assert_opens(workspace, FIRST)
             assert layer_of(workspace).store == store
 
@@ -156,27 +156,32 @@ class TestWorkspace:
     def test_without_an_address_it_says_what_to_set(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.delenv("MARA_QDRANT_URL")
-        with pytest.raises(BadInput, match="MARA_QDRANT_URL is not set"):
+        monkeypatch.delenv("MARA_VECTORS")
+        with pytest.raises(BadInput, match="MARA_VECTORS does not name it"):
             open_index(workspace.root, HashEmbedder())
 
 
 class TestReaching:
     def test_a_server_that_does_not_answer_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.undo()
-        monkeypatch.setenv("MARA_QDRANT_URL", "http://name:secret@127.0.0.1:9")
-        monkeypatch.setenv("MARA_QDRANT_KEY", "confidential")
-        with (
-            pytest.warns(UserWarning, match="insecure"),
-            pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:9 .*MARA_QDRANT_URL") as caught,
-        ):
+        monkeypatch.setenv("MARA_VECTORS", "qdrant+http://name:secret@127.0.0.1:9")
+        with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:9 .*MARA_VECTORS") as caught:
             QdrantStore().open(PLACE)
         assert "secret" not in str(caught.value)
+
+    def test_what_stands_alone_before_the_host_is_the_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.undo()
+        monkeypatch.setenv("MARA_VECTORS", "qdrant+http://confidential@127.0.0.1:9")
+        with (
+            pytest.warns(UserWarning, match="insecure"),
+            pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:9") as caught,
+        ):
+            QdrantStore().open(PLACE)
         assert "confidential" not in str(caught.value)
 
     def test_a_package_that_is_missing_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.undo()
-        monkeypatch.setenv("MARA_QDRANT_URL", "http://127.0.0.1:10")
+        monkeypatch.setenv("MARA_VECTORS", "qdrant+http://127.0.0.1:10")
         monkeypatch.setitem(__import__("sys").modules, "qdrant_client", None)
         with pytest.raises(DependencyMissing, match=r"mara-rag\[qdrant\]"):
             QdrantStore().open(PLACE)

@@ -69,7 +69,7 @@ class Kept:
 def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kept:
     name = {"server": "chroma", "graphs": "mapped"}.get(request.param, request.param)
     if request.param == "server":
-        monkeypatch.setenv("MARA_CHROMA_URL", request.getfixturevalue("chroma_url"))
+        monkeypatch.setenv("MARA_VECTORS", f"chroma+{request.getfixturevalue('chroma_url')}")
     if request.param == "graphs":
         pytest.importorskip("faiss", reason="the extra `large` is not installed")
         monkeypatch.setattr(mapped_store, "COMPARED_ONE_BY_ONE", 5)

@@ -67,7 +67,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def served(chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("MARA_CHROMA_URL", chroma_url)
+    monkeypatch.setenv("MARA_VECTORS", f"chroma+{chroma_url}")
     return chroma_url
 
 
@@ -78,7 +78,7 @@ def served(chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, chroma_url: str) -> Iterator[Index]:
     root = tmp_path_factory.mktemp("either")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MARA_CHROMA_URL", chroma_url if request.param == "server" else "")
+        patch.setenv("MARA_VECTORS", f"chroma+{chroma_url}" if request.param == "server" else "")
         if request.param == "qdrant":
             use_local_qdrant(patch)
         elif request.param in ("mapped", "layered"):
@@ -169,7 +169,7 @@ class TestMoving:
     ) -> None:
         publish_workspace(tmp_path, CARS, BUILT)
         for url, where in (("", "embedded"), (chroma_url, chroma_url), ("", "embedded")):
-            monkeypatch.setenv("MARA_CHROMA_URL", url)
+            monkeypatch.setenv("MARA_VECTORS", f"chroma+{url}")
             index = open_index(tmp_path, Silent())
             assert index.store_name == where
             assert seen(index) == whole(CARS)
@@ -180,7 +180,7 @@ class TestMoving:
     ) -> None:
         publish_workspace(tmp_path, CARS, BUILT)
         with monkeypatch.context() as embedded:
-            embedded.delenv("MARA_CHROMA_URL")
+            embedded.delenv("MARA_VECTORS")
             publish_workspace(tmp_path, [*SHIPS[:1], passage_of("car-1", "Car 1", "other")], BUILT, removed=["car-0"])
         index = open_index(tmp_path, Silent())
         assert seen(index) == whole([*CARS[1:], SHIPS[0]])

@@ -87,7 +87,7 @@ class TestWhatItHolds:
     def test_it_lies_beside_the_workspace_also_where_a_server_holds_the_vectors(
         self, shop: Workspace, indexes: PastIndexes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("MARA_CHROMA_URL", "http://127.0.0.1:9")
+        monkeypatch.setenv("MARA_VECTORS", "chroma+http://127.0.0.1:9")
         index = indexes.get(shop.root, HashEmbedder(), "2023")
         assert index.store_name == "embedded"
         assert index.search_facts("lamp", 1)[0][0].fact.object == "40 euros"

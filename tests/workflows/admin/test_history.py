@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput, WorkspaceLocked, WorkspaceMissing
-from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
+from graph.relationships.cypher.bolt import BoltServer, ServerSettings
 from graph.relationships.cypher.copies import COPIES, open_copy
 from graph.relationships.cypher.mirror import mirror
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
@@ -244,15 +244,13 @@ class TestAGraphServer:
     def test_its_copy_is_erased_too(self, root: Path, endpoint: BoltEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
         remembered(root)
         asked(root, ASKED, BEN, "of ben")
-        settings = ServerSettings(server_url(endpoint.address), USER, PASSWORD, endpoint.new_database())
+        settings = ServerSettings(ServerSettings.of(endpoint.address).url, USER, PASSWORD, endpoint.new_database())
         with BoltServer(settings) as server:
             mirror(root, server)
             assert sorted(server.rows("MATCH (u:User) RETURN u.id")) == [(BEN,), (ZOE,)]
             assert forget_user(root, "nobody")["graph_server"] == SERVER_NOT_NAMED
-            monkeypatch.setenv("MARA_GRAPH_URL", endpoint.address)
-            monkeypatch.setenv("MARA_GRAPH_USER", USER)
-            monkeypatch.setenv("MARA_GRAPH_PASSWORD", PASSWORD)
-            monkeypatch.setenv("MARA_GRAPH_DATABASE", settings.database)
+            place = endpoint.address.removeprefix("bolt://")
+            monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://{USER}:{PASSWORD}@{place}/{settings.database}")
             assert forget_user(root, ZOE)["graph_server"] == ERASED_ON_SERVER
             assert server.rows("MATCH (u:User) RETURN u.id") == [(BEN,)]
             contents = {content for (content,) in server.rows("MATCH (m:Message) RETURN m.content")}

@@ -165,7 +165,7 @@ def test_a_server_is_named_without_its_secrets_and_not_asked(
     index: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index([KARV])
-    monkeypatch.setenv("MARA_CHROMA_URL", "http://name:secret@127.0.0.1:9")
+    monkeypatch.setenv("MARA_VECTORS", "chroma+http://name:secret@127.0.0.1:9")
     assert workspace_stats(root)["models"]["store"] == "http://127.0.0.1:9"
 
 

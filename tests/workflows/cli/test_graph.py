@@ -144,9 +144,8 @@ class TestServer:
         if not is_installed():
             pytest.skip(MISSING)
         with BoltEndpoint(tmp_path_factory.mktemp("bolt")) as endpoint:
-            values = {"URL": endpoint.address, "USER": USER, "PASSWORD": PASSWORD, "DATABASE": endpoint.new_database()}
-            for name, value in values.items():
-                monkeypatch.setenv(f"MARA_GRAPH_{name}", value)
+            place = endpoint.address.removeprefix("bolt://")
+            monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://{USER}:{PASSWORD}@{place}/{endpoint.new_database()}")
             assert "everything compared" in mara("graph", "export", "-w", root).out
             assert "0 nodes and edges sent, 0 removed" in mara("graph", "export", "-w", root).out
             query = "MATCH (d:Document) RETURN d.id ORDER BY d.id"

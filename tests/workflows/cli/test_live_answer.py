@@ -173,8 +173,7 @@ def test_the_line_tells_the_cost_at_the_users_prices_and_so_does_the_result(
     mara: Mara, workspace: Path, chat_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat_server.script([Reply("Ida Brandt [1].", usage=TOLD)])
-    monkeypatch.setenv("MARA_PRICE_IN", "2")
-    monkeypatch.setenv("MARA_PRICE_OUT", "10")
+    monkeypatch.setenv("MARA_PRICES", "2,10")
     asked = ("ask", "Who was born in Karv?", "--workspace", workspace, "--model", "m", "--mode", "dense")
     assert re.fullmatch(r"1 model call · 1,155 \+ 70 tokens · [0-9.]+ s · cost 0.00301\n", mara(*asked).err)
     told = mara(*asked, "--json")
@@ -189,9 +188,9 @@ def test_the_line_tells_the_cost_at_the_users_prices_and_so_does_the_result(
 def test_a_price_that_is_none_is_an_error_before_anything_is_asked(
     mara: Mara, workspace: Path, chat_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MARA_PRICE_IN", "cheap")
+    monkeypatch.setenv("MARA_PRICES", "cheap")
     done = mara("ask", "Who was born in Karv?", "--workspace", workspace, "--model", "m")
-    assert (done.code, "MARA_PRICE_IN is 'cheap', not a price" in done.err) == (2, True)
+    assert (done.code, "MARA_PRICES is 'cheap', not two prices" in done.err) == (2, True)
     assert not chat_server.requests
 
 

@@ -125,7 +125,7 @@ def test_an_error_that_is_no_error_of_ours_is_told_in_a_line() -> None:
 
 def test_a_worker_with_another_extractor_or_model_than_the_run_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     (task,) = plan_shards([passage_of("p", "Lake Orla", "It lies in Karv.")], {}, "rules", "hash")
-    monkeypatch.setenv("MARA_EMBEDDING_THREADS", "1")  # a worker sets it for its process: here it is set back
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # a worker sets it for its process: here it is set back
     with pytest.raises(BadInput, match="A worker has the extractor"):
         Worker(work(extractor="offline-1")).extract(task)
     assert Worker(work()).extract(task)[0]["id"] == "p"
@@ -134,7 +134,7 @@ def test_a_worker_with_another_extractor_or_model_than_the_run_refuses(monkeypat
 
 
 def test_a_worker_whose_model_refuses_says_why_also_of_the_next_shard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MARA_EMBEDDING_THREADS", "1")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     (task,) = plan_shards([passage_of("p", "Lake Orla", "It lies in Karv.")], {}, "rules", "hash")
     with scripted([Reply("no", status=401)]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -158,11 +158,9 @@ def test_workers_are_told_the_variables_of_models_and_none_of_a_store_or_a_serve
         "MARA_CONTEXT_TOKENS",
         "MARA_EMBEDDING_BASE_URL",
         "MARA_EMBEDDING_MODEL",
-        "MARA_EMBEDDING_PASSAGE_PREFIX",
-        "MARA_EMBEDDING_QUERY_PREFIX",
+        "MARA_EMBEDDING_PREFIXES",
         "MARA_EXTRACTION_URLS",
-        "MARA_PRICE_IN",
-        "MARA_PRICE_OUT",
+        "MARA_PRICES",
         "MARA_QUESTION_S",
         "MARA_THINKING_TOKENS",
         "MARA_TIMEOUT_S",

@@ -81,9 +81,10 @@ def test_options_are_the_settings_of_the_workflow(batch: BatchCommand, contexts:
     assert (failed.code, failed.json["error"]["kind"]) == (3, "ModelUnavailable")
     context = contexts[0].model_dump()
     assert contexts[0].workflow == "ragenta"
-    assert {key: context[key] for key in ("mode", "alpha", "n", "top_k", "model", "where")} == {
-        **{"mode": "mara", "alpha": 0.5, "n": 1, "top_k": 7, "model": "offline", "where": {"source": {"$in": ["a"]}}}
+    assert {key: context[key] for key in ("mode", "n", "top_k", "model", "where")} == {
+        **{"mode": "mara", "n": 1, "top_k": 7, "model": "offline", "where": {"source": {"$in": ["a"]}}}
     }
+    assert context["walk"]["alpha"] == 0.5
 
 
 def test_settings_that_are_not_given_are_those_of_the_workflow(batch: BatchCommand, contexts: list[Context]) -> None:
@@ -117,7 +118,7 @@ def test_failed_questions_are_told_with_their_kinds_and_ctrl_c_exits_with_130(
         (("--workflow", "ragenta", "--set", "n=9"), "--set n has to be 5 or less"),
         (("--workflow", "venus"), "'venus' is not one of"),
         (("--format", "pickle"), "'pickle' is not one of"),
-        (("--set", "alpha=2"), "--set alpha has to be 1 or less"),
+        (("--set", "alpha=2"), "--set walk.alpha has to be 1 or less"),
         (("--limit", "0"), "The limit is 0"),
         (("--concurrency", "0"), "has to be 1 or more"),
         (("--where", "source"), "source"),

@@ -188,7 +188,7 @@ def test_a_limit_of_as_many_questions_as_there_are_is_none(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"settings": {"alpha": 0.2}}, "settings.context.alpha was None, now 0.2"),
+        ({"settings": {"alpha": 0.2}}, "settings.context.walk.alpha was None, now 0.2"),
         ({"settings": {"mode": "dense"}}, "settings.mode was mara, now dense"),
         ({"settings": {"model": "another"}}, "settings.chat_model was offline, now another"),
         ({"settings": {"where": {"source": "a"}}}, "settings.context.where"),

@@ -71,9 +71,8 @@ def test_a_server_follows_and_forgets(
     if not is_installed():
         pytest.skip(MISSING)
     with BoltEndpoint(tmp_path_factory.mktemp("bolt")) as endpoint:
-        values = {"URL": endpoint.address, "USER": USER, "PASSWORD": PASSWORD, "DATABASE": endpoint.new_database()}
-        for name, value in values.items():
-            monkeypatch.setenv(f"MARA_GRAPH_{name}", value)
+        place = endpoint.address.removeprefix("bolt://")
+        monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://{USER}:{PASSWORD}@{place}/{endpoint.new_database()}")
         settings = ServerSettings.from_environment()
         assert settings is not None
         send_to_graph_server(root)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
+from graph.relationships.cypher.bolt import BoltServer, ServerSettings
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from tests.bolt_server import MISSING, PASSWORD, USER, BoltEndpoint, is_installed
@@ -41,7 +41,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoltEndpoint]
 @pytest.fixture
 def settings(endpoint: BoltEndpoint) -> ServerSettings:
     """How to reach an empty database."""
-    return ServerSettings(server_url(endpoint.address), USER, PASSWORD, endpoint.new_database())
+    return ServerSettings(ServerSettings.of(endpoint.address).url, USER, PASSWORD, endpoint.new_database())
 
 
 @pytest.fixture

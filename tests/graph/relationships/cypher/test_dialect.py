@@ -25,7 +25,7 @@ def test_a_server_says_what_it_is(agent: str, name: str) -> None:
 
 
 def test_a_dialect_that_nobody_speaks_is_refused() -> None:
-    with pytest.raises(BadInput, match="MARA_GRAPH_DIALECT is 'sql'"):
+    with pytest.raises(BadInput, match="The dialect of MARA_GRAPH_URL is 'sql'"):
         dialect_of("", "sql")
 
 

@@ -11,7 +11,7 @@ import pytest
 from graph.errors import BadInput, MaraError
 from graph.relationships.conversation_search import conversation_search
 from graph.relationships.cypher import queries
-from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
+from graph.relationships.cypher.bolt import BoltServer, ServerSettings
 from graph.relationships.cypher.copies import open_copy
 from graph.relationships.cypher.mirror import mirror
 from graph.relationships.discovery import discover
@@ -148,7 +148,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def connected(endpoint: BoltEndpoint) -> Iterator[BoltServer]:
-    reached = ServerSettings(server_url(endpoint.address), USER, PASSWORD, endpoint.new_database())
+    reached = ServerSettings(ServerSettings.of(endpoint.address).url, USER, PASSWORD, endpoint.new_database())
     with BoltServer(reached) as server:
         yield server
 

@@ -9,7 +9,7 @@ import pytest
 
 from graph.relationships.conversation_search import conversation_search
 from graph.relationships.cypher import queries
-from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
+from graph.relationships.cypher.bolt import BoltServer, ServerSettings
 from graph.relationships.cypher.copies import open_copy
 from graph.relationships.cypher.mirror import mirror
 from graph.relationships.cypher.reading import CellValue, Queryable
@@ -39,7 +39,7 @@ def store(record: RelationshipRecord, workspace: Path, request: pytest.FixtureRe
             yield copy
         return
     endpoint: BoltEndpoint = request.getfixturevalue("endpoint")
-    reached = ServerSettings(server_url(endpoint.address), USER, PASSWORD, endpoint.new_database())
+    reached = ServerSettings(ServerSettings.of(endpoint.address).url, USER, PASSWORD, endpoint.new_database())
     with BoltServer(reached) as server:
         mirror(workspace, server)
         yield server
