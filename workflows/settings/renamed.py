@@ -34,7 +34,7 @@ class SettingsForm(BaseModel):
     @classmethod
     def path_of(cls, name: str) -> str:
         """Return the path of a setting that a person typed: the last part of its path will do."""
-        path = cls.earlier.get(name, name)
+        path = name if name in cls.model_fields else cls.earlier.get(name, name)
         if not path.endswith(name):
             _tell(name, path)
         return path
@@ -64,7 +64,9 @@ class SettingsForm(BaseModel):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other values, by the names of today or by earlier ones; none is checked."""
-        changed = _with_parts({self._moved(name, value): value for name, value in (update or {}).items()})
+        if not update:
+            return super().model_copy(deep=deep)
+        changed = _with_parts({self._moved(name, value): value for name, value in update.items()})
         for name in changed.keys() & {path.partition(".")[0] for path in self.earlier.values()}:
             if isinstance(changed[name], Mapping):
                 changed[name] = getattr(self, name).model_copy(update=changed[name])
@@ -95,7 +97,7 @@ class _Properties(dict[str, Any]):
 def _with_parts(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with those that are named by a path within their objects."""
     whole = {name: value for name, value in given.items() if "." not in str(name)}
-    for path in given.keys() - whole.keys():
+    for path in [name for name in given if name not in whole]:
         name, _, part = path.partition(".")
         around = whole.get(name) or {}
         parts = around.model_dump(exclude_unset=True) if isinstance(around, BaseModel) else around

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graph.errors import BadInput
+from tests.workflows.command_line import Mara
+from tests.workflows.small_world import QUESTION
 from workflows import indexing, mara
 from workflows.cli.options import settings_given
 from workflows.context import Context, FollowUps, Walk, make_context
@@ -100,6 +103,7 @@ def test_the_command_line_and_switches_take_the_last_part_of_a_path_without_a_wo
             "walk.alpha": ".3",
         }
         assert settings_given(["concurrency=3"], IndexingContext) == {"extraction.concurrency": "3"}
+        assert settings_given(["engine=ray", "workers=2"], IndexingContext) == {"engine": "ray", "engine.workers": "2"}
         short, whole = (parse_system(f"mara+{name}=0.5", Context()) for name in ("damping", "walk.damping"))
         assert short.context == whole.context == Context(walk=Walk(damping=0.5))
 
@@ -109,6 +113,13 @@ def test_any_other_earlier_name_is_told_there() -> None:
         assert settings_given(["max_follow_ups=2"], RagentaContext) == {"follow_ups.questions": "2"}
     with pytest.warns(RenamedSetting), pytest.raises(BadInput, match=r"says twice what follow_ups\.rounds is"):
         parse_system("ragenta+no-follow-ups+follow_up_rounds=2", Context())
+
+
+def test_a_command_says_it_in_one_line(mara: Mara, small_workspace: Path) -> None:
+    asked = ("ask", QUESTION, "-w", small_workspace, "--workflow", "ragenta", "--json", "--set")
+    assert mara(*asked, "damping=0.5").err == ""
+    (line,) = mara(*asked, "max_follow_ups=2").err.splitlines()
+    assert line == "The setting max_follow_ups is now follow_ups.questions; the earlier name goes with the next release"
 
 
 def test_a_mistyped_switch_is_answered_with_the_closest() -> None:
