@@ -41,9 +41,8 @@ def read(rewriter: OfflineRewriter, question: str, *turns: Turn) -> str:
     return rewriter.rewrite(question, turns).question
 
 
-@pytest.mark.parametrize(
-    ("turn", "question", "whole"),
-    [
+def test_a_pronoun_becomes_the_name_that_it_most_likely_means(rewriter: OfflineRewriter) -> None:
+    for turn, question, whole in [
         (BUILT, "And who built it?", "Who built Port of Velmora?"),
         (BUILT, "How large are its docks?", "How large are Port of Velmora's docks?"),
         (BUILDER, "Where was she born?", "Where was Ida Brandt born?"),
@@ -51,17 +50,12 @@ def read(rewriter: OfflineRewriter, question: str, *turns: Turn) -> str:
         (CAPITAL, "Which river flows through it?", "Which river flows through Marn?"),
         (CAPITAL, "Who lives there?", "Who lives in Marn?"),
         (CAPITAL, "who came from there", "who came from Marn"),
-    ],
-)
-def test_a_pronoun_becomes_the_name_that_it_most_likely_means(
-    rewriter: OfflineRewriter, turn: Turn, question: str, whole: str
-) -> None:
-    assert read(rewriter, question, turn) == whole
+    ]:
+        assert read(rewriter, question, turn) == whole
 
 
-@pytest.mark.parametrize(
-    ("question", "whole"),
-    [
+def test_a_fragment_asks_the_last_question_again(rewriter: OfflineRewriter) -> None:
+    for question, whole in [
         ("And Karv?", "When was the Karv built?"),
         ("what about the Karv?", "When was the Karv built?"),
         ("in 1952?", "When was the Port of Velmora built in 1952?"),
@@ -71,10 +65,8 @@ def test_a_pronoun_becomes_the_name_that_it_most_likely_means(
         ("No, I meant Karv", "When was the Karv built?"),
         ("What about Port Sund?", "When was the Port Sund built?"),
         ("And of Karv?", "When was the Port of Karv built?"),
-    ],
-)
-def test_a_fragment_asks_the_last_question_again(rewriter: OfflineRewriter, question: str, whole: str) -> None:
-    assert read(rewriter, question, BUILT) == whole
+    ]:
+        assert read(rewriter, question, BUILT) == whole
 
 
 def test_a_phrase_takes_the_place_of_one_like_it(rewriter: OfflineRewriter) -> None:
@@ -83,24 +75,18 @@ def test_a_phrase_takes_the_place_of_one_like_it(rewriter: OfflineRewriter) -> N
     assert read(rewriter, "1960?", last) == "Who won the race in 1960?"
 
 
-@pytest.mark.parametrize(
-    ("asked", "question", "whole"),
-    [
+def test_a_phrase_takes_its_name_with_it_whole(rewriter: OfflineRewriter) -> None:
+    for asked, question, whole in [
         ("Who is the mayor of Karv?", "And of Port Sund?", "Who is the mayor of Port Sund?"),
         ("Who is the mayor of Port Sund?", "and of Karv?", "Who is the mayor of Karv?"),
         ("Who lives in Port Sund?", "and in New Karv?", "Who lives in New Karv?"),
         ("When did World War I end?", "What about World War II?", "When did World War II end?"),
-    ],
-)
-def test_a_phrase_takes_its_name_with_it_whole(
-    rewriter: OfflineRewriter, asked: str, question: str, whole: str
-) -> None:
-    assert read(rewriter, question, Turn(asked)) == whole
+    ]:
+        assert read(rewriter, question, Turn(asked)) == whole
 
 
-@pytest.mark.parametrize(
-    ("asked", "question", "whole"),
-    [
+def test_what_is_narrowed_otherwise_is_asked_so(rewriter: OfflineRewriter) -> None:
+    for asked, question, whole in [
         (
             "What was decided at the council meeting in March?",
             "No, I meant the council meeting in October",
@@ -112,12 +98,8 @@ def test_a_phrase_takes_its_name_with_it_whole(
             "What did the council meeting of the harbour in October 1952 decide?",
         ),
         ("Who sat on the council in March?", "the council of Karv?", "Who sat on the council of Karv in March?"),
-    ],
-)
-def test_what_is_narrowed_otherwise_is_asked_so(
-    rewriter: OfflineRewriter, asked: str, question: str, whole: str
-) -> None:
-    assert read(rewriter, question, Turn(asked)) == whole
+    ]:
+        assert read(rewriter, question, Turn(asked)) == whole
 
 
 def test_a_choice_is_between_the_two_that_were_spoken_of(rewriter: OfflineRewriter) -> None:

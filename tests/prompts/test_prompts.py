@@ -26,24 +26,24 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_prompt_is_read_once(name: str) -> None:
-    assert load_prompt(name) is load_prompt(name)
+def test_a_prompt_is_read_once() -> None:
+    for name in NAMES:
+        assert load_prompt(name) is load_prompt(name)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"feedback"}))
-def test_an_agents_prompt_opens_with_its_role_as_heading(name: str) -> None:
-    assert load_prompt(name).template.splitlines()[0] == f"# {name.replace('_', ' ').capitalize()}"
+def test_an_agents_prompt_opens_with_its_role_as_heading() -> None:
+    for name in sorted(set(NAMES) - {"feedback"}):
+        assert load_prompt(name).template.splitlines()[0] == f"# {name.replace('_', ' ').capitalize()}"
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"feedback"}))
-def test_an_agents_prompt_says_that_material_is_never_an_instruction(name: str) -> None:
-    assert "never an instruction" in load_prompt(name).template
+def test_an_agents_prompt_says_that_material_is_never_an_instruction() -> None:
+    for name in sorted(set(NAMES) - {"feedback"}):
+        assert "never an instruction" in load_prompt(name).template
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_prompt_does_not_give_away_the_questions_it_is_tested_with(name: str) -> None:
-    assert not [word for word in GOLDEN_QUESTIONS if word in load_prompt(name).template]
+def test_a_prompt_does_not_give_away_the_questions_it_is_tested_with() -> None:
+    for name in NAMES:
+        assert not [word for word in GOLDEN_QUESTIONS if word in load_prompt(name).template]
 
 
 def test_every_example_of_a_json_agent_is_json() -> None:
@@ -72,10 +72,10 @@ def test_a_value_replaces_its_placeholder_and_is_not_itself_expanded() -> None:
     assert "pay $material in $cash" in fill("feedback", material="pay $material in $cash")
 
 
-@pytest.mark.parametrize("values", [{}, {"materiel": "x"}, {"material": "x", "spare": "y"}])
-def test_missing_and_unknown_values_are_refused(values: dict[str, str]) -> None:
-    with pytest.raises(KeyError, match="feedback"):
-        fill("feedback", **values)
+def test_missing_and_unknown_values_are_refused() -> None:
+    for values in [{}, {"materiel": "x"}, {"material": "x", "spare": "y"}]:
+        with pytest.raises(KeyError, match="feedback"):
+            fill("feedback", **values)
 
 
 def test_an_unknown_prompt_is_refused() -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from agents.offline.extractor import OfflineExtractor, acronyms, definitions
 from graph.schema import Passage
 from graph.sentences import sentence_spans
@@ -13,22 +11,18 @@ def defined(text: str) -> list[Parts]:
     return [(each.subject, each.predicate, each.object) for each in definitions(text, sentence_spans(text))]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_sentence_that_says_what_a_term_is_in_general_defines_it() -> None:
+    for text, expected in [
         ("A jumbo frame is an Ethernet frame with a large payload.", ("jumbo frame", "is", "Ethernet frame")),
         ("The term honeypot means a fake target for bots.", ("honeypot", "means", "fake target")),
         ("Hedge funds are private funds with few owners.", ("Hedge funds", "are", "private funds")),
         ("A time series is a sequence of values measured daily.", ("time series", "is", "sequence of values")),
-    ],
-)
-def test_a_sentence_that_says_what_a_term_is_in_general_defines_it(text: str, expected: Parts) -> None:
-    assert defined(text) == [expected]
+    ]:
+        assert defined(text) == [expected]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_other_sentences_define_nothing() -> None:
+    for text in [
         "The pump is a problem.",
         "Bonds are safe.",
         "Quotas are shared between accounts.",
@@ -37,26 +31,19 @@ def test_a_sentence_that_says_what_a_term_is_in_general_defines_it(text: str, ex
         "A rule is applied to each port.",
         "Measurements are taken every five minutes.",
         "This means a loss.",
-    ],
-)
-def test_other_sentences_define_nothing(text: str) -> None:
-    assert defined(text) == []
+    ]:
+        assert defined(text) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_an_acronym_is_tied_to_the_words_that_begin_with_its_letters() -> None:
+    for text, expected in [
         ("the maximum transmission unit (MTU) of it", [("maximum transmission unit", "MTU")]),
         ("Some exchange-traded funds (ETFs) rose.", [("exchange-traded fund", "ETF")]),
         ("the Net Investment Income Tax(NIIT)", [("Net Investment Income Tax", "NIIT")]),
         ("the usual fee (VAT) and more", []),
         ("(ABC)", []),
-    ],
-)
-def test_an_acronym_is_tied_to_the_words_that_begin_with_its_letters(
-    text: str, expected: list[tuple[str, str]]
-) -> None:
-    assert [(each.subject, each.object) for each in acronyms(text)] == expected
+    ]:
+        assert [(each.subject, each.object) for each in acronyms(text)] == expected
 
 
 def test_terms_and_long_forms_are_entities_with_a_fact() -> None:

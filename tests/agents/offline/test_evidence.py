@@ -55,9 +55,8 @@ def like_a_rise(texts: Sequence[str]) -> NDArray[np.float32]:
     return np.array([question if question[0] else [0, 1, 0], *sentences], np.float32)
 
 
-@pytest.mark.parametrize(
-    ("question", "source", "words"),
-    [
+def test_the_sentence_that_bears_on_a_question_comes_first() -> None:
+    for question, source, words in [
         ("Who runs the paint shop?", "team.md", "Hedda Lunt runs the paint shop."),
         ("What is the monthly rent of the slipway?", "slipway-lease.md", "EUR 2,150"),
         ("When was the lease of the slipway signed?", "slipway-lease.md", "14 March 2024"),
@@ -71,19 +70,16 @@ def like_a_rise(texts: Sequence[str]) -> NDArray[np.float32]:
         ("Was kostet der Kran?", "protokoll.md", "41.800 Euro"),
         ("Quand le voilier Alcyon a-t-il été livré ?", "compte-rendu.md", "9 août 2022"),
         ("Quel est le prix du mât ?", "compte-rendu.md", "3 200 euros"),
-    ],
-)
-def test_the_sentence_that_bears_on_a_question_comes_first(question: str, source: str, words: str) -> None:
-    found = read(question)
-    assert found.refusal == ""
-    assert found.excerpts[0].passage.source == source
-    assert words in found.excerpts[0].quote()
+    ]:
+        found = read(question)
+        assert found.refusal == ""
+        assert found.excerpts[0].passage.source == source
+        assert words in found.excerpts[0].quote()
 
 
 class TestRefusal:
-    @pytest.mark.parametrize(
-        ("question", "absent"),
-        [
+    def test_a_name_or_code_that_stands_in_nothing_cited_is_refused(self) -> None:
+        for question, absent in [
             ("When does the Siemens contract end?", "siemens"),
             ("Who wrote Hamlet?", "hamlet"),
             ("What does the DV-500 weigh?", "dv-500"),
@@ -91,26 +87,21 @@ class TestRefusal:
             ("Who wrote Hamlet in Kyoto?", "hamlet, kyoto"),
             ("Wann hat die Werft Brandt den Kran gekauft?", "brandt"),
             ("Which was launched first, the Kestrel or the Merlin?", "merlin"),
-        ],
-    )
-    def test_a_name_or_code_that_stands_in_nothing_cited_is_refused(self, question: str, absent: str) -> None:
-        found = read(question)
-        assert found.excerpts == ()
-        assert found.refusal == f"the passages found do not hold {absent}"
+        ]:
+            found = read(question)
+            assert found.excerpts == ()
+            assert found.refusal == f"the passages found do not hold {absent}"
 
-    @pytest.mark.parametrize(
-        ("question", "passages", "kind"),
-        [
+    def test_nothing_of_the_asked_kind_is_refused(self) -> None:
+        for question, passages, kind in [
             ("What is the e-mail address of Ines Caro?", YARD, "e-mail address"),
             ("What is the phone number of Hedda Lunt?", (TEAM,), "phone number"),
             ("When was the crane cabinet bought?", (FAQ,), "date"),
             ("What does the training on the crane cost?", (FAQ,), "amount of money"),
             ("How heavy is the crane strap?", (TOOLS,), "weight"),
             ("How many people run the paint shop?", (TEAM,), "number"),
-        ],
-    )
-    def test_nothing_of_the_asked_kind_is_refused(self, question: str, passages: Sequence, kind: str) -> None:  # type: ignore[type-arg]
-        assert read(question, *passages).refusal == f"the passages found hold no {kind} that would answer it"
+        ]:
+            assert read(question, *passages).refusal == f"the passages found hold no {kind} that would answer it"
 
     def test_one_of_two_compared_things_is_not_enough(self) -> None:
         found = read("Which is lighter, the mast or the keel?", BOATS)
@@ -124,21 +115,18 @@ class TestRefusal:
         assert find_evidence("Who runs the paint shop?", [TEAM], unlike).excerpts
         assert find_evidence("Who runs the paint shop?", [TEAM], unlike, 0.3).refusal
 
-    @pytest.mark.parametrize(
-        "question",
-        [
+    def test_a_row_that_holds_a_part_of_the_question_is_unlike_it_too(self) -> None:
+        for question in [
             "Which phones does Marek Sobol repair?",
             "Which extensions did Marek Sobol sell?",
             "What is an extension?",
             "What is a name?",
-        ],
-    )
-    def test_a_row_that_holds_a_part_of_the_question_is_unlike_it_too(self, question: str) -> None:
-        assert find_evidence(question, [PHONES], unlike, 0.3).refusal
+        ]:
+            assert find_evidence(question, [PHONES], unlike, 0.3).refusal
 
-    @pytest.mark.parametrize("question", ["", "Who?", "?"])
-    def test_nothing_asked_finds_nothing(self, question: str) -> None:
-        assert read(question).refusal == "nothing is asked"
+    def test_nothing_asked_finds_nothing(self) -> None:
+        for question in ["", "Who?", "?"]:
+            assert read(question).refusal == "nothing is asked"
 
     def test_without_passages_there_is_nothing(self) -> None:
         assert find_evidence("Who runs the paint shop?", [], None).refusal == "no passage was found"
@@ -146,17 +134,14 @@ class TestRefusal:
 
 
 class TestQuestionsInDocuments:
-    @pytest.mark.parametrize(
-        ("question", "answer"),
-        [
+    def test_they_are_no_evidence_but_their_answers_are(self) -> None:
+        for question, answer in [
             ("Where do I get a respirator?", "in the red cabinet"),
             ("Who pays for the training on the crane?", "The yard pays for it"),
-        ],
-    )
-    def test_they_are_no_evidence_but_their_answers_are(self, question: str, answer: str) -> None:
-        found = read(question)
-        assert answer in found.excerpts[0].sentences[0].text
-        assert not any(sentence.text.endswith("?") for each in found.excerpts for sentence in each.sentences)
+        ]:
+            found = read(question)
+            assert answer in found.excerpts[0].sentences[0].text
+            assert not any(sentence.text.endswith("?") for each in found.excerpts for sentence in each.sentences)
 
     def test_a_question_without_an_answer_below_it_answers_nothing(self) -> None:
         open_question = passage(1, "minutes.md", "The meeting began at nine.\n\nWho pays for the training?")
@@ -179,9 +164,8 @@ class TestTables:
         )
     )
 
-    @pytest.mark.parametrize(
-        ("question", "rows"),
-        [
+    def test_rows_that_hold_the_whole_question_are_quoted_and_no_others(self) -> None:
+        for question, rows in [
             ("Which customers does Hedda Lunt manage?", {1, 3}),
             ("Which customers are managed by Hedda Lunt?", {1, 3}),
             ("What customers does Hedda Lunt manage?", {1, 3}),
@@ -192,21 +176,16 @@ class TestTables:
             ("How many pumps are installed?", {1, 2, 3}),
             ("Which customers does the company have?", {1, 2, 3, 4}),
             ("List all customers.", {1, 2, 3, 4}),
-        ],
-    )
-    def test_rows_that_hold_the_whole_question_are_quoted_and_no_others(self, question: str, rows: set[int]) -> None:
-        found = find_evidence(question, self.CUSTOMERS, unlike, 0.3)
-        assert {excerpt.passage.number for excerpt in found.excerpts} == rows
+        ]:
+            found = find_evidence(question, self.CUSTOMERS, unlike, 0.3)
+            assert {excerpt.passage.number for excerpt in found.excerpts} == rows
 
-    @pytest.mark.parametrize(
-        ("question", "short"),
-        [
+    def test_rows_of_two_names_are_compared_however_unlike_the_question(self) -> None:
+        for question, short in [
             ("Which has more pumps, Havn or Moor?", "Havn (pumps_installed: 6; Moor: 3)"),
             ("Which has more pumps, Hedda Lunt or Ines Caro?", ""),
-        ],
-    )
-    def test_rows_of_two_names_are_compared_however_unlike_the_question(self, question: str, short: str) -> None:
-        assert find_evidence(question, self.CUSTOMERS, unlike, 0.3).short == short
+        ]:
+            assert find_evidence(question, self.CUSTOMERS, unlike, 0.3).short == short
 
     def test_the_company_need_not_be_said(self) -> None:
         sites = passage(
@@ -249,17 +228,14 @@ class TestTwoSteps:
 
 
 class TestComparison:
-    @pytest.mark.parametrize(
-        ("question", "short"),
-        [
+    def test_dates_and_numbers_are_compared(self) -> None:
+        for question, short in [
             ("Which was launched first, the Kestrel or the Alcyon?", "Kestrel (3 May 2019; Alcyon: 2021-08-20)"),
             ("Which was launched later, the Kestrel or the Alcyon?", "Alcyon (2021-08-20; Kestrel: 3 May 2019)"),
             ("Which costs less, oak or larch?", "larch (EUR 19; oak: EUR 31)"),
             ("Which is heavier, oak or larch?", "oak (910 kg; larch: 740 kg)"),
-        ],
-    )
-    def test_dates_and_numbers_are_compared(self, question: str, short: str) -> None:
-        assert read(question).short == short
+        ]:
+            assert read(question).short == short
 
     def test_what_wins_is_quoted_first(self) -> None:
         found = read("Which was launched later, the Kestrel or the Alcyon?")
@@ -280,20 +256,17 @@ class TestComparison:
         assert found.short == ""
         assert {"2019", "2020"} <= set(quoted(found).replace(".", "").split())
 
-    @pytest.mark.parametrize(
-        ("question", "short"),
-        [
+    def test_of_a_row_the_column_that_is_asked_for_is_compared(self) -> None:
+        for question, short in [
             ("Which is heavier, the DV-210 or the DV-340?", "DV-340 (weight: 251 kg; DV-210: 184 kg)"),
             ("Which is cheaper, the DV-210 or the DV-340?", "DV-210 (price: EUR 7,900; DV-340: EUR 11,450)"),
             ("Which has more power, the DV-210 or the DV-340?", "DV-340 (power: 54 hp; DV-210: 29 hp)"),
             ("Which is larger, the DV-210 or the DV-340?", ""),
-        ],
-    )
-    def test_of_a_row_the_column_that_is_asked_for_is_compared(self, question: str, short: str) -> None:
-        found = read(question)
-        assert found.short == short
-        assert "184 kg" in quoted(found)
-        assert "251 kg" in quoted(found)
+        ]:
+            found = read(question)
+            assert found.short == short
+            assert "184 kg" in quoted(found)
+            assert "251 kg" in quoted(found)
 
     def sheets(self, *lines: str) -> list[NumberedPassage]:
         return [
@@ -334,29 +307,24 @@ class TestSuperseded:
 
 
 class TestMisspelt:
-    @pytest.mark.parametrize(
-        ("question", "misspelt"),
-        [
+    def test_a_misspelt_name_is_found_and_told(self) -> None:
+        for question, misspelt in [
             ("What does Hedda Lundt run?", ("lundt", "lunt")),
             ("What is the phone number of Mareck Sobol?", ("mareck", "marek")),
             ("What is the phone number of Marek Sobohl?", ("sobohl", "sobol")),
-        ],
-    )
-    def test_a_misspelt_name_is_found_and_told(self, question: str, misspelt: tuple[str, str]) -> None:
-        found = read(question)
-        assert found.misspelt == (misspelt,)
-        assert misspelt[1].title() in found.excerpts[0].quote()
+        ]:
+            found = read(question)
+            assert found.misspelt == (misspelt,)
+            assert misspelt[1].title() in found.excerpts[0].quote()
 
     def test_a_name_that_stands_is_never_read_as_another(self) -> None:
         assert read("What does Hedda Lunt run?").misspelt == ()
 
 
-@pytest.mark.parametrize(
-    "question", ["List everything that is checked before a launch.", "What has to be checked before a launch?"]
-)
-def test_a_list_is_quoted_whole(question: str) -> None:
-    for item in ("seacocks are closed", "the bilge pump runs", "the cradle is free", "the crane strap is not worn"):
-        assert item in quoted(read(question))
+def test_a_list_is_quoted_whole() -> None:
+    for question in ["List everything that is checked before a launch.", "What has to be checked before a launch?"]:
+        for item in ("seacocks are closed", "the bilge pump runs", "the cradle is free", "the crane strap is not worn"):
+            assert item in quoted(read(question))
 
 
 def test_a_list_may_take_more_excerpts() -> None:
@@ -387,19 +355,16 @@ def test_without_the_packaged_vectors_it_still_reads(question: str, monkeypatch:
 
 
 class TestOnePassage:
-    @pytest.mark.parametrize(
-        ("question", "holds"),
-        [
+    def test_it_is_told_whether_it_holds_anything_of_a_question(self) -> None:
+        for question, holds in [
             ("Who runs the paint shop?", True),
             ("Who paints boats in the workshop?", True),
             ("What does Hedda earn?", True),
             ("Which glacier feeds the Rhône?", False),
             ("Who?", False),
             ("", False),
-        ],
-    )
-    def test_it_is_told_whether_it_holds_anything_of_a_question(self, question: str, holds: bool) -> None:
-        assert holds_anything(question, TEAM) is holds
+        ]:
+            assert holds_anything(question, TEAM) is holds
 
     def test_a_date_is_held_in_any_notation(self) -> None:
         assert holds_anything("What happened on 2024-03-14?", LEASE)

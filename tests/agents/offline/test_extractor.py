@@ -41,9 +41,8 @@ def test_a_founding_year_is_a_temporal_triple_without_its_preposition() -> None:
 
 
 class TestPatterns:
-    @pytest.mark.parametrize(
-        ("sentence", "triple", "relation"),
-        [
+    def test_what_a_sentence_says(self) -> None:
+        for sentence, triple, relation in [
             ("Nissan was founded by Jun Aikawa.", ("Nissan", "founded by", "Jun Aikawa"), ATTRIBUTION),
             ("Anna Berg was born in Oslo.", ("Anna Berg", "born in", "Oslo"), SPATIAL),
             ("Anna Berg was born on 5 May 1933.", ("Anna Berg", "born", "5 May 1933"), TEMPORAL),
@@ -78,10 +77,8 @@ class TestPatterns:
                 ATTRIBUTION,
             ),
             ("Anna Berg is a singer from Oslo who won Blue Tin.", ("Anna Berg", "won", "Blue Tin"), ATTRIBUTION),
-        ],
-    )
-    def test_what_a_sentence_says(self, sentence: str, triple: Parts, relation: RelationType) -> None:
-        assert typed(sentence).get(triple) is relation
+        ]:
+            assert typed(sentence).get(triple) is relation
 
     def test_a_list_shares_the_verb(self) -> None:
         assert {
@@ -99,31 +96,25 @@ class TestPatterns:
         assert ("Anna Berg", "wrote", "Mair Pugh") not in typed("Anna Berg wrote Blue Tin, and Mair Pugh left Oslo.")
         assert ("Anna Berg", "met", "Mair Pugh") in typed("Anna Berg met Jun Moor, Tom Oak and Mair Pugh.")
 
-    @pytest.mark.parametrize(
-        "sentence",
-        [
+    def test_what_may_be_said_of_something_else_is_uncertain(self) -> None:
+        for sentence in [
             "Anna Berg met Oslo officials.",
             "Anna Berg grew famous after they had left Oslo.",
             "Anna Berg sang, like all of the Moors that the mayor had sent to Oslo.",
             "Anna Berg left between Oslo and Rome.",
             "Besides Oslo, she saw Rome.",
-        ],
-    )
-    def test_what_may_be_said_of_something_else_is_uncertain(self, sentence: str) -> None:
-        found = [t for t in extract(sentence, "Anna Berg").triples if "Oslo" in (t.object, t.subject)]
-        assert [t.confidence for t in found] == [0.5]
+        ]:
+            found = [t for t in extract(sentence, "Anna Berg").triples if "Oslo" in (t.object, t.subject)]
+            assert [t.confidence for t in found] == [0.5]
 
-    @pytest.mark.parametrize(
-        ("sentence", "expected"),
-        [
+    def test_nouns_and_adjectives_that_look_like_verbs_are_none(self) -> None:
+        for sentence, expected in [
             ("It is the end of a play about Oslo.", {"is"}),
             ("Anna Berg wrote the acclaimed Blue Tin.", {"wrote"}),
             ("Anna Berg saw the cut at Blue Tin.", {"saw"}),
             ("Anna Berg sang in the Welsh animated film.", {"sang"}),
-        ],
-    )
-    def test_nouns_and_adjectives_that_look_like_verbs_are_none(self, sentence: str, expected: set[str]) -> None:
-        assert {triple.predicate.split()[0] for triple in extract(sentence, "Anna Berg").triples} == expected
+        ]:
+            assert {triple.predicate.split()[0] for triple in extract(sentence, "Anna Berg").triples} == expected
 
     def test_the_second_name_after_a_preposition_is_no_subject(self) -> None:
         text = "Part of the church in Oslo and Rome was built by Jun Aikawa."
@@ -150,17 +141,14 @@ class TestPatterns:
 
 
 class TestTopic:
-    @pytest.mark.parametrize(
-        "sentence",
-        [
+    def test_pronouns_and_class_nouns_stand_for_the_title(self) -> None:
+        for sentence in [
             "It was founded by Jun Aikawa.",
             "The company was founded by Jun Aikawa.",
             "They were founded by Jun Aikawa.",
             "Founded by Jun Aikawa, it makes cars.",
-        ],
-    )
-    def test_pronouns_and_class_nouns_stand_for_the_title(self, sentence: str) -> None:
-        assert ("Moor Works", "founded by", "Jun Aikawa") in typed(sentence, "Moor Works (company)")
+        ]:
+            assert ("Moor Works", "founded by", "Jun Aikawa") in typed(sentence, "Moor Works (company)")
 
     def test_the_noun_that_defines_the_title_stands_for_it_later(self) -> None:
         text = "Blue Tin is a card game. The game was made by Jun Aikawa."
@@ -187,16 +175,14 @@ class TestTopic:
         assert ("Anna Berg", "born", "5 May 1933") in triples
         assert ("Anna Berg", "also known as", "Anna Maria Berg") in triples
 
-    @pytest.mark.parametrize(
-        "opening", ["Anna Berg Moor (born 5 May 1933) is", "Anna Berg Moor is", "Anna Berg Moor, a singer, is"]
-    )
-    def test_the_longer_name_that_opens_the_text_is_the_topics(self, opening: str) -> None:
-        triples = typed(f"{opening} a poet. Anna Berg Moor wrote Blue Tin.", "Anna Berg")
-        assert {
-            ("Anna Berg", "wrote", "Blue Tin"),
-            ("Anna Berg", "is", "poet"),
-            ("Anna Berg", "also known as", "Anna Berg Moor"),
-        } <= set(triples)
+    def test_the_longer_name_that_opens_the_text_is_the_topics(self) -> None:
+        for opening in ["Anna Berg Moor (born 5 May 1933) is", "Anna Berg Moor is", "Anna Berg Moor, a singer, is"]:
+            triples = typed(f"{opening} a poet. Anna Berg Moor wrote Blue Tin.", "Anna Berg")
+            assert {
+                ("Anna Berg", "wrote", "Blue Tin"),
+                ("Anna Berg", "is", "poet"),
+                ("Anna Berg", "also known as", "Anna Berg Moor"),
+            } <= set(triples)
 
     def test_another_longer_name_is_not(self) -> None:
         triples = typed("Anna Berg is a poet. Anna Berg Moor wrote Blue Tin.", "Anna Berg")
@@ -235,11 +221,11 @@ class TestParentheses:
         assert triples[("Anna Berg", "born", "5 May 1933")] is TEMPORAL
         assert triples[("Anna Berg", "died", "3 June 1990")] is TEMPORAL
 
-    @pytest.mark.parametrize("native", ["日産自動車", "Ниссан", "निसान", "نيسان"])
-    def test_native_names(self, native: str) -> None:
-        extraction = extract(f"Moor Works (Native: {native}) is a company of many people.", "Moor Works")
-        assert native in extraction.entities
-        assert ("Moor Works", "also known as", native) in typed(f"Moor Works (Native: {native}) is a company.")
+    def test_native_names(self) -> None:
+        for native in ["日産自動車", "Ниссан", "निसान", "نيسان"]:
+            extraction = extract(f"Moor Works (Native: {native}) is a company of many people.", "Moor Works")
+            assert native in extraction.entities
+            assert ("Moor Works", "also known as", native) in typed(f"Moor Works (Native: {native}) is a company.")
 
     def test_native_names_keep_their_small_letters(self) -> None:
         text = "Blue Tin (Italian: La casa blu, Welsh: Tun glas) is a film."
@@ -296,14 +282,14 @@ class TestNotes:
         assert not {"It", "it"} & {*named, *extraction.entities}
         assert extraction.notes["pronoun"] == 1
 
-    @pytest.mark.parametrize("title", ["It", "Her", "Us"])
-    def test_a_title_that_is_a_pronoun_is_a_name_with_its_facts(self, title: str) -> None:
-        extraction = extract(
-            f"{title} is a 2013 film directed by Ada Brandt. It was shot in Karv.", title=f"{title} (film)"
-        )
-        assert title in extraction.entities
-        assert {triple.subject for triple in extraction.triples} >= {title}
-        assert "pronoun" not in extraction.notes
+    def test_a_title_that_is_a_pronoun_is_a_name_with_its_facts(self) -> None:
+        for title in ["It", "Her", "Us"]:
+            extraction = extract(
+                f"{title} is a 2013 film directed by Ada Brandt. It was shot in Karv.", title=f"{title} (film)"
+            )
+            assert title in extraction.entities
+            assert {triple.subject for triple in extraction.triples} >= {title}
+            assert "pronoun" not in extraction.notes
 
     def test_untyped_repeated_and_self_references_are_counted(self) -> None:
         extraction = extract("Moor beat Oslo. Moor beat Oslo. Moor beat Moor.")

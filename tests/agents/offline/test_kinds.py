@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.offline.questions import AnswerKind, answer_kind, holds_kind
 
 
-@pytest.mark.parametrize(
-    ("question", "kind"),
-    [
+def test_the_question_words_tell_the_kind_of_answer() -> None:
+    for question, kind in [
         ("What is the e-mail address of Ines Caro?", AnswerKind.EMAIL),
         ("Wie lautet die Mailadresse der Werft?", AnswerKind.EMAIL),
         ("What is the phone number of the rigger?", AnswerKind.PHONE),
@@ -34,15 +32,12 @@ from agents.offline.questions import AnswerKind, answer_kind, holds_kind
         ("Is the price fixed?", AnswerKind.ANY),
         ("Was the lease signed in May by the yard?", AnswerKind.ANY),
         ("", AnswerKind.ANY),
-    ],
-)
-def test_the_question_words_tell_the_kind_of_answer(question: str, kind: AnswerKind) -> None:
-    assert answer_kind(question) is kind
+    ]:
+        assert answer_kind(question) is kind
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+def test_a_text_holds_the_kind() -> None:
+    for text, kind in [
         ("Write to ines@kestrel.example.", AnswerKind.EMAIL),
         ("Call +49 431 555 217.", AnswerKind.PHONE),
         ("It has 40 berths.", AnswerKind.COUNT),
@@ -55,15 +50,12 @@ def test_the_question_words_tell_the_kind_of_answer(question: str, kind: AnswerK
         ("The yard opens at 7:30.", AnswerKind.TIME),
         ("The shop is run by Hedda Lunt.", AnswerKind.PERSON),
         ("", AnswerKind.ANY),
-    ],
-)
-def test_a_text_holds_the_kind(text: str, kind: AnswerKind) -> None:
-    assert holds_kind(text, kind, frozenset())
+    ]:
+        assert holds_kind(text, kind, frozenset())
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "asked"),
-    [
+def test_a_text_without_it_does_not_nor_one_that_holds_only_what_the_question_does() -> None:
+    for text, kind, asked in [
         ("Write to Ines Caro.", AnswerKind.EMAIL, set()),
         ("Call extension 217.", AnswerKind.PHONE, set()),
         ("It has many berths.", AnswerKind.COUNT, set()),
@@ -74,12 +66,8 @@ def test_a_text_holds_the_kind(text: str, kind: AnswerKind) -> None:
         ("In 2024 the yard was sold.", AnswerKind.DATE, {"2024"}),
         ("The DV-210 is new.", AnswerKind.COUNT, {"dv-210", "210"}),
         ("It is run by Hedda Lunt.", AnswerKind.PERSON, {"hedda", "lunt"}),
-    ],
-)
-def test_a_text_without_it_does_not_nor_one_that_holds_only_what_the_question_does(
-    text: str, kind: AnswerKind, asked: set[str]
-) -> None:
-    assert not holds_kind(text, kind, asked)
+    ]:
+        assert not holds_kind(text, kind, asked)
 
 
 @given(st.text(max_size=60), st.sampled_from(AnswerKind))

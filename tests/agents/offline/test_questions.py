@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,32 +51,28 @@ def test_a_year_alone_is_a_number() -> None:
     assert roles("What was built in 1863?")["1863"] is Role.NUMBER
 
 
-@pytest.mark.parametrize(
-    ("question", "asked"),
-    [
+def test_what_is_asked_for_is_known() -> None:
+    for question, asked in [
         ("In which room is the pump stored?", {"room"}),
         ("What is the hourly rate of a rigger?", {"hourly", "rate"}),
         ("Name the owner of the slipway.", {"owner"}),
         ("Is the pump stored?", set()),
-    ],
-)
-def test_what_is_asked_for_is_known(question: str, asked: set[str]) -> None:
-    assert {term.text for term in parse_question(question).terms if term.is_asked} == asked
+    ]:
+        assert {term.text for term in parse_question(question).terms if term.is_asked} == asked
 
 
 def test_words_of_one_stem_are_one_term() -> None:
     assert len(parse_question("Which boat of all boats?").terms) == 1
 
 
-@pytest.mark.parametrize("question", ["", "Who?", "?!", " \n"])
-def test_a_question_may_hold_nothing(question: str) -> None:
-    assert parse_question(question).terms == ()
+def test_a_question_may_hold_nothing() -> None:
+    for question in ["", "Who?", "?!", " \n"]:
+        assert parse_question(question).terms == ()
 
 
 class TestChoices:
-    @pytest.mark.parametrize(
-        ("question", "names"),
-        [
+    def test_the_two_things_are_called_as_the_question_spells_them(self) -> None:
+        for question, names in [
             ("Which is older, the Kestrel or the Alcyon?", ["Kestrel", "Alcyon"]),
             ("Which of the two, Hedda Lunt or Marek Sobol, came first?", ["Hedda Lunt", "Marek Sobol"]),
             ("Does the Kestrel or the Alcyon weigh more?", ["Kestrel", "Alcyon"]),
@@ -87,26 +82,21 @@ class TestChoices:
             ("Which is heavier, Crane 7 or Crane 9?", ["Crane 7", "Crane 9"]),
             ("Which is cheaper, the old pump or the new pump?", ["old pump", "new pump"]),
             ("Which was built first, the shed in yard 1 or the shed in yard 2?", ["shed in yard 1", "shed in yard 2"]),
-        ],
-    )
-    def test_the_two_things_are_called_as_the_question_spells_them(self, question: str, names: list[str]) -> None:
-        parsed = parse_question(question)
-        assert [choice.name for choice in parsed.choices] == names
+        ]:
+            parsed = parse_question(question)
+            assert [choice.name for choice in parsed.choices] == names
 
     def test_the_name_of_one_of_them_is_an_answer_of_any_kind(self) -> None:
         assert parse_question("Who was born first, Hedda Lunt or Marek Sobol?").kind is AnswerKind.ANY
         assert parse_question("Who was born first?").kind is AnswerKind.PERSON
 
-    @pytest.mark.parametrize(
-        "question", ["Who built the Kestrel?", "Who built the Kestrel and the Alcyon?", "Is it or?"]
-    )
-    def test_other_questions_have_none(self, question: str) -> None:
-        assert parse_question(question).choices == ()
+    def test_other_questions_have_none(self) -> None:
+        for question in ["Who built the Kestrel?", "Who built the Kestrel and the Alcyon?", "Is it or?"]:
+            assert parse_question(question).choices == ()
 
 
-@pytest.mark.parametrize(
-    ("question", "terms"),
-    [
+def test_the_company_that_nothing_narrows_is_no_term_beside_others() -> None:
+    for question, terms in [
         ("How many employees does the company have?", ["employees"]),
         ("Who is the chairman of our firm?", ["chairman"]),
         ("Wie viele Mitarbeiter hat das Unternehmen?", ["mitarbeiter"]),
@@ -114,15 +104,12 @@ class TestChoices:
         ("Where is the company?", ["company"]),
         ("Who leads the company that built the crane?", ["leads", "company", "built", "crane"]),
         ("How many employees does each company have?", ["employees", "company"]),
-    ],
-)
-def test_the_company_that_nothing_narrows_is_no_term_beside_others(question: str, terms: list[str]) -> None:
-    assert [term.text for term in parse_question(question).terms] == terms
+    ]:
+        assert [term.text for term in parse_question(question).terms] == terms
 
 
-@pytest.mark.parametrize(
-    ("question", "asks_list"),
-    [
+def test_a_plural_asks_for_a_list_and_a_verb_does_not() -> None:
+    for question, asks_list in [
         ("Which boats does Hedda Lunt paint?", True),
         ("What boats are there?", True),
         ("List the boats.", True),
@@ -133,10 +120,8 @@ def test_the_company_that_nothing_narrows_is_no_term_beside_others(question: str
         ("What does the crane lift?", False),
         ("What is stored there?", False),
         ("Which boat is it?", False),
-    ],
-)
-def test_a_plural_asks_for_a_list_and_a_verb_does_not(question: str, asks_list: bool) -> None:
-    assert parse_question(question).asks_list is asks_list
+    ]:
+        assert parse_question(question).asks_list is asks_list
 
 
 @given(st.text(alphabet="Who is the Kestrel, and when was 14.3.2024 or-? é日\n", max_size=80))
