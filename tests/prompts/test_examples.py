@@ -79,12 +79,9 @@ def test_the_final_predictors() -> None:
     assert cited == [[1, 4], [2, 21], []]
 
 
-def claim_judge_examples() -> list[tuple[Material, str]]:
-    return examples("claim_judge", max_components=8)
-
-
 def test_the_claim_judges() -> None:
-    for material, reply in claim_judge_examples():
+    structures, coverages, relevances = set(), set(), set()
+    for material, reply in examples("claim_judge", max_components=8):
         claims = [Claim(claim["number"], claim["text"], tuple(claim["cited"]), 0, 0) for claim in material["claims"]]
         with scripted([reply]) as server:
             agent = ChatClaimJudge(model_on(server))
@@ -96,11 +93,9 @@ def test_the_claim_judges() -> None:
         assert {item.component for item in assessment.follow_ups} == missing
         if assessment.structure is Structure.SINGLE:
             assert assessment.components[0].text == material["question"]
-
-
-def test_the_claim_judges_examples_show_every_structure_and_coverage() -> None:
-    replies = [json.loads(reply) for _, reply in claim_judge_examples()]
-    components = [component for reply in replies for component in reply["components"]]
-    assert {reply["structure"] for reply in replies} == set(Structure)
-    assert {component["coverage"] for component in components} == set(Coverage) - {Coverage.EVIDENCE}
-    assert {claim["relevant"] for reply in replies for claim in reply["claims"]} == {True, False}
+        structures.add(assessment.structure)
+        coverages.update(component.coverage for component in assessment.components)
+        relevances.update(verdict.relevant for verdict in assessment.verdicts)
+    assert structures == set(Structure)
+    assert coverages == set(Coverage) - {Coverage.EVIDENCE}
+    assert relevances == {True, False}
