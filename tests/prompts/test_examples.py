@@ -80,7 +80,9 @@ def test_the_final_predictors() -> None:
 
 
 def test_the_claim_judges() -> None:
-    structures, coverages, relevances = set(), set(), set()
+    structures: set[Structure] = set()
+    coverages: set[Coverage] = set()
+    relevances: set[bool] = set()
     for material, reply in examples("claim_judge", max_components=8):
         claims = [Claim(claim["number"], claim["text"], tuple(claim["cited"]), 0, 0) for claim in material["claims"]]
         with scripted([reply]) as server:
