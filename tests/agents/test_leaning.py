@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.leaning import leaning_of
+from agents.leaning import asks_nothing, chosen_reading, leaning_of, question_back, readings_in
 
 STAND_ALONE = (
     "When was the port of Velmora built?",
@@ -62,41 +61,60 @@ FRAGMENTS = (
 ASKED_ON = ("why?", "And when?", "in what year?", "since when", "Warum nicht?", "pourquoi ?", "How much?")
 
 
-@pytest.mark.parametrize("question", STAND_ALONE)
-def test_a_question_that_names_what_it_is_about_stands_alone(question: str) -> None:
-    assert leaning_of(question) == ""
+def test_a_question_leans_by_a_word_or_as_a_fragment_and_stands_alone_where_it_names_what_it_is_about() -> None:
+    for question in STAND_ALONE:
+        assert leaning_of(question) == "", question
+    for question, word in LEAN:
+        assert f"“{word}”" in leaning_of(question), question
+    for question in FRAGMENTS:
+        assert leaning_of(question) == "it is a fragment", question
+    for question in ASKED_ON:
+        assert leaning_of(question) == "it asks on", question
 
 
-@pytest.mark.parametrize(("question", "word"), LEAN)
-def test_a_question_that_refers_to_what_was_said_leans_and_the_word_is_told(question: str, word: str) -> None:
-    assert f"“{word}”" in leaning_of(question)
-
-
-@pytest.mark.parametrize("question", FRAGMENTS)
-def test_a_fragment_leans(question: str) -> None:
-    assert leaning_of(question) == "it is a fragment"
-
-
-@pytest.mark.parametrize("question", ASKED_ON)
-def test_a_question_word_alone_asks_on(question: str) -> None:
-    assert leaning_of(question) == "it asks on"
-
-
-def test_a_definite_noun_leans_where_the_conversation_spoke_of_it() -> None:
+def test_a_definite_noun_leans_where_it_was_spoken_of_or_is_all_that_a_question_names() -> None:
     question = "How long does the migration take?"
     assert leaning_of(question) == ""
     assert leaning_of(question, "You have to do a migration to version 2.") == "“the migration” was spoken of before"
-
-
-def test_a_definite_noun_that_is_all_a_question_names_leans() -> None:
     assert leaning_of("Who was the founder?") == "“the founder” names something said before"
     assert leaning_of("Who discovered the electron near the coast of Denmark?") == ""
-
-
-def test_a_definite_noun_with_a_name_beside_it_stands_alone() -> None:
-    assert leaning_of("Who paid for the port of Velmora?", "The port was built in 1911.") == ""
+    assert leaning_of("Who paid for the port of Velmora?", "The port was built in 1911.") == "", "a name beside it"
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_any_text_is_read_alike_twice(question: str, earlier: str) -> None:
     assert leaning_of(question, earlier) == leaning_of(question, earlier)
+
+
+ORLO, EMIL = "When was Orlo Sund born?", "When was Emil Tarn born?"
+
+
+def test_a_reading_is_chosen_by_number_by_place_or_by_its_own_words() -> None:
+    back = question_back([ORLO, EMIL])
+    assert back == "Which do you mean: “When was Orlo Sund born?” or “When was Emil Tarn born?”"
+    for reply, chosen in (
+        ("1", ORLO),
+        ("2.", EMIL),
+        ("the second one", EMIL),
+        ("The former", ORLO),
+        ("Emil Tarn", EMIL),
+        ("orlo?", ORLO),
+        (ORLO, ORLO),
+    ):
+        assert chosen_reading(reply, readings_in(back)) == chosen, reply
+    for reply in ("3", "0", "-5", "the third", "born", "Ida Brandt", "", "When was the port built?"):
+        assert chosen_reading(reply, readings_in(back)) is None, reply
+    assert chosen_reading("1", readings_in("He said “yes” or “no”. [1]")) is None, "nothing was asked back"
+
+
+@given(st.lists(st.text(min_size=1), min_size=2, max_size=4))
+def test_the_number_of_any_reading_chooses_it(choices: list[str]) -> None:
+    for number, choice in enumerate(choices, start=1):
+        assert chosen_reading(str(number), choices) == choice
+
+
+def test_greetings_thanks_and_signs_alone_ask_nothing_and_all_else_something() -> None:
+    for text in ("thanks!", "Hello", "ok", "?", "...", "👍", "Thank you very much", "Danke schön"):
+        assert asks_nothing(text), text
+    for text in ("why?", "no", "thanks, and when was Karv built?", "港", "Okra"):
+        assert not asks_nothing(text), text

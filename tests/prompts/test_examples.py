@@ -6,8 +6,6 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 from agents.answerer import NOT_KNOWN, ClosedBookAnswerer
 from agents.answers.claims import Claim
 from agents.claim_judge import ChatClaimJudge, Coverage, Structure
@@ -81,28 +79,25 @@ def test_the_final_predictors() -> None:
     assert cited == [[1, 4], [2, 21], []]
 
 
-def claim_judge_examples() -> list[tuple[Material, str]]:
-    return examples("claim_judge", max_components=8)
-
-
-@pytest.mark.parametrize(("material", "reply"), claim_judge_examples())
-def test_the_claim_judges(material: Material, reply: str) -> None:
-    claims = [Claim(claim["number"], claim["text"], tuple(claim["cited"]), 0, 0) for claim in material["claims"]]
-    with scripted([reply]) as server:
-        agent = ChatClaimJudge(model_on(server))
-        assessment = agent.assess(material["question"], claims, passages_of(material), 3)
-        shown = shown_to(server)
-    assert (shown["question"], shown["claims"]) == (material["question"], material["claims"])
-    assert assessment.dropped == 0
-    missing = {place for place, item in enumerate(assessment.components, 1) if item.coverage is not Coverage.FULLY}
-    assert {item.component for item in assessment.follow_ups} == missing
-    if assessment.structure is Structure.SINGLE:
-        assert assessment.components[0].text == material["question"]
-
-
-def test_the_claim_judges_examples_show_every_structure_and_coverage() -> None:
-    replies = [json.loads(reply) for _, reply in claim_judge_examples()]
-    components = [component for reply in replies for component in reply["components"]]
-    assert {reply["structure"] for reply in replies} == set(Structure)
-    assert {component["coverage"] for component in components} == set(Coverage) - {Coverage.EVIDENCE}
-    assert {claim["relevant"] for reply in replies for claim in reply["claims"]} == {True, False}
+def test_the_claim_judges() -> None:
+    structures: set[Structure] = set()
+    coverages: set[Coverage] = set()
+    relevances: set[bool] = set()
+    for material, reply in examples("claim_judge", max_components=8):
+        claims = [Claim(claim["number"], claim["text"], tuple(claim["cited"]), 0, 0) for claim in material["claims"]]
+        with scripted([reply]) as server:
+            agent = ChatClaimJudge(model_on(server))
+            assessment = agent.assess(material["question"], claims, passages_of(material), 3)
+            shown = shown_to(server)
+        assert (shown["question"], shown["claims"]) == (material["question"], material["claims"])
+        assert assessment.dropped == 0
+        missing = {place for place, item in enumerate(assessment.components, 1) if item.coverage is not Coverage.FULLY}
+        assert {item.component for item in assessment.follow_ups} == missing
+        if assessment.structure is Structure.SINGLE:
+            assert assessment.components[0].text == material["question"]
+        structures.add(assessment.structure)
+        coverages.update(component.coverage for component in assessment.components)
+        relevances.update(verdict.relevant for verdict in assessment.verdicts)
+    assert structures == set(Structure)
+    assert coverages == set(Coverage) - {Coverage.EVIDENCE}
+    assert relevances == {True, False}

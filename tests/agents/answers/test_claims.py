@@ -3,12 +3,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from functools import partial
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.answers.citations import MARK, locate_quote, parse_citations, strip_citations
+from agents.answers.citations import MARK, parse_citations, strip_citations
 from agents.answers.claims import (
     Claim,
     citing_sentences,
@@ -75,9 +75,8 @@ def answers(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(("\n\n", "\n"))).join(blocks)
 
 
-@pytest.mark.parametrize(
-    ("answer", "claims"),
-    [
+def test_claims_are_sentences_items_and_headings_with_what_they_cite() -> None:
+    for answer, claims in [
         ("It was 1933 [1]. It grew [2, 4].", [("It was 1933.", (1,)), ("It grew.", (2, 4))]),
         ("It was 1933.[1] It grew. [2][4]", [("It was 1933.", (1,)), ("It grew.", (2, 4))]),
         ("Dr. Kral [1] came. He left [2].", [("Dr. Kral came.", (1,)), ("He left.", (2,))]),
@@ -104,42 +103,37 @@ def answers(draw: st.DrawFn) -> str:
         ("", []),
         (" \n", []),
         ("[1]", []),
-    ],
-)  # fmt: skip
-def test_claims_are_sentences_items_and_headings_with_what_they_cite(
-    answer: str, claims: list[tuple[str, tuple[int, ...]]]
-) -> None:
-    assert said(split_claims(answer, KNOWN)) == claims
+    ]:
+        assert said(split_claims(answer, KNOWN)) == claims
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [
+def test_an_abbreviation_does_not_end_a_claim_and_a_word_that_looks_like_one_does() -> None:
+    for claim in (
         "It was led by Gen. Kral.",
         "It was Prof. Berg who left.",
         "It closed in Oct. 1912.",
         "Besrour et al. Show it.",
         "See pp. 12 and Fig. 2.",
         "Prof. Lund met Gov. Berg on Sept. 3.",
-    ],
-)
-def test_an_abbreviation_does_not_end_a_claim(claim: str) -> None:
-    assert said(split_claims(f"{claim[:-1]} [1]. It fell [2].", KNOWN)) == [(claim, (1,)), ("It fell.", (2,))]
+    ):
+        assert said(split_claims(f"{claim[:-1]} [1]. It fell [2].", KNOWN)) == [(claim, (1,)), ("It fell.", (2,))]
+    for word in ("Portugal", "Fog", "March", "general", "Peep"):
+        assert len(split_claims(f"It was {word}. It fell.")) == 2
+    for answer in (
+        "The prize went to Amartya Sen [1]. He was born elsewhere [2].",
+        "It hangs in the Museum of Art [1]. It was stolen in 1950 [2].",
+        "It opened in Dec [1]. It closed soon [2].",
+        "He studied Art. She did not [2].",
+        "They met the Gen [1]. He left [2].",
+    ):
+        assert len(split_claims(answer)) == 2, answer
 
 
-@pytest.mark.parametrize("word", ["Portugal", "Fog", "March", "general", "Peep"])
-def test_a_word_that_ends_like_one_does(word: str) -> None:
-    assert len(split_claims(f"It was {word}. It fell.")) == 2
-
-
-def test_a_claim_tells_where_it_stands_with_its_citations() -> None:
+def test_a_claim_tells_where_it_stands_and_without_known_numbers_every_number_is_cited() -> None:
     answer = "- It grew. [1][2]\n- It fell ([4])."
     claims = split_claims(answer)
     assert [answer[claim.start : claim.end] for claim in claims] == ["It grew. [1][2]", "It fell ([4])."]
     assert [claim.number for claim in claims] == [1, 2]
-
-
-def test_without_known_numbers_every_number_is_cited() -> None:
     assert said(split_claims("It grew [7, 999]. It fell [0].")) == [("It grew.", (7, 999)), ("It fell.", (0,))]
 
 
@@ -197,9 +191,8 @@ def test_removing_claims_leaves_the_others_and_no_debris(answer: str, data: st.D
     assert text == text.strip()
 
 
-@pytest.mark.parametrize(
-    ("answer", "removed", "left"),
-    [
+def test_what_is_left_of_an_answer() -> None:
+    for answer, removed, left in [
         ("It grew [1]. It fell [2]. It ended.", {2}, "It grew [1]. It ended."),
         ("It grew [1]. It fell. [2]", {2}, "It grew [1]."),
         ("It grew [1]. It fell. [2]", {1}, "It fell. [2]"),
@@ -215,10 +208,8 @@ def test_removing_claims_leaves_the_others_and_no_debris(answer: str, data: st.D
         ("It grew. It fell.", {1, 2}, ""),
         ("It grew.\n\n---\n", {1}, ""),
         ("It grew. It fell.", {7}, "It grew. It fell."),
-    ],
-)  # fmt: skip
-def test_what_is_left_of_an_answer(answer: str, removed: set[int], left: str) -> None:
-    assert join_claims(answer, split_claims(answer), remove=removed) == left
+    ]:
+        assert join_claims(answer, split_claims(answer), remove=removed) == left
 
 
 def test_the_mark_stands_behind_the_citations_and_removal_goes_before_marking() -> None:
@@ -250,54 +241,34 @@ def test_a_mark_that_a_text_brings_along_is_kept_and_not_doubled() -> None:
     assert join_claims(answer, claims, remove={1}) == "It fell [2]."
 
 
-@pytest.mark.parametrize(
-    ("number", "sentence"),
-    [
-        (1, "Lund composed Salka."),
-        (2, "He was born in Aalborg."),
-        (3, "He was born in Aalborg."),
-        (4, "He died."),
-        (5, ""),
-    ],
-)
-def test_the_sentence_that_cites_a_passage(number: int, sentence: str) -> None:
+def test_the_sentence_that_cites_a_passage() -> None:
     text = "Lund composed Salka [1]. He was born in Aalborg. [2][3] He died.[4]"
-    assert citing_sentences(text).get(number, "") == sentence
+    born = "He was born in Aalborg."
+    assert citing_sentences(text) == {1: "Lund composed Salka.", 2: born, 3: born, 4: "He died."}
 
 
-def test_a_claim_is_located_by_its_words_and_by_those_of_the_question() -> None:
-    passage = "A fire came in 1911. The opera was composed in 1911."
-    (claim,) = split_claims("1911 [1].")
-    span = locate_quote(claim.text, passage, "When was the opera composed?")
-    assert span is not None
-    assert passage[slice(*span)] == "The opera was composed in 1911."
-    assert locate_quote(claim.text, "The opera is old.") is None
+def test_degenerate_answers_take_linear_time() -> None:
+    def split(part: str, length: int) -> None:
+        split_claims(f"X. {part * length}y")
 
-
-@pytest.mark.parametrize(
-    "degenerate",
-    ["[1]", "([1]) ", "[1] [", "X. [1]\n", "- a\n", "12. May 1933\n", f" {MARK}", ".)", "* ", "\n \n", "[1,", "日。"],
-)
-def test_degenerate_answers_take_linear_time(degenerate: str) -> None:
-    assert grows_with_length_alone(lambda length: split_claims(f"X. {degenerate * length}y"), 150)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "The prize went to Amartya Sen [1]. He was born elsewhere [2].",
-        "It hangs in the Museum of Art [1]. It was stolen in 1950 [2].",
-        "It opened in Dec [1]. It closed soon [2].",
-        "He studied Art. She did not [2].",
-        "They met the Gen [1]. He left [2].",
-    ],
-)
-def test_a_word_that_looks_like_an_abbreviation_ends_a_claim_where_the_sentence_does(answer: str) -> None:
-    assert len(split_claims(answer)) == 2
+    for part in (
+        "[1]",
+        "([1]) ",
+        "[1] [",
+        "X. [1]\n",
+        "- a\n",
+        "12. May 1933\n",
+        f" {MARK}",
+        ".)",
+        "* ",
+        "[1,",
+        "日。",
+    ):
+        assert grows_with_length_alone(partial(split, part), 150), part
 
 
 def test_marks_behind_claims_are_put_in_words_and_prose_stays() -> None:
     text = f"It grew [1]. {MARK} The {MARK} tag is old [2].\n- Marn {MARK}\n- Kesh"
-    told = f"It grew [1]. (unsure) The {MARK} tag is old [2].\n- Marn (unsure)\n- Kesh"
-    assert marks_in_words(text, "(unsure)") == told
+    words = f"It grew [1]. (unsure) The {MARK} tag is old [2].\n- Marn (unsure)\n- Kesh"
+    assert marks_in_words(text, "(unsure)") == words
     assert marks_in_words("It grew [1].", "(unsure)") == "It grew [1]."

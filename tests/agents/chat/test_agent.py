@@ -11,8 +11,8 @@ from tests.chatting import TEXT, VERDICT, Verdict, model_on
 from tests.scripted_server import scripted
 
 
-class NamingAgent(ChatAgent):
-    """An agent whose reply must be about a lake."""
+class LakeAgent(ChatAgent):
+    """An agent whose text must be about a lake, and whose object's share is at most 1."""
 
     prompt = "judge"
     material = "question"
@@ -20,14 +20,6 @@ class NamingAgent(ChatAgent):
 
     def name_of(self, question: str, feedback: Feedback | None = None) -> str:
         return self._ask_text(self.messages({"question": question}, feedback), _name, "NOTHING")
-
-
-class VerdictAgent(ChatAgent):
-    """An agent that wants an object."""
-
-    prompt = "fact_filter"
-    material = "question"
-    reply_tokens = 100
 
     def verdict_on(self, question: str) -> Verdict:
         schema = Verdict.model_json_schema()
@@ -46,33 +38,27 @@ def _same(verdict: Verdict) -> Verdict:
     return verdict
 
 
-def test_an_agent_fills_its_prompt_quotes_its_material_and_feeds_back() -> None:
-    with scripted(["<think>Hm.</think>Lake Ven"]) as server:
-        assert NamingAgent(model_on(server)).name_of("Which?", Feedback("no lake", "Sea")) == "Lake Ven"
+def test_an_agent_fills_its_prompt_quotes_its_material_and_checks_the_text_without_the_thinking() -> None:
+    with scripted(["<think>Hm.</think>Lake Ven", "<think>Lake?</think>Sea"]) as server:
+        agent = LakeAgent(model_on(server))
+        assert agent.name_of("Which?", Feedback("no lake", "Sea")) == "Lake Ven"
+        with pytest.raises(MalformedReply) as caught:
+            agent.name_of("Which?")
         system, material, feedback = (message["content"] for message in server.requests[0].body["messages"])
+    assert (caught.value.reason, caught.value.raw) == ("The reply names no lake", "Sea")
     assert "$" not in system
     assert material == 'Quoted material (question):\n```json\n{"question": "Which?"}\n```'
     assert '"no lake"' in feedback
-    assert "Sea" not in feedback
-
-
-def test_a_text_that_the_check_refuses_comes_back_with_the_reason_and_without_the_thinking() -> None:
-    with (
-        scripted(["<think>Lake?</think>Sea"]) as server,
-        pytest.raises(MalformedReply, match="names no lake") as caught,
-    ):
-        NamingAgent(model_on(server)).name_of("Which?")
-    assert (caught.value.reason, caught.value.raw) == ("The reply names no lake", "Sea")
 
 
 def test_an_object_is_asked_for_by_schema_and_checked() -> None:
     wrong = TEXT.replace("0.5", "1.5")
     with scripted([TEXT, wrong]) as server:
-        agent = VerdictAgent(model_on(server))
+        agent = LakeAgent(model_on(server))
         assert agent.verdict_on("Which?") == VERDICT
         with pytest.raises(MalformedReply, match="above 1") as caught:
             agent.verdict_on("Which?")
-        request = server.requests[0].body
+        wanted = server.requests[0].body["response_format"]["json_schema"]
     assert caught.value.raw == wrong
-    assert request["response_format"]["json_schema"]["name"] == "Verdict"
-    assert "share" in request["response_format"]["json_schema"]["schema"]["properties"]
+    assert wanted["name"] == "Verdict"
+    assert "share" in wanted["schema"]["properties"]

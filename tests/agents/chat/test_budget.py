@@ -39,7 +39,7 @@ def test_work_at_the_same_time_counts_once_and_a_pause_not_at_all(clock: Clock) 
     assert budget.spent().seconds == 15
 
 
-def test_what_an_earlier_run_took_counts_and_only_the_first_to_begin_tells_it(clock: Clock) -> None:
+def test_what_an_earlier_run_took_counts_once_and_without_limits_something_is_always_left(clock: Clock) -> None:
     budget = QuestionBudget()
     budget.begin(Limits(seconds=10.0), Spent(seconds=4.0, calls=2, tokens=30))
     budget.begin(Limits(), Spent(seconds=400.0))
@@ -51,9 +51,6 @@ def test_what_an_earlier_run_took_counts_and_only_the_first_to_begin_tells_it(cl
     with budget.working():
         clock.seconds += 1
     assert str(budget.fault()) == "The question's 10 s are over. Raise question_s or MARA_QUESTION_S"
-
-
-def test_without_limits_there_is_always_something_left() -> None:
     budget = QuestionBudget()
     budget.begin(Limits(), Spent(1e9, 10**9, 10**9))
     assert (budget.fault(), budget.left_s(), budget.calls_left()) == (None, float("inf"), None)

@@ -15,23 +15,17 @@ from graph.errors import BadInput, DependencyMissing
 from tests.scripted_server import scripted
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
+def test_a_result_names_the_file_without_its_folder_and_other_names_are_of_models_behind_a_server() -> None:
+    for model, name in (
         ("local", "local:SmolLM2-135M-Instruct.Q4_1"),
         ("local:model.gguf", "local:model"),
         ("local:~/models/Qwen3-4B.Q4_K_M.gguf", "local:Qwen3-4B.Q4_K_M"),
         ("local:/models/weights", "local:weights"),
-    ],
-)
-def test_a_result_names_the_file_without_its_folder(model: str, name: str) -> None:
-    assert is_local(model)
-    assert local_name(model) == name
-
-
-@pytest.mark.parametrize("model", ["", "offline", "gpt-6-luna", "localhost", "Local", "locale:x", "org/local"])
-def test_other_names_are_models_behind_a_server(model: str) -> None:
-    assert not is_local(model)
+    ):
+        assert is_local(model)
+        assert local_name(model) == name
+    others = ("", "offline", "gpt-6-luna", "localhost", "Local", "locale:x", "org/local")
+    assert not any(map(is_local, others))
 
 
 def test_a_client_of_a_server_names_no_file(monkeypatch: pytest.MonkeyPatch) -> None:

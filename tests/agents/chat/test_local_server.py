@@ -34,15 +34,12 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> None:
     monkeypatch.setattr(local_model, "find_spec", lambda _: spec)
 
 
-@pytest.mark.parametrize("needing", [check_packages, packaged_file])
-def test_a_package_that_is_missing_comes_with_the_line_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch, needing: object
-) -> None:
+def test_a_package_that_is_missing_comes_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, None)
-    assert callable(needing)
-    with pytest.raises(DependencyMissing, match="make local") as missing:
-        needing()
-    assert INSTALLATION in missing.value.hint
+    for needing in (check_packages, packaged_file):
+        with pytest.raises(DependencyMissing, match="make local") as missing:
+            needing()
+        assert INSTALLATION in missing.value.hint
 
 
 def test_a_packaged_file_that_is_not_the_published_one_is_refused_before_it_is_loaded(
@@ -55,25 +52,19 @@ def test_a_packaged_file_that_is_not_the_published_one_is_refused_before_it_is_l
     assert "--force-reinstall" in refused.value.hint
 
 
-def test_a_users_file_is_taken_by_its_beginning(gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_file_is_taken_by_its_beginning_and_any_other_refused(
+    gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert checked_file(str(gguf)) == gguf
     monkeypatch.chdir(gguf.parent)
     monkeypatch.setenv("HOME", str(gguf.parent))
-    assert checked_file("model.gguf") == gguf
-    assert checked_file("~/model.gguf") == gguf
-
-
-@pytest.mark.parametrize("path", ["missing.gguf", "", "."])
-def test_a_file_that_cannot_be_read_is_named(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInput, match=r"cannot be read: .*local:FILE\.gguf"):
-        checked_file(path)
-
-
-def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "weights.safetensors").write_bytes(b"{}")
+    assert checked_file("model.gguf") == checked_file("~/model.gguf") == gguf
+    for path in ("missing.gguf", "", "."):
+        with pytest.raises(BadInput, match=r"cannot be read: .*local:FILE\.gguf"):
+            checked_file(path)
+    gguf.with_name("weights.safetensors").write_bytes(b"{}")
     with pytest.raises(BadInput, match=r"weights\.safetensors is not a GGUF file"):
-        checked_file(str(tmp_path / "weights.safetensors"))
+        checked_file("weights.safetensors")
 
 
 @pytest.fixture
@@ -117,13 +108,11 @@ def test_a_server_is_started_once_and_again_where_it_has_ended(
     assert set(log) == {"[] True ['local:model', '3']"}, "it has a key of its own, and none of the user's"
 
 
-@pytest.mark.parametrize("program_text", ["raise SystemExit(7)", "import os\nos.close(0)\nos._exit(7)"])
-def test_a_file_that_llama_cpp_cannot_load_ends_with_its_exit_code(
-    program: Path, gguf: Path, program_text: str
-) -> None:
-    program.write_text(program_text, encoding="utf-8")
-    with pytest.raises(ModelUnavailable, match=r"llama\.cpp cannot serve model\.gguf \(exit 7\)"):
-        server_of(gguf, "local:model")
+def test_a_file_that_llama_cpp_cannot_load_ends_with_its_exit_code(program: Path, gguf: Path) -> None:
+    for text in ("raise SystemExit(7)", "import os\nos.close(0)\nos._exit(7)"):
+        program.write_text(text, encoding="utf-8")
+        with pytest.raises(ModelUnavailable, match=r"llama\.cpp cannot serve model\.gguf \(exit 7\)"):
+            server_of(gguf, "local:model")
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux tells which processors may be used")

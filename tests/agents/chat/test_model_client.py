@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from langchain_core.messages import HumanMessage
 
@@ -11,42 +9,29 @@ from agents.chat.model import open_chat_model
 from graph.embedding.embeddings import OpenAIEmbedder
 from graph.errors import BadInput
 
-NOBODY = "http://127.0.0.1:9/v1"
+CLOSED = "http://127.0.0.1:9/v1"
 PROXIES = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY")
 
 
-def chat() -> object:
-    model = open_chat_model("m", 0.0, base_url=NOBODY, api_key="sk-key", timeout_s=1.0)
-    return model.ask([HumanMessage("Who?")])
-
-
-def ask_window() -> object:
-    return open_chat_model("m", 0.0, base_url=NOBODY, api_key="sk-key", timeout_s=1.0).context_tokens
-
-
-def embed() -> object:
-    return OpenAIEmbedder("m", NOBODY, "sk-key").embed(["Who?"])
-
-
-@pytest.mark.parametrize("asked", [chat, ask_window, embed])
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
+def test_a_proxy_that_cannot_be_used_is_bad_input_that_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, value in (
         ("ALL_PROXY", "socks5://name:secret@127.0.0.1:1"),
         ("HTTP_PROXY", "ftp://name:secret@127.0.0.1:1"),
         ("OPENAI_PROXY", "http://name:secret@127.0.0.1:port"),
         ("OPENAI_PROXY", "ftp://name:secret@127.0.0.1:1"),
         *((name, f"http://name:{word}@127.0.0.1:1") for name in PROXIES for word in ("secret@secret", "secret/secret")),
         ("HTTP_PROXY", "name:secret@secret@127.0.0.1:1"),
-    ],
-)
-def test_a_proxy_that_cannot_be_used_is_bad_input_that_names_the_variable(
-    monkeypatch: pytest.MonkeyPatch, asked: Callable[[], object], variable: str, value: str
-) -> None:
-    for name in (*PROXIES, "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-    monkeypatch.setenv(variable, value)
-    with pytest.raises(BadInput, match=variable) as refused:
-        asked()
-    assert "secret" not in str(refused.value)
+    ):
+        for name in (*PROXIES, "NO_PROXY", "OPENAI_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+            monkeypatch.delenv(name.lower(), raising=False)
+        monkeypatch.setenv(variable, value)
+        model = open_chat_model("m", 0.0, base_url=CLOSED, api_key="sk-key", timeout_s=1.0)
+        for ask in (
+            lambda model=model: model.ask([HumanMessage("Who?")]),
+            lambda model=model: model.context_tokens,
+            lambda: OpenAIEmbedder("m", CLOSED, "sk-key").embed(["Who?"]),
+        ):
+            with pytest.raises(BadInput, match=variable) as refused:
+                ask()
+            assert "secret" not in str(refused.value)

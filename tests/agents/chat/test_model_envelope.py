@@ -26,8 +26,8 @@ USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 
 def body(message: Any = None, choice: Any = None, **top: Any) -> Reply:
     """A completion, with something else in the place of some of its parts."""
-    told = {"role": "assistant", "content": TEXT} | (message or {})
-    chosen = {"index": 0, "message": told, "finish_reason": "stop", "logprobs": None} | (choice or {})
+    said = {"role": "assistant", "content": TEXT} | (message or {})
+    chosen = {"index": 0, "message": said, "finish_reason": "stop", "logprobs": None} | (choice or {})
     envelope = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [chosen], "usage": USAGE}
     return Reply(body=json.dumps(envelope | top))
 
@@ -43,23 +43,18 @@ FAULTY = {
     "packed": Reply(body=gzip.compress(str(body().body).encode()), headers={"Content-Encoding": "gzip"}),
     "nested": Reply(body=DEEP),
     "nested choices": Reply(body='{"choices": ' + DEEP + "}"),
-    "empty": Reply(body=""),
     "null": Reply(body="null"),
     "a number": Reply(body="7"),
     "no choices": body(choices=[]),
     "choices missing": Reply(body='{"id": "x"}'),
     "choices null": body(choices=None),
-    "choices a number": body(choices=7),
     "message null": body(choice={"message": None}),
     "role user": body({"role": "user"}),
-    "role system": body({"role": "system"}),
     "role tool": body({"role": "tool"}),
     "role a number": body({"role": 7}),
     "content a number": body({"content": 7}),
-    "content an object": body({"content": {"a": 1}}),
     "content a list of numbers": body({"content": [1, 2]}),
     "usage a list": body(usage=[1]),
-    "usage a number": body(usage=7),
     "an error": body(error={"code": 7}),
     "a failing server that nests": Reply(body='{"error": ' + DEEP + "}", status=500),
     "busy until the year 10^14": Reply("busy", status=429, headers={"Retry-After": ENDLESS_DATE}),
@@ -128,74 +123,57 @@ BEARABLE_STREAMS: dict[str, Sequence[bytes]] = {
 }
 
 
-@pytest.mark.parametrize("reply", FAULTY.values(), ids=FAULTY.keys())
-def test_an_envelope_that_is_not_the_protocols_is_a_fault_of_the_endpoint(reply: Reply) -> None:
-    with served(reply) as model, pytest.raises(TransportFault):
-        model.ask(messages(), top_logprobs=5)
-
-
-@pytest.mark.parametrize("reply", FAULTY.values(), ids=FAULTY.keys())
-def test_so_it_is_where_the_server_does_not_stream(reply: Reply) -> None:
-    with scripted([reply], refuses=["stream"]) as server, pytest.raises(TransportFault):
-        model_on(server).ask(messages(), top_logprobs=5)
-
-
-@pytest.mark.parametrize("reply", BEARABLE.values(), ids=BEARABLE.keys())
-def test_what_is_odd_about_an_envelope_costs_no_reply(reply: Reply) -> None:
-    with served(reply) as model:
-        assert ask_object(model, messages(), Verdict) == VERDICT
-        told = model.ask(messages(), top_logprobs=5)
-    assert told.raw == TEXT
-    assert 0 <= told.usage.prompt_tokens <= 10**9
-    assert 0 <= told.usage.completion_tokens <= 10**9
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_an_envelope_or_a_stream_that_is_not_the_protocols_is_a_fault_of_the_endpoint() -> None:
+    for name, reply in FAULTY.items():
+        for refuses in ((), ("stream",)):
+            with scripted([reply], refuses=refuses) as server, pytest.raises(TransportFault):
+                pytest.fail(f"{name}: {model_on(server).ask(messages(), top_logprobs=5)}")
+    for name, events in FAULTY_STREAMS.items():
+        with served(Reply(events=events)) as model, pytest.raises(TransportFault):
+            pytest.fail(f"{name}: {streamed(model, as_object=True)}")
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-@pytest.mark.parametrize("events", FAULTY_STREAMS.values(), ids=FAULTY_STREAMS.keys())
-def test_a_stream_that_is_not_the_protocols_is_a_fault_of_the_endpoint(events: Sequence[bytes]) -> None:
-    with served(Reply(events=events)) as model, pytest.raises(TransportFault):
-        streamed(model, as_object=True)
+def test_what_is_odd_about_an_envelope_or_a_stream_costs_no_reply() -> None:
+    for name, reply in BEARABLE.items():
+        with served(reply) as model:
+            assert ask_object(model, messages(), Verdict) == VERDICT, name
+            asked = model.ask(messages(), top_logprobs=5)
+        assert asked.raw == TEXT
+        assert 0 <= asked.usage.prompt_tokens <= 10**9
+        assert 0 <= asked.usage.completion_tokens <= 10**9
+    for name, events in BEARABLE_STREAMS.items():
+        with served(Reply(events=events)) as model:
+            assert "".join(streamed(model, as_object=True)) == TEXT, name
 
 
-@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-@pytest.mark.parametrize("events", BEARABLE_STREAMS.values(), ids=BEARABLE_STREAMS.keys())
-def test_what_is_odd_about_a_stream_costs_no_reply(events: Sequence[bytes]) -> None:
-    with served(Reply(events=events)) as model:
-        assert "".join(streamed(model, as_object=True)) == TEXT
-
-
-SAYS_NOTHING = {
-    "empty pieces": event({}),
-    "pieces without a choice": event({}, choices=[]),
-    "calls of tools": event({"tool_calls": [{"index": 0, "function": {"arguments": "x" * 600}}]}),
-    "comments": b": keep alive\n\n" * 50,
-    "white space": b"\n" * 500,
-}
-
-
-@pytest.mark.parametrize("piece", SAYS_NOTHING.values(), ids=SAYS_NOTHING.keys())
-def test_a_stream_without_end_that_says_nothing_is_broken_off(monkeypatch: pytest.MonkeyPatch, piece: bytes) -> None:
+def test_a_stream_without_end_that_says_nothing_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "MAX_REPLY_BYTES", 200_000)
-    with served(Reply(events=itertools.repeat(piece))) as model, pytest.raises(TransportFault, match="200,000 bytes"):
-        streamed(model, as_object=False)
+    for piece in (
+        event({}),
+        event({}, choices=[]),
+        event({"tool_calls": [{"index": 0, "function": {"arguments": "x" * 600}}]}),
+        b": keep alive\n\n" * 50,
+        b"\n" * 500,
+    ):
+        endless = Reply(events=itertools.repeat(piece))
+        with served(endless) as model, pytest.raises(TransportFault, match="200,000 bytes"):
+            streamed(model, as_object=False)
 
 
-def test_thinking_without_end_is_cut_even_where_it_is_not_shown() -> None:
+def test_thinking_empty_pieces_and_halves_of_a_surrogate_pair_are_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     thinking = event({"reasoning_content": "hm " * 200})
-    with served(Reply(events=itertools.repeat(thinking))) as model, pytest.raises(MalformedReply, match="cut at the"):
-        streamed(model, as_object=False)
-
-
-def test_empty_pieces_count_before_they_are_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replies, "MAX_REPLY_CHARACTERS", 1_000)
-    with served(Reply(events=itertools.repeat(event({})))) as model, pytest.raises(MalformedReply, match="than 1,000"):
-        streamed(model, as_object=False)
-
-
-def test_half_of_a_surrogate_pair_is_broken_unicode_even_where_the_next_piece_brings_the_other() -> None:
     halves = [event({"content": "\ud83d"}), event({"content": "\ude00"}), END, DONE]
-    with served(Reply(events=halves)) as model, pytest.raises(MalformedReply, match="broken Unicode"):
-        streamed(model, as_object=False)
+    for events, reason in (
+        (itertools.repeat(thinking), "cut at the"),
+        (halves, "broken Unicode"),
+        (itertools.repeat(event({})), "than 1,000"),
+    ):
+        if reason == "than 1,000":
+            monkeypatch.setattr(replies, "MAX_REPLY_CHARACTERS", 1_000)
+        with served(Reply(events=events)) as model, pytest.raises(MalformedReply, match=reason):
+            streamed(model, as_object=False)
 
 
 def test_words_of_a_refusing_server_that_are_no_text_are_told_as_they_came() -> None:

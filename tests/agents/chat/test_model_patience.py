@@ -27,10 +27,15 @@ def piece(delta: object, finish_reason: str | None = None) -> bytes:
     return f"data: {json.dumps({'id': 'x', 'choices': [choice]})}\n\n".encode()
 
 
-def ticking(events: Iterable[bytes]) -> Iterator[bytes]:
-    for event in events:
-        time.sleep(TICK_S)
-        yield event
+def ticking(events: Iterable[bytes]) -> Reply:
+    """A reply of events, with a pause before each."""
+
+    def send() -> Iterator[bytes]:
+        for event in events:
+            time.sleep(TICK_S)
+            yield event
+
+    return Reply(events=send())
 
 
 def asked(reply: Callable[[ScriptedServer], ReplyLike], timeout_s: float = PATIENCE_S) -> tuple[str | MaraError, float]:
@@ -46,31 +51,25 @@ def asked(reply: Callable[[ScriptedServer], ReplyLike], timeout_s: float = PATIE
         return text, time.monotonic() - start
 
 
-NEVER_A_TOKEN: dict[str, bytes] = {
-    "comments": b": keep alive\n\n",
-    "pieces without a choice": b'data: {"id": "x", "choices": []}\n\n',
-    "empty pieces": piece({"content": ""}),
-    "pieces that tell the role alone": piece({"role": "assistant"}),
-}
+def silent(server: ScriptedServer) -> Iterator[bytes]:
+    yield piece({"content": "It was "})
+    server.released.wait()
 
 
-@pytest.mark.parametrize("event", NEVER_A_TOKEN.values(), ids=NEVER_A_TOKEN.keys())
-def test_a_server_that_only_keeps_the_connection_alive_is_given_up(event: bytes) -> None:
-    fault, _ = asked(lambda server: Reply(events=ticking(itertools.repeat(event))))
-    assert isinstance(fault, SlowReply)
-    assert (fault.message, fault.cause) == ("The chat endpoint sent no token for 0.3 s", "timeout")
+NO_TOKEN = (
+    b": keep alive\n\n",
+    b'data: {"id": "x", "choices": []}\n\n',
+    piece({"content": ""}),
+    piece({"role": "assistant"}),
+)
 
 
-def test_a_server_that_sends_no_byte_is_given_up() -> None:
-    fault, _ = asked(lambda server: Reply(fault=Fault.HANG))
-    assert isinstance(fault, SlowReply)
-
-
-def test_a_server_that_falls_silent_in_mid_reply_is_given_up() -> None:
-    def silent(server: ScriptedServer) -> Iterator[bytes]:
-        yield piece({"content": "It was "})
-        server.released.wait()
-
+def test_a_server_that_sends_no_token_is_given_up_whatever_else_it_sends() -> None:
+    no_token = [ticking(itertools.repeat(event)) for event in NO_TOKEN]
+    for reply in (*no_token, Reply(fault=Fault.HANG)):
+        fault, _ = asked(lambda server, reply=reply: reply)  # type: ignore[misc]
+        assert isinstance(fault, SlowReply)
+        assert (fault.message, fault.cause) == ("The chat endpoint sent no token for 0.3 s", "timeout")
     fault, _ = asked(lambda server: Reply(events=silent(server)))
     assert isinstance(fault, SlowReply)
 
@@ -88,10 +87,10 @@ def test_signs_of_life_give_one_more_time_of_silence_and_no_third() -> None:
     assert 1.0 <= seconds < 2.5
 
 
-@pytest.mark.parametrize("name", ["content", "reasoning_content"])
-def test_a_slow_reply_whose_tokens_keep_coming_is_waited_for(name: str) -> None:
-    pieces = [*[piece({name: "and "})] * 24, piece({"content": "yes"}), piece({}, "stop"), b"data: [DONE]\n\n"]
-    text, seconds = asked(lambda server: Reply(events=ticking(pieces)), timeout_s=1.0)
+def test_a_slow_reply_whose_tokens_keep_coming_is_waited_for() -> None:
+    thoughts, words = piece({"reasoning_content": "and "}), piece({"content": "and "})
+    pieces = [*[thoughts, words] * 12, piece({"content": "yes"}), piece({}, "stop"), b"data: [DONE]\n\n"]
+    text, seconds = asked(lambda server: ticking(pieces), timeout_s=1.0)
     assert str(text).endswith("yes")
     assert seconds > 1.0
 
@@ -103,31 +102,24 @@ def test_a_server_that_stops_in_mid_reply_is_a_fault_and_not_slow() -> None:
     assert fault.cause == "broken reply"
 
 
-def test_a_server_that_refuses_to_stream_is_asked_for_whole_replies_from_then_on() -> None:
+def streams(server: ScriptedServer) -> list[bool]:
+    """Whether each request asked for a stream."""
+    return [bool(request.body.get("stream")) for request in server.requests]
+
+
+def test_a_server_that_does_not_stream_is_asked_for_whole_replies_from_then_on() -> None:
     with scripted(["yes"], refuses=["stream"]) as server:
         model = model_on(server)
-        for _ in range(2):
-            assert model.ask(messages()).text() == "yes"
-    assert [bool(request.body.get("stream")) for request in server.requests] == [True, False, False]
-
-
-WHOLE = json.dumps(
-    {
-        "id": "x",
-        "object": "chat.completion",
-        "model": "m",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9},
-    }
-)
-
-
-def test_a_whole_reply_to_a_request_for_a_stream_is_taken_and_no_stream_asked_for_again() -> None:
-    with scripted([Reply(body=WHOLE)]) as server:
+        assert [model.ask(messages()).text() for _ in range(2)] == ["yes", "yes"]
+    assert streams(server) == [True, False, False]
+    choice = {"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
+    whole = {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+    with scripted([Reply(body=json.dumps(whole))]) as server:
         model = model_on(server)
         replies = [model.ask(messages()) for _ in range(2)]
     assert [(reply.text(), reply.usage) for reply in replies] == [("yes", Usage(1, 7, 2))] * 2
-    assert [bool(request.body.get("stream")) for request in server.requests] == [True, False]
+    assert streams(server) == [True, False]
 
 
 def test_a_broken_whole_reply_does_not_end_the_streaming() -> None:
@@ -136,7 +128,7 @@ def test_a_broken_whole_reply_does_not_end_the_streaming() -> None:
         with pytest.raises(TransportFault):
             model.ask(messages())
         assert model.ask(messages()).text() == "yes"
-    assert [bool(request.body.get("stream")) for request in server.requests] == [True, True]
+    assert streams(server) == [True, True]
 
 
 def test_a_whole_reply_is_waited_for_as_long_as_a_token() -> None:
@@ -160,8 +152,8 @@ def spending(model: ChatModel, limits: Limits, before: Spent = NOTHING) -> Any:
 
 
 def test_a_request_under_way_is_broken_off_when_the_questions_seconds_are_over() -> None:
-    pieces = ticking(itertools.chain([piece({"content": "and "})], itertools.repeat(piece({"content": "on "}))))
-    with scripted([Reply(events=pieces)]) as server:
+    pieces = itertools.chain([piece({"content": "and "})], itertools.repeat(piece({"content": "on "})))
+    with scripted([ticking(pieces)]) as server:
         fault, spent, used = spending(model_on(server), Limits(seconds=PATIENCE_S))
     assert fault.message == "The question's 0.3 s are over"
     assert PATIENCE_S <= spent.seconds < 30
@@ -169,38 +161,29 @@ def test_a_request_under_way_is_broken_off_when_the_questions_seconds_are_over()
     assert spent.tokens > 0
 
 
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
+def test_where_nothing_is_left_no_request_is_made() -> None:
+    for limits, message in (
         (Limits(seconds=9.0), "The question's 9 s are over"),
         (Limits(calls=3), "The question's 3 model calls are used up"),
         (Limits(tokens=2_000), "The question's 2,000 tokens are used up"),
-    ],
-)
-def test_where_nothing_is_left_no_request_is_made(limits: Limits, message: str) -> None:
-    with scripted(["yes"]) as server:
-        fault, _, used = spending(model_on(server), limits, Spent(seconds=10.0, calls=3, tokens=2_500))
-    assert fault.message == message
-    assert server.requests == []
-    assert used == Usage()
+    ):
+        with scripted(["yes"]) as server:
+            fault, _, used = spending(model_on(server), limits, Spent(seconds=10.0, calls=3, tokens=2_500))
+        assert (fault.message, server.requests, used) == (message, [], Usage())
 
 
-def test_tokens_are_charged_as_told_and_estimated_where_untold() -> None:
-    told = Reply("yes", usage={"prompt_tokens": 70, "completion_tokens": 5, "total_tokens": 75})
-    with scripted([told, Reply("yes", usage={})]) as server:
+def test_tokens_are_charged_as_sent_or_estimated_and_a_request_without_a_reply_is_no_call() -> None:
+    usage = {"prompt_tokens": 70, "completion_tokens": 5, "total_tokens": 75}
+    with scripted([Reply("yes", usage=usage), Reply("yes", usage={}), Reply("oops", status=500)]) as server:
         model = model_on(server)
         _, spent, _ = spending(model, Limits())
         assert (spent.calls, spent.tokens) == (1, 75)
         _, spent, _ = spending(model, Limits())
-    sent = sum(len(message["content"].encode()) for message in server.requests[1].body["messages"])
-    assert spent.tokens == (sent + len("yes")) // 4
-
-
-def test_a_request_without_a_reply_is_no_call() -> None:
-    with scripted([Reply("oops", status=500)]) as server:
+        sent = sum(len(message["content"].encode()) for message in server.requests[1].body["messages"])
+        assert spent.tokens == (sent + len("yes")) // 4
         budget = QuestionBudget()
         with budget.working(), pytest.raises(TransportFault):
-            model_on(server).ask(messages())
+            model.ask(messages())
     assert (budget.spent().calls, budget.spent().tokens) == (0, 0)
 
 

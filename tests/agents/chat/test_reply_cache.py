@@ -4,7 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,24 +34,36 @@ def change(path: Path, statement: str, *values: object) -> None:
     connection.close()
 
 
-def test_a_reply_comes_back_with_what_it_took(cache: ReplyCache) -> None:
-    assert cache.get(b"key") is None
-    cache.put(b"key", "model#1", REPLY)
-    assert cache.get(b"key") == REPLY
-    assert cache.get(b"other") is None
-
-
-def test_replies_outlive_the_process(path: Path) -> None:
+def put_many(path: Path) -> list[bytes]:
+    """Keep replies of some hundred kB in all, and damage the file behind its first pages."""
+    keys = [number.to_bytes(4, "big") for number in range(400)]
     with ReplyCache(path) as cache:
+        for key in keys:
+            cache.put(key, "model#1", KeptReply("x" * 500, Usage()))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8_192] + b"\xff" * (len(whole) - 8_192))
+    return keys
+
+
+def assert_set_aside(path: Path, keys: Sequence[bytes] = ()) -> Path:
+    """Check that a file is set aside for a new one; return the old one."""
+    with ReplyCache(path) as cache:
+        assert [key for key in keys if cache.get(key)] == []
         cache.put(b"key", "model#1", REPLY)
-    with ReplyCache(path) as cache:
         assert cache.get(b"key") == REPLY
+    return path.with_name("replies.sqlite.damaged-1")
 
 
-def test_a_later_reply_replaces_the_first(cache: ReplyCache) -> None:
-    cache.put(b"key", "model#1", REPLY)
-    cache.put(b"key", "model#1", KeptReply("{}", Usage()))
-    assert cache.get(b"key") == KeptReply("{}", Usage())
+def test_a_reply_comes_back_with_what_it_took_and_a_later_one_replaces_it(path: Path) -> None:
+    with ReplyCache(path) as cache:
+        assert cache.get(b"key") is None
+        cache.put(b"key", "model#1", REPLY)
+        assert cache.get(b"key") == REPLY
+        assert cache.get(b"other") is None
+    with ReplyCache(path) as cache:
+        assert cache.get(b"key") == REPLY, "it outlives the process"
+        cache.put(b"key", "model#1", KeptReply("{}", Usage()))
+        assert cache.get(b"key") == KeptReply("{}", Usage())
 
 
 def test_it_tells_which_of_many_keys_and_which_extractors_it_knows(cache: ReplyCache) -> None:
@@ -64,56 +76,42 @@ def test_it_tells_which_of_many_keys_and_which_extractors_it_knows(cache: ReplyC
     assert not cache.knows("model#2")
 
 
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [("reply", b'{"entities": []}'), ("reply", b"\xff\xfe"), ("reply", "text"), ("digest", b""), ("digest", 7)],
-)
-def test_an_edited_row_is_dropped(cache: ReplyCache, path: Path, column: str, value: object) -> None:
-    cache.put(b"key", "model#1", REPLY)
-    change(path, f"UPDATE replies SET {column} = ?", value)
-    assert cache.get(b"key") is None
-    assert cache.known([b"key"]) == set()
+def test_an_edited_row_is_dropped_and_one_under_another_key_is_no_reply(cache: ReplyCache, path: Path) -> None:
+    edits: dict[str, list[object]] = {"reply": [b'{"entities": []}', b"\xff\xfe", "text"], "digest": [b"", 7]}
+    for column, values in edits.items():
+        for value in values:
+            cache.put(b"key", "model#1", REPLY)
+            change(path, f"UPDATE replies SET {column} = ?", value)
+            assert cache.get(b"key") is None, (column, value)
+            assert cache.known([b"key"]) == set()
     cache.put(b"key", "model#1", REPLY)
     assert cache.get(b"key") == REPLY
-
-
-def test_a_row_under_another_key_is_no_reply(cache: ReplyCache, path: Path) -> None:
-    cache.put(b"key", "model#1", REPLY)
     change(path, "UPDATE replies SET key = ?", b"other")
     assert cache.get(b"other") is None
 
 
-@pytest.mark.parametrize(
-    "content", [b"no database at all, but some words " * 200, b"SQLite format 3\x00" + b"\xff" * 4_000]
-)
-def test_a_damaged_file_is_set_aside_and_a_new_one_begun(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-    with ReplyCache(path) as cache:
-        cache.put(b"key", "model#1", REPLY)
-        assert cache.get(b"key") == REPLY
-    assert path.with_name("replies.sqlite.damaged-1").read_bytes() == content
+def test_a_damaged_file_is_set_aside_and_a_new_one_begun_and_never_overwritten(path: Path) -> None:
+    contents = (b"no database at all, but some words " * 200, b"SQLite format 3\x00" + b"\xff" * 4_000)
+    for content in contents:
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        path.write_bytes(content)
+        assert_set_aside(path)
+    for number, content in enumerate(contents, 1):
+        assert path.with_name(f"replies.sqlite.damaged-{number}").read_bytes() == content
 
 
 def test_a_file_damaged_deep_inside_is_set_aside_when_that_shows(path: Path) -> None:
-    keys = [number.to_bytes(4, "big") for number in range(400)]
-    with ReplyCache(path) as cache:
-        for key in keys:
-            cache.put(key, "model#1", KeptReply("x" * 500, Usage()))
-    whole = path.read_bytes()
-    path.write_bytes(whole[:8_192] + b"\xff" * (len(whole) - 8_192))
-    with ReplyCache(path) as cache:
-        assert [key for key in keys if cache.get(key)] == []
-        cache.put(b"key", "model#1", REPLY)
-        assert cache.get(b"key") == REPLY
-    assert path.with_name("replies.sqlite.damaged-1").exists()
+    assert assert_set_aside(path, put_many(path)).exists()
+
+
+def test_a_file_of_another_format_is_set_aside(path: Path) -> None:
+    change(path, "PRAGMA user_version = 99")
+    assert assert_set_aside(path).exists()
 
 
 def test_a_file_that_another_process_has_just_set_aside_is_not_set_aside_again(path: Path) -> None:
-    with ReplyCache(path) as cache:
-        for number in range(400):
-            cache.put(number.to_bytes(4, "big"), "model#1", KeptReply("x" * 500, Usage()))
-    whole = path.read_bytes()
-    path.write_bytes(whole[:8_192] + b"\xff" * (len(whole) - 8_192))
+    put_many(path)
     with ReplyCache(path) as mine:
         path.rename(path.with_name("set aside by another"))
         for suffix in ("-wal", "-shm"):
@@ -124,37 +122,14 @@ def test_a_file_that_another_process_has_just_set_aside_is_not_set_aside_again(p
     assert not path.with_name("replies.sqlite.damaged-1").exists()
 
 
-def test_a_second_damaged_file_does_not_overwrite_the_first(path: Path) -> None:
-    for content in (b"first " * 1_000, b"second " * 1_000):
-        for suffix in ("", "-wal", "-shm"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
-        path.write_bytes(content)
-        ReplyCache(path).close()
-    assert path.with_name("replies.sqlite.damaged-1").read_bytes() == b"first " * 1_000
-    assert path.with_name("replies.sqlite.damaged-2").read_bytes() == b"second " * 1_000
-
-
-def test_a_file_of_another_format_is_set_aside(path: Path) -> None:
-    change(path, "PRAGMA user_version = 99")
-    with ReplyCache(path) as cache:
-        cache.put(b"key", "model#1", REPLY)
-        assert cache.get(b"key") == REPLY
-    assert path.with_name("replies.sqlite.damaged-1").exists()
-
-
-def test_a_disk_that_refuses_is_never_fatal(tmp_path: Path) -> None:
-    with ReplyCache(tmp_path / "no such folder" / "replies.sqlite") as cache:
+def test_a_disk_that_refuses_is_never_fatal_and_a_closed_cache_keeps_nothing(tmp_path: Path, path: Path) -> None:
+    closed = ReplyCache(path)
+    closed.close()
+    closed.close()
+    for cache in (ReplyCache(tmp_path / "no such folder" / "replies.sqlite"), closed):
         cache.put(b"key", "model#1", REPLY)
         assert cache.get(b"key") is None
         assert cache.known([b"key"]) == set()
-
-
-def test_a_closed_cache_finds_and_keeps_nothing(path: Path) -> None:
-    cache = ReplyCache(path)
-    cache.close()
-    cache.close()
-    cache.put(b"key", "model#1", REPLY)
-    assert cache.get(b"key") is None
 
 
 def test_threads_share_one_cache(cache: ReplyCache) -> None:
@@ -183,5 +158,4 @@ def test_processes_share_one_file(path: Path) -> None:
     for worker in workers:
         assert worker.wait(timeout=30) == 0
     with ReplyCache(path) as cache:
-        found = cache.known(bytes([worker, number]) for worker in range(3) for number in range(50))
-    assert len(found) == 150
+        assert len(cache.known(bytes([worker, number]) for worker in range(3) for number in range(50))) == 150

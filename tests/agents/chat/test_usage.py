@@ -9,16 +9,9 @@ from agents.chat.usage import Prices, Usage, count_usage, prices_of, tallied
 from graph.errors import BadInput
 
 
-def test_usage_adds_up() -> None:
+def test_usage_adds_up_and_costs_the_price_of_a_million_tokens_unless_some_are_unknown() -> None:
     assert Usage(1, 20, 3, 1, 0.5) + Usage(2, 10, 1, 0, 0.25) == Usage(3, 30, 4, 1, 0.75)
-
-
-def test_a_price_is_that_of_a_million_tokens() -> None:
     assert Prices(2.0, 8.0).cost(500_000, 1_000_000) == 9.0
-    assert Prices(0.0, 0.0).cost(10, 10) == 0.0
-
-
-def test_a_sum_that_would_be_short_has_no_cost() -> None:
     assert Prices(1.0, 1.0).cost_of(Usage(2, 10, 10)) == 2e-5
     assert Prices(1.0, 1.0).cost_of(Usage(2, 10, 10, unknown=1)) is None
 
@@ -41,12 +34,12 @@ def test_usage_of_many_threads_is_counted_whole() -> None:
     assert spent.usage == Usage(200, 2_000, 200)
 
 
-def test_without_prices_there_is_no_cost() -> None:
+def test_prices_are_those_of_the_caller_or_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert prices_of(None, None) is None
     assert prices_of(1.0, 0.0) == Prices(1.0, 0.0)
-
-
-def test_prices_that_are_not_given_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for price_in, price_out in [(1.0, None), (None, 1.0), (-1.0, 1.0), (1.0, float("nan"))]:
+        with pytest.raises(BadInput, match="price"):
+            prices_of(price_in, price_out)
     monkeypatch.setenv("MARA_PRICES", "0.15, 0.6")
     assert prices_of() == Prices(0.15, 0.6)
     assert prices_of(2.0, 0.0) == Prices(2.0, 0.0)
@@ -55,9 +48,3 @@ def test_prices_that_are_not_given_are_those_of_the_environment(monkeypatch: pyt
         monkeypatch.setenv("MARA_PRICES", wrong)
         with pytest.raises(BadInput, match=f"'{wrong}', not two prices"):
             prices_of()
-
-
-@pytest.mark.parametrize(("price_in", "price_out"), [(1.0, None), (None, 1.0), (-1.0, 1.0), (1.0, float("nan"))])
-def test_half_a_price_and_no_price_are_refused(price_in: float | None, price_out: float | None) -> None:
-    with pytest.raises(BadInput, match="price"):
-        prices_of(price_in, price_out)

@@ -38,11 +38,12 @@ def run_on(server: ScriptedServer, cache: ReplyCache | None = None, **limits: An
     return ExtractionRun(extractor_on(server), cache=cache, throttle=Throttle(**limits))
 
 
-def test_a_sample_spread_evenly_is_asked_and_tells_the_rest(cache: ReplyCache) -> None:
+def test_a_sample_spread_evenly_is_asked_once_and_tells_the_rest(cache: ReplyCache) -> None:
     clock = TenSecondsAReply()
     with scripted(clock.reply) as server:
         run = run_on(server, cache, clock=clock)
         estimate = estimate_extraction(run, passages(100), sample=5, prices=Prices(1.0, 10.0))
+        again = estimate_extraction(run, passages(100), sample=5)
         assert titles_asked(server) == ["Lake 10", "Lake 30", "Lake 50", "Lake 70", "Lake 90"]
     assert (estimate.passages, estimate.kept, estimate.repeated, estimate.to_ask) == (100, 5, 0, 95)
     assert estimate.requests == 95
@@ -53,31 +54,17 @@ def test_a_sample_spread_evenly_is_asked_and_tells_the_rest(cache: ReplyCache) -
     assert estimate.unknown == ()
     assert estimate.sample.done == 5
     assert estimate.sample.usage == Usage(5, 10_000, 500, 0, 50.0)
-
-
-def test_asking_for_the_estimate_again_is_free_and_gives_the_same(cache: ReplyCache) -> None:
-    clock = TenSecondsAReply()
-    with scripted(clock.reply) as server:
-        first = estimate_extraction(run_on(server, cache, clock=clock), passages(30))
-        second = estimate_extraction(run_on(server, cache, clock=clock), passages(30))
-        assert len(server.requests) == 5
-    assert second.sample.usage == Usage()
-    assert second.sample.cached == 5
+    assert (again.sample.usage, again.sample.cached) == (Usage(), 5)
     names = ("to_ask", "requests", "prompt_tokens", "completion_tokens", "seconds")
-    assert [getattr(second, name) for name in names] == [getattr(first, name) for name in names]
+    assert [getattr(again, name) for name in names] == [getattr(estimate, name) for name in names]
 
 
-def test_what_is_kept_and_what_is_repeated_is_taken_off(cache: ReplyCache) -> None:
+def test_what_is_kept_and_what_is_repeated_is_taken_off_and_nothing_left_costs_nothing(cache: ReplyCache) -> None:
     with scripted(proper_reply) as server:
         run_on(server, cache).extract_all(passages(10))
         copies = [Passage(f"copy {number}", "Lake 19", "Lake 19 lies in Karv.") for number in range(3)]
         estimate = estimate_extraction(run_on(server, cache), [*passages(20), *copies], sample=0)
-    assert (estimate.passages, estimate.kept, estimate.repeated, estimate.to_ask) == (23, 10, 3, 10)
-
-
-def test_nothing_left_costs_nothing(cache: ReplyCache) -> None:
-    with scripted(proper_reply) as server:
-        run_on(server, cache).extract_all(passages(10))
+        assert (estimate.passages, estimate.kept, estimate.repeated, estimate.to_ask) == (23, 10, 3, 10)
         for sample in (0, 5):
             estimate = estimate_extraction(run_on(server, cache), passages(10), sample=sample, prices=Prices(1, 1))
             assert (estimate.requests, estimate.prompt_tokens, estimate.completion_tokens) == (0, 0, 0)
@@ -85,16 +72,20 @@ def test_nothing_left_costs_nothing(cache: ReplyCache) -> None:
         assert len(server.requests) == 10
 
 
-def test_without_a_sample_nothing_is_asked_and_the_unknown_is_named() -> None:
-    with scripted(proper_reply) as server:
+def test_the_unknown_is_named_without_a_sample_or_where_the_server_does_not_tell_it() -> None:
+    with scripted(lambda body: Reply(proper_reply(body), usage={})) as server:
         run = run_on(server)
         estimate = estimate_extraction(run, passages(10), sample=0, prices=Prices(1.0, 1.0))
         assert server.requests == []
+        sampled = estimate_extraction(run, passages(10), sample=2)
     assert isinstance(run.extractor, ChatExtractor)
     assert estimate.prompt_tokens == sum(map(run.extractor.estimate_prompt_tokens, passages(10)))
     assert (estimate.completion_tokens, estimate.seconds, estimate.cost) == (None, None, None)
     assert estimate.unknown == ("completion_tokens", "seconds", "cost")
     assert estimate.requests == 10
+    assert sampled.unknown == ("completion_tokens",)
+    assert sampled.sample.usage.unknown == 2
+    assert sampled.prompt_tokens > 0
 
 
 def test_longer_passages_are_expected_to_take_more() -> None:
@@ -105,12 +96,6 @@ def test_longer_passages_are_expected_to_take_more() -> None:
     assert alike.prompt_tokens == pytest.approx(20_000, rel=0.01)
     assert alike.completion_tokens == pytest.approx(1_000, rel=0.01)
     assert short_first.prompt_tokens < 40_000
-
-
-def test_retries_of_the_sample_are_expected_of_the_rest() -> None:
-    with scripted(["prose", proper("Lake 1"), proper("Lake 2")]) as server:
-        estimate = estimate_extraction(run_on(server), passages(10), sample=2)
-    assert estimate.requests == 15
 
 
 def test_limits_a_minute_and_concurrency_tell_the_time() -> None:
@@ -125,34 +110,21 @@ def test_limits_a_minute_and_concurrency_tell_the_time() -> None:
     assert together.seconds == pytest.approx(600 / 4)
 
 
-def test_tokens_that_the_server_does_not_tell_stay_unknown() -> None:
-    with scripted(lambda body: Reply(proper_reply(body), usage={})) as server:
-        estimate = estimate_extraction(run_on(server), passages(10), sample=2)
-    assert estimate.unknown == ("completion_tokens",)
-    assert estimate.sample.usage.unknown == 2
-    assert estimate.prompt_tokens > 0
-
-
-def test_a_sample_that_fails_says_so() -> None:
+def test_a_sample_with_retries_or_failures_says_so_and_a_refused_key_ends_it() -> None:
+    with scripted(["prose", proper("Lake 1"), proper("Lake 2")]) as server:
+        assert estimate_extraction(run_on(server), passages(10), sample=2).requests == 15
     with scripted([Reply("too long", status=413)]) as server:
         estimate = estimate_extraction(run_on(server), passages(10), sample=3)
     assert estimate.sample.failed == {"refused request": 3}
-    assert estimate.to_ask == 10
-    assert estimate.completion_tokens is None
-
-
-def test_a_refused_key_is_told_before_anything_is_estimated() -> None:
+    assert (estimate.to_ask, estimate.completion_tokens) == (10, None)
     with scripted([Reply("no", status=401)]) as server, pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
         estimate_extraction(run_on(server), passages(10))
 
 
-def test_a_sample_larger_than_the_corpus_is_the_corpus() -> None:
+def test_a_sample_larger_than_the_corpus_is_the_corpus_and_rules_ask_nothing() -> None:
     with scripted(proper_reply) as server:
         assert estimate_extraction(run_on(server), passages(3), sample=50).sample.passages == 3
         assert estimate_extraction(run_on(server), [], sample=5).requests == 0
-
-
-def test_rules_ask_nothing() -> None:
     estimate = estimate_extraction(ExtractionRun(OfflineExtractor()), passages(50), prices=Prices(1.0, 1.0))
     assert (estimate.requests, estimate.prompt_tokens, estimate.completion_tokens, estimate.cost) == (0, 0, 0, 0.0)
     assert estimate.seconds is not None

@@ -32,21 +32,21 @@ from tests.extracting import (
 )
 from tests.scripted_server import Fault, Reply, ReplyLike, Script, scripted
 
-MALFORMED: dict[str, ReplyLike] = {
-    "prose": "The lake lies in Karv.",
-    "cut": reply_about("Lake 0")[:-9],
-    "cut at the token limit": Reply(reply_about("Lake 0"), finish_reason="length"),
-    "endless thinking": "<think>The lake lies in Karv",
-    "two objects": '{"entities": []}\n{"entities": []}',
-    "nothing": "",
-    "another schema": '{"facts": []}',
-    "blocked": Reply("", finish_reason="content_filter"),
-}
-PROPER: dict[str, Callable[[str], str]] = {
-    "in a fence": lambda reply: f"```json\n{reply}\n```",
-    "after thinking": lambda reply: f"<think>{{Hm}}</think>\n{reply}",
-    "in prose": lambda reply: f"Here it is:\n{reply}\nDone.",
-}
+MALFORMED: tuple[ReplyLike, ...] = (
+    "The lake lies in Karv.",
+    reply_about("Lake 0")[:-9],
+    Reply(reply_about("Lake 0"), finish_reason="length"),
+    "<think>The lake lies in Karv",
+    '{"entities": []}\n{"entities": []}',
+    "",
+    '{"facts": []}',
+    Reply("", finish_reason="content_filter"),
+)
+PROPER: tuple[Callable[[str], str], ...] = (
+    lambda reply: f"```json\n{reply}\n```",
+    lambda reply: f"<think>{{Hm}}</think>\n{reply}",
+    lambda reply: f"Here it is:\n{reply}\nDone.",
+)
 PASSING: dict[TransportCause, list[Reply]] = {
     "rate limit": [Reply("slow down", status=429, headers={"Retry-After": "7"}), Reply("slow", status=429)],
     "server error": [Reply("oops", status=500), Reply("starting", status=503, headers={"Retry-After": "7"})],
@@ -64,121 +64,111 @@ def extract_one(script: Script, **how: Any) -> Extracted:
         return run.extract(PASSAGES[0])
 
 
-class TestOnePassage:
-    def test_a_proper_reply_is_done_at_the_first_attempt(self) -> None:
-        done = extract_one([Reply(reply_about("Lake 0"), usage=TOKENS)])
-        assert done.extraction is not None
-        assert done.extraction.entities == ("Lake 0", "Karv")
-        assert (done.passage_id, done.attempts, done.cached, done.kind, done.failure) == ("p0", 1, False, None, "")
-        assert done.usage == Usage(1, 100, 10)
-
-    @pytest.mark.parametrize("wrap", PROPER.values(), ids=PROPER)
-    def test_thinking_fences_and_prose_do_no_harm(self, wrap: Callable[[str], str]) -> None:
+def test_a_proper_reply_is_done_at_the_first_attempt_whatever_stands_around_it() -> None:
+    done = extract_one([Reply(reply_about("Lake 0"), usage=TOKENS)])
+    assert done.extraction is not None
+    assert done.extraction.entities == ("Lake 0", "Karv")
+    assert (done.passage_id, done.attempts, done.cached, done.kind, done.failure) == ("p0", 1, False, None, "")
+    assert done.usage == Usage(1, 100, 10)
+    for wrap in PROPER:
         assert extract_one([wrap(reply_about("Lake 0"))]).attempts == 1
 
-    @pytest.mark.parametrize("reply", MALFORMED.values(), ids=MALFORMED)
-    def test_a_reply_that_cannot_be_used_is_asked_for_again_and_then_the_passage_fails(self, reply: ReplyLike) -> None:
-        failed = extract_one([reply])
-        assert (failed.extraction, failed.kind, failed.attempts) == (None, "malformed reply", 3)
-        assert failed.failure
-        assert failed.retries == {"malformed reply": 2}
-        assert failed.usage.requests == 3
 
-    def test_the_reason_alone_is_fed_back_and_all_tokens_count(self) -> None:
-        prose = Reply("The lake lies in Karv.", usage=TOKENS)
-        cut = Reply("{", usage=TOKENS, finish_reason="length")
-        with scripted([prose, cut, Reply(reply_about("Lake 0"), usage=TOKENS)]) as server, run_on(server) as run:
-            done = run.extract(PASSAGES[0])
-        assert done.extraction is not None
-        assert (done.attempts, done.usage) == (3, Usage(3, 300, 30))
-        assert "The lake lies in Karv." not in server.requests[1].text_of(2)
-        assert "no JSON object" in server.requests[1].text_of(2)
-        assert "cut at the token limit" in server.requests[2].text_of(2)
-        assert [len(request.body["messages"]) for request in server.requests] == [2, 3, 3]
+def test_a_reply_that_cannot_be_used_is_asked_for_again_and_then_the_passage_fails() -> None:
+    failed = extract_one(["The lake lies in Karv."])
+    assert (failed.extraction, failed.kind, failed.attempts) == (None, "malformed reply", 3)
+    assert failed.failure
+    assert (failed.retries, failed.usage.requests) == ({"malformed reply": 2}, 3)
 
-    @pytest.mark.parametrize(
-        ("cause", "reply"), [(cause, reply) for cause, replies in PASSING.items() for reply in replies]
-    )
-    def test_a_fault_that_passes_is_tried_again(self, cause: TransportCause, reply: Reply) -> None:
-        done = extract_one([reply, reply, reply_about("Lake 0")])
-        assert done.extraction is not None
-        assert (done.attempts, done.retries, done.usage.requests) == (3, {cause: 2}, 3)
 
-    @pytest.mark.parametrize(("cause", "attempts"), [("rate limit", 13), ("server error", 5), ("broken reply", 5)])
-    def test_a_fault_that_stays_fails_the_passage(self, cause: TransportCause, attempts: int) -> None:
-        failed = extract_one([PASSING[cause][0]])
+def test_the_reason_alone_is_fed_back_and_all_tokens_count() -> None:
+    prose = Reply("The lake lies in Karv.", usage=TOKENS)
+    cut = Reply("{", usage=TOKENS, finish_reason="length")
+    with scripted([prose, cut, Reply(reply_about("Lake 0"), usage=TOKENS)]) as server, run_on(server) as run:
+        done = run.extract(PASSAGES[0])
+    assert done.extraction is not None
+    assert (done.attempts, done.usage) == (3, Usage(3, 300, 30))
+    assert "The lake lies in Karv." not in server.requests[1].text_of(2)
+    assert "no JSON object" in server.requests[1].text_of(2)
+    assert "cut at the token limit" in server.requests[2].text_of(2)
+    assert [len(request.body["messages"]) for request in server.requests] == [2, 3, 3]
+
+
+def test_a_fault_that_passes_is_tried_again_and_one_that_stays_fails_the_passage() -> None:
+    for cause, replies in PASSING.items():
+        for reply in replies:
+            done = extract_one([reply, reply, reply_about("Lake 0")])
+            assert done.extraction is not None
+            assert (done.attempts, done.retries, done.usage.requests) == (3, {cause: 2}, 3)
+        attempts = 13 if cause == "rate limit" else 5
+        failed = extract_one(replies[:1])
         assert (failed.extraction, failed.kind, failed.attempts) == (None, cause, attempts)
-        assert "chat endpoint" in failed.failure
+        assert failed.failure
         assert failed.retries == {cause: attempts - 1}
+    hanging = Retries(transport=1, first_wait_s=0)
+    failed = extract_one([Reply(fault=Fault.HANG)], timeout_s=0.05, retries=hanging)
+    assert (failed.kind, failed.attempts) == ("timeout", 2)
 
-    def test_a_server_that_never_answers_fails_the_passage(self) -> None:
-        failed = extract_one([Reply(fault=Fault.HANG)], timeout_s=0.05, retries=Retries(transport=1, first_wait_s=0))
-        assert (failed.kind, failed.attempts) == ("timeout", 2)
 
-    def test_faults_of_different_kinds_share_their_attempts_and_a_retry_keeps_its_feedback(self) -> None:
-        server_error, connection = PASSING["server error"][0], PASSING["connection"][0]
-        script: list[ReplyLike] = ["prose", server_error, connection, server_error, connection, server_error]
-        with scripted(script) as server, run_on(server) as run:
-            failed = run.extract(PASSAGES[0])
-        assert failed.retries == {"malformed reply": 1, "server error": 2, "connection": 2}
-        assert failed.kind == "server error"
-        assert [len(request.body["messages"]) for request in server.requests] == [2, 3, 3, 3, 3, 3]
+def test_faults_of_different_kinds_share_their_attempts_and_a_retry_keeps_its_feedback() -> None:
+    server_error, connection = PASSING["server error"][0], PASSING["connection"][0]
+    script: list[ReplyLike] = ["prose", server_error, connection, server_error, connection, server_error]
+    with scripted(script) as server, run_on(server) as run:
+        failed = run.extract(PASSAGES[0])
+    assert failed.retries == {"malformed reply": 1, "server error": 2, "connection": 2}
+    assert failed.kind == "server error"
+    assert [len(request.body["messages"]) for request in server.requests] == [2, 3, 3, 3, 3, 3]
 
-    @pytest.mark.parametrize("status", [400, 413, 422])
-    def test_a_refused_request_fails_its_passage_at_once_with_the_servers_words(self, status: int) -> None:
+
+def test_a_refused_request_fails_its_passage_at_once_and_a_refused_key_or_model_stops_the_run() -> None:
+    for status in (400, 413, 422):
         failed = extract_one([Reply("the prompt is 9000 tokens too long", status=status)])
         assert (failed.kind, failed.attempts) == ("refused request", 1)
         assert f"({status}): the prompt is 9000 tokens too long" in failed.failure
-
-    @pytest.mark.parametrize("status", [401, 402, 403, 404])
-    def test_a_refused_key_or_model_stops_the_run(self, status: int) -> None:
+    for status in (401, 402, 403, 404):
         with pytest.raises(ModelUnavailable, match=str(status)):
             extract_one([Reply("no", status=status)])
 
 
-class TestTogether:
-    def test_results_come_in_the_order_of_the_passages_and_each_is_told_once(self) -> None:
-        told: list[str] = []
-        with ExtractionRun(FakeExtractor(), concurrency=4) as run:
-            found = run.extract_all(passages(50), lambda one: told.append(one.passage_id))
-            again = run.extract_all(passages(3))
-        assert [one.passage_id for one in found] == [passage.id for passage in passages(50)]
-        assert sorted(told) == sorted(one.passage_id for one in found)
-        assert len(again) == 3
-        assert ExtractionRun(FakeExtractor()).extract_all([]) == []
+def test_results_come_in_the_order_of_the_passages_and_each_is_told_once_in_the_callers_context() -> None:
+    traced = contextvars.ContextVar("traced", default="unset")
+    contexts = set()
+    told: list[str] = []
+    with ExtractionRun(FakeExtractor(lambda passage: contexts.add(traced.get())), concurrency=4) as run:
+        traced.set("caller")
+        extracted = run.extract_all(passages(50), lambda one: told.append(one.passage_id))
+        assert len(run.extract_all(passages(3))) == 3
+    assert [one.passage_id for one in extracted] == [passage.id for passage in passages(50)]
+    assert sorted(told) == sorted(one.passage_id for one in extracted)
+    assert contexts == {"caller"}
+    assert ExtractionRun(FakeExtractor()).extract_all([]) == []
 
-    def test_as_many_are_asked_at_once_as_wanted_and_no_more(self) -> None:
-        together = threading.Barrier(4)
-        now = Counter[str]()
-        most = []
-        lock = threading.Lock()
 
-        def act(passage: Passage) -> None:
-            with lock:
-                now["running"] += 1
-                most.append(now["running"])
-            together.wait(timeout=5)
-            with lock:
-                now["running"] -= 1
+def test_as_many_are_asked_at_once_as_wanted_and_no_more() -> None:
+    together = threading.Barrier(4)
+    now = Counter[str]()
+    most = []
+    lock = threading.Lock()
 
-        with ExtractionRun(FakeExtractor(act), concurrency=4) as run:
-            run.extract_all(passages(16))
-        assert max(most) == 4
+    def act(passage: Passage) -> None:
+        with lock:
+            now["running"] += 1
+            most.append(now["running"])
+        together.wait(timeout=5)
+        with lock:
+            now["running"] -= 1
 
-    def test_workers_run_in_the_callers_context(self) -> None:
-        traced = contextvars.ContextVar("traced", default="nobody")
-        seen = set()
-        with ExtractionRun(FakeExtractor(lambda passage: seen.add(traced.get())), concurrency=3) as run:
-            traced.set("caller")
-            run.extract_all(passages(9))
-        assert seen == {"caller"}
+    with ExtractionRun(FakeExtractor(act), concurrency=4) as run:
+        run.extract_all(passages(16))
+    assert max(most) == 4
 
-    def test_the_offline_extractor_goes_the_same_way_and_keeps_nothing(self, tmp_path: Path) -> None:
-        with ReplyCache(tmp_path / "replies.sqlite") as cache:
-            found = ExtractionRun(OfflineExtractor(), cache=cache).extract_all(PASSAGES)
-            assert not cache.knows(OfflineExtractor().name)
-        assert [one.extraction for one in found] == [OfflineExtractor().extract(passage) for passage in PASSAGES]
-        assert ExtractionTotals.of(found) == ExtractionTotals(4, 4)
+
+def test_the_offline_extractor_goes_the_same_way_and_keeps_nothing(tmp_path: Path) -> None:
+    with ReplyCache(tmp_path / "replies.sqlite") as cache:
+        extracted = ExtractionRun(OfflineExtractor(), cache=cache).extract_all(PASSAGES)
+        assert not cache.knows(OfflineExtractor().name)
+    assert [one.extraction for one in extracted] == [OfflineExtractor().extract(passage) for passage in PASSAGES]
+    assert ExtractionTotals.of(extracted) == ExtractionTotals(4, 4)
 
 
 class UnreliableServer:
@@ -189,7 +179,7 @@ class UnreliableServer:
     """
 
     FAULTS: tuple[ReplyLike, ...] = (
-        *MALFORMED.values(),
+        *MALFORMED,
         *(reply for replies in PASSING.values() for reply in replies),
         Reply(fault=Fault.HANG),
     )
@@ -216,7 +206,7 @@ class UnreliableServer:
             with self._lock:
                 self.faults += not (isinstance(reply, Reply) and reply.fault is Fault.HANG)
             return reply
-        wrap = list(PROPER.values())[number // 5 % len(PROPER)]
+        wrap = PROPER[number // 5 % len(PROPER)]
         return Reply(wrap(reply_about(title)), usage=TOKENS)
 
 
@@ -225,16 +215,16 @@ def test_with_faults_of_every_kind_each_passage_is_done_or_failed_for_a_reason(t
     script = UnreliableServer()
     with scripted(script) as server, ReplyCache(tmp_path / "replies.sqlite") as cache:
         with run_on(server, cache=cache, concurrency=6, timeout_s=0.5) as run:
-            found = run.extract_all(corpus)
+            extracted = run.extract_all(corpus)
         asked = titles_asked(server)
-        total = ExtractionTotals.of(found)
+        total = ExtractionTotals.of(extracted)
 
-        assert [one.passage_id for one in found] == [passage.id for passage in corpus]
-        assert all((one.extraction is None) == bool(one.kind and one.failure) for one in found)
-        for one, passage in zip(found, corpus, strict=True):
+        assert [one.passage_id for one in extracted] == [passage.id for passage in corpus]
+        assert all((one.extraction is None) == bool(one.kind and one.failure) for one in extracted)
+        for one, passage in zip(extracted, corpus, strict=True):
             assert one.extraction is None or one.extraction.entities == (passage.title, "Karv")
             assert one.attempts == one.usage.requests == asked.count(passage.title) == 1 + sum(one.retries.values())
-        failed = [passage for passage, one in zip(corpus, found, strict=True) if one.extraction is None]
+        failed = [passage for passage, one in zip(corpus, extracted, strict=True) if one.extraction is None]
         assert {passage.title for passage in failed} >= set(UnreliableServer.ALWAYS)
         assert total.done + sum(total.failed.values()) == total.passages == 60
         assert total.usage.requests == len(asked) == 60 + sum(total.retries.values())

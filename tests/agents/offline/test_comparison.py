@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from agents.offline.comparison import Side, compare
 
 
@@ -10,50 +8,28 @@ def short(question: str, one: str, other: str) -> str | None:
     return found[1] if found else None
 
 
-@pytest.mark.parametrize(
-    ("question", "one", "other", "answer"),
-    [
+def test_of_sentences_two_dates_are_compared_both_are_told_and_numbers_are_not_compared() -> None:
+    cases: list[tuple[str, str, str, str | None]] = [
         ("Which came first?", "Built on 3 May 2021.", "Built 2021-05-02.", "Alcyon (2021-05-02; Kestrel: 3 May 2021)"),
         ("Which is newer?", "Built on 3 May 2021.", "Built in 2019.", "Kestrel (3 May 2021; Alcyon: 2019)"),
         ("Which boat was launched first?", "Launched 1998.", "Launched in 1996.", "Alcyon (1996; Kestrel: 1998)"),
         ("Which is older?", "Born in Kiel in 1960.", "Born 1961.", "Kestrel (1960; Alcyon: 1961)"),
         ("Who has been there longer?", "Since 2019.", "Since 2021.", "Kestrel (2019; Alcyon: 2021)"),
-    ],
-)
-def test_of_sentences_two_dates_are_compared_and_both_are_told(
-    question: str, one: str, other: str, answer: str
-) -> None:
-    assert short(question, one, other) == answer
-
-
-@pytest.mark.parametrize(
-    ("question", "one", "other"),
-    [
-        ("Which is cheaper?", "It costs EUR 1,200.", "It costs 900 EUR."),
-        ("Which has more berths?", "It has 14 berths.", "It has 9 berths."),
-        ("Which is cheaper?", "Price: 1200 EUR", "Price: 900 EUR"),
-    ],
-)
-def test_of_sentences_no_numbers_are_compared(question: str, one: str, other: str) -> None:
-    assert short(question, one, other) is None
-
-
-def test_the_winner_is_told_by_its_place() -> None:
-    sides = [Side("Kestrel", "Built in 1998."), Side("Alcyon", "Built in 1996.")]
-    assert [compare("Which is newer?", sides), compare("Which is older?", sides)] == [
-        (0, "Kestrel (1998; Alcyon: 1996)"),
-        (1, "Alcyon (1996; Kestrel: 1998)"),
+        ("Which is cheaper?", "It costs EUR 1,200.", "It costs 900 EUR.", None),
+        ("Which has more berths?", "It has 14 berths.", "It has 9 berths.", None),
+        ("Which is cheaper?", "Price: 1200 EUR", "Price: 900 EUR", None),
     ]
-
-
-def test_both_may_stand_in_the_cells_of_one_row() -> None:
+    for question, one, other, answer in cases:
+        assert short(question, one, other) == answer
+    sides = [Side("Kestrel", "Built in 1998."), Side("Alcyon", "Built in 1996.")]
+    assert compare("Which is newer?", sides) == (0, "Kestrel (1998; Alcyon: 1996)"), "the winner's place"
+    assert compare("Which is older?", sides) == (1, "Alcyon (1996; Kestrel: 1998)")
     row = "part: mast height; Kestrel: 12 m; Alcyon: 14 m"
-    assert short("Which is taller?", row, row) == "Alcyon (14 m; Kestrel: 12 m)"
+    assert short("Which is taller?", row, row) == "Alcyon (14 m; Kestrel: 12 m)", "cells of one row"
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "answer"),
-    [
+def test_a_cell_is_a_value_where_it_holds_nothing_else() -> None:
+    cases: list[tuple[str, str, str | None]] = [
         ("EUR 1,200", "900 EUR", "Alcyon (price: 900 EUR; Kestrel: EUR 1,200)"),
         ("1.200,50 EUR", "1'300 EUR", "Kestrel (price: 1.200,50 EUR; Alcyon: 1'300 EUR)"),
         ("0.125 EUR", "0.5 EUR", "Kestrel (price: 0.125 EUR; Alcyon: 0.5 EUR)"),
@@ -74,74 +50,53 @@ def test_both_may_stand_in_the_cells_of_one_row() -> None:
         ("5 EUR", "5 EUR", None),
         ("on request", "4 EUR", None),
         ("", "4 EUR", None),
-    ],
-)
-def test_a_cell_is_a_value_where_it_holds_nothing_else(one: str, other: str, answer: str | None) -> None:
-    assert short("Which is cheaper?", f"boat: Kestrel; price: {one}", f"boat: Alcyon; price: {other}") == answer
+    ]
+    for one, other, answer in cases:
+        kestrel, alcyon = f"boat: Kestrel; price: {one}", f"boat: Alcyon; price: {other}"
+        assert short("Which is cheaper?", kestrel, alcyon) == answer, (one, other)
 
 
-ROW = "customer: {}; pumps_installed: {}; pumps_repaired: {}; since: {}; costs: {}"
-ROWS = ROW.format("Kestrel", 14, 2, 2017, "EUR 7,900"), ROW.format("Alcyon", 6, 3, 1998, "EUR 900")
-
-
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("Which has more pumps installed?", "Kestrel (pumps_installed: 14; Alcyon: 6)"),
-        ("Which customer has more pumps repaired?", "Alcyon (pumps_repaired: 3; Kestrel: 2)"),
-        ("Which has fewer installed pumps?", "Alcyon (pumps_installed: 6; Kestrel: 14)"),
-        ("Which is cheaper?", "Alcyon (costs: EUR 900; Kestrel: EUR 7,900)"),
-        ("Who has been a customer longer?", "Alcyon (since: 1998; Kestrel: 2017)"),
-        ("Which has more pumps?", None),
-        ("Which has more pumps in stock?", None),
-        ("Which was founded first?", None),
-        ("Which customer is older?", None),
-        ("Which is larger?", None),
-        ("Which is longer?", None),
-        ("Which came first?", None),
-    ],
-)
-def test_of_rows_the_column_that_is_asked_for_is_compared_and_no_other(question: str, answer: str | None) -> None:
-    assert short(question, *ROWS) == answer
-
-
-def test_a_column_without_such_a_value_is_none_that_may_be_meant() -> None:
-    rows = "site: Kestrel; opened: 2004; built: 1968", "site: Alcyon; opened: 1999; built: 1970"
-    assert short("Which site opened first?", *rows) == "Alcyon (opened: 1999; Kestrel: 2004)"
-    assert short("Which site was built first?", *rows) == "Kestrel (built: 1968; Alcyon: 1970)"
-
-
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("Which is heavier?", "Alcyon (weight_kg: 40; Kestrel: 30)"),
-        ("Which has the longer warranty?", "Kestrel (warranty: 36 months; Alcyon: 24 months)"),
-        ("Which is longer?", None),
-        ("Which has the longer range?", None),
-    ],
-)
-def test_a_column_of_a_part_is_not_the_thing_itself(question: str, answer: str | None) -> None:
+def test_of_rows_the_column_that_is_asked_for_is_compared_and_no_other() -> None:
+    row = "customer: {}; pumps_installed: {}; pumps_repaired: {}; since: {}; costs: {}"
+    pumps = row.format("Kestrel", 14, 2, 2017, "EUR 7,900"), row.format("Alcyon", 6, 3, 1998, "EUR 900")
+    sites = "site: Kestrel; opened: 2004; built: 1968", "site: Alcyon; opened: 1999; built: 1970"
     row = "model: {}; weight_kg: {}; cable_length: {} m; warranty: {} months"
-    assert short(question, row.format("Kestrel", 30, 2, 36), row.format("Alcyon", 40, 3, 24)) == answer
+    models = row.format("Kestrel", 30, 2, 36), row.format("Alcyon", 40, 3, 24)
+    years = "site: Kestrel; pumps: 1998; since: 2017", "site: Alcyon; pumps: 2003; since: 2011"
+    cases: list[tuple[str, tuple[str, str], str | None]] = [
+        ("Which has more pumps installed?", pumps, "Kestrel (pumps_installed: 14; Alcyon: 6)"),
+        ("Which customer has more pumps repaired?", pumps, "Alcyon (pumps_repaired: 3; Kestrel: 2)"),
+        ("Which has fewer installed pumps?", pumps, "Alcyon (pumps_installed: 6; Kestrel: 14)"),
+        ("Which is cheaper?", pumps, "Alcyon (costs: EUR 900; Kestrel: EUR 7,900)"),
+        ("Who has been a customer longer?", pumps, "Alcyon (since: 1998; Kestrel: 2017)"),
+        ("Which has more pumps?", pumps, None),
+        ("Which has more pumps in stock?", pumps, None),
+        ("Which was founded first?", pumps, None),
+        ("Which customer is older?", pumps, None),
+        ("Which is larger?", pumps, None),
+        ("Which is longer?", pumps, None),
+        ("Which came first?", pumps, None),
+        ("Which site opened first?", sites, "Alcyon (opened: 1999; Kestrel: 2004)"),
+        ("Which site was built first?", sites, "Kestrel (built: 1968; Alcyon: 1970)"),
+        ("Which is heavier?", models, "Alcyon (weight_kg: 40; Kestrel: 30)"),
+        ("Which has the longer warranty?", models, "Kestrel (warranty: 36 months; Alcyon: 24 months)"),
+        ("Which is longer?", models, None),
+        ("Which has the longer range?", models, None),
+        ("Which has more pumps?", years, "Alcyon (pumps: 2003; Kestrel: 1998)"),
+    ]
+    for question, rows, answer in cases:
+        assert short(question, *rows) == answer, question
 
 
-def test_a_year_in_a_column_of_numbers_is_a_number() -> None:
-    rows = "site: Kestrel; pumps: 1998; since: 2017", "site: Alcyon; pumps: 2003; since: 2011"
-    assert short("Which has more pumps?", *rows) == "Alcyon (pumps: 2003; Kestrel: 1998)"
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "is_computed"),
-    [
+def test_a_row_tells_of_what_its_first_cell_names() -> None:
+    for one, other, is_computed in (
         ("id: 17; boat: Kestrel II; berths: 14", "id: 18; boat: Alcyon; berths: 9", True),
         ("id: E-17; boat: Kestrel; berths: 14", "id: E-18; boat: Alcyon; berths: 9", True),
         ("boat: Kestrel Yacht Club; berths: 14", "boat: Alcyon; berths: 9", False),
         ("boat: Lark; owner: Kestrel; berths: 14", "boat: Wren; owner: Alcyon; berths: 9", False),
         ("boat: Kestrel; berths: 14", "boat: Wren; owner: Alcyon; berths: 9", False),
-    ],
-)
-def test_a_row_tells_of_what_its_first_cell_names(one: str, other: str, is_computed: bool) -> None:
-    assert (short("Which has more berths?", one, other) is not None) == is_computed
+    ):
+        assert (short("Which has more berths?", one, other) is not None) == is_computed, one
 
 
 def test_nothing_is_computed_where_another_row_of_the_name_tells_another_value() -> None:
@@ -167,15 +122,13 @@ def test_a_number_of_a_name_is_no_value() -> None:
 def test_what_is_asked_may_stand_in_the_heading_but_its_attribute_stands_at_the_value() -> None:
     sides = [Side("Kestrel", "Opened: 1998", "Boat halls"), Side("Alcyon", "Opened: 2003", "Boat halls")]
     assert compare("Which of the halls opened earlier, by year?", sides) is None
-    found = compare("Which boat hall opened earlier?", sides)
-    assert found == (0, "Kestrel (1998; Alcyon: 2003)")
+    assert compare("Which boat hall opened earlier?", sides) == (0, "Kestrel (1998; Alcyon: 2003)")
     row = "part: boom; Kestrel: 12 m; Alcyon: 14 m"
     assert compare("Which is taller?", [Side(name, row, "Height") for name in ("Kestrel", "Alcyon")]) is None
 
 
-@pytest.mark.parametrize(
-    ("question", "one", "other"),
-    [
+def test_nothing_is_said_where_it_is_not_certain() -> None:
+    for question, one, other in (
         ("Which is nicer?", "12 m", "9 m"),
         ("Which is older and cheaper?", "12 EUR", "9 EUR"),
         ("Which is longer?", "It is 12 m long.", "It is 900 cm long."),
@@ -204,37 +157,5 @@ def test_what_is_asked_may_stand_in_the_heading_but_its_attribute_stands_at_the_
         ("Which is cheaper?", "Storage costs EUR 5.", "Storage costs EUR 4."),
         ("Which opened first?", "Its first factory opened in 1933.", "It opened in 1958."),
         ("Which costs more in winter?", "It costs EUR 5.", "It costs EUR 4."),
-    ],
-    ids=[
-        "no word of comparison",
-        "two of them",
-        "other units",
-        "other currencies",
-        "other periods",
-        "other scales",
-        "two candidates on one side",
-        "a range",
-        "a range in words",
-        "two units on both",
-        "two dates on one side",
-        "equal",
-        "equal as far as told",
-        "one side untold",
-        "nothing",
-        "dates for a size",
-        "other beginnings",
-        "no beginning",
-        "another event on one side",
-        "another clause",
-        "another verb",
-        "another verb behind and",
-        "another amount",
-        "another thing counted",
-        "a part of it",
-        "something else at the beginning",
-        "something else of it",
-        "a word that neither holds",
-    ],
-)
-def test_nothing_is_said_where_it_is_not_certain(question: str, one: str, other: str) -> None:
-    assert short(question, one, other) is None
+    ):
+        assert short(question, one, other) is None, (one, other)
