@@ -58,8 +58,7 @@ def test_a_passage_of_the_same_content_and_extractor_is_unchanged_and_an_unwante
 
 
 def test_another_content_another_extractor_or_a_failure_before_extracts_again(record: Record) -> None:
-    fields = ({"title": "Another"}, {"text": "another text"}, {"source": "moved.txt"})
-    others = [replace(A, **field) for field in fields]
+    others = [replace(A, title="Another"), replace(A, text="another text"), replace(A, source="moved.txt")]
     others += [replace(A, metadata={"year": year}) for year in (1901, 1900.0)]
     for other in others:
         assert changes(record, other).changed == ("a",), other
