@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from tests.cases import refuse_warnings
 from workflows.evaluation.compare import bootstrap_interval, holm, mcnemar_p, permutation_p
@@ -21,7 +20,7 @@ def no_warning_is_raised() -> None:
     refuse_warnings()
 
 
-def bounds(differences: Sequence[float], **how: int) -> tuple[float, float, float]:
+def bounds(differences: ArrayLike, **how: int) -> tuple[float, float, float]:
     interval = bootstrap_interval(differences, **how)
     assert interval is not None
     return interval.mean, interval.low, interval.high
