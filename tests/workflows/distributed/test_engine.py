@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.offline.extractor import OfflineExtractor
 from graph.errors import BadInput, ClusterUnavailable, DependencyMissing, ModelUnavailable
 from graph.own_types import NO_TYPES
 from graph.sources.documents import ToRead, read_documents
@@ -61,7 +62,7 @@ class Coordinators:
 
 
 def well(job: Job) -> Iterator[Done]:
-    """Do the whole job; what is done last is told first."""
+    """Do the whole job, and report it in reverse."""
     for key, task in reversed([*job["tasks"].items()]):
         if job["work"]:
             yield Done(key, to_json(Totals, Totals(SHARD_PASSAGES, 0, 3)))
@@ -109,12 +110,12 @@ def run_of(monkeypatch: pytest.MonkeyPatch, *scripts: Script) -> tuple[RayEngine
 
 
 def waited_for(running: RayEngine, tasks: Sequence[ShardTask], root: Path) -> Totals:
-    told: list[Totals] = []
+    totals: list[Totals] = []
     running.make(WORK, tasks, root, None)
     for task in tasks:
-        running.wait(task.key, told.append)
+        running.wait(task.key, totals.append)
     running.close()
-    return told[-1]
+    return totals[-1]
 
 
 def test_shards_are_waited_for_in_order_however_they_come(
@@ -135,18 +136,13 @@ def test_ray_is_started_again_for_what_is_left(
     assert coordinators.closed == coordinators.started == 4
 
 
-def test_ray_that_ends_three_times_in_vain_ends_the_run(
+def test_ray_that_ends_or_does_nothing_three_times_ends_the_run(
     monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
 ) -> None:
     running, coordinators = run_of(monkeypatch, ending_after(1), ending_after(0))
     with pytest.raises(ClusterUnavailable, match="ended 3 times in a row: the store is full"):
         waited_for(running, tasks, tmp_path)
     assert coordinators.started == 4
-
-
-def test_ray_that_says_that_all_is_done_and_did_nothing_ends_the_run(
-    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
-) -> None:
     running, _ = run_of(monkeypatch, lambda job: iter(()))
     with pytest.raises(ClusterUnavailable, match="ended 3 times in a row"):
         waited_for(running, tasks, tmp_path)
@@ -167,7 +163,7 @@ def test_ray_that_does_not_start_ends_the_run_at_once_unless_it_had_started_befo
     assert coordinators.started == 4
 
 
-def test_what_a_worker_raises_ends_the_run_at_once(
+def test_an_error_of_a_worker_ends_the_run_at_once(
     monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
 ) -> None:
     running, coordinators = run_of(monkeypatch, refusing)
@@ -192,19 +188,15 @@ def test_documents_read_by_workers_are_those_read_here(monkeypatch: pytest.Monke
     (tmp_path / "05.jsonl").write_text("{", encoding="utf-8")
     (tmp_path / "68.bin").write_text("", encoding="utf-8")
     context = CONTEXT.read_options()
-    running, _ = run_of(monkeypatch, ending_after(1), well)
+    running, coordinators = run_of(monkeypatch, ending_after(1), well)
+    nothing: list[ToRead] = []
+    assert [*running.read(nothing, context)] == []
+    assert coordinators.started == 0, "no file needs no Ray"
     assert read_documents([tmp_path], context, running.read) == read_documents([tmp_path], context)
     monkeypatch.setattr(engine, "FILES_A_WAVE", 32)
     running, coordinators = run_of(monkeypatch, well, ending_after(0), well)
     assert read_documents([tmp_path], context, running.read) == read_documents([tmp_path], context)
     assert [len(job["tasks"]) for job in coordinators.jobs] == [4, 4, 1]
-
-
-def test_no_file_needs_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    running, coordinators = run_of(monkeypatch, well)
-    nothing: list[ToRead] = []
-    assert [*running.read(nothing, CONTEXT.read_options())] == []
-    assert coordinators.started == 0
 
 
 def test_the_engine_says_which_package_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,8 +207,6 @@ def test_the_engine_says_which_package_it_lacks(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_caller_s_own_extractor_and_a_client_s_cluster_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from agents.offline.extractor import OfflineExtractor
-
     assert workers_of(IndexingContext()) is None
     with pytest.raises(BadInput, match="extractor of a caller"):
         DistributedRun(CONTEXT.called_by("w", OfflineExtractor()))

@@ -1,4 +1,4 @@
-"""What one worker does, and what it is sent: no Ray is needed for it."""
+"""The work of one worker, and what is sent to it; no Ray is needed."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def folder(tmp_path: Path) -> list[ToRead]:
 ON_A_CLUSTER = CONTEXT.model_copy(update={"address": "10.0.0.1:6379"})
 
 
-@pytest.mark.parametrize("context", [CONTEXT, ON_A_CLUSTER])
-def test_files_read_by_tasks_are_those_read_one_after_another(folder: list[ToRead], context: IndexingContext) -> None:
-    tasks = [ReadTask.of(folder[:2], context), ReadTask.of(folder[2:], context)]
-    sent = [from_json(ReadTask, to_json(ReadTask, task)) for task in tasks]
-    assert sent == tasks
-    read = [from_json(FILES, to_json(FILES, read_task(task))) for task in sent]
-    outcomes = [one for task in read for one in task]
-    at_home = [one if isinstance(one, Loaded) else None for one in read_each(folder, context.read_options())]
-    assert outcomes == at_home
-    assert [one is None for one in outcomes] == [False, False, True, False]
+def test_files_read_by_tasks_are_those_read_one_after_another(folder: list[ToRead]) -> None:
+    for context in (CONTEXT, ON_A_CLUSTER):
+        tasks = [ReadTask.of(folder[:2], context), ReadTask.of(folder[2:], context)]
+        sent = [from_json(ReadTask, to_json(ReadTask, task)) for task in tasks]
+        assert sent == tasks
+        read = [from_json(FILES, to_json(FILES, read_task(task))) for task in sent]
+        outcomes = [one for task in read for one in task]
+        at_home = [one if isinstance(one, Loaded) else None for one in read_each(folder, context.read_options())]
+        assert outcomes == at_home
+        assert [one is None for one in outcomes] == [False, False, True, False]
 
 
 def test_a_file_that_the_machine_does_not_have_or_has_otherwise_is_left_to_the_run(folder: list[ToRead]) -> None:
@@ -82,24 +82,19 @@ def test_a_file_that_the_machine_does_not_have_or_has_otherwise_is_left_to_the_r
     folder[1].path.unlink()
     assert [one is None for one in read_task(task)] == [True, True, True, False]
 
-
-def test_a_file_that_the_run_cannot_read_is_left_to_it(folder: list[ToRead]) -> None:
-    there = folder[0].path.rename(folder[0].path.with_name("there"))
-    task = ReadTask.of(folder[:1], ON_A_CLUSTER)
-    there.rename(folder[0].path)
-    assert read_task(task) == [None]
-
-
-def test_workers_of_this_machine_compare_nothing(folder: list[ToRead]) -> None:
-    assert ReadTask.of(folder, CONTEXT).digests == ()
+    there = folder[2].path.rename(folder[2].path.with_name("there"))
+    task = ReadTask.of(folder[2:3], ON_A_CLUSTER)
+    there.rename(folder[2].path)
+    assert read_task(task) == [None], "the run could not read it"
+    assert ReadTask.of(folder, CONTEXT).digests == (), "workers of this machine compare nothing"
 
 
 @given(st.lists(PASSAGES, min_size=1, max_size=3, unique_by=lambda passage: passage.id))
 def test_a_task_is_sent_whole(passages: list[Passage]) -> None:
-    given = {passages[0].id: extraction_of([("a", "b", "c")], ["a"])}
-    (task,) = plan_shards(passages, given, "rules", "hash")
+    imported = {passages[0].id: extraction_of([("a", "b", "c")], ["a"])}
+    (task,) = plan_shards(passages, imported, "rules", "hash")
     assert from_json(ShardTask, to_json(ShardTask, task)) == task
-    assert task.given[passages[0].id] == found_in_file(passages[0], given[passages[0].id])
+    assert task.given[passages[0].id] == found_in_file(passages[0], imported[passages[0].id])
 
 
 def test_the_settings_of_workers_are_sent_whole() -> None:
@@ -109,18 +104,16 @@ def test_the_settings_of_workers_are_sent_whole() -> None:
     assert from_json(Work, to_json(Work, sent)) == sent
 
 
-@pytest.mark.parametrize("error", [BadInput("No", "Do"), ModelUnavailable("Key", "Set it", status=401)])
-def test_an_error_is_sent_with_all_that_it_says(error: MaraError) -> None:
-    told = error_from_json(error_to_json(error))
-    assert (type(told), told.message, told.hint) == (type(error), error.message, error.hint)
-    assert getattr(told, "status", None) == getattr(error, "status", None)
-
-
-def test_an_error_that_is_no_error_of_ours_is_told_in_a_line() -> None:
-    told = error_from_json(error_to_json(TypeError("x" * 1000)))
-    assert isinstance(told, ClusterUnavailable)
-    assert "TypeError" in told.message
-    assert len(told.message) < 400
+def test_an_error_is_sent_with_all_that_it_says_and_one_of_a_library_in_a_line() -> None:
+    errors: list[MaraError] = [BadInput("No", "Do"), ModelUnavailable("Key", "Set it", status=401)]
+    for error in errors:
+        sent = error_from_json(error_to_json(error))
+        assert (type(sent), sent.message, sent.hint) == (type(error), error.message, error.hint)
+        assert getattr(sent, "status", None) == getattr(error, "status", None)
+    foreign = error_from_json(error_to_json(TypeError("x" * 1000)))
+    assert isinstance(foreign, ClusterUnavailable)
+    assert "TypeError" in foreign.message
+    assert len(foreign.message) < 400
 
 
 def test_a_worker_with_another_extractor_or_model_than_the_run_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,14 +139,16 @@ def test_a_worker_whose_model_refuses_says_why_also_of_the_next_shard(monkeypatc
                 worker.extract(task)
 
 
-def test_workers_are_told_the_variables_of_models_and_none_of_a_store_or_a_server(
+def test_workers_get_the_variables_of_models_and_none_of_a_store_or_a_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for row in table(read(ROOT / "docs" / "settings.md"), "Environment"):
         monkeypatch.setenv(plain(row["variable"]), "x")
     monkeypatch.setenv("HOME_OF_MINE", "h")
-    told = {name for name in environment_of_workers() if not name.startswith(("OPENAI_", "LANGSMITH_", "LANGCHAIN_"))}
-    assert told == {
+    passed_on = {
+        name for name in environment_of_workers() if not name.startswith(("OPENAI_", "LANGSMITH_", "LANGCHAIN_"))
+    }
+    assert passed_on == {
         "MARA_CHAT_MODEL",
         "MARA_CONTEXT_TOKENS",
         "MARA_EMBEDDING_BASE_URL",

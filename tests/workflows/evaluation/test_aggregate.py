@@ -111,13 +111,13 @@ def test_attribution_and_checking_stand_among_the_figures() -> None:
     assert figures["written_from"] == {"passages": 1.0, "precision": 1.0, "recall": 0.5}
 
 
-def test_evidence_that_nobody_judged_has_no_claim_support() -> None:
+def test_evidence_without_a_judge_has_no_claim_support() -> None:
     claims = {"claims": 3, "supported": 0, "quoted": 3, "unsupported": 0, "irrelevant": 0, "checked_by": "offline"}
     figures = system_metrics([row("one", claims=claims, coverage="EVIDENCE, NOT JUDGED")], [timing(1.0)])
     assert (figures["claim_support_rate"], figures["claims"]["claims"], figures["claims"]["quoted"]) == (None, 3, 3)
 
 
-def test_what_went_wrong_is_counted_by_kind_and_by_node() -> None:
+def test_errors_are_counted_by_kind_and_by_node() -> None:
     errors = [
         {"node": "filter_facts", "kind": "MalformedReply"},
         {"node": "filter_facts", "kind": "MalformedReply"},

@@ -1,4 +1,4 @@
-"""What citations and claims are worth: ALCE's figures by hand, and what a row and a run tell of them."""
+"""The worth of citations and claims: ALCE's figures by hand, and those of a row and a run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ BEES = "Bees\nBees make honey."
 PASSAGES = {3: NISSAN, 1: LEAF, 12: BEES}
 
 
-@pytest.mark.parametrize(
-    ("answer", "recall", "precision"),
-    [
+def test_citation_recall_and_precision_are_those_of_alce() -> None:
+    cases = [
         ("Nissan was founded in 1933 [3].", 1.0, 1.0),
         ("Nissan was founded in 1933 [1].", 0.0, 0.0),
         ("Nissan was founded in 1933.", 0.0, 0.0),
@@ -42,25 +41,17 @@ PASSAGES = {3: NISSAN, 1: LEAF, 12: BEES}
         ("Nissan was founded in 1999 [3][1]. Bees make honey [12].", 0.5, 1 / 3),
         ("Nissan was founded in 1933 [3]. Bees make honey [1]. The Leaf is a car [1].", 2 / 3, 2 / 3),
         (f"Nissan was founded in 1933 [3]. It was dear [3] {MARK}.", 0.5, 0.5),
-        # What no passage has the number of is no citation, and a year in prose is none either.
+        # The number of no passage is no citation, and a year in prose is none either.
         ("Nissan was founded in 1933 [7].", 0.0, 0.0),
         ("In [1933] Nissan was founded [3].", 1.0, 1.0),
-    ],
-)
-def test_citation_recall_and_precision_are_those_of_alce(answer: str, recall: float, precision: float) -> None:
-    found = citation_quality(answer, PASSAGES)
-    assert found is not None
-    assert (found.recall, found.precision) == pytest.approx((recall, precision))
-
-
-def test_a_passage_that_supports_a_sentence_alone_is_precise_beside_another_that_does() -> None:
+    ]
+    for answer, recall, precision in cases:
+        quality = citation_quality(answer, PASSAGES)
+        assert quality is not None
+        assert (quality.recall, quality.precision) == pytest.approx((recall, precision)), answer
     twice = {1: NISSAN, 2: NISSAN}
     assert citation_quality("Nissan was founded in 1933 [1][2].", twice) == CitationQuality(1.0, 1.0)
-
-
-@pytest.mark.parametrize("answer", ["", " \n", "[3]"])
-def test_an_answer_without_a_sentence_has_no_figures(answer: str) -> None:
-    assert citation_quality(answer, PASSAGES) is None
+    assert [citation_quality(answer, PASSAGES) for answer in ("", "[3]")] == [None, None]
 
 
 @settings(max_examples=30)
@@ -73,13 +64,13 @@ def test_more_citations_never_lower_recall_and_figures_are_shares(texts: list[st
         marks = ["".join(f"[{number}]" for number in sorted(numbers)) for numbers in sets]
         return " ".join(f"{text} {mark}".strip() + "." for text, mark in zip(texts, marks, strict=False))
 
-    found = citation_quality(answer(cited), PASSAGES)
+    some = citation_quality(answer(cited), PASSAGES)
     every = citation_quality(answer([{1, 3, 12}] * 4), PASSAGES)
-    assert found is not None
+    assert some is not None
     assert every is not None
-    assert 0 <= found.recall <= every.recall <= 1
-    assert 0 <= found.precision <= 1
-    assert (found.precision > 0) == (found.recall > 0)
+    assert 0 <= some.recall <= every.recall <= 1
+    assert 0 <= some.precision <= 1
+    assert (some.precision > 0) == (some.recall > 0)
 
 
 def result(**changes: Any) -> dict[str, Any]:
@@ -104,53 +95,38 @@ class TestRow:
             "gold_citation_precision": 0.5,
         }
 
-    def test_without_gold_they_are_held_against_the_sentences_alone(self) -> None:
-        found = attribution_of(result(), [])
-        assert (found["citation_recall"], found["gold_citation_recall"]) == (1.0, None)
-        assert found["gold_citation_precision"] is None
-
-    def test_a_refusal_has_no_sentence_to_carry_and_cites_no_gold(self) -> None:
+    def test_figures_that_cannot_be_measured_are_none(self) -> None:
+        without_gold = attribution_of(result(), [])
+        assert [*without_gold.values()] == [1.0, 1.0, None, None]
         refusal = result(answer="The passages do not hold the answer.", refused=True, citations=[])
-        found = attribution_of(refusal, ["nissan"])
-        assert (found["citation_recall"], found["citation_precision"]) == (None, None)
-        assert (found["gold_citation_recall"], found["gold_citation_precision"]) == (0.0, None)
-
-    def test_what_was_not_answered_cites_nothing_and_what_failed_misses_its_gold(self) -> None:
+        assert [*attribution_of(refusal, ["nissan"]).values()] == [None, None, 0.0, None]
         assert set(unattributed(["nissan"], failed=False).values()) == {None}
         assert unattributed(["nissan"], failed=True)["gold_citation_recall"] == 0.0
         assert unattributed([], failed=True)["gold_citation_recall"] is None
-        assert unattributed([], failed=True).keys() == attribution_of(result(), []).keys()
+        assert unattributed([], failed=True).keys() == without_gold.keys()
 
-    def test_judging_and_checking_are_told_as_they_went(self) -> None:
-        claims = [{"verdict": verdict} for verdict in ("supported", "supported", "quoted", "unsupported", "irrelevant")]
-        told = checking_of(
-            result(
-                judge_outcome="kept",
-                written_from=[3, 1, 4],
-                claims=claims,
-                claims_checked_by="offline",
-                coverage="PARTIALLY ANSWERED",
-                follow_ups=[{"outcome": "found"}, {"outcome": "nothing found"}],
-                usage={"calls": 43},
-            )
+    def test_judging_and_checking_are_counted(self) -> None:
+        verdicts = ("supported", "supported", "quoted", "unsupported", "irrelevant")
+        checked = result(
+            judge_outcome="kept",
+            written_from=[3, 1, 4],
+            claims=[{"verdict": verdict} for verdict in verdicts],
+            claims_checked_by="offline",
+            coverage="PARTIALLY ANSWERED",
+            follow_ups=[{"outcome": "found"}, {"outcome": "nothing found"}],
+            usage={"calls": 43},
         )
-        assert told == {
+        counts = {"claims": 5, "supported": 2, "quoted": 1, "unsupported": 1, "irrelevant": 1}
+        assert checking_of(checked) == {
             "judge_outcome": "kept",
             "written_from": ["nissan", "leaf", "honda"],
-            "claims": {
-                "claims": 5,
-                "supported": 2,
-                "quoted": 1,
-                "unsupported": 1,
-                "irrelevant": 1,
-                "checked_by": "offline",
-            },
+            "claims": {**counts, "checked_by": "offline"},
             "coverage": "PARTIALLY ANSWERED",
             "follow_ups": ["found", "nothing found"],
             "model_calls": 43,
         }
 
-    def test_what_was_neither_judged_nor_checked_is_none_and_not_nought(self) -> None:
+    def test_an_answer_neither_judged_nor_checked_has_none_and_not_nought(self) -> None:
         assert set(checking_of({}).values()) == {None}
         unchecked = result(judge_outcome="", claims=[], claims_checked_by="", coverage="", follow_ups=[])
         assert set(checking_of(unchecked).values()) == {None}
@@ -185,17 +161,17 @@ class TestFigures:
         ]
         rows[0] |= {"judge_outcome": "kept", "model_calls": 44}
         rows[1] |= {"judge_outcome": "kept", "model_calls": 40}
-        found = checking_figures(rows)
-        assert found["claim_support_rate"] == pytest.approx(6 / 8)
-        assert found["claims"] == {"claims": 8, "supported": 6, "quoted": 0, "unsupported": 1, "irrelevant": 1}
-        assert found["coverage"] == {"FULLY ANSWERED": 1, "NOT ANSWERED": 1, "PARTIALLY ANSWERED": 1}
-        assert found["judge_outcomes"] == {"kept": 2, "nothing supports": 1}
-        assert found["written_from"] == {"passages": 1.0, "precision": 0.5, "recall": 0.25}
-        assert found["follow_ups"] == {"found": 2}
-        assert found["model_calls"] == 42
+        figures = checking_figures(rows)
+        assert figures["claim_support_rate"] == pytest.approx(6 / 8)
+        assert figures["claims"] == {"claims": 8, "supported": 6, "quoted": 0, "unsupported": 1, "irrelevant": 1}
+        assert figures["coverage"] == {"FULLY ANSWERED": 1, "NOT ANSWERED": 1, "PARTIALLY ANSWERED": 1}
+        assert figures["judge_outcomes"] == {"kept": 2, "nothing supports": 1}
+        assert figures["written_from"] == {"passages": 1.0, "precision": 0.5, "recall": 0.25}
+        assert figures["follow_ups"] == {"found": 2}
+        assert figures["model_calls"] == 42
 
     def test_nothing_judged_or_checked_is_none(self) -> None:
-        found = checking_figures([row("one", "a")])
-        assert (found["claim_support_rate"], found["model_calls"]) == (None, None)
-        assert set(found["written_from"].values()) == {None}
-        assert (found["coverage"], found["judge_outcomes"], found["follow_ups"]) == ({}, {}, {})
+        figures = checking_figures([row("one", "a")])
+        assert (figures["claim_support_rate"], figures["model_calls"]) == (None, None)
+        assert set(figures["written_from"].values()) == {None}
+        assert (figures["coverage"], figures["judge_outcomes"], figures["follow_ups"]) == ({}, {}, {})

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,10 +17,8 @@ def cited_sentences(answer: str, known: set[int]) -> list[tuple[str, tuple[int, 
 
 
 class TestSentences:
-    @pytest.mark.parametrize(
-        ("answer", "sentences"),
-        [
-            ("It was 1933 [1].", [("It was 1933.", (1,))]),
+    def test_each_citation_belongs_to_the_sentence_it_ends_or_stands_in(self) -> None:
+        cases: list[tuple[str, list[tuple[str, tuple[int, ...]]]]] = [
             ("It was 1933. [1] It grew.", [("It was 1933.", (1,))]),
             ("It was 1933.[1] It grew.[2]", [("It was 1933.", (1,)), ("It grew.", (2,))]),
             ("It was 1933 ([1]). It grew [2, 3].", [("It was 1933.", (1,)), ("It grew.", (2, 3))]),
@@ -31,14 +28,10 @@ class TestSentences:
             ("First line.\n[2] Second line.", [("Second line.", (2,))]),
             ("Said in prose [2024]. Nothing cited.", []),
             ("Out of range [9].", []),
-            ("", []),
             ("[1]", []),
-        ],
-    )
-    def test_each_citation_belongs_to_the_sentence_it_ends_or_stands_in(
-        self, answer: str, sentences: list[tuple[str, tuple[int, ...]]]
-    ) -> None:
-        assert cited_sentences(answer, {1, 2, 3}) == sentences
+        ]
+        for answer, sentences in cases:
+            assert cited_sentences(answer, {1, 2, 3}) == sentences, answer
 
     @settings(max_examples=30)
     @given(
@@ -63,30 +56,24 @@ class TestSentences:
 
 
 class TestCitations:
-    def test_a_sentence_is_held_against_all_that_it_cites_together(self) -> None:
-        answer = "Nissan was founded in 1933 and has built the electric Leaf since 2010 [1][2]."
-        assert supported_citations(answer, {1: NISSAN, 2: LEAF}) == {1: True, 2: True}
-        assert supported_citations(answer.replace("[2]", ""), {1: NISSAN, 2: LEAF}) == {1: False}
-
-    def test_a_citation_is_unsupported_where_any_of_its_sentences_is(self) -> None:
-        answer = "Nissan was founded in 1933 [1]. The Leaf is an electric car [2]. Honda followed in 1948 [1]."
-        assert supported_citations(answer, {1: NISSAN, 2: LEAF}) == {1: False, 2: True}
-
-    def test_a_passage_that_holds_nothing_of_the_sentence_does_not_support_it(self) -> None:
-        passages = {1: NISSAN, 2: "Bees\nBees make honey."}
-        assert supported_citations("Nissan was founded in 1933 [1][2].", passages) == {1: True, 2: False}
-
-    def test_the_title_counts_as_the_passage(self) -> None:
-        assert supported_citations("Honda makes cars [1].", {1: "Honda\nIt makes cars."}) == {1: True}
-
-    def test_numbers_without_passage_and_answers_without_citation_give_nothing(self) -> None:
-        assert supported_citations("Nissan was founded in 1933 [3].", {1: NISSAN}) == {}
-        assert supported_citations("Nissan was founded in 1933 [2].", {1: NISSAN, 3: LEAF}) == {}
-        assert supported_citations("Nissan was founded in 1933.", {1: NISSAN}) == {}
-        assert supported_citations("Nissan was founded in 1933 [1].", {}) == {}
+    def test_a_citation_is_supported_where_all_its_sentences_stand_in_the_passages_that_they_cite(self) -> None:
+        both = "Nissan was founded in 1933 and has built the electric Leaf since 2010 [1][2]."
+        twice = "Nissan was founded in 1933 [1]. The Leaf is an electric car [2]. Honda followed in 1948 [1]."
+        bees = "Bees\nBees make honey."
+        cases: list[tuple[str, dict[int, str], dict[int, bool]]] = [
+            (both, {1: NISSAN, 2: LEAF}, {1: True, 2: True}),
+            (both.replace("[2]", ""), {1: NISSAN, 2: LEAF}, {1: False}),
+            (twice, {1: NISSAN, 2: LEAF}, {1: False, 2: True}),
+            ("Nissan was founded in 1933 [1][2].", {1: NISSAN, 2: bees}, {1: True, 2: False}),
+            ("Honda makes cars [1].", {1: "Honda\nIt makes cars."}, {1: True}),
+            ("Nissan was founded in 1933 [2].", {1: NISSAN, 3: LEAF}, {}),
+            ("Nissan was founded in 1933.", {1: NISSAN}, {}),
+        ]
+        for answer, passages, verdicts in cases:
+            assert supported_citations(answer, passages) == verdicts, answer
 
     @settings(max_examples=30)
     @given(st.text(st.sampled_from("ab A1.[]-, \n"), max_size=30))
-    def test_whatever_the_answer_each_cited_number_gets_one_verdict(self, answer: str) -> None:
+    def test_each_cited_number_of_any_answer_gets_one_verdict(self, answer: str) -> None:
         verdicts = supported_citations(answer, {1: "a b", 2: "A 1"})
         assert set(verdicts) <= set(parse_citations(answer, {1, 2}).numbers)

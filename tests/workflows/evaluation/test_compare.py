@@ -1,4 +1,4 @@
-"""Two systems, question by question: what differs, on which questions, and the page that tells it."""
+"""Two systems, question by question: their differences, the questions that differ, and the page."""
 
 from __future__ import annotations
 
@@ -45,29 +45,28 @@ def of(comparison: Comparison, metric: str) -> Difference:
 
 
 def test_differences_are_those_computed_by_hand() -> None:
-    found = of(compared(FIRST, SECOND), "recall@5")
-    assert (found.n, found.a, found.b, found.difference) == (3, 0.5, 0.5, 0.0)
-    assert (found.low, found.high) == (-0.5, 0.5)
-    assert (found.better, found.worse, found.p) == (1, 1, 1.0)
+    recall = of(compared(FIRST, SECOND), "recall@5")
+    assert (recall.n, recall.a, recall.b, recall.difference) == (3, 0.5, 0.5, 0.0)
+    assert (recall.low, recall.high) == (-0.5, 0.5)
+    assert (recall.better, recall.worse, recall.p) == (1, 1, 1.0)
     deeper = of(compared(FIRST, SECOND), "recall@10")
     assert [deeper.a, deeper.b] == pytest.approx([0.5, 2 / 3])
     first_gold = of(compared(FIRST, SECOND), "mrr")
     assert [first_gold.a, first_gold.b] == pytest.approx([(1 + 1 / 2) / 3, (1 + 1 / 2 + 1 / 6) / 3])
+    single = of(compared(FIRST[:1], SECOND[:1]), "recall@5")
+    assert (single.difference, single.low, single.high, single.p) == (0.5, None, None, 1.0)
+    same = compared(FIRST, FIRST)
+    assert all(each.difference in (0.0, None) and each.p in (1.0, None) for each in same.metrics)
+    assert (same.won, same.lost, same.equal) == ((), (), 3)
 
 
 def test_metrics_of_0_and_1_are_tested_by_mcnemar_and_the_others_by_exchange() -> None:
     first = [row(f"q{n}", "a x", em=0.0, f1=0.5) for n in range(6)]
     second = [row(f"q{n}", "a b", em=1.0, f1=1.0) for n in range(6)]
-    found = compared(first, second)
-    tests = {each.metric: each.test for each in found.metrics}
-    assert {metric for metric, test in tests.items() if test == "McNemar"} == {
-        "em",
-        "all-gold@2",
-        "all-gold@5",
-        "all-gold@10",
-    }
-    assert of(found, "em").p == of(found, "all-gold@5").p == 2 / 64
-    assert of(found, "f1").p == 2 / 64
+    both = compared(first, second)
+    of_0_and_1 = {"em", "all-gold@2", "all-gold@5", "all-gold@10"}
+    assert {each.metric for each in both.metrics if each.test == "McNemar"} == of_0_and_1
+    assert of(both, "em").p == of(both, "all-gold@5").p == of(both, "f1").p == 2 / 64
 
 
 def test_p_is_corrected_over_the_metrics_compared_alone() -> None:
@@ -79,42 +78,24 @@ def test_p_is_corrected_over_the_metrics_compared_alone() -> None:
     assert of(compared(first, second), "recall@5").p_holm == pytest.approx(9 * 2 / 64)
 
 
-def test_what_has_nothing_to_judge_is_no_number_rather_than_0() -> None:
-    found = of(compared(FIRST, SECOND), "em")
-    assert (found.n, found.difference, found.low, found.p, found.p_holm, found.test) == (0, None, None, None, None, "")
-
-
-def test_answers_are_compared_where_both_have_one() -> None:
+def test_questions_without_an_answer_or_gold_in_both_take_no_part() -> None:
+    em = of(compared(FIRST, SECOND), "em")
+    assert (em.n, em.difference, em.low, em.p, em.p_holm, em.test) == (0, None, None, None, None, "")
     first = [row("q1", "a", f1=0.2), row("q2", "a", f1=None), row("q3", "a", f1=0.4)]
     second = [row("q1", "a", f1=0.6), row("q2", "a", f1=0.9), row("q3", "a", f1=0.4)]
-    found = of(compared(first, second), "f1")
-    assert found.n == 2
-    assert found.difference == pytest.approx(0.2)
-
-
-def test_questions_without_gold_take_no_part_in_retrieval() -> None:
-    found = compared([*FIRST, row("q4", "x", gold="")], [*SECOND, row("q4", "y", gold="")])
-    assert found.paired == 4
-    assert of(found, "recall@5").n == 3
-    assert len(found.won) + len(found.lost) + found.equal == 3
+    f1 = of(compared(first, second), "f1")
+    assert f1.n == 2
+    assert f1.difference == pytest.approx(0.2)
+    both = compared([*FIRST, row("q4", "x", gold="")], [*SECOND, row("q4", "y", gold="")])
+    assert (both.paired, of(both, "recall@5").n) == (4, 3)
+    assert len(both.won) + len(both.lost) + both.equal == 3
 
 
 def test_a_question_that_failed_counts_as_nothing_found() -> None:
     failed = row("q1", "", failed={"kind": "MaraError", "message": "no"})
-    found = compared([row("q1", "a b")], [failed])
-    assert (of(found, "recall@5").difference, found.failed_a, found.failed_b) == (-1.0, 0, 1)
-    assert found.lost[0].b.failed
-
-
-def test_one_question_has_a_difference_but_no_interval() -> None:
-    found = of(compared(FIRST[:1], SECOND[:1]), "recall@5")
-    assert (found.difference, found.low, found.high, found.p) == (0.5, None, None, 1.0)
-
-
-def test_the_same_rows_do_not_differ() -> None:
-    found = compared(FIRST, FIRST)
-    assert all(each.difference in (0.0, None) and each.p in (1.0, None) for each in found.metrics)
-    assert (found.won, found.lost, found.equal) == ((), (), 3)
+    both = compared([row("q1", "a b")], [failed])
+    assert (of(both, "recall@5").difference, both.failed_a, both.failed_b) == (-1.0, 0, 1)
+    assert both.lost[0].b.failed
 
 
 @settings(max_examples=25, deadline=None)
@@ -133,24 +114,15 @@ def test_exchanging_the_systems_turns_every_difference_around(orders: list[list[
     assert there.equal == back.equal
 
 
-def test_questions_are_paired_by_id_whatever_their_order_and_the_others_are_told() -> None:
+def test_questions_are_paired_by_id_in_any_order_and_the_others_are_counted() -> None:
     first, second = [*FIRST, row("q8", "a")], [row("q9", "a"), *SECOND[::-1]]
     assert [(a["id"], b["id"]) for a, b in pair_rows(first, second)] == [("q1", "q1"), ("q2", "q2"), ("q3", "q3")]
-    found = compared(first, second)
-    assert (found.only_a, found.only_b) == (("q8",), ("q9",))
-
-
-def test_gold_that_differs_between_runs_is_counted_and_each_row_judged_by_its_own() -> None:
-    found = compared([row("q1", "a b")], [row("q1", "c d", gold="c d")])
-    assert (found.other_gold, of(found, "recall@5").difference) == (1, 0.0)
-
-
-def test_runs_without_a_common_question_cannot_be_compared() -> None:
+    both = compared(first, second)
+    assert (both.only_a, both.only_b) == (("q8",), ("q9",))
+    other_gold = compared([row("q1", "a b")], [row("q1", "c d", gold="c d")])
+    assert (other_gold.other_gold, of(other_gold, "recall@5").difference) == (1, 0.0)
     with pytest.raises(BadInput, match="no question in common"):
         compared(FIRST, [row("q7", "a")])
-
-
-def test_an_id_that_is_another_question_is_refused() -> None:
     with pytest.raises(BadInput, match="'q1' is another question"):
         compared(FIRST, [row("q1", "a", question="Who else?")])
 
@@ -165,10 +137,10 @@ def test_citations_and_claims_are_compared_where_both_systems_have_them() -> Non
     }
     second = [row("q1", "a b", **checked), row("q2", "a b", citation_recall=0.0)]
     first = [row("q1", "a b", citation_recall=0.5, gold_citation_recall=1.0), row("q2", "a b")]
-    found = compared(first, second)
-    assert (of(found, "citation-recall").n, of(found, "citation-recall").difference) == (1, 0.5)
-    assert of(found, "gold-cited").difference == -0.5
-    assert of(found, "cited-are-gold").n == of(found, "claim-support").n == 0
+    both = compared(first, second)
+    assert (of(both, "citation-recall").n, of(both, "citation-recall").difference) == (1, 0.5)
+    assert of(both, "gold-cited").difference == -0.5
+    assert of(both, "cited-are-gold").n == of(both, "claim-support").n == 0
     assert of(compared(second, second), "claim-support").b == 0.75
 
 
@@ -185,30 +157,16 @@ def test_metrics_are_named_or_all() -> None:
         check_metrics(["recall@3"])
 
 
-@pytest.mark.parametrize(
-    ("rows", "relation"),
-    [
-        ([row("q", "a", relation_factors=beta(TEMPORAL))], "TEMPORAL"),
-        ([row("q", "a"), row("q", "a", relation_factors=beta(TEMPORAL))], "TEMPORAL"),
-        ([row("q", "a", relation_factors=beta(UNIFORM)), row("q", "a", relation_factors=beta(TEMPORAL))], "TEMPORAL"),
-        (
-            [
-                row("q", "a", system="mara+random-beta", relation_factors=beta({"SPATIAL": 0.7, "TEMPORAL": 0.3})),
-                row("q", "a", relation_factors=beta(TEMPORAL)),
-            ],
-            "TEMPORAL",
-        ),
-        ([row("q", "a", relation_factors=beta({"SPATIAL": 0.4, "TEMPORAL": 0.4, "CAUSALITY": 0.2}))], "none"),
-        ([row("q", "a")], "none"),
-    ],
-)
-def test_the_dominant_relation_is_above_all_others_in_the_first_beta_that_prefers_one(
-    rows: list[dict[str, Any]], relation: str
-) -> None:
-    assert dominant_relation(*rows) == relation
+def test_the_dominant_relation_is_above_all_others_in_the_first_beta_that_prefers_one() -> None:
+    temporal, uniform = row("q", "a", relation_factors=beta(TEMPORAL)), row("q", "a", relation_factors=beta(UNIFORM))
+    random = row("q", "a", system="mara+random-beta", relation_factors=beta({"SPATIAL": 0.7, "TEMPORAL": 0.3}))
+    tied = row("q", "a", relation_factors=beta({"SPATIAL": 0.4, "TEMPORAL": 0.4, "CAUSALITY": 0.2}))
+    for before in (None, row("q", "a"), uniform, random):
+        assert dominant_relation(*filter(None, (before, temporal))) == "TEMPORAL"
+    assert dominant_relation(tied) == dominant_relation(row("q", "a")) == "none"
 
 
-def test_differences_are_told_by_type_hops_and_dominant_relation() -> None:
+def test_differences_are_grouped_by_type_hops_and_dominant_relation() -> None:
     kinds: list[dict[str, Any]] = [
         {"type": "bridge", "hops": 2},
         {"type": "comparison", "hops": 10},
@@ -217,23 +175,23 @@ def test_differences_are_told_by_type_hops_and_dominant_relation() -> None:
     first = [each | kind for each, kind in zip(FIRST, kinds, strict=True)]
     second = [each | kind for each, kind in zip(SECOND, kinds, strict=True)]
     second[0]["relation_factors"] = beta(TEMPORAL)
-    found = compared(first, second, metrics=["recall@5"]).groups
-    assert list(found["type"]) == ["bridge", "comparison", "untyped"]
-    assert list(found["hops"]) == ["2", "10", "unknown"]
-    assert {group: each[0].n for group, each in found["relation"].items()} == {"TEMPORAL": 1, "none": 2}
-    assert found["type"]["comparison"][0].difference == -0.5
-    assert found["type"]["comparison"][0].p is None
+    both = compared(first, second, metrics=["recall@5"]).groups
+    assert list(both["type"]) == ["bridge", "comparison", "untyped"]
+    assert list(both["hops"]) == ["2", "10", "unknown"]
+    assert {group: each[0].n for group, each in both["relation"].items()} == {"TEMPORAL": 1, "none": 2}
+    assert both["type"]["comparison"][0].difference == -0.5
+    assert both["type"]["comparison"][0].p is None
 
 
 def test_won_and_lost_are_by_recall_then_by_the_first_gold_rank_clearest_first() -> None:
     first = [row("rank", "x a b"), row("half", "a x"), row("whole", "x y"), row("lost", "a b"), row("even", "a b")]
     second = [row("rank", "a x b"), row("half", "a b"), row("whole", "a b"), row("lost", "a x"), row("even", "b a")]
-    found = compared(first, second)
-    assert [each.id for each in found.won] == ["whole", "half", "rank"]
-    assert [each.id for each in found.lost] == ["lost"]
-    assert found.equal == 1
-    assert found.won[1].a.passages == ("a", "x")
-    assert (found.won[1].a.gold, found.won[1].a.missed) == ((True, False), ("b",))
+    both = compared(first, second)
+    assert [each.id for each in both.won] == ["whole", "half", "rank"]
+    assert [each.id for each in both.lost] == ["lost"]
+    assert both.equal == 1
+    assert both.won[1].a.passages == ("a", "x")
+    assert (both.won[1].a.gold, both.won[1].a.missed) == ((True, False), ("b",))
 
 
 def test_json_is_strict_and_rounded() -> None:
@@ -253,21 +211,15 @@ def test_the_page_shows_rankings_side_by_side_with_gold_marked() -> None:
     assert "## Questions lost by B: 1" in page
 
 
-def test_the_page_shows_some_questions_and_counts_the_rest() -> None:
+def test_the_page_shows_some_questions_and_counts_those_left_out_and_the_settings_that_differ() -> None:
     first = [row(f"q{n}", "x") for n in range(7)]
     second = [row(f"q{n}", "a") for n in range(7)]
     page = comparison_page([compared(first, second)], shown=2)
     assert page.count("What is q") == 2
     assert "And 5 more" in page
-
-
-def test_the_page_tells_what_was_left_out_or_set_otherwise() -> None:
-    found = compared(
-        [*FIRST, row("q8", "a")],
-        [row("q1", "", failed={"kind": "X", "message": "y"}), *SECOND[1:]],
-        settings=[("walk.damping", 0.5, 0.7)],
-    )
-    page = comparison_page([found])
+    failed = row("q1", "", failed={"kind": "X", "message": "y"})
+    settings: list[Any] = [("walk.damping", 0.5, 0.7)]
+    page = comparison_page([compared([*FIRST, row("q8", "a")], [failed, *SECOND[1:]], settings=settings)])
     assert "left out, since A alone was asked: 1" in page
     assert "B failed on 1 questions" in page
     assert "| `walk.damping` | `0.5` | `0.7` |" in page
@@ -284,8 +236,8 @@ def test_groups_of_few_questions_are_given_without_an_interval() -> None:
 
 def test_text_of_questions_and_passages_stays_in_its_place() -> None:
     wild = row("q|1`", "", question="# Is *this* | a\n\n| table `x` <b>?</b>\u202e", type="a|b")
-    found = compared([wild], [{**wild, "retrieved_ids": ["a", "p`|`q"]}])
-    page = comparison_page([found])
+    both = compared([wild], [{**wild, "retrieved_ids": ["a", "p`|`q"]}])
+    page = comparison_page([both])
     assert "\u202e" not in page
     assert r"### `` q\|1` ``: \# Is \*this\* \| a \| table \`x\` \<b\>?\</b\>" in page
     assert r"| 2 | – | `` p`\|`q `` |" in page
@@ -298,23 +250,14 @@ def test_code_and_text_are_cut_and_never_empty() -> None:
     assert len(code("x" * 400)) == 82
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "says"),
-    [
-        ("x", "a b", "B is better on recall@5: +1.000"),
-        ("a b", "x", "B is worse on recall@5: -1.000"),
-        ("a", "b", "12 questions cannot tell A and B apart on recall@5: +0.000"),
-    ],
-)
-def test_the_verdict_says_no_more_than_the_interval_and_p(first: str, second: str, says: str) -> None:
-    found = compared([row(f"q{n}", first) for n in range(12)], [row(f"q{n}", second) for n in range(12)])
-    assert verdict(found).startswith(says)
-
-
-def test_the_verdict_says_where_a_difference_does_not_stand_after_correction() -> None:
-    found = compared([row(f"q{n}", "x") for n in range(6)], [row(f"q{n}", "a b") for n in range(6)])
-    assert verdict(found).startswith("6 questions hint at a difference on recall@5 that does not stand: +1.000")
-
-
-def test_the_verdict_on_too_few_questions_is_that_they_are_too_few() -> None:
-    assert "1 questions are too few" in verdict(compared([row("q", "x")], [row("q", "a b")], metrics=["recall@5"]))
+def test_the_verdict_says_no_more_than_the_interval_and_the_corrected_p() -> None:
+    cases = [
+        (12, "x", "a b", "B is better on recall@5: +1.000"),
+        (12, "a b", "x", "B is worse on recall@5: -1.000"),
+        (12, "a", "b", "12 questions cannot tell A and B apart on recall@5: +0.000"),
+        (6, "x", "a b", "6 questions hint at a difference on recall@5 that does not stand: +1.000"),
+        (1, "x", "a b", "1 questions are too few"),
+    ]
+    for count, first, second, says in cases:
+        rows = ([row(f"q{n}", retrieved) for n in range(count)] for retrieved in (first, second))
+        assert verdict(compared(*rows)).startswith(says), says

@@ -71,6 +71,6 @@ def test_offline_agents_leave_the_answer_alone_to_the_model(
     assert rankings[0] == rankings[1]
 
 
-def test_what_retrieves_nothing_has_no_part_in_retrieval_alone(run: Runs, order: Orders) -> None:
+def test_a_system_without_retrieval_has_no_part_in_retrieval_alone(run: Runs, order: Orders) -> None:
     with pytest.raises(BadInput, match="'gold-passages' retrieves nothing"):
         run(order(systems=("mara", "gold-passages"), retrieval_only=True))

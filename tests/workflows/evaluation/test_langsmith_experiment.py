@@ -1,24 +1,18 @@
 from __future__ import annotations
 
-import json
 import socket
-import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from email import message_from_bytes, policy
-from email.message import EmailMessage
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from langsmith import Client
-from langsmith.evaluation import evaluate
 from langsmith.evaluation._runner import ExperimentResults
 
 from agents.chat.usage import Prices
 from graph.errors import BadInput, ServiceUnavailable
+from tests.workflows.langsmith_api import KEY, LangSmithApi
 from workflows.evaluation.langsmith_experiment import (
     evaluators,
     example_of,
@@ -133,18 +127,14 @@ class TestEvaluators:
             **{"mrr": 0.5, "em": 1.0, "f1": 1.0, "refusal_rate": 0.0, "latency_ms": 12.5, "cost": 0.002},
         }
 
-    def test_what_was_not_measured_has_no_score(self) -> None:
+    def test_an_unmeasured_figure_has_no_score_and_a_failure_or_a_refusal_is_never_right(self) -> None:
         row = row_of("q", [], ["Paris"], workflow="retrieval", answer=None, refused=None)
         assert scores_of(outputs_of(row, timing_of("q", unknown=1)), example_of(row)["outputs"], Prices(1.0, 1.0)) == {
             "latency_ms": 12.5
         }
-
-    def test_a_refusal_is_never_right(self) -> None:
         row = row_of("q", ["a"], ["Paris"], refused=True)
         scores = scores_of(outputs_of(row, TIMINGS[0]), example_of(row)["outputs"])
         assert (scores["em"], scores["f1"], scores["refusal_rate"]) == (0.0, 0.0, 1.0)
-
-    def test_a_question_that_failed_found_nothing_and_has_nothing_right(self) -> None:
         scores = scores_of(outputs_of(ROWS[3], TIMINGS[3]), example_of(ROWS[3])["outputs"])
         assert (scores["recall@20"], scores["mrr"], scores["em"], scores["f1"]) == (0.0, 0.0, 0.0, 0.0)
         assert not {"refusal_rate", "latency_ms"} & scores.keys()
@@ -153,24 +143,6 @@ class TestEvaluators:
         outputs = [outputs_of(row, timing) for row, timing in zip(ROWS, TIMINGS, strict=True)]
         assert summary_citation_support(outputs, []) == {"key": "citation_support_rate", "score": 0.5}
         assert summary_citation_support([{}], []) == {"results": []}
-
-    def test_langsmith_takes_them_as_they_are(self, no_network: None) -> None:
-        from langsmith.schemas import Example
-
-        example = Example(id=uuid4(), dataset_id=uuid4(), created_at=NOW, **example_of(ROWS[0]))
-        summaries: list[Any] = [summary_citation_support]
-        results = evaluate(
-            lambda inputs: outputs_of(ROWS[0], TIMINGS[0]),
-            data=[example],
-            evaluators=evaluators(),
-            summary_evaluators=summaries,
-            upload_results=False,
-            max_concurrency=0,
-            client=Client(api_key="none", auto_batch_tracing=False),
-        )
-        [row] = list(results)
-        given = {each.key: each.score for each in row["evaluation_results"]["results"]}
-        assert given == scores_of(outputs_of(ROWS[0], TIMINGS[0]), self.REFERENCE)
 
 
 @pytest.mark.usefixtures("no_network")
@@ -189,10 +161,6 @@ class TestOffline:
     def test_questions_of_the_same_words_are_told_apart(self) -> None:
         rows = [row_of("q1", ["a"], ["Paris"]), row_of("q2", ["a"], ["Paris"], answer="London.")]
         assert scores_in(push_run(run_of(mara=rows + ROWS[2:]), upload=False)["mara"])["em"] == [1, 0, 0]
-
-    def test_each_system_is_an_experiment(self) -> None:
-        experiments = push_run(run_of(dense=ROWS, mara=ROWS), upload=False)
-        assert list(experiments) == ["dense", "mara"]
 
     def test_a_target_that_fails_is_counted_and_the_rest_goes_on(self) -> None:
         def target(inputs: Values, metadata: Values) -> Values:
@@ -217,41 +185,33 @@ class TestOffline:
         push_run(run_of(mara=ROWS), upload=False)
         assert capfd.readouterr() == ("", "")
 
-    def test_an_experiment_needs_questions(self) -> None:
+    def test_an_experiment_needs_questions_and_an_upload_a_key(self) -> None:
         with pytest.raises(BadInput, match="needs a question"):
             run_experiment([], lambda inputs: {}, "none")
-
-    def test_an_upload_needs_a_key(self) -> None:
         with pytest.raises(BadInput, match="LANGSMITH_API_KEY"):
             run_experiment(ROWS, lambda inputs: {}, "none", upload=True)
 
 
-class FakeLangSmith(ThreadingHTTPServer):
-    """As much of LangSmith's API as an experiment asks for, on a free port of this machine.
+class FakeLangSmith(LangSmithApi):
+    """As much of LangSmith's API as an experiment asks for.
 
     Attributes:
         datasets: by name.
         examples: by id.
         sessions: the experiments, by id.
         runs: by id, with all that was sent of each; feedback likewise.
-        down: status by path, to answer with instead.
     """
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__()
         self.datasets: dict[str, Values] = {}
         self.examples: dict[str, Values] = {}
         self.sessions: dict[str, Values] = {}
         self.runs: dict[str, Values] = {}
         self.feedback: dict[str, Values] = {}
-        self.keys: set[str | None] = set()
-        self.down: dict[str, int] = {}
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def answer(self, method: str, path: str, sent: Any) -> Any:
+    def reply(self, method: str, path: str, query: object, sent: Any) -> Any:
+        path = path.removeprefix("/v1/platform")
         if path == "/info":
             return INFO
         if path == "/datasets":
@@ -291,50 +251,11 @@ class FakeLangSmith(ThreadingHTTPServer):
             known.update({field: part} if field else {k: v for k, v in part.items() if v is not None})
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-    server: FakeLangSmith
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def _handle(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        path = self.path.partition("?")[0].removeprefix("/v1/platform")
-        self.server.keys.add(self.headers.get("x-api-key"))
-        status = self.server.down.get(path, 200)
-        kind = self.headers.get("content-type", "")
-        sent = _parts(kind, raw) if kind.startswith("multipart") else json.loads(raw) if raw else None
-        answer = self.server.answer(self.command, path, sent) if status == 200 else {"detail": "no"}
-        body = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_POST = do_PATCH = _handle  # noqa: N815
-
-
-def _parts(kind: str, raw: bytes) -> list[tuple[str, Any]]:
-    message = message_from_bytes(f"content-type: {kind}\r\n\r\n".encode() + raw, policy=policy.HTTP)
-    assert isinstance(message, EmailMessage)
-    named = [(part.get_param("name", header="content-disposition"), part) for part in message.iter_parts()]
-    return [(str(name), json.loads(part.get_payload(decode=True))) for name, part in named]  # type: ignore[arg-type]
-
-
 @pytest.fixture
 def langsmith_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLangSmith]:
     server = FakeLangSmith()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    monkeypatch.setenv("LANGSMITH_API_KEY", "lsv2_test")
-    monkeypatch.setenv("LANGSMITH_ENDPOINT", server.url)
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with server.running(monkeypatch):
+        yield server
 
 
 class TestUpload:
@@ -345,7 +266,7 @@ class TestUpload:
         experiment = push_run(run_of(mara=ROWS))["mara"]
         sent = {key: sorted(scores) for key, scores in scores_in(experiment).items()}
         assert sent == {key: sorted(scores) for key, scores in scores_in(local).items()}
-        assert langsmith_server.keys == {"lsv2_test"}
+        assert langsmith_server.keys == {KEY}
         assert capfd.readouterr() == ("", "")
 
         [dataset] = langsmith_server.datasets.values()
@@ -366,36 +287,31 @@ class TestUpload:
         assert questions.keys() == langsmith_server.examples.keys()
         ids = {each["metadata"]["id"]: questions[key] for key, each in langsmith_server.examples.items()}
         assert langsmith_server.runs[ids["q2"]]["outputs"] == outputs_of(ROWS[1], TIMINGS[1])
-        given = {(each.get("run_id"), each["key"]): each["score"] for each in langsmith_server.feedback.values()}
-        assert given[ids["q1"], "recall@1"] == 0.0
-        assert given[ids["q2"], "recall@1"] == 0.5
-        assert (ids["q3"], "recall@1") not in given
-        assert given.pop((None, "citation_support_rate")) == 0.5
-        assert len(given) == sum(map(len, scores_in(experiment).values()))
+        scores = {(each.get("run_id"), each["key"]): each["score"] for each in langsmith_server.feedback.values()}
+        assert scores[ids["q1"], "recall@1"] == 0.0
+        assert scores[ids["q2"], "recall@1"] == 0.5
+        assert (ids["q3"], "recall@1") not in scores
+        assert scores.pop((None, "citation_support_rate")) == 0.5
+        assert len(scores) == sum(map(len, scores_in(experiment).values()))
 
-    def test_the_same_questions_are_the_same_data_set(self, langsmith_server: FakeLangSmith) -> None:
+    def test_the_same_questions_are_the_same_data_set_also_where_it_was_made_in_part(
+        self, langsmith_server: FakeLangSmith
+    ) -> None:
         push_run(run_of(dense=ROWS, mara=ROWS))
-        assert len(langsmith_server.datasets) == 1
-        assert len(langsmith_server.examples) == len(ROWS)
-        assert len(langsmith_server.sessions) == 2
-
-    @pytest.mark.slow
-    def test_a_data_set_that_was_made_in_part_is_completed(self, langsmith_server: FakeLangSmith) -> None:
-        push_run(run_of(mara=ROWS))
         langsmith_server.examples.pop(next(iter(langsmith_server.examples)))
         push_run(run_of(mara=ROWS))
+        assert len(langsmith_server.datasets) == 1
         assert len(langsmith_server.examples) == len(ROWS)
+        assert len(langsmith_server.sessions) == 3
 
-    @pytest.mark.parametrize(("path", "status"), [("/datasets", 401), ("/datasets", 403), ("/sessions", 422)])
-    def test_what_langsmith_refuses_is_told_with_what_to_check(
-        self, langsmith_server: FakeLangSmith, path: str, status: int
-    ) -> None:
-        langsmith_server.down[path] = status
-        with pytest.raises(ServiceUnavailable, match="LANGSMITH_API_KEY"):
-            push_run(run_of(mara=ROWS))
-
-    @pytest.mark.parametrize("path", ["/runs/multipart", "/feedback"])
-    def test_runs_and_feedback_that_do_not_arrive_are_told(self, langsmith_server: FakeLangSmith, path: str) -> None:
-        langsmith_server.down[path] = 422
-        with pytest.raises(ServiceUnavailable, match="did not take all"):
-            push_run(run_of(mara=ROWS))
+    def test_a_refused_upload_or_a_part_that_does_not_arrive_is_an_error(self, langsmith_server: FakeLangSmith) -> None:
+        cases = [
+            ("/datasets", 401, "LANGSMITH_API_KEY"),
+            ("/sessions", 422, "LANGSMITH_API_KEY"),
+            ("/runs/multipart", 422, "did not take all"),
+            ("/feedback", 422, "did not take all"),
+        ]
+        for path, status, said in cases:
+            langsmith_server.down = {path: status}
+            with pytest.raises(ServiceUnavailable, match=said):
+                push_run(run_of(mara=ROWS))

@@ -23,175 +23,120 @@ from workflows.evaluation.systems import (
 from workflows.settings.enums import UnsupportedClaims, Workflow
 from workflows.settings.ragenta import RagentaContext
 
+TWO_BETAS = ("uniform-beta+oracle-beta", "no-beta+random-beta")
 OF_RAGENTA = {"walk", "no-judge", "no-claims", "no-follow-ups"}
 BASE = Context(workspace="somewhere", top_k=20)
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_a_mode_alone_is_a_system_with_the_settings_that_all_share(mode: Mode) -> None:
-    system = parse_system(mode, BASE)
-    assert (system.name, system.controls) == (mode.value, ())
-    assert system.context == BASE.model_copy(update={"mode": mode})
+def _by_name(settings: dict[str, Any]) -> dict[str, Any]:
+    """Every setting by its name, with the object before it: `follow_ups.rounds`."""
+    objects = {name: settings.pop(name) for name in ("walk", "follow_ups") if name in settings}
+    return settings | {f"{name}.{field}": value for name, of in objects.items() for field, value in of.items()}
 
 
-@pytest.mark.parametrize(
-    ("switch", "changed"),
-    [
-        ("no-filter", {"filter_facts": False}),
-        ("no-beta", {"weigh_relations": False}),
-        ("no-synonyms", {"synonym_edges": False}),
-        ("no-passage-seeds", {"passage_weight": 0.0}),
-        ("no-fact-seeds", {"entity_seeds": 0}),
-        ("no-names", {"name_weight": 0.0}),
-        ("damping=0.5", {"damping": 0.5}),
-        ("alpha = .5", {"alpha": 0.5}),
-        ("adaptive_passage_weight=true", {"adaptive_passage_weight": True}),
-        ("fact_candidates=7", {"fact_candidates": 7}),
-        ("preset=seed", {"preset": Preset.SEED}),
-        ("model=offline", {"model": "offline"}),
-    ],
-)
-def test_a_switch_changes_what_it_names_and_nothing_else(switch: str, changed: dict[str, Any]) -> None:
-    system = parse_system(f"mara + {switch}", BASE)
-    assert system.name == f"mara+{switch}"
-    assert system.context == BASE.model_copy(update={"mode": Mode.MARA, **changed})
+def changed_by(spec: str) -> dict[str, Any]:
+    """The settings in which a system differs from those that all share."""
+    system = parse_system(spec, BASE)
+    plain = RagentaContext(workspace="somewhere", top_k=20) if system.context.workflow is Workflow.RAGENTA else BASE
+    shared, own = (_by_name(context.model_dump()) for context in (plain, system.context))
+    return {name: value for name, value in own.items() if value != shared[name]}
 
 
-def test_every_named_switch_changes_the_walk_or_its_agents() -> None:
-    plain = parse_system("mara", BASE).describe()
-    assert [name for name in SWITCHES if name not in OF_RAGENTA and _described(f"mara+{name}") == plain] == []
+def test_a_mode_with_its_switches_is_a_system_and_changes_nothing_else() -> None:
+    basic: dict[str, Any] = {"judge_passages": False, "check_claims": False}
+    cases: list[tuple[str, dict[str, Any]]] = [
+        *((mode.value, {"mode": mode}) for mode in Mode if mode is not BASE.mode),
+        ("mara+no-filter", {"filter_facts": False}),
+        ("mara+no-beta", {"weigh_relations": False}),
+        ("mara+no-synonyms", {"walk.synonym_edges": False}),
+        ("mara+no-passage-seeds", {"walk.passage_weight": 0.0}),
+        ("mara+no-fact-seeds", {"walk.entity_seeds": 0}),
+        ("mara+no-names", {"walk.name_weight": 0.0}),
+        ("mara+damping=0.5", {"walk.damping": 0.5}),
+        ("mara+alpha=.5", {"walk.alpha": 0.5}),
+        ("mara+adaptive_passage_weight=true", {"walk.adaptive_passage_weight": True}),
+        ("mara+fact_candidates=7", {"walk.fact_candidates": 7}),
+        ("mara+preset=seed", {"preset": Preset.SEED}),
+        ("mara+model=offline", {"model": "offline"}),
+        ("mara+check_claims=true", {"check_claims": True}),
+        ("ragenta", {}),
+        ("ragenta+walk", {"mode": Mode.MARA}),
+        ("ragenta+n=1+alpha=0.7", {"n": 1.0, "walk.alpha": 0.7}),
+        ("ragenta+no-judge+answer_passages=5", {"judge_passages": False, "answer_passages": 5}),
+        ("ragenta+no-claims", {"check_claims": False}),
+        ("ragenta+no-follow-ups", {"follow_ups.rounds": 0}),
+        ("ragenta+unsupported_claims=remove", {"unsupported_claims": UnsupportedClaims.REMOVE}),
+        ("ragenta+walk+no-beta+judge_floor=-1", {"mode": Mode.MARA, "weigh_relations": False, "judge_floor": -1.0}),
+        ("basic-rag", basic),
+        ("basic-rag+walk", {**basic, "mode": Mode.MARA}),
+        ("hybrid+alpha=0.5", {"mode": Mode.HYBRID, "walk.alpha": 0.5}),
+    ]
+    for spec, changed in cases:
+        system = parse_system(spec, BASE)
+        assert (system.name, system.controls) == (spec, ())
+        assert changed_by(spec) == changed, spec
+    assert parse_system("mara + alpha = .5", BASE).context == parse_system("mara+alpha=.5", BASE).context
+    assert parse_system("ragenta", BASE.model_copy(update={"mode": Mode.DENSE})).context.mode is Mode.HYBRID
+
+
+def test_every_named_switch_changes_the_description_of_its_workflow() -> None:
+    for name in SWITCHES:
+        workflow = "ragenta" if name in OF_RAGENTA else "mara"
+        assert _described(f"{workflow}+{name}") != _described(workflow), name
 
 
 def _described(spec: str) -> dict[str, Any]:
     return parse_system(spec, BASE).describe()
 
 
-class TestRagenta:
-    def test_it_is_a_system_of_its_own_workflow_with_hybrid_retrieval(self) -> None:
-        system = parse_system("ragenta", BASE)
-        assert system.context == RagentaContext(workspace="somewhere", top_k=20)
-        assert (system.context.workflow, system.context.mode) == (Workflow.RAGENTA, Mode.HYBRID)
-        described = system.describe()
-        assert (described["workflow"], described["mode"], described["walk"]) == ("ragenta", "hybrid", None)
-        assert parse_system("hybrid", BASE).describe()["workflow"] == "mara"
-
-    @pytest.mark.parametrize(
-        ("spec", "changed"),
-        [
-            ("ragenta+walk", {"mode": Mode.MARA}),
-            ("ragenta+n=1+alpha=0.7", {"n": 1.0, "alpha": 0.7}),
-            ("ragenta+no-judge", {"judge_passages": False}),
-            ("ragenta+no-judge+answer_passages=5", {"judge_passages": False, "answer_passages": 5}),
-            ("ragenta+no-claims", {"check_claims": False}),
-            ("ragenta+no-follow-ups", {"follow_up_rounds": 0}),
-            ("ragenta+unsupported_claims=remove", {"unsupported_claims": UnsupportedClaims.REMOVE}),
-            ("ragenta+walk+no-beta+judge_floor=-1", {"mode": Mode.MARA, "weigh_relations": False, "judge_floor": -1.0}),
-            ("basic-rag", {"judge_passages": False, "check_claims": False}),
-            ("basic-rag+walk", {"judge_passages": False, "check_claims": False, "mode": Mode.MARA}),
-            ("basic-rag+alpha=1", {"judge_passages": False, "check_claims": False, "alpha": 1.0}),
-        ],
-    )
-    def test_switches_change_what_they_name_and_nothing_else(self, spec: str, changed: dict[str, Any]) -> None:
-        system = parse_system(spec, BASE)
-        assert system.name == spec
-        assert system.context == RagentaContext(workspace="somewhere", top_k=20, **changed)
-
-    def test_the_mode_that_others_share_is_none_of_its_own(self) -> None:
-        assert parse_system("ragenta", BASE.model_copy(update={"mode": Mode.DENSE})).context.mode is Mode.HYBRID
-
-    def test_controls_stand_in_for_the_agents_of_its_walk(self) -> None:
-        assert parse_system("ragenta+walk+oracle-beta", BASE).controls == (Control.ORACLE_BETA,)
-
-    @pytest.mark.parametrize("name", sorted(OF_RAGENTA))
-    def test_every_named_switch_of_it_changes_it(self, name: str) -> None:
-        assert _described(f"ragenta+{name}") != _described("ragenta")
-
-    def test_the_main_workflow_can_check_claims_too(self) -> None:
-        system = parse_system("dense+check_claims=true+unsupported_claims=remove", BASE)
-        assert system.context.workflow is Workflow.MARA
-        assert (system.context.check_claims, system.context.unsupported_claims) == (True, UnsupportedClaims.REMOVE)
-
-    @pytest.mark.parametrize(
-        ("spec", "said"),
-        [
-            ("mara+no-judge", "Workflow mara has no setting judge_passages"),
-            ("dense+n=1", "Workflow mara has no setting n"),
-            ("mara+walk", "says twice what mode is"),
-            ("dense+walk", "says twice what mode is"),
-            ("ragenta+walk+walk", "says twice what mode is"),
-            ("ragenta+mode=dense", "'mode=dense' in 'ragenta+mode=dense' is not a switch"),
-            ("ragenta+oracle-filter", "has controls, and nothing that they could control"),
-            ("basic-rag+no-judge", "says twice what judge_passages is"),
-            ("ragenta+n=wide", "n has to be a number"),
-            ("ragenta+max_follow_ups=9", "follow_ups.questions has to be 3 or less"),
-        ],
-    )
-    def test_what_cannot_be_is_refused(self, spec: str, said: str) -> None:
-        with pytest.raises(BadInput) as refused:
-            parse_system(spec, BASE)
-        assert said in str(refused.value)
-
-
 def test_switches_add_up() -> None:
     system = parse_system("mara+no-names+oracle-filter+oracle-beta+max_facts=9", BASE)
     assert system.controls == (Control.ORACLE_FILTER, Control.ORACLE_BETA)
     assert (system.context.walk.name_weight, system.context.max_facts) == (0.0, 9)
+    assert parse_system("ragenta+walk+oracle-beta", BASE).controls == (Control.ORACLE_BETA,)
 
 
-def test_an_oracle_filter_has_thirty_candidates_unless_told_otherwise() -> None:
+def test_an_oracle_filter_has_thirty_candidates_unless_another_number_is_set() -> None:
     assert parse_system("hipporag2+oracle-filter", BASE).context.walk.fact_candidates == 30
     assert parse_system("hipporag2+oracle-filter+fact_candidates=5", BASE).context.walk.fact_candidates == 5
     assert parse_system("hipporag2+fact_candidates=5+oracle-filter", BASE).context.walk.fact_candidates == 5
 
 
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
+def test_an_impossible_system_is_refused_with_the_possible_ones() -> None:
+    cases = [
         ("", "'' is not a system. Take one of mara, hipporag2"),
         ("mars", "'mars' is not a system. Take one of mara, hipporag2, mara-matrix, dense, sparse, hybrid, ragenta"),
         ("mara+", "'' in 'mara+' is not a switch"),
         ("mara+no-bets", "is not a switch. Take no-filter, no-beta"),
         ("mara+dampness=0.5", "or SETTING=VALUE of adaptive_passage_weight, alpha"),
-        ("mara+category", "'category' in 'mara+category' is not a switch"),
         ("mara+relation_strength=0.5", "'relation_strength=0.5' in 'mara+relation_strength=0.5' is not a switch"),
-        ("mara+damping=", "is not a switch"),
-        ("mara+damping", "is not a switch"),
+        *((f"mara+{switch}", "is not a switch") for switch in ("damping=", "damping", "category")),
+        *((f"mara+{switch}", "is not a switch") for switch in ("workspace=/etc", "mode=dense", "top_k=5")),
         ("mara+damping=fast", "damping has to be a number"),
         ("mara+damping=1.5", "damping has to be 0.99 or less"),
         ("mara+entity_rarity=none", "entity_rarity has to be '"),
-        ("mara+workspace=/etc", "is not a switch"),
-        ("mara+mode=dense", "is not a switch"),
-        ("mara+top_k=5", "is not a switch"),
         ("mara+damping=0.5+damping=0.6", "says twice what damping is"),
-        ("mara+uniform-beta+oracle-beta", "says twice what weigh_relations is"),
-        ("mara+no-beta+random-beta", "says twice what weigh_relations is"),
+        *((f"mara+{two}", "says twice what weigh_relations is") for two in TWO_BETAS),
         ("mara+no-filter+oracle-filter", "says twice what filter_facts is"),
         ("hipporag2+oracle-beta", "asks for a β that mode hipporag2 does not use"),
         ("dense+oracle-filter", "has controls, and nothing that they could control"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_with_what_can(spec: str, said: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        parse_system(spec, BASE)
-    assert said in str(refused.value)
+        ("mara+no-judge", "Workflow mara has no setting judge_passages"),
+        ("dense+n=1", "Workflow mara has no setting n"),
+        *((spec, "says twice what mode is") for spec in ("mara+walk", "ragenta+walk+walk")),
+        ("ragenta+oracle-filter", "has controls, and nothing that they could control"),
+        ("basic-rag+no-judge", "says twice what judge_passages is"),
+        ("ragenta+max_follow_ups=9", "follow_ups.questions has to be 3 or less"),
+    ]
+    for spec, said in cases:
+        with pytest.raises(BadInput) as refused:
+            parse_system(spec, BASE)
+        assert said in str(refused.value), spec
 
 
-def test_similarity_takes_what_matters_to_it() -> None:
-    assert parse_system("hybrid+alpha=0.5", BASE).context.walk.alpha == 0.5
-    assert parse_system("dense+answer_passages=3", BASE).context.answer_passages == 3
-
-
-@pytest.mark.parametrize(
-    "specs",
-    [
-        ["mara", "dense", "mara"],
-        ["mara+no-beta", " mara + no-beta "],
-        ["mara+no-beta+damping=0.5", "mara+damping=0.5+no-beta"],
-    ],
-)
-def test_a_system_given_twice_is_refused(specs: list[str]) -> None:
-    with pytest.raises(BadInput, match="is given twice"):
-        parse_systems(specs, BASE)
+def test_a_system_given_twice_is_refused() -> None:
+    for specs in (["mara", "dense", "mara"], ["mara+no-beta+damping=0.5", " mara + damping=0.5 + no-beta "]):
+        with pytest.raises(BadInput, match="is given twice"):
+            parse_systems(specs, BASE)
 
 
 def test_all_ablations_are_systems_beside_the_modes() -> None:
@@ -213,11 +158,11 @@ def test_the_table_of_answers_has_nine_systems_and_without_a_chat_model_those_th
     parse_systems(answer_systems("offline"), BASE)
 
 
-@pytest.mark.parametrize("spec", ["closed-book", "mara+offline-agents", "ragenta+walk+offline-agents"])
-def test_what_needs_a_chat_model_is_refused_without_one(spec: str) -> None:
-    with pytest.raises(BadInput, match="needs a chat model, and none is configured"):
-        parse_system(spec, BASE)
-    assert parse_system(spec, BASE.model_copy(update={"model": "scripted"})).name == spec
+def test_a_system_that_needs_a_chat_model_is_refused_without_one() -> None:
+    for spec in ("closed-book", "mara+offline-agents", "ragenta+walk+offline-agents"):
+        with pytest.raises(BadInput, match="needs a chat model, and none is configured"):
+            parse_system(spec, BASE)
+        assert parse_system(spec, BASE.model_copy(update={"model": "scripted"})).name == spec
 
 
 def test_offline_agents_stand_in_for_filter_and_manager() -> None:
@@ -229,7 +174,7 @@ def test_offline_agents_stand_in_for_filter_and_manager() -> None:
     assert parse_system("hipporag2+offline-agents", served).controls == (Control.OFFLINE_AGENTS,)
 
 
-def test_what_is_given_in_place_of_retrieval_takes_settings_of_the_answer() -> None:
+def test_a_system_without_retrieval_takes_settings_of_the_answer() -> None:
     served = BASE.model_copy(update={"model": "scripted"})
     assert parse_system("gold-passages+answer_passages=2+check_claims=true", BASE).context.answer_passages == 2
     assert parse_system("closed-book+temperature=1", served).describe()["controls"] == ["closed-book"]
@@ -243,4 +188,5 @@ def test_a_system_describes_itself_down_to_the_walk_and_says_nothing_of_the_mach
     assert (described["mode"], described["controls"], described["chat_model"]) == ("mara", ["oracle-beta"], "offline")
     assert (described["walk"]["damping"], described["context"]["top_k"]) == (0.5, 20)
     assert "somewhere" not in json.dumps(described)
-    assert parse_system("dense", BASE).describe()["walk"] is None
+    described = parse_system("ragenta", BASE).describe()
+    assert (described["workflow"], described["mode"], described["walk"]) == ("ragenta", "hybrid", None)

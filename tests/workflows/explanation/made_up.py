@@ -1,4 +1,4 @@
-"""Explanations of questions that nobody asked: a made-up graph, walked by plain power iteration."""
+"""Explanations of a made-up graph, which is walked by plain power iteration."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _edges(draw: random.Random, entities: int, passages: int) -> list[dict[str, 
 
 
 def _edge(i: int, source: str, target: str, kind: str, link: str | None, predicates: list[str]) -> dict[str, Any]:
-    found = {"id": f"x{i}", "source": source, "target": target, "relation": kind, "link": link}
-    return {**found, "weight": 1.0 + i % 3, "predicates": predicates}
+    ends = {"id": f"x{i}", "source": source, "target": target, "relation": kind, "link": link}
+    return {**ends, "weight": 1.0 + i % 3, "predicates": predicates}
 
 
 def _walk(

@@ -26,14 +26,11 @@ def test_seeds_stand_at_the_left_and_the_best_passages_at_the_right_of_all_betwe
     assert placed["p0"][0] - placed["e0"][0] > 500
 
 
-def test_the_same_explanation_is_drawn_the_same_whatever_was_drawn_before(data: dict[str, Any]) -> None:
+def test_a_layout_neither_depends_on_random_numbers_of_others_nor_changes_them(data: dict[str, Any]) -> None:
     first = positions(data)
     random.seed(12345)
     positions(explanation(entities=9))
     assert positions(data) == first
-
-
-def test_others_draw_their_own_random_numbers_afterwards(data: dict[str, Any]) -> None:
     random.seed(3)
     expected = random.Random(3).random()
     positions(data)
@@ -69,11 +66,7 @@ def test_many_loose_nodes_stand_about_and_not_in_rows_along_an_edge() -> None:
         assert rows[min(rows)] + rows[max(rows)] < 8
 
 
-@pytest.mark.parametrize("nodes", [0, 1, 2])
-def test_next_to_nothing_can_be_placed(nodes: int, data: dict[str, Any]) -> None:
-    few = {**data, "nodes": data["nodes"][:nodes], "edges": []}
-    assert len(positions(few)) == nodes
-
-
-def test_passages_that_nothing_walked_to_can_be_placed() -> None:
+def test_few_nodes_and_passages_without_a_walk_can_be_placed(data: dict[str, Any]) -> None:
+    for nodes in range(3):
+        assert len(positions({**data, "nodes": data["nodes"][:nodes], "edges": []})) == nodes
     assert len(positions(without_walk())) == 3

@@ -1,4 +1,4 @@
-"""How nodes are called, and paths in words."""
+"""The names of nodes, and paths in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from graph.retrieve.selection import Selection
 from graph.schema import entity_id
@@ -49,20 +48,16 @@ class TestNames:
         assert filtered.label(B) == "1933"
 
 
-class TestPaths:
-    def test_a_step_names_its_predicate_and_relation_with_the_share_of_what_walks_on(self) -> None:
-        steps = [step("TEMPORAL", 0.6345, "founded\tin"), step("PRIMARY", 0.21)]
-        told = path_in_words(names(numbers={"p0": 2}), [A, B, P], steps)
-        assert told == "Nissan —founded in (TEMPORAL, 0.63)→ 1933 —PRIMARY (0.21)→ passage [2] Nissan Motor"
+def test_a_step_names_its_predicate_and_relation_with_the_share_of_what_walks_on() -> None:
+    steps = [step("TEMPORAL", 0.6345, "founded\tin"), step("PRIMARY", 0.21)]
+    words = path_in_words(names(numbers={"p0": 2}), [A, B, P], steps)
+    assert words == "Nissan —founded in (TEMPORAL, 0.63)→ 1933 —PRIMARY (0.21)→ passage [2] Nissan Motor"
+    words = path_in_words(names(), [B, A], [step("TEMPORAL", 1.0, "founded", backwards=True)])
+    assert words == "1933 ←founded (TEMPORAL, 1)— Nissan", "against its fact the arrow is turned"
+    for share, digits in ((0.0041234, "0.0041"), (3e-7, "3e-07")):
+        assert path_in_words(names(), [A, P], [step("PRIMARY", share)]).startswith(f"Nissan —PRIMARY ({digits})→")
 
-    def test_against_its_fact_the_arrow_is_turned(self) -> None:
-        told = path_in_words(names(), [B, A], [step("TEMPORAL", 1.0, "founded", backwards=True)])
-        assert told == "1933 ←founded (TEMPORAL, 1)— Nissan"
 
-    @pytest.mark.parametrize(("share", "told"), [(0.0041234, "0.0041"), (3e-7, "3e-07")])
-    def test_a_small_share_keeps_two_digits(self, share: float, told: str) -> None:
-        assert path_in_words(names(), [A, P], [step("PRIMARY", share)]).split("→")[0] == f"Nissan —PRIMARY ({told})"
-
-    def test_without_a_step_the_question_leads_straight_there(self) -> None:
-        told = path_in_words(names(numbers={"p0": 1}), [P], [])
-        assert told == "the question's words lead straight to passage [1] Nissan Motor"
+def test_without_a_step_the_question_leads_straight_to_its_passage() -> None:
+    words = path_in_words(names(numbers={"p0": 1}), [P], [])
+    assert words == "the question's words lead straight to passage [1] Nissan Motor"

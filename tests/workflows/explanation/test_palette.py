@@ -1,11 +1,11 @@
-"""The lines of relation types: told apart by everybody."""
+"""The lines of relation types, which every reader can tell apart."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from graph.relations import ENTITY_RELATIONS, PASSAGE_RELATIONS, RELATIONS, RelationType
@@ -31,62 +31,41 @@ def seen(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-@pytest.mark.parametrize("sight", SIGHTS.values(), ids=SIGHTS.keys())
-@pytest.mark.parametrize("ground", ["light", "dark"])
-def test_relations_between_entities_are_told_apart_on_a_page_by_colour_whatever_colours_one_sees(
-    sight: NDArray[np.float64], ground: str
-) -> None:
-    colours = page_colours()[ground]
-    alike = [
-        (one, other)
-        for one, other in combinations(BETWEEN_ENTITIES, 2)
+def alike(colours: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return the pairs of names whose colours look alike to a reader who sees colours in one of the ways."""
+    return [
+        (name, one, other)
+        for name, sight in SIGHTS.items()
+        for one, other in combinations(colours, 2)
         if np.linalg.norm(seen(colours[one], sight) - seen(colours[other], sight)) <= 15
     ]
-    assert alike == []
 
 
-def test_a_page_has_the_colours_of_the_palette_and_says_each_once_for_light_and_once_for_dark() -> None:
+def test_relations_between_entities_differ_on_a_page_in_colour_and_within_a_family_in_dash() -> None:
+    for ground in ("light", "dark"):
+        colours = page_colours()[ground]
+        assert alike({relation: colours[relation] for relation in BETWEEN_ENTITIES}) == [], ground
+    for family in (BETWEEN_ENTITIES, PASSAGE_RELATIONS):
+        assert len({RELATIONS[relation].dash for relation in family}) == len(family)
+
+
+def test_every_type_has_a_look_and_a_page_names_its_colour_once_for_light_and_once_for_dark() -> None:
+    assert list(RELATIONS) == list(RelationType)
+    assert len({look.colour for look in RELATIONS.values()}) == len(RELATIONS)
+    assert len({look.on_dark for look in RELATIONS.values()}) == len(RELATIONS)
     colours = page_colours()
     for relation, look in RELATIONS.items():
         assert (colours["light"][relation], colours["dark"][relation]) == (look.colour, look.on_dark)
         assert declarations(relation) == 2
 
 
-@pytest.mark.parametrize("family", [BETWEEN_ENTITIES, PASSAGE_RELATIONS])
-def test_relations_are_told_apart_by_dash_alone(family: tuple[RelationType, ...]) -> None:
-    assert len({RELATIONS[relation].dash for relation in family}) == len(family)
-
-
-def test_every_relation_type_has_its_own_look() -> None:
-    assert list(RELATIONS) == list(RelationType)
-    assert len({look.colour for look in RELATIONS.values()}) == len(RELATIONS)
-    assert len({look.on_dark for look in RELATIONS.values()}) == len(RELATIONS)
-
-
-OWN = [f"OWN_{number:02}" for number in range(20)]
-
-
-@pytest.mark.parametrize("sight", SIGHTS.values(), ids=SIGHTS.keys())
-@pytest.mark.parametrize("ground", ["colour", "on_dark"])
-def test_the_first_own_types_are_told_apart_by_colour_from_all_others_whatever_colours_one_sees(
-    sight: NDArray[np.float64], ground: str
-) -> None:
-    first = OWN[: len(OWN_LOOKS)]
-    looks = looks_of(first)
-    alike = [
-        (one, other)
-        for one, other in combinations([*BETWEEN_ENTITIES, *first], 2)
-        if np.linalg.norm(seen(getattr(looks[one], ground), sight) - seen(getattr(looks[other], ground), sight)) <= 15
-    ]
-    assert alike == []
-
-
-def test_the_first_own_types_are_told_apart_by_dash_alone_and_all_of_them_by_colour_and_dash() -> None:
-    looks = looks_of(OWN)
-    assert len({looks[name].dash for name in [*BETWEEN_ENTITIES, *OWN[: len(OWN_LOOKS)]]}) == 6 + len(OWN_LOOKS)
-    assert len({(looks[name].colour, looks[name].dash) for name in [*BETWEEN_ENTITIES, *OWN]}) == 6 + len(OWN)
-
-
-def test_the_look_of_an_own_type_does_not_depend_on_the_order_that_a_file_has() -> None:
-    assert looks_of(OWN) == looks_of(OWN[::-1])
-    assert "--OWN_00: #b320f7;" in palette_css(OWN[:1])
+def test_the_first_own_types_differ_from_all_others_by_colour_and_by_dash_and_the_rest_by_both() -> None:
+    own = [f"OWN_{number:02}" for number in range(20)]
+    first = [*BETWEEN_ENTITIES, *own[: len(OWN_LOOKS)]]
+    looks = looks_of(own)
+    assert alike({name: looks[name].colour for name in first}) == []
+    assert alike({name: looks[name].on_dark for name in first}) == []
+    assert len({looks[name].dash for name in first}) == len(first)
+    assert len({(looks[name].colour, looks[name].dash) for name in [*BETWEEN_ENTITIES, *own]}) == 6 + len(own)
+    assert looks == looks_of(own[::-1]), "the order of a file does not matter"
+    assert "--OWN_00: #b320f7;" in palette_css(own[:1])

@@ -1,4 +1,4 @@
-"""What a run has to do: wanted passages against the record, without extracting anything."""
+"""The work of a run: wanted passages against the record, without extracting anything."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.builders import HashEmbedder, passage_of
 from workflows.indexing_run.changes import Changes, plan_changes
 
 A, B, C = (passage_of(key, key.upper(), f"text of {key}", year=1900) for key in "abc")
-GIVEN = Extraction((), (Triple("Karv", "lies in", "Ostra"),), "import")
+IMPORTED = Extraction((), (Triple("Karv", "lies in", "Ostra"),), "import")
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def record(tmp_path: Path) -> Iterator[Record]:
         batch = [
             (A, Extraction(("Karv",), (), "test")),
             (B, Extraction((), (), "test", failure="the model was busy")),
-            (C, GIVEN),
+            (C, IMPORTED),
         ]
         Writer(opened, HashEmbedder()).write(batch)
         yield opened
 
 
-def imported(extraction: Extraction = GIVEN) -> ImportedTriples:
+def triples_of(extraction: Extraction = IMPORTED) -> ImportedTriples:
     return ImportedTriples({"c": extraction}, {}, 1)
 
 
@@ -40,72 +40,46 @@ def changes(
     record: Record,
     *passages: Passage,
     extractor: str = "test",
-    given: ImportedTriples | None = None,
+    triples: ImportedTriples | None = None,
     remove_others: bool = False,
     keep: tuple[str, ...] = (),
 ) -> Changes:
     wanted = {passage.id: passage for passage in passages}
-    return plan_changes(record, wanted, extractor, given, remove_others=remove_others, keep_sources=keep)
+    return plan_changes(record, wanted, extractor, triples, remove_others=remove_others, keep_sources=keep)
 
 
-def test_a_passage_of_the_same_content_and_extractor_is_unchanged_and_what_is_not_wanted_stays(record: Record) -> None:
-    found = changes(record, A)
-    assert found == Changes(added=(), changed=(), removed=(), unchanged=("a",))
-    assert not found
+def test_a_passage_of_the_same_content_and_extractor_is_unchanged_and_an_unwanted_one_stays(record: Record) -> None:
+    plan = changes(record, A)
+    assert plan == Changes(added=(), changed=(), removed=(), unchanged=("a",))
+    assert not plan
+    plan = changes(record, A, replace(A, id="d"))
+    assert (plan.added, plan.unchanged, plan.to_write) == (("d",), ("a",), ("d",))
+    assert plan
 
 
-def test_a_new_id_is_added(record: Record) -> None:
-    found = changes(record, A, replace(A, id="d"))
-    assert (found.added, found.unchanged, found.to_write) == (("d",), ("a",), ("d",))
-    assert found
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(A, title="Another"),
-        replace(A, text="another text"),
-        replace(A, source="moved.txt"),
-        replace(A, metadata={"year": 1901}),
-        replace(A, metadata={"year": 1900.0}),
-    ],
-)
-def test_whatever_changes_of_a_passage_changes_it(record: Record, other: Passage) -> None:
-    assert changes(record, other).changed == ("a",)
-
-
-def test_another_extractor_extracts_again(record: Record) -> None:
+def test_another_content_another_extractor_or_a_failure_before_extracts_again(record: Record) -> None:
+    others = [replace(A, title="Another"), replace(A, text="another text"), replace(A, source="moved.txt")]
+    others += [replace(A, metadata={"year": year}) for year in (1901, 1900.0)]
+    for other in others:
+        assert changes(record, other).changed == ("a",), other
     assert changes(record, A, extractor="other").changed == ("a",)
-
-
-def test_a_passage_whose_extraction_failed_is_tried_again(record: Record) -> None:
     assert changes(record, A, B).changed == ("b",)
 
 
-def test_imported_triples_are_compared_whoever_else_would_extract(record: Record) -> None:
-    assert changes(record, C, extractor="other", given=imported()).unchanged == ("c",)
-    other = replace(GIVEN, triples=(Triple("Karv", "lies in", "Belavia"),))
-    assert changes(record, C, given=imported(other)).changed == ("c",)
+def test_imported_triples_are_compared_under_any_extractor(record: Record) -> None:
+    assert changes(record, C, extractor="other", triples=triples_of()).unchanged == ("c",)
+    other = replace(IMPORTED, triples=(Triple("Karv", "lies in", "Belavia"),))
+    assert changes(record, C, triples=triples_of(other)).changed == ("c",)
+    assert changes(record, C).changed == ("c",), "triples that are no longer imported are extracted"
 
 
-def test_triples_that_are_no_longer_imported_are_extracted(record: Record) -> None:
-    assert changes(record, C).changed == ("c",)
-
-
-def test_a_sync_removes_what_is_not_wanted(record: Record) -> None:
-    found = changes(record, A, remove_others=True)
-    assert (found.removed, found.unchanged, found.spared) == (("b", "c"), ("a",), ())
-
-
-@pytest.mark.parametrize(
-    ("place", "spared"),
-    [("b.txt", ("b",)), ("b", ()), ("deep", ("d",)), ("deep/er", ("d",)), ("dee", ()), (".", ("b", "c", "d"))],
-)
-def test_a_sync_spares_what_lies_in_a_file_or_folder_that_could_not_be_read(
-    record: Record, place: str, spared: tuple[str, ...]
-) -> None:
+def test_a_sync_removes_unwanted_passages_but_spares_those_of_unread_files_and_folders(record: Record) -> None:
     below = replace(A, id="d", source="deep/er/d.txt")
     Writer(record, HashEmbedder()).write([(below, Extraction((), (), "test"))])
-    found = changes(record, A, remove_others=True, keep=(place,))
-    assert found.spared == spared
-    assert found.removed == tuple(sorted({"b", "c", "d"} - set(spared)))
+    plan = changes(record, A, remove_others=True)
+    assert (plan.removed, plan.unchanged, plan.spared) == (("b", "c", "d"), ("a",), ())
+    cases = [("b.txt", "b"), ("b", ""), ("deep", "d"), ("deep/er", "d"), ("dee", ""), (".", "bcd")]
+    for place, spared in cases:
+        plan = changes(record, A, remove_others=True, keep=(place,))
+        assert plan.spared == tuple(spared), place
+        assert plan.removed == tuple(sorted({"b", "c", "d"} - set(spared))), place

@@ -1,4 +1,4 @@
-"""What a terminal shows of texts that anybody wrote: all that is seen, and nothing that hides or steers."""
+"""Texts of any author in a terminal: every visible character, and none that hides or steers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import ast
 import io
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.progress import Progress
@@ -24,11 +23,11 @@ from workflows.output.printable import VisibleConsole, visible, visible_json
 HOSTILE = (
     "\x1b[31m\x9b31m\x07\r\u200b\u200e\u200f\u202e\u2066\u061c\u2060\ufeff\u00ad\u2028\u034f\u3164\U000e0041\ud800"
 )
-"""Colours, a bell, zero-width characters, turns of direction, letters that nobody sees, broken Unicode."""
+"""Colours, a bell, zero-width characters, turns of direction, invisible letters, broken Unicode."""
 
 STEERING = set(HOSTILE) - set("[31m")
 
-SEEN = {
+READABLE = {
     "Persian words in two parts": "می\u200cخواهم نامه\u200cای",
     "a vowelled letter": "خَ\u200cه",
     "Devanagari": "क\u094d\u200dष क\u094d\u200cष",
@@ -46,28 +45,26 @@ SEEN = {
 }
 
 
-@pytest.mark.parametrize("text", SEEN.values(), ids=SEEN)
-def test_what_makes_a_text_readable_stays(text: str) -> None:
-    assert visible(text) == text
-    assert json.dumps(text, ensure_ascii=False) == visible_json(text)
+def test_marks_that_make_a_text_readable_stay() -> None:
+    for name, text in READABLE.items():
+        assert visible(text) == text, name
+        assert json.dumps(text, ensure_ascii=False) == visible_json(text), name
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
+def test_marks_that_hide_or_steer_are_left_out() -> None:
+    orders = "".join(chr(0xE0000 + ord(letter)) for letter in "ignoreall")
+    cases = [
         ("pay\u200cpal\u200d.com", "paypal.com"),
         ("a\u200d", "a"),
         ("\u200c\u200cم\u200c\u200cم", "مم"),
         ("x\U000e0061\U000e0062\U000e007f", "x"),
-        (f"🏴{''.join(chr(0xE0000 + ord(letter)) for letter in 'ignoreall')}\U000e007f", "🏴"),
+        (f"🏴{orders}\U000e007f", "🏴"),
         ("a\ufe0f\ufe01\ufe02", "a\ufe0f"),
         ("one\u2028two", "one two"),
-        ("\ud800", "\ufffd"),
         (f"a{HOSTILE}b", "a[31m31m \ufffdb"),
-    ],
-)
-def test_what_hides_or_steers_is_left_out(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    ]
+    for text, shown in cases:
+        assert visible(text) == shown
 
 
 def hidden(text: str) -> list[str]:
@@ -87,9 +84,9 @@ def hidden(text: str) -> list[str]:
 @example(HOSTILE)
 def test_nothing_hidden_is_left_of_any_text_and_json_loses_nothing(text: str) -> None:
     assert hidden(visible(text)) == []
-    told = visible_json({text: [text]}, indent=2)
-    assert hidden(told) == []
-    assert json.loads(told) == {text: [text]}
+    shown = visible_json({text: [text]}, indent=2)
+    assert hidden(shown) == []
+    assert json.loads(shown) == {text: [text]}
 
 
 def poisoned(value: Any) -> Any:
@@ -101,48 +98,38 @@ def poisoned(value: Any) -> Any:
     return f"{value}{HOSTILE}[/b]" if isinstance(value, str) else value
 
 
-def printed(value: Any) -> str:
-    console = VisibleConsole(file=io.StringIO(), width=200, emoji=False, highlight=False)
-    console.print(value)
-    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
-
-
 def test_no_command_prints_on_another_console() -> None:
     makers = {
         call.func.id
-        for found in nodes().values()
-        for call in found
+        for calls in nodes().values()
+        for call in calls
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id.endswith("Console")
     }
     assert makers == {"VisibleConsole"}
 
 
-def a_table() -> Table:
+def test_a_console_colours_by_itself_and_shows_nothing_hidden_of_any_value() -> None:
     table = Table(title=HOSTILE)
     table.add_column(HOSTILE)
     table.add_row(HOSTILE)
-    return table
-
-
-@pytest.mark.parametrize("value", [HOSTILE, a_table(), {"a": HOSTILE}], ids=["text", "table", "object"])
-def test_a_console_shows_nothing_hidden_of_whatever_is_printed(value: Any) -> None:
-    told = printed(value)
-    assert "31m" in told
-    assert STEERING & set(told) == set()
-
-
-def test_a_console_colours_by_itself_all_the_same() -> None:
+    for value in (HOSTILE, table, {"a": HOSTILE}):
+        console = VisibleConsole(file=io.StringIO(), width=200, emoji=False, highlight=False)
+        console.print(value)
+        assert_visible(console.file)
     out = io.StringIO()
     VisibleConsole(file=out, force_terminal=True, color_system="standard").print("[red]a\u200fb[/]")
     assert out.getvalue() == "\x1b[31mab\x1b[0m\n"
-
-
-def test_the_stages_of_a_progress_bar_show_nothing_hidden() -> None:
     out = io.StringIO()
     with Progress(console=VisibleConsole(file=out, force_terminal=True, color_system=None)) as progress:
         progress.add_task(f"stage{HOSTILE}", total=1)
     assert "stage[31m31m" in out.getvalue()
     assert {"\u200f", "\u202e", "\x9b", "\x07"} & set(out.getvalue()) == set()
+
+
+def assert_visible(out: Any) -> None:
+    """A hostile text was printed, and none of its characters that hide or steer."""
+    assert "31m" in out.getvalue()
+    assert STEERING & set(out.getvalue()) == set()
 
 
 PASSAGE = {"number": 1, "id": "p1", "title": "Karv", "text": "Karv lies in Ostra.", "source": "k.md", "metadata": {}}
@@ -187,33 +174,22 @@ SUMMARY = {
 }
 
 
-@pytest.mark.parametrize(
-    "show",
-    [
+def test_a_print_of_a_result_with_any_texts_shows_nothing_hidden_and_takes_no_markup() -> None:
+    removal = {"removed": ["p"], "passages": 3, "versions": 1, "workspace": "w", "relationships": PROBLEM}
+    doctor = {"workspace": "w", "findings": [FINDING], "chat_model": CHAT_MODEL}
+    reembedding = {"passages": 1, "workspace": "w", "from": "a", "to": "b", "dimension": 3, "relationships": PROBLEM}
+    shows: list[Callable[[VisibleConsole], object]] = [
         lambda console: render.answer(console, poisoned(RESULT), verbose=True),
         lambda console: render.answer(console, poisoned(RESULT)),
-        lambda console: render.removal(
-            console,
-            poisoned({"removed": ["p"], "passages": 3, "versions": 1, "workspace": "w", "relationships": PROBLEM}),
-        ),
+        lambda console: render.removal(console, poisoned(removal)),
         lambda console: render.stats(console, poisoned({"sources": {"a": "b"}, "bytes": {}})),
-        lambda console: render.doctor(
-            console, poisoned({"workspace": "w", "findings": [FINDING], "chat_model": CHAT_MODEL})
-        ),
-        lambda console: render.reembedding(
-            console,
-            poisoned(
-                {"passages": 1, "workspace": "w", "from": "a", "to": "b", "dimension": 3, "relationships": PROBLEM}
-            ),
-        ),
+        lambda console: render.doctor(console, poisoned(doctor)),
+        lambda console: render.reembedding(console, poisoned(reembedding)),
         lambda console: show_summary(console, poisoned({**SUMMARY, "coverage": {}})),
         lambda console: console.print(render.error(BadInput(f"m{HOSTILE}[/b]", f"h{HOSTILE}[/b]"))),
-    ],
-    ids=["answer, verbose", "answer", "removal", "stats", "doctor", "reembedding", "batch", "error"],
-)
-def test_whatever_texts_a_result_holds_its_print_shows_nothing_hidden_and_takes_no_markup(show: Any) -> None:
-    console = VisibleConsole(file=io.StringIO(), width=200, emoji=False, highlight=False)
-    show(console)
-    told = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "[/b]" in told
-    assert STEERING & set(told) == set()
+    ]
+    for show in shows:
+        out = io.StringIO()
+        show(VisibleConsole(file=out, width=200, emoji=False, highlight=False))
+        assert "[/b]" in out.getvalue()
+        assert_visible(out)

@@ -1,8 +1,6 @@
-"""What a batch writes of a question, whichever workflow answered it."""
+"""The row that a batch writes of a question, of either workflow."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from graph.errors import BadInput
 from tests.workflows.runs.batches import hit, ragenta_result
@@ -15,10 +13,6 @@ KEYS = (
     *("coverage", "components", "follow_ups", "model_calls", "errors", "failed"),
 )
 ASKED = AskedQuestion("q1", "Which?")
-
-
-def numbers(result: dict[str, Any], answer_passages: int = 3) -> list[int]:
-    return [passage["number"] for passage in answer_row(ASKED, result, answer_passages)["passages"]]
 
 
 def test_a_row_holds_the_answer_with_its_passages_claims_and_coverage() -> None:
@@ -41,32 +35,27 @@ def test_a_row_holds_the_answer_with_its_passages_claims_and_coverage() -> None:
     assert row["errors"] == [{"node": "judge_passage", "kind": "MalformedReply", "message": "no", "attempt": 1}]
 
 
-def test_passages_are_those_that_the_answer_was_written_from_in_order_of_number() -> None:
+def test_passages_are_those_that_the_answer_was_written_from_or_else_the_best_few() -> None:
     shuffled = [hit("d", 4), hit("b", 2), hit("a", 1)]
-    assert numbers(ragenta_result(written_from=[4, 2], passages=shuffled), 1) == [2, 4]
+    cases = [
+        (ragenta_result(written_from=[4, 2], passages=shuffled), 1, [2, 4]),
+        (ragenta_result(written_from=[]), 3, []),
+        (ragenta_result(written_from=None), 3, [1, 2, 3]),
+    ]
+    for result, answer_passages, numbers in cases:
+        row = answer_row(ASKED, result, answer_passages)
+        assert [passage["number"] for passage in row["passages"]] == numbers
+    assert answer_row(ASKED, {"passages": [hit("a", 1, title="")]}, 5)["passages"][0]["passage"] == "About a."
 
 
-def test_where_nothing_was_kept_the_answer_is_written_from_nothing() -> None:
-    assert numbers(ragenta_result(written_from=[])) == []
-
-
-def test_where_the_workflow_does_not_tell_them_passages_are_the_best_few() -> None:
-    assert numbers(ragenta_result(written_from=None)) == [1, 2, 3]
-
-
-def test_what_a_workflow_does_not_tell_is_null_and_places_are_numbers() -> None:
+def test_fields_that_a_workflow_does_not_give_are_null_and_places_are_numbers() -> None:
     passages = [{key: value for key, value in hit(name, 9).items() if key != "number"} for name in "ab"]
     row = answer_row(ASKED, {"answer": "So [1].", "plain_answer": "So.", "refused": False, "passages": passages}, 5)
     assert tuple(row) == KEYS
     assert [passage["number"] for passage in row["passages"]] == [1, 2]
-    untold = ("final_prompt", "claims", "coverage", "components", "follow_ups", "model_calls")
-    assert [row[key] for key in untold] == [None] * 6
+    for key in ("final_prompt", "claims", "coverage", "components", "follow_ups", "model_calls"):
+        assert row[key] is None, key
     assert row["errors"] == []
-
-
-def test_a_passage_without_a_title_is_its_text() -> None:
-    row = answer_row(ASKED, {"passages": [hit("a", 1, title="")]}, 5)
-    assert row["passages"][0]["passage"] == "About a."
 
 
 def test_a_failed_question_says_why_and_has_no_answer() -> None:
@@ -80,13 +69,12 @@ def test_a_failed_question_says_why_and_has_no_answer() -> None:
 
 
 def test_a_whole_row_is_all_of_the_result_but_its_timings_and_tokens() -> None:
-    result = ragenta_result()
+    result = ragenta_result(timings_ms={"encode_question": 1.25, "total": 12.346})
     row = whole_row(ASKED, result)
     assert set(row) == {"id", "failed"} | (result.keys() - {"timings_ms", "usage"}) | {"model_calls"}
     assert next(iter(row)) == "id"
     assert row["judgements"] == result["judgements"]
-    timed = {**result, "timings_ms": {"encode_question": 1.25, "total": 12.346}}
-    assert timing_row(ASKED, timed) == {
+    assert timing_row(ASKED, result) == {
         **{"id": "q1", "total_ms": 12.346, "timings_ms": {"encode_question": 1.25}},
         "usage": result["usage"],
     }

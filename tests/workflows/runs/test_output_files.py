@@ -18,12 +18,13 @@ BETA = {"entity_entity": TEMPORAL, "entity_passage": {"PRIMARY": 0.6, "SECONDARY
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a workspace, a batch, a run of an evaluation, and a link to the workspace."""
+    """A folder with a workspace, a batch, a run of an evaluation, and links into the workspace."""
     write_run(tmp_path / "run", {"mara": [row("q", "a b", relation_factors=BETA)]})
     Workspace(tmp_path / "ws").create()
     (tmp_path / "batch").mkdir()
     (tmp_path / "batch" / "batch.json").write_text("{}", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "ws")
+    (tmp_path / "file.json").symlink_to(tmp_path / "ws" / "manifest.json")
     return tmp_path
 
 
@@ -31,43 +32,33 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(
-    ("out", "said"),
-    [
-        ("ws/record.sqlite", "does not end in .jsonl"),
+def test_an_export_overwrites_nothing_of_a_workspace_or_a_run(mara: Mara, folder: Path) -> None:
+    cases = [
         ("run/results.json", "does not end in .jsonl"),
-        ("run/results.jsonl", "lies in the folder of a run"),
         ("run/new.jsonl", "lies in the folder of a run"),
         ("batch/answers.jsonl", "lies in the folder of a run"),
         ("run/../run/results.jsonl", "lies in the folder of a run"),
         ("ws/new.jsonl", "lies in a workspace"),
-        ("ws/index/new.jsonl", "lies in a workspace"),
         ("link/index/new.JSONL", "lies in a workspace"),
-    ],
-)
-def test_an_export_overwrites_nothing_of_a_workspace_or_a_run(mara: Mara, folder: Path, out: str, said: str) -> None:
+        ("nowhere/new.jsonl", "cannot be written"),
+        (f"{'n' * 235}.jsonl", "cannot be written"),
+    ]
     before = contents(folder)
-    done = mara("eval", "export", "--beta", folder / "run", "--out", folder / out)
-    assert (done.code, said in " ".join(done.err.split())) == (2, True)
+    for out, said in cases:
+        done = mara("eval", "export", "--beta", folder / "run", "--out", folder / out)
+        assert (done.code, said in " ".join(done.err.split())) == (2, True), out
+    for out in ("ws/page.md", "run/report.md"):
+        assert mara("eval", "compare", folder / "run", folder / "run", "--out", folder / out).code == 2, out
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("out", ["ws/record.sqlite", "ws/page.md", "run/report.md", "run/results.jsonl"])
-def test_a_comparison_overwrites_neither(mara: Mara, folder: Path, out: str) -> None:
-    before = contents(folder)
-    run = folder / "run"
-    assert mara("eval", "compare", run, run, "--out", folder / out).code == 2
-    assert contents(folder) == before
-
-
-@pytest.mark.parametrize("out", ["ws/manifest.json", "run/run.json", "run/metrics.json", "file.json"])
-def test_an_explanation_is_written_into_neither(folder: Path, out: str) -> None:
-    (folder / "file.json").symlink_to(folder / "ws" / "manifest.json")
-    with pytest.raises(BadInput, match="lies in"):
-        check_target(folder / out)
+def test_an_explanation_is_written_into_neither(folder: Path) -> None:
+    for out in ("ws/manifest.json", "run/run.json", "run/metrics.json", "file.json"):
+        with pytest.raises(BadInput, match="lies in"):
+            check_target(folder / out)
 
 
 def test_any_other_place_will_do(folder: Path) -> None:
     (folder / "run" / "notes").mkdir()
-    for name in ("beta.jsonl", "BETA.JSONL", "run/notes/beta.jsonl"):
+    for name in ("beta.jsonl", "BETA.JSONL", "run/notes/beta.jsonl", f"{'n' * 234}.jsonl"):
         check_output(folder / name, ".jsonl")

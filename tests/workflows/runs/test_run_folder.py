@@ -1,4 +1,4 @@
-"""What a long run keeps: rows that outlive whatever breaks it off, and JSON that every reader takes."""
+"""The folder of a run: rows outlive its interruption, settings must agree, and other files in it are not touched."""
 
 from __future__ import annotations
 
@@ -13,86 +13,352 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from workflows.runs.run_folder import Journal, Row, dumps, read_rows, rounded
+from graph.errors import BadInput
+from tests.builders import Child
+from tests.workflows.runs.batches import lines_of, names_in
+from workflows.runs import run_folder
+from workflows.runs.batch import write_answers
+from workflows.runs.run_folder import (
+    BATCH,
+    EVALUATION,
+    METRICS,
+    RESULTS,
+    Answered,
+    Journal,
+    Row,
+    RunFolder,
+    dumps,
+    json_lines,
+    load_run,
+    read_rows,
+    rounded,
+    writing,
+)
+from workflows.settings.enums import Format
 
+IDS = ["q1", "q2", "q3"]
+KEYS = [(key,) for key in IDS]
 ANY_TEXT = st.text(st.characters() | st.characters(categories=["Cs"]), max_size=8)
 ROWS = st.lists(st.dictionaries(ANY_TEXT, ANY_TEXT | st.floats(allow_nan=False, allow_infinity=False)), max_size=4)
 
 
+def of_batch(asked: int = 3, **changes: Any) -> Row:
+    return {
+        **{"format_version": 1, "workflow": "mara", "debug": False, "generation": 1, "settings": {"alpha": 0.5}},
+        "questions": {"file": "questions.jsonl", "sha256": "0", "count": 3, "limit": None, "asked": asked},
+        **changes,
+    }
+
+
+def of_evaluation(*systems: str, **changes: Any) -> Row:
+    return {
+        "format_version": 1,
+        "systems": {system: {"mode": "mara", "damping": 0.7} for system in systems},
+        "questions": {"file": "questions.jsonl", "asked": len(IDS), "seed": 0},
+        "generation": 1,
+        **changes,
+    }
+
+
+def answer(key: str, **more: Any) -> Answered:
+    row = {"id": key, "answer": f"So {key}.", "failed": None, **more}
+    return Answered(row, {"id": key, "total_ms": 1.5, **({"system": more["system"]} if "system" in more else {})})
+
+
+def finish_batch(path: Path, form: Format = Format.JSONL, ids: list[str] = IDS) -> None:
+    with writing(path, BATCH) as folder:
+        folder.begin(of_batch(len(ids)))
+        for key in reversed(ids):
+            if (key,) not in folder.answered:
+                folder.add(answer(key))
+        write_answers(folder, [(key,) for key in ids], form)
+
+
+def finish_evaluation(path: Path, *systems: str) -> None:
+    keys = [(system, question) for system in systems for question in IDS]
+    with writing(path, EVALUATION) as folder:
+        folder.begin(of_evaluation(*systems))
+        for system, question in reversed(keys):
+            folder.add(answer(question, system=system))
+        rows = [folder.answered[key].row for key in keys]
+        folder.finish(keys, {RESULTS: json_lines(rows), METRICS: json.dumps({"systems": {}})})
+
+
+def answered_in(path: Path) -> RunFolder:
+    """The folder of a batch as the next process finds it."""
+    with writing(path, BATCH) as folder:
+        folder.begin(of_batch())
+    return folder
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "journal.jsonl"
+    return tmp_path / "deep" / "run"
 
 
-@examples(max_examples=30)
-@given(rows=ROWS, cut=st.integers(0, 40))
-def test_wherever_a_process_was_killed_the_whole_rows_are_left_and_the_next_one_fits(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[Row], cut: int
-) -> None:
-    path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
-    written = Journal(path)
-    assert all(written.append(row) for row in rows)
-    written.close()
-    data = path.read_bytes() if rows else b""
-    path.write_bytes(data[: max(0, len(data) - cut)])
-    whole = path.read_bytes().count(b"\n")
+class TestJournal:
+    @examples(max_examples=30)
+    @given(rows=ROWS, cut=st.integers(0, 40))
+    def test_wherever_a_process_was_killed_the_whole_rows_are_left_and_the_next_one_fits(
+        self, tmp_path_factory: pytest.TempPathFactory, rows: list[Row], cut: int
+    ) -> None:
+        path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
+        written = Journal(path)
+        assert all(written.append(row) for row in rows)
+        written.close()
+        data = path.read_bytes() if rows else b""
+        path.write_bytes(data[: max(0, len(data) - cut)])
+        whole = path.read_bytes().count(b"\n")
 
-    again = Journal(path)
-    assert again.read() == rows[:whole]
-    again.append({"next": 1})
-    assert again.read("next") if not whole else again.read() == [*rows[:whole], {"next": 1}]
-    again.remove()
-    assert not path.exists()
+        again = Journal(path)
+        assert again.read() == rows[:whole]
+        again.append({"next": 1})
+        assert again.read() == [*rows[:whole], {"next": 1}]
+        again.remove()
+        assert not path.exists()
+
+    def test_a_late_row_is_dropped(self, path: Path) -> None:
+        path.parent.mkdir()
+        journal = Journal(path)
+        journal.append({"id": 1})
+        journal.close()
+        assert journal.append({"id": 2}) is False
+        assert read_rows(path) == [{"id": 1}]
+
+    def test_rows_are_valid_unicode_and_numbers(self, path: Path) -> None:
+        path.parent.mkdir()
+        journal = Journal(path)
+        for number in (float("nan"), float("inf")):
+            with pytest.raises(ValueError, match="not JSON compliant"):
+                journal.append({"score": number})
+        assert not path.exists()
+        row = {"answer": "a \ud83d b", "other": "Köln"}
+        journal.append(row)
+        assert path.read_text(encoding="utf-8").isascii()
+        assert journal.read() == [row]
+        assert dumps({"answer": "Köln"}) == '{"answer": "Köln"}'
+
+    def test_a_full_disk_takes_back_what_it_took_of_a_row_and_the_journal_goes_on(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path.parent.mkdir()
+        journal = Journal(path)
+        journal.append({"id": 1})
+        write = os.write
+
+        def fills_up(file: int, data: bytes) -> int:
+            if len(data) < len('{"id": 2}\n'):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return write(file, data[:4])
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", fills_up)
+            with pytest.raises(OSError, match="No space left"):
+                journal.append({"id": 2})
+        assert path.read_text(encoding="utf-8") == '{"id": 1}\n'
+        assert journal.append({"id": 3})
+        assert journal.read("id") == [{"id": 1}, {"id": 3}]
 
 
-def test_a_row_that_comes_too_late_is_dropped(path: Path) -> None:
-    journal = Journal(path)
-    journal.append({"id": 1})
-    journal.close()
-    assert journal.append({"id": 2}) is False
-    assert read_rows(path) == [{"id": 1}]
+def test_fractions_are_rounded_and_nothing_else() -> None:
+    values: Any = [0.1 + 0.2, -1e-12, 2, True, {"a": (1.0000000004, None)}]
+    assert json.dumps(rounded(values)) == '[0.3, 0.0, 2, true, {"a": [1.0, null]}]'
 
 
-def test_half_a_surrogate_pair_is_stored_as_valid_unicode_and_comes_back(path: Path) -> None:
-    row = {"answer": "a \ud83d b", "other": "Köln"}
-    journal = Journal(path)
-    journal.append(row)
-    assert path.read_text(encoding="utf-8").isascii()
-    assert journal.read() == [row]
-    assert dumps({"answer": "Köln"}) == '{"answer": "Köln"}'
+class TestBatch:
+    def test_answers_are_written_in_order_in_the_format_of_the_batch(self, tmp_path: Path) -> None:
+        names = {Format.JSONL: "answers.jsonl", Format.JSON: "answers.json", Format.DEBUG: "debug.jsonl"}
+        for form, name in names.items():
+            path = tmp_path / str(form)
+            finish_batch(path, form)
+            file = path / name
+            rows = json.loads(file.read_text(encoding="utf-8")) if form is Format.JSON else lines_of(file)
+            assert rows == [answer(key).row for key in IDS]
+            assert [row["id"] for row in lines_of(path / "timings.jsonl")] == IDS
+            assert names_in(path) == sorted([name, "batch.json", "timings.jsonl"])
+            assert list(answered_in(path).answered) == KEYS, f"a finished batch of {form} is gone on with"
+
+    def test_a_batch_takes_more_questions_but_not_fewer_and_keeps_each_format_up_to_date(self, path: Path) -> None:
+        finish_batch(path, Format.JSONL, IDS[:2])
+        finish_batch(path, Format.JSON)
+        rows = [answer(key).row for key in IDS]
+        assert lines_of(path / "answers.jsonl") == json.loads((path / "answers.json").read_text("utf-8")) == rows
+        with writing(path, BATCH) as folder, pytest.raises(BadInput, match=r"questions\.asked was 3, now 2"):
+            folder.begin(of_batch(2))
+
+    @examples(max_examples=25)
+    @given(cut=st.integers(0, 400), broken=st.sampled_from(["a\ud83db", "\u2028", "Köln\n"]))
+    def test_wherever_a_batch_was_killed_it_goes_on_to_the_same_files(
+        self, tmp_path_factory: pytest.TempPathFactory, cut: int, broken: str
+    ) -> None:
+        folder = tmp_path_factory.mktemp("batches")
+        for name, cut_off in (("whole", 0), ("killed", cut)):
+            with writing(folder / name, BATCH) as begun:
+                begun.begin(of_batch())
+                for key in IDS:
+                    begun.add(answer(key, text=broken))
+            journal = folder / name / "journal.jsonl"
+            journal.write_bytes(journal.read_bytes()[: max(0, journal.stat().st_size - cut_off)])
+            with writing(folder / name, BATCH) as gone_on:
+                gone_on.begin(of_batch())
+                for key in IDS:
+                    if (key,) not in gone_on.answered:
+                        gone_on.add(answer(key, text=broken))
+                write_answers(gone_on, KEYS, Format.JSON)
+        assert (folder / "killed" / "answers.json").read_bytes() == (folder / "whole" / "answers.json").read_bytes()
+
+    def test_a_batch_killed_while_its_files_are_written_loses_nothing(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def dies(*written: object) -> None:
+            raise KeyboardInterrupt
+
+        with writing(path, BATCH) as folder:
+            folder.begin(of_batch())
+            for key in IDS:
+                folder.add(answer(key))
+            with monkeypatch.context() as patch:
+                patch.setattr(run_folder, "write_atomically", dies)
+                with pytest.raises(KeyboardInterrupt):
+                    write_answers(folder, KEYS, Format.JSONL)
+        assert list(answered_in(path).answered) == KEYS
+
+    def test_the_later_of_two_rows_about_one_question_counts(self, path: Path) -> None:
+        finish_batch(path)
+        with writing(path, BATCH) as folder:
+            folder.begin(of_batch())
+            folder.add(answer("q2", answer="Other."))
+            folder.add(answer("q2", answer="Otherwise."))
+        with writing(path, BATCH) as folder:
+            folder.begin(of_batch())
+            write_answers(folder, KEYS, Format.JSONL)
+        assert [row["answer"] for row in lines_of(path / "answers.jsonl")] == ["So q1.", "Otherwise.", "So q3."]
+
+    def test_a_row_that_comes_when_the_folder_is_closed_is_dropped(self, path: Path) -> None:
+        folder = answered_in(path)
+        folder.add(answer("q1"))
+        assert not folder.answered
+        assert not (path / "journal.jsonl").exists()
+
+    def test_a_batch_is_not_gone_on_with_otherwise_unless_it_is_restarted(self, path: Path) -> None:
+        finish_batch(path)
+        (path / "notes.txt").write_text("mine", encoding="utf-8")
+        cases: list[tuple[Row, str]] = [
+            ({"workflow": "ragenta"}, "workflow was mara, now ragenta"),
+            ({"settings": {"alpha": 0.7}}, "settings.alpha was 0.5, now 0.7"),
+            ({"settings": {"n": 1}}, "settings.n was None, now 1"),
+            ({"questions": {**of_batch()["questions"], "sha256": "1"}}, "questions.sha256 was 0, now 1"),
+        ]
+        before = (path / "batch.json").read_bytes()
+        for changes, said in cases:
+            with writing(path, BATCH) as folder, pytest.raises(BadInput) as refused:
+                folder.begin(of_batch(**changes))
+            assert said in str(refused.value)
+            assert "--restart" in refused.value.hint
+        assert (path / "batch.json").read_bytes() == before
+        with writing(path, BATCH, restart=True) as folder:
+            assert folder.settings == {}
+            folder.begin(of_batch(**cases[0][0]))
+            assert not folder.answered
+        assert names_in(path) == ["batch.json", "notes.txt"], "a restart deletes what the run wrote and nothing else"
+
+    def test_a_damaged_file_is_named(self, tmp_path: Path) -> None:
+        cases = [
+            (Format.JSONL, "batch.json", "{", "batch.json cannot be read"),
+            (Format.JSONL, "batch.json", "[]", "batch.json is damaged"),
+            (Format.JSONL, "batch.json", '{"format_version": 2}', "has format 2, not 1"),
+            (Format.JSONL, "batch.json", '{"format_version": 1}', "does not tell the questions"),
+            (Format.JSONL, "answers.jsonl", '{"id": "q1"}\n', "answers.jsonl, line 1 is damaged"),
+            (Format.JSON, "answers.json", "[{]", "answers.json is damaged"),
+            (Format.JSON, "answers.json", '{"id": "q1"}', "answers.json is damaged"),
+            (Format.JSON, "answers.json", '[{"id": "q1"}]', "answers.json is damaged"),
+            (Format.JSONL, "timings.jsonl", "\x00\n", "timings.jsonl, line 1 is damaged"),
+            (Format.JSONL, "journal.jsonl", '{oops\n{"row": {}}\n', "journal.jsonl, line 1 is damaged"),
+            (Format.JSONL, "journal.jsonl", '{"row": {}}\n', "journal.jsonl, line 1 is damaged"),
+        ]
+        for number, (form, name, text, said) in enumerate(cases):
+            path = tmp_path / str(number)
+            finish_batch(path, form)
+            (path / name).write_text(text, encoding="utf-8")
+            with pytest.raises(BadInput) as refused:
+                answered_in(path)
+            assert said in str(refused.value), name
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_no_number_is_never_written(path: Path, value: float) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        Journal(path).append({"score": value})
-    assert not path.exists()
+class TestEvaluation:
+    def test_a_finished_run_is_read_as_it_was_written_in_order(self, path: Path) -> None:
+        finish_evaluation(path, "mara", "dense")
+        run = load_run(path)
+        assert (run.folder, run.settings, run.metrics) == (path, of_evaluation("mara", "dense"), {"systems": {}})
+        assert list(run.results) == list(run.timings) == ["mara", "dense"]
+        for system in ("mara", "dense"):
+            assert [row["id"] for row in run.results[system]] == [row["id"] for row in run.timings[system]] == IDS
+        assert run.timings["mara"][0]["total_ms"] == 1.5
+
+    def test_a_run_takes_another_system_but_not_one_otherwise_set(self, path: Path) -> None:
+        finish_evaluation(path, "mara")
+        other = of_evaluation("mara", generation=2)
+        other["systems"]["mara"] = {"mode": "mara", "damping": 0.5, "alpha": 0.1}
+        with writing(path, EVALUATION) as folder, pytest.raises(BadInput) as refused:
+            folder.begin(other)
+        for said in ("systems.mara.damping was 0.7, now 0.5", "alpha was None, now 0.1", "generation was 1, now 2"):
+            assert said in str(refused.value)
+        with writing(path, EVALUATION) as folder:
+            folder.begin(of_evaluation("mara", "dense"))
+            folder.add(answer("q1", system="dense"))
+        with pytest.raises(BadInput, match="is not finished") as unfinished:
+            load_run(path)
+        assert "Run the same `mara eval` again" in unfinished.value.hint
+        with writing(path, EVALUATION) as folder:
+            folder.begin(of_evaluation("mara", "dense"))
+            assert len(folder.answered) == 4
+
+    def test_a_damaged_or_missing_file_is_named(self, tmp_path: Path) -> None:
+        cases = [
+            ("run.json", json.dumps({"format_version": 1}), "does not tell the systems and questions"),
+            ("metrics.json", "", "metrics.json cannot be read"),
+            ("metrics.json", None, "metrics.json cannot be read"),
+            ("results.jsonl", '{"id": "q1"}\n', "results.jsonl, line 1 is damaged"),
+            ("results.jsonl", '{"id": "q1", "system": "other"}\n', "holds systems that run.json does not name"),
+            ("results.jsonl", None, "is not finished"),
+            ("timings.jsonl", '{"id": "q1", "system": "mara"}\n', "timings.jsonl does not fit"),
+        ]
+        for number, (name, text, said) in enumerate(cases):
+            path = tmp_path / str(number)
+            finish_evaluation(path, "mara")
+            (path / name).unlink() if text is None else (path / name).write_text(text, encoding="utf-8")
+            with pytest.raises(BadInput, match=said):
+                load_run(path)
 
 
-@pytest.mark.parametrize(
-    ("value", "kept"),
-    [(0.1 + 0.2, 0.3), (-1e-12, 0.0), (2, 2), (True, True), ({"a": (1.0000000004, None)}, {"a": [1.0, None]})],
-)
-def test_fractions_are_rounded_and_nothing_else(value: Any, kept: Any) -> None:
-    assert json.dumps(rounded(value)) == json.dumps(kept)
+def test_a_folder_of_something_else_or_a_file_is_left_alone(path: Path) -> None:
+    path.mkdir(parents=True)
+    (path / "run.json").write_text("the folder of an evaluation", encoding="utf-8")
+    for restart in (False, True):
+        with pytest.raises(BadInput, match="holds something else than a run"), writing(path, BATCH, restart=restart):
+            pass
+    assert names_in(path) == ["run.json"]
+    with pytest.raises(BadInput, match="is a file"), writing(path / "run.json", EVALUATION):
+        pass
+    with pytest.raises(BadInput, match="There is no run at"):
+        load_run(path / "nowhere")
 
 
-def test_a_full_disk_takes_back_what_it_took_of_a_row_and_the_journal_goes_on(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal = Journal(path)
-    journal.append({"id": 1})
-    write = os.write
+WRITE = """
+import sys
+from pathlib import Path
+from workflows.runs.run_folder import EVALUATION, writing
+with writing(Path(sys.argv[1]), EVALUATION):
+    print("writing")
+    input()
+"""
 
-    def fills_up(file: int, data: bytes) -> int:
-        if len(data) < len('{"id": 2}\n'):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(file, data[:4])
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", fills_up)
-        with pytest.raises(OSError, match="No space left"):
-            journal.append({"id": 2})
-    assert path.read_text(encoding="utf-8") == '{"id": 1}\n'
-    assert journal.append({"id": 3})
-    assert journal.read("id") == [{"id": 1}, {"id": 3}]
+def test_one_process_writes_a_run_and_the_next_once_that_has_ended(path: Path) -> None:
+    with Child(WRITE, path) as other:
+        assert other.hear() == "writing"
+        with pytest.raises(BadInput, match="Another process writes the run"), writing(path, EVALUATION):
+            pass
+        other.kill()
+        with writing(path, EVALUATION) as folder:
+            folder.begin(of_evaluation("mara"))

@@ -1,4 +1,4 @@
-"""Whose run it is: in a LangGraph server its authenticated user's, elsewhere the machine's own."""
+"""The user of a run: in a LangGraph server the authenticated one, elsewhere the machine's own."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class User(dict[str, Any]):
         return self.identity
 
 
-def info(name: str, told: str = "") -> ServerInfo:
-    return ServerInfo("", "", User(identity=name, **{IDENTITY: told}))
+def info(name: str, rights: str = "") -> ServerInfo:
+    return ServerInfo("", "", User(identity=name, **{IDENTITY: rights}))
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_outside_of_a_server_settings_are_what_they_are() -> None:
 
 @pytest.mark.usefixtures("server")
 class TestServer:
-    def test_without_keys_anybody_sees_all(self) -> None:
+    def test_without_keys_every_user_sees_all(self) -> None:
         context = Context(where={"tenant": "b"})
         for user in (None, info("olga")):
             assert within_reach(context, user).where == {"tenant": "b"}
@@ -78,23 +78,19 @@ class TestServer:
         assert within_reach(Context(), info(BEA.name, BEA.to_json())).where == {"tenant": {"$eq": "b"}}
 
     @pytest.mark.usefixtures("keys")
-    def test_who_holds_a_key_has_the_rights_of_the_file_whatever_else_is_told(self) -> None:
+    def test_the_key_file_counts_before_the_rights_that_the_user_brings(self) -> None:
         assert identity_of_user(info("anna", LOCAL.to_json()).user) == Identity("anna", {"tenant": "a"})
 
     @pytest.mark.usefixtures("keys")
-    @pytest.mark.parametrize(
-        ("user", "says"),
-        [
-            (None, "Nobody is known to have asked"),
-            (ServerInfo("", "", None), "Nobody is known to have asked"),
-            (info(""), "Nobody is known to have asked"),
+    def test_a_run_without_a_known_user_sees_nothing(self) -> None:
+        cases: list[tuple[ServerInfo | None, str]] = [
+            *((user, "Nobody is known to have asked") for user in (None, ServerInfo("", "", None), info(""))),
             (info("nobody"), "Nobody called 'nobody' holds a key"),
             (info("token:bea"), "What the token allowed is no longer known"),
-        ],
-    )
-    def test_without_a_user_who_is_known_nothing_is_seen(self, user: ServerInfo | None, says: str) -> None:
-        with pytest.raises(NoAccess, match=says):
-            within_reach(Context(), user)
+        ]
+        for user, said in cases:
+            with pytest.raises(NoAccess, match=said):
+                within_reach(Context(), user)
 
     def test_a_key_that_is_withdrawn_ends_runs_of_its_holder(self, keys: Path) -> None:
         assert within_reach(Context(), info("gone")).where
@@ -111,6 +107,8 @@ class TestServer:
         monkeypatch.delenv("MARA_SOURCES", raising=False)
         with pytest.raises(NoAccess, match=r"Clients of this server may not index documents.*MARA_SOURCES names"):
             indexing_context_of(Runtime())
+        called = IndexingContext().called_by("anywhere", None)
+        assert indexing_context_of(Runtime(context=called)) is called, "Python code indexes as it likes"
         monkeypatch.setenv("MARA_SOURCES", "documents")
         assert indexing_context_of(Runtime()) == IndexingContext()
 
@@ -124,11 +122,6 @@ class TestServer:
         with pytest.raises(NoAccess, match="Clients of this server"):
             indexing_context_of(Runtime(server_info=info("olga")))
 
-    def test_python_code_in_a_server_indexes_as_it_likes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("MARA_SOURCES", raising=False)
-        called = IndexingContext().called_by("anywhere", None)
-        assert indexing_context_of(Runtime(context=called)) is called
-
     @pytest.mark.usefixtures("keys")
     def test_a_graph_finds_its_user_in_what_a_run_is_configured_with(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -137,8 +130,8 @@ class TestServer:
         passages = [passage_of(name, "Sund", f"Lake Sund belongs to {name}.", tenant=name) for name in ("a", "b")]
         monkeypatch.setenv("MARA_WORKSPACE", str(publish_workspace(tmp_path / "w", passages, {}).root))
         config: Any = {"configurable": {"langgraph_auth_user": info("anna").user}}
-        found = retrieval.invoke(asking("Whose is Lake Sund?"), config, context=Context())
-        assert [hit["id"] for hit in found["passages"]] == ["a"]
+        result = retrieval.invoke(asking("Whose is Lake Sund?"), config, context=Context())
+        assert [hit["id"] for hit in result["passages"]] == ["a"]
         with pytest.raises(NoAccess, match="Nobody is known"):
             retrieval.invoke(asking("Whose is Lake Sund?"), context=Context())
         close_indexes()

@@ -1,4 +1,4 @@
-"""Which generation questions begin with while new ones are published, where somebody watches."""
+"""The generation that questions begin with while new ones are published."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_questions_begin_with_what_is_warm_until_the_new_one_is(
     assert watcher.began == [first.graph.generation, second.graph.generation]
 
 
-def test_what_this_process_wrote_is_asked_at_once(
+def test_a_generation_of_this_process_is_asked_at_once(
     fresh: FreshGenerations, root: Path, embedder: HashEmbedder, publish: Callable[[str], None], watcher: Watcher
 ) -> None:
     fresh.get(root, embedder)
@@ -105,7 +105,7 @@ def test_what_this_process_wrote_is_asked_at_once(
     assert len(fresh.get(root, embedder).graph.passages) == 2
 
 
-def test_without_anybody_who_watches_the_newest_is_opened_by_who_asks(
+def test_without_a_watcher_a_question_opens_the_newest(
     fresh: FreshGenerations, root: Path, embedder: HashEmbedder, publish: Callable[[str], None]
 ) -> None:
     fresh.get(root, embedder)
@@ -113,7 +113,7 @@ def test_without_anybody_who_watches_the_newest_is_opened_by_who_asks(
     assert len(fresh.get(root, embedder).graph.passages) == 2
 
 
-def test_one_that_cannot_be_opened_is_told_and_tried_again_later(
+def test_a_generation_that_cannot_be_opened_is_reported_and_tried_again_later_or_with_the_next(
     fresh: FreshGenerations,
     root: Path,
     embedder: HashEmbedder,
@@ -134,19 +134,11 @@ def test_one_that_cannot_be_opened_is_told_and_tried_again_later(
     time[0] += 11
     fresh.look()
     assert fresh.get(root, embedder).graph.generation == Workspace(root).current()
-
-
-def test_one_that_is_published_after_a_broken_one_is_tried_at_once(
-    fresh: FreshGenerations, root: Path, embedder: HashEmbedder, publish: Callable[[str], None], watcher: Watcher
-) -> None:
-    fresh.get(root, embedder)
-    publish("Karv is a harbour town.")
-    watcher.breaks = True
-    fresh.look()
-    publish("Sund is a lake.")
-    watcher.breaks = False
-    fresh.look()
-    assert len(fresh.get(root, embedder).graph.passages) == 3
+    for text, breaks in (("Sund is a lake.", True), ("Marn is a town.", False)):
+        publish(text)
+        watcher.breaks = breaks
+        fresh.look()
+    assert len(fresh.get(root, embedder).graph.passages) == 4
 
 
 def test_a_workspace_that_the_pool_closed_is_watched_no_more(

@@ -1,4 +1,4 @@
-"""What was written is sent to a graph server where one is configured; where that fails, it is told."""
+"""The relationship graph is sent to a graph server where one is configured; a failure is reported."""
 
 from __future__ import annotations
 
@@ -33,35 +33,32 @@ def test_without_a_server_nothing_is_sent(root: Path, monkeypatch: pytest.Monkey
     assert {path.name for path in root.iterdir()} == before
 
 
-class TestAServerThatIsDown:
-    @pytest.fixture(autouse=True)
-    def down(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://localhost:{free_port()}")
+def test_a_server_that_is_down_costs_no_answer_and_may_still_hold_erased_nodes(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://localhost:{free_port()}")
+    behind = behind_after_sending(root)
+    assert "GraphUnavailable" in behind
+    assert "bolt://" not in behind
+    with pytest.raises(GraphUnavailable, match="still holds it"):
+        erase_on_graph_server(root)
+    monkeypatch.setenv("MARA_GRAPH_URL", "http://x")
+    assert "BadInput" in behind_after_sending(root)
 
-    def test_that_is_told_without_its_address(self, root: Path) -> None:
-        told = behind_after_sending(root)
-        assert "GraphUnavailable" in told
-        assert "bolt://" not in told
+    def broken(*args: object, **options: object) -> None:
+        raise RuntimeError("a fault of the driver")
 
-    def test_whatever_fails_on_the_way_there_costs_no_answer(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def broken(*args: object, **options: object) -> None:
-            raise RuntimeError("a fault of the driver")
+    monkeypatch.setattr(graph_server, "publish_graph", broken)
+    assert "RuntimeError" in behind_after_sending(root)
 
-        monkeypatch.setattr(graph_server, "publish_graph", broken)
-        assert "RuntimeError" in behind_after_sending(root)
 
-    def test_what_is_forgotten_here_is_said_to_be_still_there(self, root: Path) -> None:
-        with pytest.raises(GraphUnavailable, match="still holds it"):
-            erase_on_graph_server(root)
-
-    def test_what_was_never_sent_is_forgotten_without_it(self, root: Path) -> None:
-        assert forget_user(root, "mia")["graph_server"] == NO_SERVER
-        with RelationshipRecord.of(root) as record:
-            assert record.counts()["User"] == 0
-
-    def test_an_address_that_is_none_is_told(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("MARA_GRAPH_URL", "http://x")
-        assert "BadInput" in behind_after_sending(root)
+def test_a_user_that_was_never_sent_is_forgotten_without_the_server(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://localhost:{free_port()}")
+    assert forget_user(root, "mia")["graph_server"] == NO_SERVER
+    with RelationshipRecord.of(root) as record:
+        assert record.counts()["User"] == 0
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A run is opened once, whatever its nodes; a fork, a thread and a resumed interrupt open it again."""
+"""A run is opened once for all its nodes; a fork, a thread and a resumed interrupt open it again."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def openings(monkeypatch: pytest.MonkeyPatch) -> Openings:
     return Openings(monkeypatch)
 
 
-@pytest.mark.parametrize("mode", ["mara", "hipporag2", "dense"])
-def test_a_question_is_opened_once(settings: MakeContext, openings: Openings, mode: str) -> None:
-    asked = run(settings(mode=mode, check_claims=True, where={"source": "corpus.jsonl"}))
-    assert asked.result["answer"]
-    assert openings.counts == (1, 1, 1)
-    assert openings.generations == [None]
+def test_a_question_is_opened_once(settings: MakeContext, openings: Openings) -> None:
+    for number, mode in enumerate(("mara", "hipporag2", "dense"), start=1):
+        asked = run(settings(mode=mode, check_claims=True, where={"source": "corpus.jsonl"}))
+        assert asked.result["answer"]
+        assert openings.counts == (number,) * 3
+    assert openings.generations == [None] * 3
 
 
 def test_each_follow_up_question_is_a_run_of_its_own_within_one_budget(
@@ -123,14 +123,13 @@ def test_a_resumed_interrupt_opens_it_again_and_goes_on_with_what_was_spent(
 
 
 def test_settings_that_carry_a_run_start_another(settings: MakeContext, openings: Openings) -> None:
-    """A caller's node may hand the settings that it was given to a workflow of its own."""
-    given = settings()
-    carried = given.with_beside(run=OpenRun(given))
-    run(carried)
+    """A caller's node may hand its settings to a workflow of its own."""
+    context = settings()
+    run(context.with_beside(run=OpenRun(context)))
     assert openings.counts == (1, 1, 1)
-    assert given.beside.run is None
+    assert context.beside.run is None
 
 
-def test_what_cannot_be_opened_fails_before_any_node_has_worked(settings: MakeContext) -> None:
+def test_a_workspace_that_cannot_be_opened_fails_the_run_before_any_node(settings: MakeContext) -> None:
     with pytest.raises(BadInput, match="There is no workspace"):
         run(settings(workspace="nowhere-at-all"))

@@ -1,4 +1,4 @@
-"""A run of its own within a graph is no part of that graph, but knows who asks."""
+"""A run of its own within a graph is no part of that graph, but knows its user."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Words(TypedDict):
     words: str
 
 
-TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")
+TENANT: ContextVar[str] = ContextVar("tenant", default="none")
 
 
 def inner_node(state: Words) -> Words:
     info = get_runtime().server_info
-    user = info.user.identity if info and info.user else "nobody"
+    user = info.user.identity if info and info.user else "none"
     return {"words": f"{state['words']} {user} {TENANT.get()}"}
 
 
@@ -38,22 +38,22 @@ INNER = graph_of(inner_node).compile()
 
 
 def outer_node(state: Words) -> Words:
-    said: Words = on_its_own(INNER.invoke, state)
-    return said
+    words: Words = on_its_own(INNER.invoke, state)
+    return words
 
 
-def test_it_is_in_no_checkpoint_and_in_no_stream_of_the_graph_and_knows_who_asks() -> None:
+def test_it_is_in_no_checkpoint_and_in_no_stream_of_the_graph_and_knows_its_user() -> None:
     saver = InMemorySaver()
     user = SimpleNamespace(identity="ada")
     config: Any = {"configurable": {"thread_id": "one", "langgraph_auth_user": user}}
     outer = graph_of(outer_node).compile(checkpointer=saver)
     token = TENANT.set("orlo")
-    told = list(outer.stream({"words": "by"}, config, stream_mode=["values", "updates"], subgraphs=True))
+    chunks = list(outer.stream({"words": "by"}, config, stream_mode=["values", "updates"], subgraphs=True))
     TENANT.reset(token)
-    assert told[-1][2] == {"words": "by ada orlo"}
-    assert {within for within, _, _ in told} == {()}
+    assert chunks[-1][2] == {"words": "by ada orlo"}
+    assert {within for within, _, _ in chunks} == {()}
     assert {past.config["configurable"]["checkpoint_ns"] for past in saver.list(config)} == {""}
 
 
 def test_outside_of_any_graph_it_is_just_done() -> None:
-    assert on_its_own(INNER.invoke, {"words": "by"}) == {"words": "by nobody nobody"}
+    assert on_its_own(INNER.invoke, {"words": "by"}) == {"words": "by none none"}

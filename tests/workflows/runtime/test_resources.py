@@ -1,4 +1,4 @@
-"""What a run needs beside its state: the open index of a generation, and the agent of each role."""
+"""The resources of a run: the open index of a generation, and the agent of each role."""
 
 from __future__ import annotations
 
@@ -42,61 +42,46 @@ NAMED = {"MARA_CHAT_MODEL": "named-model"}
 PACKAGED = "local:SmolLM2-135M-Instruct.Q4_1"
 
 
-@pytest.mark.parametrize(
-    ("environment", "given", "expected"),
-    [
+def test_the_context_names_the_chat_model_then_the_environment_then_none() -> None:
+    cases = [
         ({}, "", OFFLINE),
         (NAMED, "", OFFLINE),
         (KEY, "", DEFAULT_CHAT_MODEL),
         (SERVER, "", DEFAULT_CHAT_MODEL),
         ({**KEY, **NAMED}, "", "named-model"),
-        ({**SERVER, **NAMED}, "", "named-model"),
-        ({**SERVER, **NAMED}, "given-model", "given-model"),
-        ({}, "given-model", "given-model"),
+        ({**SERVER, **NAMED}, "own-model", "own-model"),
+        ({}, "own-model", "own-model"),
         ({**KEY, **NAMED}, OFFLINE, OFFLINE),
         ({"MARA_CHAT_MODEL": "local"}, "", PACKAGED),
         ({**KEY, "MARA_CHAT_MODEL": "local"}, "", PACKAGED),
         ({"MARA_CHAT_MODEL": "local:/models/own.gguf"}, "", "local:own"),
         ({**SERVER, **NAMED}, "local", PACKAGED),
-        ({"MARA_CHAT_MODEL": "local"}, "given-model", "given-model"),
         ({"MARA_CHAT_MODEL": "local"}, OFFLINE, OFFLINE),
         ({"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}, "", OFFLINE),
-    ],
-)
-def test_the_context_names_the_chat_model_then_the_environment_then_none(
-    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], given: str, expected: str
-) -> None:
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert chat_model_name(Context(model=given)) == expected
+    ]
+    for environment, model, expected in cases:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            assert chat_model_name(Context(model=model)) == expected, (environment, model)
 
 
-@pytest.mark.parametrize(
-    ("changes", "offline", "on_a_model"),
-    [
-        ({}, OfflineFactFilter, ChatFactFilter),
-        ({"mode": "hipporag2"}, KeepAllFacts, ChatFactFilter),
-        ({"mode": "mara-matrix"}, KeepAllFacts, ChatFactFilter),
-        ({"filter_facts": False}, KeepAllFacts, KeepAllFacts),
-    ],
-)
-def test_the_filter_is_the_offline_one_the_models_or_none(
-    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], offline: type, on_a_model: type
-) -> None:
-    assert type(agent_of(FACT_FILTER, OpenRun(Context(**changes)))) is offline
+def test_agents_are_offline_ones_the_models_or_none(settings: MakeContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases: list[tuple[Any, dict[str, Any], type, type]] = [
+        (FACT_FILTER, {}, OfflineFactFilter, ChatFactFilter),
+        (FACT_FILTER, {"mode": "hipporag2"}, KeepAllFacts, ChatFactFilter),
+        (FACT_FILTER, {"mode": "mara-matrix"}, KeepAllFacts, ChatFactFilter),
+        (FACT_FILTER, {"filter_facts": False}, KeepAllFacts, KeepAllFacts),
+        (MANAGER, {}, OfflineManager, ChatManager),
+        (ANSWERER, {}, OfflineAnswerer, ChatAnswerer),
+    ]
+    for agent, changes, offline, _ in cases:
+        assert type(agent_of(agent, OpenRun(settings(**changes)))) is offline, changes
+    with pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
+        agent_of(MANAGER, OpenRun(settings(model="own-model")))
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
-    assert type(agent_of(FACT_FILTER, OpenRun(Context(**changes)))) is on_a_model
-
-
-def test_the_manager_and_the_answerer_are_offline_without_a_model(
-    monkeypatch: pytest.MonkeyPatch, settings: MakeContext
-) -> None:
-    run = OpenRun(settings())
-    assert type(agent_of(MANAGER, run)) is OfflineManager
-    assert type(agent_of(ANSWERER, run)) is OfflineAnswerer
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key")
-    assert type(agent_of(MANAGER, run)) is ChatManager
-    assert type(agent_of(ANSWERER, run)) is ChatAnswerer
+    for agent, changes, _, on_a_model in cases:
+        assert type(agent_of(agent, OpenRun(settings(**changes)))) is on_a_model, changes
 
 
 def test_a_callers_own_agents_win_over_the_configured_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,11 +97,6 @@ def test_a_callers_own_agents_win_over_the_configured_ones(monkeypatch: pytest.M
 def test_keeping_all_facts_keeps_them_whatever_the_limit() -> None:
     candidates = [ScoredFact(Fact("Marn", "founded in", str(n), RelationType.TEMPORAL), 0.5) for n in range(9)]
     assert KeepAllFacts().choose("When?", candidates, max_facts=4).kept == tuple(candidates)
-
-
-def test_a_model_that_is_named_without_a_key_or_a_server_is_unavailable() -> None:
-    with pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
-        agent_of(MANAGER, OpenRun(Context(model="given-model")))
 
 
 def test_several_servers_extract_in_turns_and_are_one_extractor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,12 +144,6 @@ def test_a_local_model_that_is_not_installed_says_so_to_a_question_and_to_indexi
         extractor_for(IndexingContext(model="local"))
 
 
-def test_the_result_names_the_models_and_the_store(settings: MakeContext) -> None:
-    index = open_workspace_index(settings())
-    assert models_of(settings(), index) == {"chat": OFFLINE, "embedding": "all-MiniLM-L6-v2", "store": "embedded"}
-    assert models_of(settings(model="given-model"), index)["chat"] == "given-model"
-
-
 def test_a_change_of_the_environment_is_seen_by_the_next_run(
     chat_server: ScriptedServer, settings: MakeContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,17 +184,16 @@ def test_a_run_keeps_the_generation_it_began_with_while_the_next_one_sees_the_ne
 def test_a_generation_that_is_gone_gives_the_newest(settings: MakeContext) -> None:
     newest = open_workspace_index(settings())
     assert open_workspace_index(settings(), newest.graph.generation + 7) is newest
+    assert models_of(settings(), newest) == {"chat": OFFLINE, "embedding": "all-MiniLM-L6-v2", "store": "embedded"}
+    assert models_of(settings(model="own-model"), newest)["chat"] == "own-model"
 
 
-@pytest.mark.parametrize("made", [True, False], ids=["empty folder", "no folder"])
-def test_a_missing_workspace_says_how_to_make_one(tmp_path: Path, made: bool) -> None:
-    place = tmp_path / "nothing"
-    if made:
-        place.mkdir()
-    with pytest.raises(WorkspaceMissing, match="mara index"):
-        run(Context(workspace=str(place)))
-    assert place.exists() == made
-    assert not made or not list(place.iterdir())
+def test_a_missing_workspace_says_how_to_make_one(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "nowhere"):
+        with pytest.raises(WorkspaceMissing, match="mara index"):
+            run(Context(workspace=str(tmp_path / name)))
+    assert [each.name for each in tmp_path.rglob("*")] == ["empty"]
 
 
 def test_a_workspace_of_another_embedding_model_says_what_to_do(

@@ -1,4 +1,4 @@
-"""What LangSmith is told of a run: the whole tree, typed and described, small, and without vectors or keys."""
+"""The trace of a run at LangSmith: the whole tree, typed and described, small, and without vectors or keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from langsmith.run_helpers import tracing_context
 
 from graph.errors import BadInput, ModelUnavailable
 from tests.scripted_server import Reply, ScriptedServer
-from tests.trace_server import TraceServer
+from tests.trace_server import TracedRun, TraceServer
 from tests.workflows.small_world import (
     ANSWERED,
     MALFORMED,
@@ -44,8 +44,7 @@ TYPES = {
 """Of all runs that are no chains."""
 
 
-@pytest.mark.parametrize("multipart", [True, False], ids=["multipart", "batch"])
-@pytest.mark.parametrize("called", ["sync", "async"])
+@pytest.mark.parametrize(("multipart", "called"), [(True, "sync"), (False, "async")])
 def test_every_step_is_a_run_of_the_right_type(settings: MakeContext, multipart: bool, called: str) -> None:
     with TraceServer(multipart=multipart) as server:
         with server.tracing():
@@ -61,11 +60,13 @@ def test_every_step_is_a_run_of_the_right_type(settings: MakeContext, multipart:
     assert root.inputs == {"question": QUESTION}
 
 
-def test_all_steps_say_what_the_run_was_about(settings: MakeContext, traces: TraceServer) -> None:
-    with traces.tracing():
+def test_all_steps_are_described_and_tracing_changes_no_result(settings: MakeContext, traces: TraceServer) -> None:
+    with traces.tracing(tags=["nightly"], metadata={"ticket": 7}):
         result = ask(QUESTION, settings())
+    assert without_timings(result) == without_timings(ask(QUESTION, settings()))
     root = traces.tree()
     about = {
+        "ticket": 7,
         "mara_workspace": "workspace",
         "mara_generation": result["generation"],
         "mara_mode": "mara",
@@ -77,20 +78,12 @@ def test_all_steps_say_what_the_run_was_about(settings: MakeContext, traces: Tra
     assert len(described) == 1 + sum(1 + len(steps) for steps in RETRIEVAL.values())
     for step in described:
         assert about.items() <= step.metadata.items(), step.name
-        assert "mode:mara" in step.tags, step.name
+        assert {"mode:mara", "nightly"} <= {*step.tags}, step.name
         assert len(step.metadata["mara_workspace_id"]) == 32
     assert root.metadata["mara_beta"] == result["relation_factors"]
     assert root.metadata["mara_heaviest_relation"] == "TEMPORAL"
     assert root.metadata["mara_passage_weight"] == result["passage_weight"] == 1.25
     assert root.one("embed_question").metadata["ls_model_name"] == "all-MiniLM-L6-v2"
-
-
-def test_a_callers_tags_and_metadata_reach_every_run(settings: MakeContext, traces: TraceServer) -> None:
-    with traces.tracing(tags=["nightly"], metadata={"ticket": 7}):
-        ask(QUESTION, settings())
-    for step in traces.tree().walk():
-        assert "nightly" in step.tags
-        assert step.metadata["ticket"] == 7
 
 
 def test_facts_and_passages_come_as_documents(settings: MakeContext, traces: TraceServer) -> None:
@@ -114,25 +107,19 @@ def test_the_walk_is_a_tool_with_its_seeds_factors_and_best_passages(
     settings: MakeContext, traces: TraceServer
 ) -> None:
     with traces.tracing():
-        result = ask(QUESTION, settings(damping=0.5))
+        result: Any = ask(QUESTION, settings(damping=0.5))
     walk = traces.tree().one("personalized_pagerank")
-    assert walk.metadata["mara_beta"] == result["relation_factors"]
+    assert walk.metadata["mara_beta"] == walk.inputs["relation_weights"] == result["relation_factors"]
     assert walk.metadata["mara_passage_weight"] == result["passage_weight"]
-    assert result["seeds"]
     assert walk.inputs["entity_seeds"] == result["seeds"]["entities"]
     assert walk.inputs["passage_seeds"] == result["seeds"]["passages"]
-    assert walk.inputs["relation_weights"] == result["relation_factors"]
-    assert result["relation_factors"]
-    beta = result["relation_factors"]["entity_entity"]
-    factors = walk.metadata["mara_factors"]
-    assert factors["TEMPORAL"]["from_entity"] == pytest.approx(0.3 * 5 * beta["TEMPORAL"])
+    factors, shares = walk.metadata["mara_factors"], result["relation_factors"]["entity_entity"]
+    assert factors["TEMPORAL"]["from_entity"] == pytest.approx(0.3 * 5 * shares["TEMPORAL"])
     assert factors["PRIMARY own title"]["from_entity"] > factors["PRIMARY own title"]["from_passage"]
-    found = walk.outputs["output"]
-    assert found["passages"] == [{key: hit[key] for key in ("id", "title", "score")} for hit in result["passages"]]
-    assert result["walk"]
-    assert {name: found[name] for name in ("engine", "error", "damping")} == {
-        name: result["walk"][name] for name in ("engine", "error", "damping")
-    }
+    ranking = walk.outputs["output"]
+    assert ranking["passages"] == [{key: hit[key] for key in ("id", "title", "score")} for hit in result["passages"]]
+    for name in ("engine", "error", "damping"):
+        assert ranking[name] == result["walk"][name]
 
 
 def test_retries_are_siblings_with_the_malformed_text_and_the_error(
@@ -168,8 +155,8 @@ def test_requests_to_a_model_are_llm_runs_with_their_tokens(
     request = root.one("weigh_relations").one("ChatOpenAI")
     assert (request.run_type, request.metadata["ls_model_name"]) == ("llm", "tester")
     assert {"mara_mode", "mara_chat_model", "mara_generation"} <= request.metadata.keys()
-    told = request.metadata["usage_metadata"]
-    assert (told["input_tokens"], told["output_tokens"]) == (70, 5)
+    tokens = request.metadata["usage_metadata"]
+    assert (tokens["input_tokens"], tokens["output_tokens"]) == (70, 5)
 
 
 def test_a_transport_fault_is_tried_again_as_a_sibling(
@@ -195,8 +182,13 @@ def test_no_vector_no_key_and_no_whole_graph_is_sent(
         for step in root.walk():
             text = json.dumps(step.fields)
             assert KEY not in text
-            assert step.payloads < LARGEST_RUN
-            assert not list(long_lists_of_numbers(step.fields)), step.name
+            assert_small(step)
+
+
+def assert_small(step: TracedRun) -> None:
+    """A run is under the limit of LangSmith, and holds no vector."""
+    assert step.payloads < LARGEST_RUN
+    assert not list(long_lists_of_numbers(step.fields)), step.name
 
 
 def long_lists_of_numbers(value: Any) -> Iterator[list[Any]]:
@@ -227,49 +219,33 @@ def test_indexing_is_traced_with_its_requests_below_the_node_that_made_them(
         if not step.name.endswith("_step"):
             assert step.metadata["mara_workspace"] == "written"
             assert step.metadata["mara_chat_model"] == "gpt-6-luna"
-        assert step.payloads < LARGEST_RUN
-        assert not list(long_lists_of_numbers(step.fields)), step.name
+        assert_small(step)
 
 
 def test_a_question_that_fails_ends_its_trace_with_the_error(settings: MakeContext, traces: TraceServer) -> None:
-    with traces.tracing(), pytest.raises(BadInput, match="nobody"):
-        quick_graph.invoke(asking(QUESTION), context=Context(workspace="nobody"))
+    with traces.tracing(), pytest.raises(BadInput, match="nowhere"):
+        quick_graph.invoke(asking(QUESTION), context=Context(workspace="nowhere"))
     with traces.tracing(), pytest.raises(ModelUnavailable):
         quick_graph.invoke(asking(QUESTION), context=settings(model="any"))
     first, second = traces.trees()
-    assert "nobody" in first.error
+    assert "nowhere" in first.error
     assert "ModelUnavailable" in second.error
 
 
-def test_where_tracing_is_switched_off_a_callers_trace_is_told_nothing(
+def test_a_program_around_a_run_is_not_described_and_may_switch_tracing_off(
     settings: MakeContext, traces: TraceServer
 ) -> None:
     @langsmith.traceable
-    def quietly() -> str:
-        with tracing_context(enabled=False):
-            return str(ask(QUESTION, settings())["answer"])
+    def program(traced: bool) -> None:
+        with tracing_context(enabled=traced):
+            ask(QUESTION, settings())
 
     with traces.tracing():
-        quietly()
-    (alone,) = traces.tree().walk()
-    assert not [key for key in alone.metadata if key.startswith("mara_")]
-
-
-def test_runs_within_another_program_are_described_and_it_is_not(settings: MakeContext, traces: TraceServer) -> None:
-    @langsmith.traceable
-    def program() -> None:
-        ask(QUESTION, settings())
-
-    with traces.tracing():
-        program()
-    root = traces.tree()
-    assert not [key for key in root.metadata if key.startswith("mara_")]
-    (own,) = root.children
+        program(traced=True)
+        program(traced=False)
+    around, alone = traces.trees()
+    for root in (around, alone):
+        assert not [key for key in root.metadata if key.startswith("mara_")]
+    (own,) = around.children
     assert (own.name, own.metadata["mara_mode"]) == ("mara", "mara")
-
-
-def test_tracing_changes_no_result(settings: MakeContext, traces: TraceServer) -> None:
-    plain = ask(QUESTION, settings())
-    with traces.tracing():
-        traced = ask(QUESTION, settings())
-    assert without_timings(traced) == without_timings(plain)
+    assert not alone.children

@@ -1,4 +1,4 @@
-"""What LangSmith is told of workflow ragenta: each agent below its node, passage by passage, and described."""
+"""The trace of workflow ragenta at LangSmith: each agent below its node, passage by passage, and described."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.cases import mostly_slow
 from tests.scripted_server import ReplyLike, ScriptedServer
 from tests.trace_server import TracedRun, TraceServer
 from tests.workflows.ragenta_world import (
@@ -43,14 +42,7 @@ def invoke(context: Context, question: str = ONE_THING) -> Any:
     return quick_ragenta.invoke(asking(question), context=context)
 
 
-def ainvoke(context: Context, question: str = ONE_THING) -> Any:
-    return asyncio.run(quick_ragenta.ainvoke(asking(question), context=context))
-
-
-Ask = Callable[..., Any]
 Replies = Callable[[Mapping[str, Any]], ReplyLike]
-either_way = pytest.mark.parametrize("ask", [invoke, ainvoke])
-either_way_slowly = pytest.mark.parametrize("ask", mostly_slow([ainvoke, invoke], 1))
 
 
 def nodes_of(run: TracedRun) -> list[TracedRun]:
@@ -65,13 +57,12 @@ def nodes_of(run: TracedRun) -> list[TracedRun]:
     ]
 
 
-@either_way
 def test_each_agent_is_a_step_below_its_node_with_its_request(
-    ask: Ask, chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
 ) -> None:
     chat_server.script(well_behaved())
     with traces.tracing():
-        result = ask(ragenta_settings())
+        result = asyncio.run(quick_ragenta.ainvoke(asking(ONE_THING), context=ragenta_settings()))
     root = traces.tree()
     for name, agent in AGENTS.items():
         nodes = root.all(name)
@@ -81,34 +72,6 @@ def test_each_agent_is_a_step_below_its_node_with_its_request(
             assert (step.name, step.run_type) == (agent, "chain")
             assert [request.name for request in step.children] == ["ChatOpenAI"]
     assert len(root.all("ChatOpenAI")) == result["usage"]["calls"] == 6
-
-
-@either_way_slowly
-@pytest.mark.slow
-def test_all_of_it_says_what_the_run_was_about(
-    ask: Ask, chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
-) -> None:
-    chat_server.script(well_behaved())
-    with traces.tracing():
-        result = ask(ragenta_settings(), TWO_THINGS)
-    root = traces.tree()
-    about = {"mara_workspace": "workspace", "mara_generation": result["generation"], "mara_mode": "hybrid"}
-    steps = [step for agent in AGENTS.values() for step in root.all(agent)]
-    assert len(steps) == 2 * 3 + 2 * 2
-    for described in (root, *nodes_of(root), *steps, *root.all("ChatOpenAI")):
-        assert about.items() <= described.metadata.items(), described.name
-        assert described.tags.count("mode:hybrid") == 1, described.name
-        assert described.payloads < LARGEST_RUN
-    assert all(not run.error for run in root.walk())
-
-
-def test_passages_are_judged_below_runs_of_their_own(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
-) -> None:
-    chat_server.script(well_behaved())
-    with traces.tracing():
-        result = invoke(ragenta_settings())
-    root = traces.tree()
     judged = [node for node in root.children if node.name == "judge_passage"]
     assert [node.one("predictor").inputs["documents"][0]["metadata"]["id"] for node in judged] == [
         hit["id"] for hit in result["passages"]
@@ -120,36 +83,36 @@ def test_passages_are_judged_below_runs_of_their_own(
     assert judged[0].one("judge").outputs["score"] == pytest.approx(YES_SCORE)
 
 
-@pytest.mark.slow
-def test_the_claims_and_what_is_said_of_them_are_shown(
+def test_a_question_of_two_parts_is_described_with_its_claims_and_its_follow_up(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
 ) -> None:
     chat_server.script(well_behaved())
+    plain = invoke(ragenta_settings(), TWO_THINGS)
     with traces.tracing():
-        invoke(ragenta_settings(), TWO_THINGS)
-    first, second = traces.tree().all("claim_judge")
+        result = invoke(ragenta_settings(), TWO_THINGS)
+    assert without_timings(result) == without_timings(plain)
+    root = traces.tree()
+    about = {"mara_workspace": "workspace", "mara_generation": result["generation"], "mara_mode": "hybrid"}
+    steps = [step for agent in AGENTS.values() for step in root.all(agent)]
+    assert len(steps) == 2 * 3 + 2 * 2
+    for described in (root, *nodes_of(root), *steps, *root.all("ChatOpenAI")):
+        assert about.items() <= described.metadata.items(), described.name
+        assert described.tags.count("mode:hybrid") == 1, described.name
+        assert described.payloads < LARGEST_RUN
+    assert all(not run.error for run in root.walk())
+    first, second = root.all("claim_judge")
     assert [claim["cited"] for claim in first.inputs["claims"]] == [[1]]
     assert (first.outputs["coverage"], first.outputs["follow_ups"]) == ("PARTIALLY ANSWERED", [FOLLOW_UP])
     assert (second.outputs["coverage"], second.outputs["follow_ups"]) == ("FULLY ANSWERED", [])
-    drafts = [step.inputs.get("draft") for step in traces.tree().all("final_predictor")]
+    drafts = [step.inputs.get("draft") for step in root.all("final_predictor")]
     assert drafts == [None, "The Tarn Dam was built by Ada Brandt [1]."]
-
-
-def test_a_follow_ups_retrieval_stands_below_the_search_for_it(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
-) -> None:
-    chat_server.script(well_behaved())
-    with traces.tracing():
-        invoke(ragenta_settings(), TWO_THINGS)
-    search = traces.tree().one("search_follow_up")
+    search = root.one("search_follow_up")
     assert search.one("rank_passages").inputs["query"] == search.inputs["question"] == FOLLOW_UP
 
 
 @pytest.mark.parametrize(
     ("node", "proper"),
-    mostly_slow(
-        [("score_passage", judges), ("judge_claims", checks), ("predict_answer", predicts), ("write_answer", writes)], 2
-    ),
+    [("score_passage", judges), ("judge_claims", checks), ("predict_answer", predicts), ("write_answer", writes)],
 )
 @pytest.mark.slow
 def test_a_malformed_reply_is_the_steps_error_and_the_next_attempt_a_sibling(
@@ -170,14 +133,3 @@ def test_a_malformed_reply_is_the_steps_error_and_the_next_attempt_a_sibling(
         assert (first.metadata["mara_attempt"], second.metadata["mara_attempt"]) == (1, 2)
         assert not second.error
     assert not root.error
-
-
-@pytest.mark.slow
-def test_tracing_changes_no_result(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
-) -> None:
-    chat_server.script(well_behaved())
-    plain = invoke(ragenta_settings())
-    with traces.tracing():
-        traced = invoke(ragenta_settings())
-    assert without_timings(traced) == without_timings(plain)

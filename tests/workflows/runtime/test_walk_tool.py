@@ -1,4 +1,4 @@
-"""The walk as a tool: what an agent sees of it, what it returns, and that the node `walk_graph` calls it."""
+"""The walk as a tool: its schema, its result, and that the node `walk_graph` calls it."""
 
 from __future__ import annotations
 
@@ -41,153 +41,121 @@ def as_asked(result: dict[str, Any]) -> dict[str, Any]:
 def test_the_tool_ranks_as_the_run_did(settings: MakeContext) -> None:
     context = settings(coverage=0.0)
     result: Any = ask(QUESTION, context)
-    found = walk_tool(context).invoke(as_asked(result))
-    assert found["passages"] == [
+    walked = walk_tool(context).invoke(as_asked(result))
+    assert walked["passages"] == [
         {key: hit[key] for key in ("id", "title", "score", "text")} for hit in result["passages"]
     ]
-    assert {key: found[key] for key in ("engine", "error", "arcs", "damping")} == {
+    assert {key: walked[key] for key in ("engine", "error", "arcs", "damping")} == {
         key: value for key, value in result["walk"].items() if key != "convergence"
     }
-    assert (found["unknown_seeds"], found["unknown_relations"]) == (0, [])
-
-
-def test_where_every_passage_is_a_seed_the_question_weighs_them(settings: MakeContext) -> None:
-    context = settings(mode="mara-matrix")
-    result: Any = ask(QUESTION, context)
-    found = walk_tool(context).invoke(
-        {**as_asked(result), "passage_seeds": [], "question": QUESTION, "passage_weight": result["passage_weight"]}
-    )
-    assert [(hit["id"], hit["score"]) for hit in found["passages"]] == [
-        (hit["id"], hit["score"]) for hit in result["passages"]
-    ]
+    assert (walked["unknown_seeds"], walked["unknown_relations"]) == (0, [])
 
 
 def test_the_question_stands_in_for_passage_seeds(settings: MakeContext) -> None:
-    context = settings()
-    result: Any = ask(QUESTION, context)
-    found = walk_tool(context).invoke({**as_asked(result), "passage_seeds": [], "question": QUESTION})
-    assert [hit["score"] for hit in found["passages"]] == [hit["score"] for hit in result["passages"]]
+    for mode, weighed in (("mara", False), ("mara-matrix", True)):
+        context = settings(mode=mode)
+        result: Any = ask(QUESTION, context)
+        arguments = {**as_asked(result), "passage_seeds": [], "question": QUESTION}
+        walked = walk_tool(context).invoke(
+            {**arguments, "passage_weight": result["passage_weight"]} if weighed else arguments
+        )
+        assert [hit["score"] for hit in walked["passages"]] == [hit["score"] for hit in result["passages"]], mode
 
 
 def test_an_entity_is_named_by_its_id_or_its_name(settings: MakeContext) -> None:
     walk = walk_tool(settings())
     by_name = walk.invoke({"entity_seeds": [{"id": " vELM", "weight": 2}], "k": 2})
-    by_id = walk.invoke({"entity_seeds": [{"id": entity_id("Velm"), "weight": 1}], "k": 2})
-    assert by_name == by_id
+    assert by_name == walk.invoke({"entity_seeds": [{"id": entity_id("Velm"), "weight": 1}], "k": 2})
     assert len(by_name["passages"]) == 2
     assert by_name["passages"][0]["text"]
 
 
-def test_an_agent_sees_a_schema_with_every_argument_described(settings: MakeContext) -> None:
-    told = convert_to_openai_tool(walk_tool(settings()))["function"]
-    assert told["name"] == "personalized_pagerank"
-    given = told["parameters"]["properties"]
-    assert given.keys() == {
+def test_an_agent_sees_a_schema_with_every_argument_and_relation_described(settings: MakeContext) -> None:
+    function = convert_to_openai_tool(walk_tool(settings()))["function"]
+    assert function["name"] == "personalized_pagerank"
+    arguments = function["parameters"]["properties"]
+    assert arguments.keys() == {
         *("entity_seeds", "passage_seeds", "question", "passage_weight", "relation_weights", "damping", "k")
     }
-    assert all(argument["description"] for argument in given.values())
+    assert all(argument["description"] for argument in arguments.values())
     for relation in (*ENTITY_RELATIONS, *PASSAGE_RELATIONS):
-        assert relation in given["relation_weights"]["description"]
-    beta = given["relation_weights"]["anyOf"][0]["properties"]
-    assert list(beta["entity_entity"]["properties"]) == list(ENTITY_RELATIONS)
-    assert list(beta["entity_passage"]["properties"]) == list(PASSAGE_RELATIONS)
-    assert not beta["entity_entity"]["additionalProperties"]
-    question, damping = given["question"]["anyOf"][0], given["damping"]["anyOf"][0]
+        assert relation in arguments["relation_weights"]["description"]
+    factors = arguments["relation_weights"]["anyOf"][0]["properties"]
+    assert list(factors["entity_entity"]["properties"]) == list(ENTITY_RELATIONS)
+    assert list(factors["entity_passage"]["properties"]) == list(PASSAGE_RELATIONS)
+    assert not factors["entity_entity"]["additionalProperties"]
+    question, damping = arguments["question"]["anyOf"][0], arguments["damping"]["anyOf"][0]
     assert (question["minLength"], question["maxLength"]) == (1, QUESTION_LIMIT)
     assert (damping["minimum"], damping["exclusiveMaximum"]) == (0, 1)
-
-
-def test_a_tool_call_gets_its_result_as_json(settings: MakeContext) -> None:
-    walk = walk_tool(settings())
-    arguments = {"entity_seeds": [{"id": "Velm", "weight": 1}]}
-    message = walk.invoke({"name": walk.name, "args": arguments, "id": "1", "type": "tool_call"})
-    assert json.loads(message.content) == walk.invoke(arguments)
+    every = {
+        "entity_entity": dict.fromkeys(ENTITY_RELATIONS, 0.2),
+        "entity_passage": dict.fromkeys(PASSAGE_RELATIONS, 0.3),
+    }
+    AgentArguments.model_validate({"relation_weights": every})
 
 
 def test_seeds_that_are_unknown_or_hidden_count_alike_and_lead_nowhere(settings: MakeContext) -> None:
-    hidden = walk_tool(settings(where={"year": 1}))
-    open_ = walk_tool(settings())
-    for walk, seeds in (
-        (open_, [{"id": "Nobody", "weight": 1}]),
-        (hidden, [{"id": "Velm", "weight": 1}]),
-    ):
-        found = walk.invoke({"entity_seeds": seeds, "passage_seeds": [{"id": "p-none", "weight": 1}]})
-        assert (found["passages"], found["engine"], found["unknown_seeds"]) == ([], None, 2)
+    for context, name in ((settings(), "No such name"), (settings(where={"year": 1}), "Velm")):
+        walked = walk_tool(context).invoke(
+            {"entity_seeds": [{"id": name, "weight": 1}], "passage_seeds": [{"id": "p-none", "weight": 1}]}
+        )
+        assert (walked["passages"], walked["engine"], walked["unknown_seeds"]) == ([], None, 2)
 
 
-def test_what_β_does_not_name_is_told(settings: MakeContext) -> None:
-    beta = {"entity_entity": {"TEMPORAL": 1.0}, "entity_passage": dict.fromkeys(PASSAGE_RELATIONS, 1 / 3)}
-    found = walk_tool(settings()).invoke(
-        {"entity_seeds": [{"id": "Velm", "weight": 1}], "relation_weights": beta, "damping": 0.3}
-    )
-    assert found["unknown_relations"] == [relation for relation in ENTITY_RELATIONS if relation != "TEMPORAL"]
+def test_relations_that_the_weights_do_not_name_are_listed(settings: MakeContext) -> None:
+    weights = {"entity_entity": {"TEMPORAL": 1.0}, "entity_passage": dict.fromkeys(PASSAGE_RELATIONS, 1 / 3)}
+    walked = walk_tool(settings()).invoke({"entity_seeds": VELM, "relation_weights": weights, "damping": 0.3})
+    assert walked["unknown_relations"] == [relation for relation in ENTITY_RELATIONS if relation != "TEMPORAL"]
 
 
 def call(arguments: dict[str, Any], context: Context) -> Any:
-    """Return what LangGraph's own tool node answers a model that calls the tool."""
+    """Return the message with which LangGraph's own tool node replies to a model that calls the tool."""
     walk = walk_tool(context)
     asked = {"name": walk.name, "args": arguments, "id": "1", "type": "tool_call"}
     flow = StateGraph(MessagesState).add_node("tools", ToolNode([walk])).set_entry_point("tools").compile()
     return flow.invoke({"messages": [AIMessage("", tool_calls=[asked])]})["messages"][-1]
 
 
-def beta(**shares: float) -> dict[str, Any]:
+def weights_of(**shares: float) -> dict[str, Any]:
     return {"relation_weights": {"entity_entity": shares, "entity_passage": {}}}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"damping": 1.0}, "damping"),
-        ({"damping": -0.1}, "damping"),
-        ({"damping": math.nan}, "damping"),
-        ({"entity_seeds": [{"id": "Velm", "weight": -1}]}, "weight"),
-        ({"entity_seeds": [{"id": "Velm", "weight": math.inf}]}, "weight"),
+def test_a_model_that_calls_the_tool_gets_its_result_as_json(settings: MakeContext) -> None:
+    for k in (1, 10**30):
+        message = call({"entity_seeds": VELM, "k": k}, settings())
+        assert message.status == "success"
+        assert json.loads(message.content) == walk_tool(settings()).invoke({"entity_seeds": VELM, "k": k})
+        assert 1 <= len(json.loads(message.content)["passages"]) <= k
+
+
+def test_wrong_arguments_are_a_message_to_the_model_and_end_no_agent(settings: MakeContext) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        *(({"damping": damping}, "damping") for damping in (1.0, -0.1, math.nan)),
+        *(({"entity_seeds": [{"id": "Velm", "weight": weight}]}, "weight") for weight in (-1, math.inf)),
         ({"entity_seeds": [{"id": "Velm", "weight": 1, "colour": "red"}]}, "colour"),
-        ({"passage_seeds": [{"id": "velm", "weight": math.nan}]}, "weight"),
         ({"entity_seeds": [{"id": "Velm", "weight": 1.7e308}, {"id": "Marn", "weight": 1.7e308}]}, "no seed"),
-        ({"question": QUESTION, "passage_weight": -1}, "passage_weight"),
-        ({"question": QUESTION, "passage_weight": math.nan}, "passage_weight"),
+        *(({"question": QUESTION, "passage_weight": weight}, "passage_weight") for weight in (-1, math.nan)),
         ({"passage_weight": 0.1}, "passage_weight needs a question"),
-        ({"question": ""}, "question"),
         ({"question": " \n\u3000"}, "question"),
         ({"question": "?" * (QUESTION_LIMIT + 1)}, "question"),
         ({"question": QUESTION, "passage_seeds": [{"id": "velm", "weight": 1}]}, "exclude each other"),
-        (beta(TEMPORAL=-1), "TEMPORAL"),
-        (beta(TEMPORAL=math.nan), "TEMPORAL"),
-        (beta(temporal=1), "temporal"),
-        (beta(FOO=1), "FOO"),
-        (beta(PRIMARY=1), "PRIMARY"),
+        *((weights_of(TEMPORAL=share), "TEMPORAL") for share in (-1, math.nan)),
+        *((weights_of(**{name: 1}), name) for name in ("temporal", "FOO", "PRIMARY")),
         ({"relation_weights": {"entity_entity": {}}}, "entity_passage"),
         ({"k": 0}, "k"),
-    ],
-)
-def test_what_a_model_gets_wrong_is_told_it_and_ends_no_agent(
-    settings: MakeContext, arguments: dict[str, Any], said: str
-) -> None:
-    told = call({"entity_seeds": VELM, **arguments}, settings())
-    assert (told.status, said in told.content) == ("error", True)
+    ]
+    for arguments, said in cases:
+        message = call({"entity_seeds": VELM, **arguments}, settings())
+        assert (message.status, said in message.content) == ("error", True), arguments
+    wrong: list[dict[str, Any]] = [{"where": {"year": 1}}, {"k": 0}, {"entity_seeds": ["Velm"]}]
+    for refused in wrong:
+        with pytest.raises(ValidationError, match=next(iter(refused))):
+            walk_tool(settings()).invoke(refused)
 
 
-@pytest.mark.parametrize("k", [1, 10**30])
-def test_any_number_of_passages_may_be_wanted(settings: MakeContext, k: int) -> None:
-    told = call({"entity_seeds": VELM, "k": k}, settings())
-    assert told.status == "success"
-    assert 1 <= len(json.loads(told.content)["passages"]) <= k
-
-
-def test_what_no_model_can_mend_is_raised(tmp_path: Path) -> None:
+def test_faults_that_no_model_can_mend_are_raised(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceMissing):
         call({"entity_seeds": VELM}, Context(workspace=str(tmp_path / "none")))
-
-
-@pytest.mark.parametrize("arguments", [{"where": {"year": 1}}, {"k": 0}, {"entity_seeds": ["Velm"]}])
-def test_arguments_that_the_schema_does_not_allow_are_refused(settings: MakeContext, arguments: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(arguments))):
-        walk_tool(settings()).invoke(arguments)
-
-
-def test_a_mode_without_a_walk_has_no_such_tool(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="Mode dense does not walk"):
         walk_tool(Context(workspace=str(tmp_path), mode="dense"))
 
@@ -203,19 +171,8 @@ def test_the_node_calls_the_tool_so_that_any_callback_sees_it(settings: MakeCont
             seen.append(("end", output))
 
     result = quick_graph.invoke(asking(QUESTION), {"callbacks": [Watching()]}, context=settings())
-    (name, given), (_, found) = seen
+    (name, arguments), (_, walked) = seen
     assert name == "personalized_pagerank"
-    assert given["entity_seeds"] == result["seeds"]["entities"]
-    assert [hit["score"] for hit in found["passages"]] == [hit["score"] for hit in result["passages"]]
-    assert "text" not in found["passages"][0]
-
-
-def test_an_agent_is_told_every_relation_type() -> None:
-    schema = AgentArguments.model_json_schema()["$defs"]["AgentFactors"]["properties"]
-    assert list(schema["entity_entity"]["properties"]) == list(ENTITY_RELATIONS)
-    assert list(schema["entity_passage"]["properties"]) == list(PASSAGE_RELATIONS)
-    every = {
-        "entity_entity": dict.fromkeys(ENTITY_RELATIONS, 0.2),
-        "entity_passage": dict.fromkeys(PASSAGE_RELATIONS, 0.3),
-    }
-    AgentArguments.model_validate({"relation_weights": every})
+    assert arguments["entity_seeds"] == result["seeds"]["entities"]
+    assert [hit["score"] for hit in walked["passages"]] == [hit["score"] for hit in result["passages"]]
+    assert "text" not in walked["passages"][0]

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import runpy
 import shutil
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 from uuid import UUID, uuid4
 
 import pytest
@@ -22,6 +19,7 @@ from tests.builders import HashEmbedder, passage_of, publish_workspace
 from tests.docs.pages import ROOT, blocks, read
 from tests.trace_server import TraceServer
 from tests.workflows.command_line import Mara
+from tests.workflows.langsmith_api import KEY, LangSmithApi
 from workflows.answering import ask
 from workflows.context import make_context
 from workflows.retrieval import graph as retrieval
@@ -38,23 +36,18 @@ TENANT = str(UUID(int=8))
 Values = dict[str, Any]
 
 
-class MarkedTraces(ThreadingHTTPServer):
-    """As much of LangSmith's API as is asked for what people said of a project's runs, on a port of this machine.
+class MarkedTraces(LangSmithApi):
+    """As much of LangSmith's API as is asked for what people said of a project's runs.
 
     Attributes:
         runs: with their fields as the API names them, in order.
         feedback: likewise.
-        down: status by path, to answer with instead.
-        asked: the paths of all requests.
     """
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__()
         self.runs: list[Values] = []
         self.feedback: list[Values] = []
-        self.down: dict[str, int] = {}
-        self.asked: list[str] = []
-        self.keys: set[str | None] = set()
 
     def add_run(self, question: str, root: Path, **changes: Any) -> str:
         """Add a root run on a workspace; return its id."""
@@ -74,7 +67,7 @@ class MarkedTraces(ThreadingHTTPServer):
 
     def mark(self, run_id: str, key: str, score: float | None, value: Any = None, **changes: Any) -> None:
         """Add what a person says of a run, later than everything before it."""
-        given = f"2026-01-03T00:00:{len(self.feedback) % 60:02}+00:00"
+        moment = f"2026-01-03T00:00:{len(self.feedback) % 60:02}+00:00"
         said = {
             "id": str(uuid4()),
             "run_id": run_id,
@@ -82,24 +75,24 @@ class MarkedTraces(ThreadingHTTPServer):
             "key": key,
             "score": score,
             "value": value,
-            "created_at": given,
-            "modified_at": given,
+            "created_at": moment,
+            "modified_at": moment,
             "feedback_source": {"type": "api"},
         }
         self.feedback.append(said | changes)
 
-    def answer(self, path: str, query: dict[str, list[str]], sent: Any) -> Any:
+    def reply(self, method: str, path: str, query: dict[str, list[str]], sent: Any) -> Any:
         if path == "/sessions":
             about = {"tenant_id": TENANT, "reference_dataset_id": None, "start_time": "2026-01-01T00:00:00+00:00"}
-            found = {"id": PROJECT_ID, "name": PROJECT, **about}
-            return [found] if query["name"] == [PROJECT] else []
+            project = {"id": PROJECT_ID, "name": PROJECT, **about}
+            return [project] if query["name"] == [PROJECT] else []
         if path == "/feedback" and sent:
             self.feedback.append({"trace_id": sent["run_id"], **sent})
             return self.feedback[-1]
         if path == "/feedback":
-            given = [each for each in self.feedback if each["run_id"] in query["run"]]
+            marks = [each for each in self.feedback if each["run_id"] in query["run"]]
             start, count = int(query["offset"][0]), int(query["limit"][0])
-            return given[start : start + count]
+            return marks[start : start + count]
         if path == "/api/v2/runs/query":
             return self._runs(sent)
         if path == "/info":
@@ -123,43 +116,11 @@ class MarkedTraces(ThreadingHTTPServer):
         return {"items": items, "next_cursor": more}
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-    server: MarkedTraces
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def _handle(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        where = urlsplit(self.path)
-        self.server.asked.append(where.path)
-        self.server.keys.add(self.headers.get("x-api-key"))
-        status = self.server.down.get(where.path, 200)
-        sent = json.loads(raw) if raw else None
-        answer = self.server.answer(where.path, parse_qs(where.query), sent) if status == 200 else {"detail": "no"}
-        body = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_POST = _handle  # noqa: N815
-
-
 @pytest.fixture
 def langsmith(monkeypatch: pytest.MonkeyPatch) -> Iterator[MarkedTraces]:
     server = MarkedTraces()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    monkeypatch.setenv("LANGSMITH_API_KEY", "lsv2_secret_of_ours")
-    monkeypatch.setenv("LANGSMITH_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with server.running(monkeypatch):
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -187,17 +148,14 @@ class TestMarks:
         assert done["marks"] == {"gold": 0, "cited": 0, "person": 2}
         assert (done["new"], done["held"], done["questions"], done["left_out"]) == (2, 2, 1, {})
         assert done["runs"] == {"read": 1, "with_feedback": 1}
-        assert langsmith.keys == {"lsv2_secret_of_ours"}
+        assert langsmith.keys == {KEY}
 
-    def test_a_good_answer_marks_what_it_cites(self, langsmith: MarkedTraces, root: Path) -> None:
+    def test_a_good_answer_marks_its_citations_and_a_bad_one_nothing(self, langsmith: MarkedTraces, root: Path) -> None:
         langsmith.mark(langsmith.add_run(LAKE, root, outputs=citing("sund", "sund", "velm")), "user_score", 1.0)
-        assert record_traces(root, PROJECT)["marks"]["cited"] == 2
+        langsmith.mark(langsmith.add_run(RIVER, root, outputs=citing("sund")), "user_score", 0)
+        done = record_traces(root, PROJECT)
+        assert (done["marks"]["cited"], done["left_out"]) == (2, {"negative answers": 1})
         assert read_marks(root) == [Mark(LAKE, "sund", CITED), Mark(LAKE, "velm", CITED)]
-
-    def test_a_bad_answer_does_not_say_which_passage_failed(self, langsmith: MarkedTraces, root: Path) -> None:
-        langsmith.mark(langsmith.add_run(LAKE, root, outputs=citing("sund")), "user_score", 0)
-        assert record_traces(root, PROJECT)["left_out"] == {"negative answers": 1}
-        assert read_marks(root) == []
 
     def test_a_word_on_a_passage_counts_before_one_on_the_answer(self, langsmith: MarkedTraces, root: Path) -> None:
         run = langsmith.add_run(LAKE, root, outputs=citing("sund"))
@@ -205,26 +163,18 @@ class TestMarks:
         langsmith.mark(run, "user_score", 1)
         assert record_traces(root, PROJECT)["questions"] == 0
 
-    def test_recorded_again_nothing_changes(self, langsmith: MarkedTraces, root: Path) -> None:
-        langsmith.mark(langsmith.add_run(LAKE, root, outputs=citing("sund")), "user_score", 1)
-        langsmith.mark(langsmith.add_run(RIVER, root, name="retrieval"), "passage", 0, "velm")
-        record_traces(root, PROJECT)
-        again = record_traces(root, PROJECT)
-        assert {name: again[name] for name in ("new", "changed", "unchanged", "held")} == {
-            "new": 0,
-            "changed": 0,
-            "unchanged": 2,
-            "held": 2,
-        }
-
-    def test_the_last_word_stays_in_whatever_order_it_is_listed(self, langsmith: MarkedTraces, root: Path) -> None:
+    def test_the_last_word_stays_in_any_order_of_the_list_and_recorded_again_nothing_changes(
+        self, langsmith: MarkedTraces, root: Path
+    ) -> None:
         for score in (1, 0):
-            langsmith.mark(langsmith.add_run(RIVER, root), "passage", score, "velm")
+            langsmith.mark(langsmith.add_run(RIVER, root, name="retrieval"), "passage", score, "velm")
         langsmith.feedback.reverse()
         langsmith.runs.reverse()
         done = record_traces(root, PROJECT)
         assert (done["contradicted"], done["held"]) == (1, 1)
         assert read_marks(root) == [Mark(RIVER, "velm", PERSON, served=False)]
+        again = record_traces(root, PROJECT)
+        assert [again[name] for name in ("new", "changed", "unchanged", "held")] == [0, 0, 1, 1]
 
     def test_all_pages_are_read(self, langsmith: MarkedTraces, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(marks_of_runs, "_RUNS_A_PAGE", 2)
@@ -256,7 +206,7 @@ class TestMarks:
         assert set(read_marks(root)) == {Mark("velm?", "marn", PERSON), Mark("sund?", "marn", PERSON), *cited}
         assert done["left_out"] == {"positive answers that cite nothing": 1}
 
-    def test_what_the_documentation_says_of_a_trace_is_read(
+    def test_feedback_as_the_documentation_gives_it_is_read(
         self, langsmith: MarkedTraces, root: Path, tmp_path: Path
     ) -> None:
         run = langsmith.add_run(LAKE, root, outputs=citing("sund"))
@@ -270,7 +220,7 @@ class TestMarks:
 
 
 class TestLeftOut:
-    def test_what_is_no_mark_of_ours_is_counted(self, langsmith: MarkedTraces, root: Path) -> None:
+    def test_feedback_that_is_no_mark_is_counted(self, langsmith: MarkedTraces, root: Path) -> None:
         run = langsmith.add_run(RIVER, root)
         langsmith.mark(run, "correctness", 1)
         langsmith.mark(run, "correctness", 0)
@@ -323,10 +273,12 @@ class TestLeftOut:
         assert done["runs"] == {"read": 9, "with_feedback": 8}
         assert read_marks(root) == []
 
-    @pytest.mark.parametrize("outputs", [None, {}, {"citations": 5}, {"citations": ["velm", {"passage_id": 5}]}])
-    def test_outputs_of_another_shape_cite_nothing(self, langsmith: MarkedTraces, root: Path, outputs: Any) -> None:
-        langsmith.mark(langsmith.add_run(RIVER, root, outputs=outputs), "user_score", 1)
-        assert record_traces(root, PROJECT)["left_out"] == {"positive answers that cite nothing": 1}
+    def test_outputs_of_another_shape_cite_nothing(self, langsmith: MarkedTraces, root: Path) -> None:
+        shapes: list[Any] = [None, {}, {"citations": 5}, {"citations": ["velm", {"passage_id": 5}]}]
+        for outputs in shapes:
+            langsmith.mark(langsmith.add_run(RIVER, root, outputs=outputs), "user_score", 1)
+        left_out = record_traces(root, PROJECT)["left_out"]
+        assert left_out == {"positive answers that cite nothing": len(shapes)}
 
 
 class TestFaults:
@@ -334,23 +286,19 @@ class TestFaults:
         with pytest.raises(ServiceUnavailable, match="LANGSMITH_API_KEY"):
             record_traces(root, PROJECT)
 
-    @pytest.mark.parametrize(
-        ("path", "status"), [("/sessions", 401), ("/sessions", 403), ("/api/v2/runs/query", 404), ("/feedback", 422)]
-    )
-    def test_what_langsmith_refuses_is_told_with_what_to_check(
-        self, langsmith: MarkedTraces, root: Path, path: str, status: int
-    ) -> None:
+    def test_a_refusal_of_langsmith_says_what_to_check(self, langsmith: MarkedTraces, root: Path) -> None:
         langsmith.mark(langsmith.add_run(RIVER, root), "passage", 1, "velm")
-        langsmith.down[path] = status
-        with pytest.raises(ServiceUnavailable, match="LANGSMITH_ENDPOINT") as raised:
-            record_traces(root, PROJECT)
-        assert "lsv2" not in str(raised.value)
+        for path, status in (("/sessions", 401), ("/api/v2/runs/query", 404), ("/feedback", 422)):
+            langsmith.down = {path: status}
+            with pytest.raises(ServiceUnavailable, match="LANGSMITH_ENDPOINT") as raised:
+                record_traces(root, PROJECT)
+            assert "lsv2" not in str(raised.value)
         assert read_marks(root) == []
 
-    def test_nobody_at_the_address_is_told_without_the_key(
+    def test_an_address_without_a_server_is_an_error_without_the_key(
         self, root: Path, monkeypatch: pytest.MonkeyPatch, mara: Mara
     ) -> None:
-        monkeypatch.setenv("LANGSMITH_API_KEY", "lsv2_secret_of_ours")
+        monkeypatch.setenv("LANGSMITH_API_KEY", KEY)
         monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
         monkeypatch.setattr("time.sleep", lambda seconds: None)  # between the client's tries
         refused = mara("tune", "mark", "--from-langsmith", PROJECT, "-w", root)
@@ -358,18 +306,18 @@ class TestFaults:
         assert "cannot be read" in refused.err
         assert "lsv2" not in refused.err + refused.out
 
-    def test_a_project_that_there_is_not_is_bad_input(self, langsmith: MarkedTraces, root: Path) -> None:
-        with pytest.raises(BadInput, match="no project 'none'"):
-            record_traces(root, "none")
-
-    def test_without_a_workspace_nothing_is_asked(self, langsmith: MarkedTraces, tmp_path: Path) -> None:
+    def test_without_the_project_or_a_workspace_nothing_is_recorded(
+        self, langsmith: MarkedTraces, root: Path, tmp_path: Path
+    ) -> None:
         with pytest.raises(WorkspaceMissing):
             record_traces(tmp_path / "none", PROJECT)
         assert langsmith.asked == []
+        with pytest.raises(BadInput, match="no project 'none'"):
+            record_traces(root, "none")
 
 
 class TestCommand:
-    def test_what_was_recorded_and_left_out_is_shown(self, mara: Mara, langsmith: MarkedTraces, root: Path) -> None:
+    def test_recorded_and_left_out_feedback_is_shown(self, mara: Mara, langsmith: MarkedTraces, root: Path) -> None:
         run = langsmith.add_run(RIVER, root)
         langsmith.mark(run, "passage", 1, "velm")
         langsmith.mark(run, "[bold]", 1)
@@ -380,17 +328,12 @@ class TestCommand:
         assert "no mark from: 1 feedback '[bold]'" in shown.out
         assert "the last word stays: 1 marks" in shown.out
         assert "person 1; new 1" in shown.out
-        told = mara("tune", "mark", "--from-langsmith", PROJECT, "-w", root, "--json").json
-        assert (told["unchanged"], told["project"], told["unknown_keys"]) == (1, PROJECT, {"[bold]": 1})
+        report = mara("tune", "mark", "--from-langsmith", PROJECT, "-w", root, "--json").json
+        assert (report["unchanged"], report["project"], report["unknown_keys"]) == (1, PROJECT, {"[bold]": 1})
 
-    @pytest.mark.parametrize(
-        "options",
-        [("run",), ("--list",), ("--forget",), ("--question", RIVER), ("--did-not-serve",), ("--kind", "gold")],
-    )
-    def test_it_is_one_thing_alone(
-        self, mara: Mara, langsmith: MarkedTraces, root: Path, options: tuple[str, ...]
-    ) -> None:
+    def test_it_is_one_thing_alone(self, mara: Mara, langsmith: MarkedTraces, root: Path) -> None:
         record_mark(root, RIVER, ["velm"], served=True)
-        assert mara("tune", "mark", "--from-langsmith", PROJECT, "-w", root, *options).code == 2
+        for options in (("run",), ("--list",), ("--forget",), ("--question", RIVER), ("--did-not-serve",)):
+            assert mara("tune", "mark", "--from-langsmith", PROJECT, "-w", root, *options).code == 2, options
         assert langsmith.asked == []
         assert len(read_marks(root)) == 1

@@ -1,4 +1,4 @@
-"""Tuning end to end: evidence that a type is too weak strengthens it, and what does not hold up is refused."""
+"""Tuning end to end: evidence that a type is too weak strengthens it, and a gain that does not hold up is refused."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def rankings(root: Path) -> list[list[tuple[int, float]]]:
     index = open_workspace_index(context)
     settings = context.walk_settings()
     marks = [Mark(question(number), f"calm{number}", MarkKind.GOLD) for number in range(N)]
-    asked, _ = gather(marked_questions(marks, index)[0], context, lambda *told: None)
+    asked, _ = gather(marked_questions(marks, index)[0], context, lambda *stage: None)
     current = workspace_tuning(root)
     return [
         walk_passages(index, one.words, one.restart, tuned(factors_for(None, settings), current), one.settings, 10)[0]
@@ -96,34 +96,30 @@ def rankings(root: Path) -> list[list[tuple[int, float]]]:
 def tuned_world(
     fewest: None, template: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The storms, tuned on marks that say that what came after them served, and what tuning told."""
+    """The storms, tuned on marks that say that what came after them served, and the result of tuning."""
     root = Path(shutil.copytree(template, tmp_path_factory.mktemp("tuned") / "workspace"))
     mark(root, lambda number: f"calm{number}")
     with pytest.MonkeyPatch.context() as patch:
         use_embedder(patch, HashEmbedder())
-        found = tune_workspace(context_of(root))
+        result = tune_workspace(context_of(root))
         close_indexes()
-    yield root, found
+    yield root, result
     close_indexes()
 
 
-class TestWhatHelps:
-    def test_is_adopted_as_the_next_version(self, tuned_world: tuple[Path, dict[str, Any]]) -> None:
-        root, found = tuned_world
-        assert (found["adopted"], found["refusal"], found["version"], found["parent"]) == (True, "", 1, 0)
+class TestGains:
+    def test_are_adopted_as_the_next_version(self, tuned_world: tuple[Path, dict[str, Any]]) -> None:
+        root, result = tuned_world
+        assert (result["adopted"], result["refusal"], result["version"], result["parent"]) == (True, "", 1, 0)
         current = workspace_tuning(root)
         assert current.version == 1
         assert current.strengths[TEMPORAL] > current.strengths[CAUSALITY]
-        assert {relation.value: strength for relation, strength in current.strengths.items()} == found["strengths"]
+        assert {relation.value: strength for relation, strength in current.strengths.items()} == result["strengths"]
+        assert (result["recall_before"], result["recall_after"], result["difference"]) == (0.0, 1.0, 1.0)
+        assert (result["gained"], result["lost"]) == (N // 2, 0)
+        assert result["made_from"] == {"questions": N, "passages": N, "gold": N, "cited": 0, "person": 0}
+        assert result["settings"]["held_out"] == N // 2
 
-    def test_tells_what_it_gains_on_questions_it_has_not_seen(self, tuned_world: tuple[Path, dict[str, Any]]) -> None:
-        found = tuned_world[1]
-        assert (found["recall_before"], found["recall_after"], found["difference"]) == (0.0, 1.0, 1.0)
-        assert (found["gained"], found["lost"]) == (N // 2, 0)
-        assert found["made_from"] == {"questions": N, "passages": N, "gold": N, "cited": 0, "person": 0}
-        assert found["settings"]["held_out"] == N // 2
-
-    @pytest.mark.slow
     def test_going_back_restores_the_earlier_rankings_exactly(self, tuned_world: tuple[Path, dict[str, Any]]) -> None:
         root = tuned_world[0]
         after = rankings(root)
@@ -132,32 +128,31 @@ class TestWhatHelps:
         assert before != after
         revert_tuning(root, 1)
         assert rankings(root) == after
-        told = revert_tuning(root, 0)
+        reverted = revert_tuning(root, 0)
         assert rankings(root) == before
-        assert (told["before"], told["version"], told["strengths"]["TEMPORAL"]) == (1, 0, 1.0)
+        assert (reverted["before"], reverted["version"], reverted["strengths"]["TEMPORAL"]) == (1, 0, 1.0)
         assert [each["version"] for each in tuning_history(root)["versions"]] == [0, 1]
 
 
-class TestWhatDoesNot:
-    @pytest.mark.slow
+class TestRefusals:
     def test_strengths_that_serve_already_are_left_alone(self, root: Path) -> None:
         mark(root, lambda number: f"storm{number}")
-        found = tune_workspace(context_of(root))
-        assert found["adopted"] is False
-        assert "No other strength" in found["refusal"]
-        assert found["recall_before"] == 1.0
+        result = tune_workspace(context_of(root))
+        assert result["adopted"] is False
+        assert "No other strength" in result["refusal"]
+        assert result["recall_before"] == 1.0
         assert load_history(root).versions == ()
 
-    def test_what_lowers_held_out_recall_is_refused_and_nothing_written(
+    def test_strengths_that_lower_held_out_recall_are_refused_and_nothing_written(
         self, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What helps the one half hurts the other: learned by heart, and wrong for what was not seen."""
+        """A gain on the one half hurts the other: learned by heart, and wrong for unseen questions."""
 
         class ByHeart:
             made = 0
             count = 0
 
-            def __init__(self, *given: object) -> None:
+            def __init__(self, *arguments: object) -> None:
                 ByHeart.made += 1
                 self.is_held_out = ByHeart.made == 1
 
@@ -168,64 +163,48 @@ class TestWhatDoesNot:
 
         monkeypatch.setattr(tune, "Walks", ByHeart)
         mark(root, lambda number: f"calm{number}")
-        found = tune_workspace(context_of(root))
-        assert found["adopted"] is False
-        assert found["refusal"] == "Recall on held-out questions would fall from 0.500 to 0.100"
-        assert found["lost"] == N // 2
-        assert found["strengths"] != found["strengths_before"], "on the questions learned from there is a gain"
+        result = tune_workspace(context_of(root))
+        assert result["adopted"] is False
+        assert result["refusal"] == "Recall on held-out questions would fall from 0.500 to 0.100"
+        assert result["lost"] == N // 2
+        assert result["strengths"] != result["strengths_before"], "on the questions learned from there is a gain"
         assert workspace_tuning(root) == UNTUNED
         assert not (root / "tuning.json").exists()
 
-    @pytest.mark.slow
-    def test_a_dry_run_writes_nothing(self, root: Path) -> None:
+    def test_a_dry_run_writes_nothing_and_one_seed_gives_the_same_twice(self, root: Path) -> None:
         mark(root, lambda number: f"calm{number}")
-        found = tune_workspace(context_of(root), dry_run=True)
-        assert (found["adopted"], found["refusal"], found["difference"]) == (False, "", 1.0)
+        first, second = (tune_workspace(context_of(root), seed=7, dry_run=True) for _ in range(2))
+        assert first == second
+        assert (first["adopted"], first["refusal"], first["difference"]) == (False, "", 1.0)
         assert workspace_tuning(root) == UNTUNED
 
-
-class TestAgain:
-    @pytest.mark.slow
     def test_it_goes_on_from_the_current_version(self, root: Path) -> None:
         strong = {relation: 4.0 if relation is TEMPORAL else 1.0 for relation in TUNED_RELATIONS}
         adopt(root, Tuning(0, strong, 0, {}, 0.0, 0.0))
         mark(root, lambda number: f"calm{number}")
-        found = tune_workspace(context_of(root))
-        assert found["strengths_before"]["TEMPORAL"] == 4.0
-        assert (found["adopted"], found["parent"], found["recall_before"]) == (False, 1, 1.0)
-
-    @pytest.mark.slow
-    def test_one_seed_gives_the_same_twice(self, root: Path) -> None:
-        mark(root, lambda number: f"calm{number}")
-        first, second = (tune_workspace(context_of(root), seed=7, dry_run=True) for _ in range(2))
-        assert first == second
+        result = tune_workspace(context_of(root))
+        assert result["strengths_before"]["TEMPORAL"] == 4.0
+        assert (result["adopted"], result["parent"], result["recall_before"]) == (False, 1, 1.0)
 
 
 class TestEvidence:
-    def test_too_few_questions_teach_nothing(self, root: Path) -> None:
-        mark(root, lambda number: f"calm{number}", N - 1)
+    def test_too_few_questions_with_known_passages_teach_nothing(self, root: Path) -> None:
+        mark(root, lambda number: f"calm{number}" if number else "gone")
         with pytest.raises(BadInput, match=f"{N - 1} questions; tuning needs {N}"):
             tune_workspace(context_of(root))
 
-    def test_questions_whose_passages_are_gone_do_not_count(self, root: Path) -> None:
-        mark(root, lambda number: f"calm{number}" if number else "gone")
-        with pytest.raises(BadInput, match=f"{N - 1} questions"):
-            tune_workspace(context_of(root))
-
-    def test_what_is_left_out_is_counted(self, root: Path) -> None:
+    def test_questions_left_out_are_counted(self, root: Path) -> None:
         mark(root, lambda number: f"storm{number}")
         no_seed = Mark("Whatever?", "storm0", MarkKind.PERSON)
         add_marks(root, [Mark(question(0), "gone", MarkKind.GOLD), Mark("Gone?", "gone too", MarkKind.CITED), no_seed])
-        found = tune_workspace(context_of(root))
-        assert (found["unknown_passages"], found["questions_without_passages"]) == (2, 1)
-        assert (found["questions_without_walk"], found["fallbacks"]) == (1, 0)
-        assert found["made_from"]["questions"] == N
+        result = tune_workspace(context_of(root))
+        assert (result["unknown_passages"], result["questions_without_passages"]) == (2, 1)
+        assert (result["questions_without_walk"], result["fallbacks"]) == (1, 0)
+        assert result["made_from"]["questions"] == N
 
-    def test_the_published_baselines_are_not_tuned(self, root: Path) -> None:
+    def test_a_published_baseline_or_no_workspace_is_not_tuned(self, root: Path, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="hipporag2"):
             tune_workspace(context_of(root, mode="hipporag2"))
-
-    def test_there_is_nothing_to_tune_where_there_is_no_workspace(self, tmp_path: Path) -> None:
         with pytest.raises(WorkspaceMissing):
             tuning_history(tmp_path / "none")
         with pytest.raises(WorkspaceMissing):
