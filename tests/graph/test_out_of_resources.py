@@ -26,39 +26,42 @@ def files_left(count: int) -> Iterator[None]:
     """Let this process open no more than some files, whatever it has open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(map(int, os.listdir("/proc/self/fd")))
-    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(highest)]  # fills the gaps below the highest
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(highest)]  # fills the gaps below the highest
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) + 1 + count, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 1 + count, hard))
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        for each in held:
+        for each in taken:
             os.close(each)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 8, 13, 21])
-def test_without_files_left_a_workspace_is_not_called_damaged_and_opens_once_there_are_some(
-    tmp_path: Path, count: int
-) -> None:
+def test_without_files_left_a_workspace_is_not_called_damaged_and_opens_once_there_are_some(tmp_path: Path) -> None:
     workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
     open_index(workspace.root, HashEmbedder()).close()
-    with files_left(count), pytest.raises(OutOfResources, match="no more files"):
-        open_index(workspace.root, HashEmbedder())
-    index = open_index(workspace.root, HashEmbedder())
-    assert seen(index) == whole(CARS)
-    assert workspace.current() == 1
-    index.close()
-
-
-def test_a_record_that_cannot_be_opened_for_want_of_files_is_not_called_damaged(tmp_path: Path) -> None:
-    Record(tmp_path / "record.sqlite", create=True).close()
+    for count in (0, 1, 2, 3, 5, 8, 13, 21):
+        with files_left(count), pytest.raises(OutOfResources, match="no more files"):
+            open_index(workspace.root, HashEmbedder())
+        index = open_index(workspace.root, HashEmbedder())
+        assert seen(index) == whole(CARS)
+        assert workspace.current() == 1
+        index.close()
     with files_left(0), pytest.raises(OutOfResources):
-        Record(tmp_path / "record.sqlite")
+        Record(workspace.record_path)
 
 
-def test_a_fault_of_something_else_is_no_shortage() -> None:
+def test_a_shortage_is_told_from_other_faults() -> None:
     assert shortage_behind(OSError(2, "No such file")) is None
     assert isinstance(shortage_behind(MemoryError()), OutOfResources)
+    for fault in (
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        OSError("4096 requested and 12 written"),
+        sqlite3.OperationalError("database or disk is full"),
+    ):
+        shortage = shortage_behind(fault)
+        assert isinstance(shortage, DiskFull), fault
+        assert shortage.exit_code == 6
 
 
 def test_memory_is_looked_at_where_the_process_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,18 +86,3 @@ def test_a_question_under_a_limit_of_memory_ends_with_a_message(tmp_path: Path) 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=root)
     assert (done.returncode, "There is not enough memory" in done.stderr) == (1, True), done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        OSError(errno.ENOSPC, "No space left on device"),
-        OSError(errno.EDQUOT, "Disk quota exceeded"),
-        OSError("4096 requested and 12 written"),
-        sqlite3.OperationalError("database or disk is full"),
-    ],
-)
-def test_a_full_disk_is_one_whoever_meets_it(fault: Exception) -> None:
-    told = shortage_behind(fault)
-    assert isinstance(told, DiskFull)
-    assert told.exit_code == 6

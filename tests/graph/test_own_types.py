@@ -17,8 +17,12 @@ from graph.own_types import (
     MOST_RELATIONS,
     NO_TYPES,
     OwnTypes,
+    any_cue,
+    any_shape,
+    cue_pattern,
     definition_list,
     own_types_of,
+    shape_pattern,
 )
 from graph.relations import DEFINITIONS, ENTITY_RELATIONS, RESERVED_NAMES, RelationType, fact_relations
 from graph.taxonomy import fact_type_of, relation_type_of, type_triple
@@ -47,21 +51,15 @@ def relations(**tables: Any) -> dict[str, Any]:
 
 
 class TestDeclaring:
-    def test_relation_types_have_names_in_capitals_and_entity_types_their_own(self) -> None:
+    def test_all_that_is_declared_is_kept_and_a_record_keeps_it(self) -> None:
         assert OWN.relation_types == (BERTHS, SUPPLIES)
         assert OWN.entity_types == ("Berth", "Vessel")
-
-    def test_all_that_is_declared_is_kept(self) -> None:
         supplies = OWN.relations[1]
         assert supplies.meaning == "one delivers goods to the other"
         assert (supplies.examples, supplies.cues) == (("Orrin supplies Halden",), ("suppl*", "deliver* to"))
         assert OWN.entities[1].shapes == ("MV *",)
-
-    def test_a_record_keeps_them_as_they_are(self) -> None:
-        assert OwnTypes.from_json(OWN.to_json()) == OWN
-        assert own_types_of(OWN.to_mapping()) == OWN
-
-    def test_none_is_kept_as_nothing(self) -> None:
+        assert OwnTypes.from_json(OWN.to_json()) == own_types_of(OWN.to_mapping()) == OWN
+        assert list(json.loads(OWN.to_json())["relations"]) == ["BERTHS_AT", "SUPPLIES"]
         assert (NO_TYPES.to_json(), OwnTypes.from_json(""), bool(NO_TYPES), bool(OWN)) == ("", NO_TYPES, False, True)
 
     @given(st.randoms(use_true_random=False))
@@ -73,9 +71,8 @@ class TestDeclaring:
         assert own_types_of(shuffled) == OWN
         assert own_types_of(shuffled).rules == OWN.rules
 
-    @pytest.mark.parametrize(
-        ("found", "said"),
-        [
+    def test_what_is_no_type_is_refused_with_where_it_stands(self) -> None:
+        for declared, said in [
             ([], "no table"),
             ({"relation": {}}, "known are entities, relations"),
             (relations(SUPPLIES=[]), r"\[relations.SUPPLIES\] is no table"),
@@ -92,67 +89,52 @@ class TestDeclaring:
             (relations(SUPPLIES={"meaning": "\ud800"}), "control character"),
             (relations(SUPPLIES={"meaning": "x" * (LONGEST_MEANING + 1)}), "more than 300"),
             (relations(SUPPLIES={"meaning": 1}), "meaning is no text"),
-            (relations(**{"SUP PLIES": {}}), "no name"),
-            (relations(**{"1ST": {}}), "no name"),
-            (relations(**{"X" * 41: {}}), "no name"),
-            (relations(**{"ÄNDERT": {}}), "no name"),
-            (relations(**{"": {}}), "no name"),
-            (relations(**{"A`) DETACH DELETE n": {}}), "no name"),
+            *(
+                (relations(**{name: {}}), "no name")
+                for name in ("SUP PLIES", "1ST", "X" * 41, "ÄNDERT", "", "A`) DETACH DELETE n")
+            ),
             (relations(supplies={}, SUPPLIES={}), "twice"),
             ({"entities": {"Vessel": {}, "VESSEL": {}}}, "twice"),
             ({"entities": {"Vessel": {"shapes": ["**"]}}}, "cannot be used"),
             (relations(**{f"T{i}": {} for i in range(MOST_RELATIONS + 1)}), "more than 20"),
             ({"entities": {f"T{i}": {} for i in range(MOST_ENTITIES + 1)}}, "more than 40"),
             *((relations(**{name: {}}), "built-in") for name in (*RelationType, *RESERVED_NAMES, "temporal")),
-        ],
-    )
-    def test_what_is_no_type_is_refused_with_where_it_stands(self, found: Any, said: str) -> None:
-        with pytest.raises(ValueError, match=said):
-            own_types_of(found)
+        ]:
+            with pytest.raises(ValueError, match=said):
+                own_types_of(declared)
 
     def test_a_type_without_a_rule_is_told(self) -> None:
-        own = own_types_of(
-            {
-                "relations": {"SUPPLIES": {"meaning": "x"}},
-                "entities": {"Vessel": {}, "Berth": DECLARED["entities"]["Berth"]},
-            }
-        )
+        entities = {"Vessel": {}, "Berth": DECLARED["entities"]["Berth"]}
+        own = own_types_of({**relations(SUPPLIES={"meaning": "x"}), "entities": entities})
         assert own.unfound == ["SUPPLIES", "Vessel"]
         assert OWN.unfound == []
 
     def test_extraction_by_rule_depends_on_rules_alone(self) -> None:
         def changed(**more: Any) -> str:
-            return own_types_of(
-                {**DECLARED, "relations": {"SUPPLIES": {**DECLARED["relations"]["SUPPLIES"], **more}}}
-            ).rules
+            supplies = {**DECLARED["relations"]["SUPPLIES"], **more}
+            return own_types_of({**DECLARED, "relations": {"SUPPLIES": supplies}}).rules
 
-        same = changed()
-        assert changed(meaning="other", examples=[], questions=[]) == same
-        assert changed(cues=["suppl*"]) != same
+        assert changed(meaning="other", examples=[], questions=[]) == changed()
+        assert changed(cues=["suppl*"]) != changed()
         assert own_types_of(relations(SUPPLIES={"meaning": "x"})).rules == NO_TYPES.rules == ""
 
 
 class TestTyping:
-    @pytest.mark.parametrize(
-        ("predicate", "expected"),
-        [
-            ("supplies castings to", SUPPLIES),
-            ("is supplied by", SUPPLIES),
-            ("is_supplied_by", SUPPLIES),
-            ("is a supplier of", SUPPLIES),
-            ("delivers to", SUPPLIES),
-            ("berths at", BERTHS),
-            ("supplies while berthed at", BERTHS),
-            ("supplies", SUPPLIES),
-            ("SUPPLIES", SUPPLIES),
-            ("Berths_at", BERTHS),
-        ],
-    )
-    def test_a_cue_tells_a_statement_before_any_built_in_one(self, predicate: str, expected: RelationType) -> None:
-        assert type_triple("Orrin", predicate, "Halden", OWN) == (expected, True)
-
-    def test_a_date_stays_temporal(self) -> None:
+    def test_a_cue_tells_a_statement_before_any_built_in_one_but_a_date(self) -> None:
+        supplies = ("supplies castings to", "is_supplied_by", "is a supplier of", "delivers to", "supplies", "SUPPLIES")
+        for predicate in (*supplies, "supplies while berthed at", "berths at", "Berths_at"):
+            expected = SUPPLIES if predicate in supplies else BERTHS
+            assert type_triple("Orrin", predicate, "Halden", OWN) == (expected, True), predicate
         assert type_triple("Orrin", "supplied", "5 May 1999", OWN) == (RelationType.TEMPORAL, True)
+
+    def test_a_question_asks_for_a_type_by_its_cues(self) -> None:
+        for question, asked in {
+            "Who supplies Halden Pumps?": {SUPPLIES},
+            "Which vendors does Halden have?": {SUPPLIES},
+            "Where do its suppliers berth?": {SUPPLIES, BERTHS},
+            "When was Nissan founded?": set(),
+        }.items():
+            assert OWN.asked_in(question) == {name: ASKED if name in asked else 0.0 for name in OWN.relation_types}
 
     @given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
     def test_without_a_cue_everything_is_as_it_is_without_own_types(
@@ -169,24 +151,9 @@ class TestTyping:
         assert fact_type_of("causal", OWN) is RelationType.CAUSALITY
 
 
-class TestAsking:
-    @pytest.mark.parametrize(
-        ("question", "asked"),
-        [
-            ("Who supplies Halden Pumps?", {SUPPLIES}),
-            ("Which vendors does Halden have?", {SUPPLIES}),
-            ("Where do its suppliers berth?", {SUPPLIES, BERTHS}),
-            ("When was Nissan founded?", set()),
-        ],
-    )
-    def test_a_question_asks_for_a_type_by_its_cues(self, question: str, asked: set[RelationType]) -> None:
-        assert OWN.asked_in(question) == {name: ASKED if name in asked else 0.0 for name in OWN.relation_types}
-
-
 class TestEntities:
-    @pytest.mark.parametrize(
-        ("name", "before", "said", "expected"),
-        [
+    def test_a_rule_tells_the_type_of_a_name(self) -> None:
+        for name, before, said, expected in [
             ("aurora", [], [], "Vessel"),
             ("MV Solveig", [], [], "Vessel"),
             ("Ship Inn", [], [], "Vessel"),
@@ -197,12 +164,8 @@ class TestEntities:
             ("Solveig", ["the vessels of "], ["ship owner"], None),
             ("Solveig", ["shipped by vessel"], [], None),
             ("Worship", [], [], None),
-        ],
-    )
-    def test_a_rule_tells_the_type_of_a_name(
-        self, name: str, before: list[str], said: list[str], expected: str | None
-    ) -> None:
-        assert OWN.entity_type_of(name, before, said) == expected
+        ]:
+            assert OWN.entity_type_of(name, before, said) == expected
 
 
 class TestUsed:
@@ -222,5 +185,66 @@ class TestUsed:
         assert lines[5:] == ["- BERTHS_AT", "- SUPPLIES: one delivers goods to the other (Orrin supplies Halden)"]
 
 
-def test_types_are_the_same_in_json_whatever_the_hash_seed() -> None:
-    assert list(json.loads(OWN.to_json())["relations"]) == ["BERTHS_AT", "SUPPLIES"]
+def test_a_cue_is_found_as_whole_words_in_any_case_and_nowhere_else() -> None:
+    for cue, text in [
+        ("supplies", "ORRIN SUPPLIES castings"),
+        ("suppl*", "is a supplier of"),
+        ("suppl*", "suppl"),
+        ("deliver* to", "delivered  to"),
+        ("deliver* to", "delivers_to"),
+        ("on-call", "on call"),
+        ("供应", "厂供应零件"),
+        ("C++", "written in C++ by"),
+        ("(a+)+", "the (a+)+ sign"),
+    ]:
+        assert any_cue([cue]).search(text), cue
+    for cue, text in [
+        ("port", "transport of"),
+        ("port", "portal"),
+        ("suppl*", "resupplied"),
+        ("deliver* to", "deliver it to"),
+        ("a.b", "aXb"),
+        ("(a+)+", "aaaa"),
+    ]:
+        assert not any_cue([cue]).search(text), cue
+    assert not any_cue([]).search("")
+
+
+def test_of_several_that_begin_alike_the_longest_is_found() -> None:
+    match = any_cue(["deliver*", "deliver* to"]).search("delivers to Halden")
+    assert match
+    assert match[0] == "delivers to"
+
+
+def test_one_that_would_find_anything_or_nothing_or_be_slow_is_refused() -> None:
+    cues = ("", " ", "*", "a*", "s*pply", "**", "su*pl*", "...", "x" * 61, "un* *")
+    shapes = ("", "*", "* *", "**", "*#", "#*", "*a", "* - * - *a*", "* a * b *", "-" * 61)
+    for compiled, texts in ((cue_pattern, cues), (shape_pattern, shapes)):
+        for text in texts:
+            with pytest.raises(ValueError, match=r"letter|characters|\*"):
+                compiled(text)
+
+
+def test_a_shape_is_the_form_of_a_whole_name() -> None:
+    for shape, name in [
+        ("@@-###", "HX-200"),
+        ("MV *", "MV Aurora"),
+        ("* AG", "Orrin AG"),
+        ("*-#", "ab-1"),
+    ]:
+        assert any_shape([shape]).fullmatch(name), shape
+        assert any_shape([shape]).search(f"see {name}, or"), shape
+        assert not any_shape([shape]).search(f"see x{name}x"), shape
+    for shape, name in [("@@-###", "hx-200"), ("@@-###", "HX-2000"), ("MV *", "MV"), ("#", "a")]:
+        assert not any_shape([shape]).fullmatch(name), shape
+    assert not any_shape([]).search("a")
+
+
+@given(st.text(max_size=30), st.text(max_size=60))
+def test_whatever_is_accepted_is_a_pattern_that_finds_no_empty_text(cue: str, text: str) -> None:
+    for compiled, accepted in ((any_cue, cue_pattern), (any_shape, shape_pattern)):
+        try:
+            accepted(cue)
+        except ValueError:
+            continue
+        assert all(match[0] for match in compiled([cue]).finditer(text))

@@ -2,31 +2,32 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graph.text import counted, is_unspaced, name_length, normalise_name, title_name, token_spans, tokens
+from graph.text import (
+    counted,
+    date_spans,
+    is_date,
+    is_unspaced,
+    name_length,
+    normalise_name,
+    title_name,
+    token_spans,
+    tokens,
+    year_in,
+)
 from tests.growth import grows_with_length_alone
 
-SCRIPTS = {
-    "Latin": "Nissan Motor",
-    "Cyrillic": "Лада Веста",
-    "Greek": "Αλκμήνη Ρούσου",
-    "Arabic": "وادي النور",
-    "Hebrew": "עמק האור",
-    "Devanagari": "सोनपुरा",
-    "Han": "日産自動車",
-    "kana": "トヨタ",
-    "Hangul": "현대자동차",
-    "Thai": "กรุงเทพ",
-}
+SCRIPTS = (
+    *("Nissan Motor", "Лада Веста", "Αλκμήνη Ρούσου", "وادي النور", "עמק האור"),
+    *("सोनपुरा", "日産自動車", "トヨタ", "현대자동차", "กรุงเทพ"),
+)
 
 
 class TestNormalForm:
-    @pytest.mark.parametrize(
-        ("one", "other"),
-        [
+    def test_spellings_of_one_name_meet_and_accents_tell_names_apart(self) -> None:
+        for one, other in [
             ("Nissan", "NISSAN"),
             ("Straße", "STRASSE"),
             ("  Nissan   Motor\n", "nissan motor"),
@@ -38,22 +39,14 @@ class TestNormalForm:
             ("Σίσυφος", "ΣΊΣΥΦΟΣ"),
             ("한국", unicodedata.normalize("NFD", "한국")),
             ("a\u200b\u0301", "á"),
-        ],
-    )
-    def test_spellings_of_one_name_meet(self, one: str, other: str) -> None:
-        assert normalise_name(one) == normalise_name(other)
+        ]:
+            assert normalise_name(one) == normalise_name(other)
+        for one, other in [("Malmö", "Malmo"), ("résumé", "resume"), ("が", "か"), ("й", "и")]:
+            assert normalise_name(one) != normalise_name(other)
 
-    @pytest.mark.parametrize(("one", "other"), [("Malmö", "Malmo"), ("résumé", "resume"), ("が", "か"), ("й", "и")])
-    def test_accents_tell_names_apart(self, one: str, other: str) -> None:
-        assert normalise_name(one) != normalise_name(other)
-
-    @pytest.mark.parametrize("name", [*SCRIPTS.values(), "+", "???", "¥", "☃", "—"])
-    def test_a_visible_name_is_never_emptied(self, name: str) -> None:
-        assert normalise_name(name)
-
-    @pytest.mark.parametrize("name", ["", "  ", "\n\t", "\u00ad", "\u200b\ufeff"])
-    def test_what_shows_nothing_has_an_empty_normal_form(self, name: str) -> None:
-        assert normalise_name(name) == ""
+    def test_it_is_empty_where_a_name_shows_nothing(self) -> None:
+        assert all(map(normalise_name, (*SCRIPTS, "+", "???", "¥", "☃", "—")))
+        assert not any(map(normalise_name, ("", "  ", "\n\t", "\u00ad", "\u200b\ufeff")))
 
     @given(st.text(max_size=30))
     @example("a\u200b\u0301")
@@ -69,37 +62,28 @@ class TestNormalForm:
 
 
 class TestTokens:
-    def test_words_are_tokens_and_signs_are_not(self) -> None:
+    def test_words_are_tokens_and_so_are_characters_of_unspaced_scripts(self) -> None:
         assert tokens("Nissan's 370Z, built (in) Tochigi!") == ["nissan", "s", "370z", "built", "in", "tochigi"]
-
-    def test_characters_of_unspaced_scripts_are_tokens_of_their_own(self) -> None:
         assert tokens("日産は1933年") == ["日", "産", "は", "1933", "年"]
         assert tokens("현대차가") == ["현", "대", "차", "가"]
         assert tokens("トヨタは") == ["トヨタ", "は"]
-
-    def test_vowel_signs_stay_with_their_letters(self) -> None:
-        assert tokens("सोनपुरा नदी") == ["सोनपुरा", "नदी"]
+        assert tokens("सोनपुरा नदी") == ["सोनपुरा", "नदी"], "vowel signs stay with their letters"
         assert all(unicodedata.category(token[0])[0] == "L" for token in tokens("ที่นี่"))
-
-    def test_unspaced_tokens_are_told_apart(self) -> None:
         assert [token for token in tokens("Nissan日産") if is_unspaced(token)] == ["日", "産"]
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            *SCRIPTS.values(),
+    def test_spans_hold_the_same_tokens_and_point_into_the_text_as_given(self) -> None:
+        for text in [
+            *SCRIPTS,
             unicodedata.normalize("NFD", "한국 자동차, Malmö und か゚"),
             "the Nis\u00adsan Micra",
             "محمد ﷺ said ½ of ﬁve ⑫",
             "ﾆｯｻﾝ ２０２４年",
             "İstanbul STRASSE straße",
-        ],
-    )
-    def test_spans_hold_the_same_tokens_and_point_into_the_text_as_given(self, text: str) -> None:
-        spans = token_spans(text)
-        assert [token for token, _, _ in spans] == tokens(text)
-        for token, start, end in spans:
-            assert token in tokens(text[start:end])
+        ]:
+            spans = token_spans(text)
+            assert [token for token, _, _ in spans] == tokens(text)
+            for token, start, end in spans:
+                assert token in tokens(text[start:end])
 
     @given(st.text(max_size=60))
     def test_spans_lie_in_order_and_no_token_holds_a_space(self, text: str) -> None:
@@ -111,66 +95,36 @@ class TestTokens:
             position = start
 
 
-class TestNameLength:
-    @pytest.mark.parametrize(
-        ("name", "length"), [("UN", 2), ("U.N.", 2), ("NYC", 3), ("日", 2), ("日産", 4), ("R2", 2), ("", 0), ("!!!", 0)]
-    )
-    def test_letters_and_digits_count_and_characters_of_unspaced_scripts_twice(self, name: str, length: int) -> None:
-        assert name_length(name) == length
+def test_pathological_text_takes_no_longer_than_its_length_explains() -> None:
+    repeated = [sign * (100_000 // len(sign)) for sign in (".", "a. ", "(", "( ", 'a."""', "Mr. ", "\n" + " " * 50)]
+    spaces = " " * 100_000
+    for text in ["x" + "!" * 100_000 + "x", f"x{spaces}x", f"a.{spaces}b", f"\n{spaces}x", *repeated]:
+
+        def work(length: int, text: str = text) -> None:
+            piece = text[:length]
+            normalise_name.__wrapped__(piece)
+            title_name(piece)
+            token_spans(piece)
+
+        assert grows_with_length_alone(work, len(text) // 8), text[:6]
 
 
-class TestTitleName:
-    @pytest.mark.parametrize(
-        ("title", "name"),
-        [
-            ("Nissan", "Nissan"),
-            ("Mercury (planet)", "Mercury"),
-            ("Mercury (planet) ", "Mercury"),
-            ("(sic)", "(sic)"),
-            ("Tora! Tora! Tora! (film) (1970)", "Tora! Tora! Tora! (film)"),
-            ("f(x) band", "f(x) band"),
-            ("", ""),
-        ],
-    )
-    def test_a_trailing_parenthesis_goes_unless_nothing_would_be_left(self, title: str, name: str) -> None:
-        assert title_name(title) == name
+def test_letters_and_digits_make_the_length_of_a_name_and_unspaced_characters_count_twice() -> None:
+    lengths = {"UN": 2, "U.N.": 2, "NYC": 3, "日": 2, "日産": 4, "R2": 2, "": 0, "!!!": 0}
+    assert {name: name_length(name) for name in lengths} == lengths
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x" + "!" * 100_000 + "x",
-        "x" + " " * 100_000 + "x",
-        "." * 100_000,
-        "a. " * 40_000,
-        "a." + " " * 100_000 + "b",
-        ("\n" + " " * 50) * 2_000,
-        "\n" + " " * 100_000 + "x",
-        "(" * 100_000,
-        "( " * 50_000,
-        'a."""' * 20_000,
-        "Mr. " * 25_000,
-    ],
-    ids=lambda text: f"{text[:6]!r}",
-)
-def test_pathological_text_takes_no_longer_than_its_length_explains(text: str) -> None:
-    def work(length: int) -> None:
-        piece = text[:length]
-        normalise_name.__wrapped__(piece)
-        title_name(piece)
-        token_spans(piece)
-
-    assert grows_with_length_alone(work, len(text) // 8)
+def test_a_trailing_parenthesis_of_a_title_goes_unless_nothing_would_be_left() -> None:
+    for title in ("Mercury (planet)", "Mercury (planet) ", "Mercury"):
+        assert title_name(title) == "Mercury"
+    assert title_name("Tora! Tora! Tora! (film) (1970)") == "Tora! Tora! Tora! (film)"
+    for title in ("(sic)", "f(x) band", ""):
+        assert title_name(title) == title
 
 
 def test_a_noun_is_singular_beside_one_alone() -> None:
-    told = [counted(count, "passage") for count in (0, 1, 2, 1_200)]
-    assert told == [
-        "0 passages",
-        "1 passage",
-        "2 passages",
-        "1,200 passages",
-    ]
+    counts = {0: "0 passages", 1: "1 passage", 2: "2 passages", 1_200: "1,200 passages"}
+    assert {count: counted(count, "passage") for count in counts} == counts
     assert counted(1, "passage is", "passages are") == "1 passage is"
     assert counted(2, "passage is", "passages are") == "2 passages are"
 
@@ -180,3 +134,58 @@ def test_tokens_of_plain_text_are_those_of_the_rule_for_any_script(text: str) ->
     marked = f"{text} é"
     assert tokens(text) == tokens(marked)[:-1]
     assert token_spans(text) == token_spans(marked)[:-1]
+
+
+def dates_of(text: str) -> list[str]:
+    return [text[start:end] for start, end in date_spans(text)]
+
+
+def test_a_phrase_is_a_date_where_it_holds_nothing_but_date_words() -> None:
+    dates = (
+        "1933 | in 1933 | 5 May 1933 | May 5, 1933 | August 31st | January | the 1980s | 1933–1950 | c. 1650 | 44 BC"
+        " | from 23 to 25 July 1900 | early 19th century | the twentieth century | 1933年5月3日 | 1990-05-12"
+        " | 12.05.1990 | March 2 and 3, 2012 | १९४७ | ١٩٤٧"
+    )
+    for text in dates.split(" | "):
+        assert is_date(text), text
+    others = "of the | 12 | first | 1,045 stations | 1993 film | Nissan | 1963 monthly issue | 5.5 million | 春"
+    for text in ("", *others.split(" | ")):
+        assert not is_date(text), text
+
+
+def test_dates_are_found_in_a_text_in_every_order_and_at_full_length() -> None:
+    for text, dates in [
+        ("Born on 5 May 1933, she worked from 1950–1972 in", ["5 May 1933", "1950–1972"]),
+        ("in the 1980s and until March 3, 1990; he died in 44 BC.", ["1980s", "March 3, 1990", "44 BC"]),
+        ("同社は1933年12月26日に設立された", ["1933年12月26日"]),
+        ("on 12 May 1990, in May 1990, on 12 May, 1990", ["12 May 1990", "May 1990", "12 May, 1990"]),
+        ("1990-05-12 or 12.05.1990 or 12/5/1990", ["1990-05-12", "12.05.1990", "12/5/1990"]),
+        ("March 2–3, 2012; March 2 and 3, 2012", ["March 2–3, 2012", "March 2 and 3, 2012"]),
+        ("12–15 May 1990, 7 to 14 August 1936", ["12–15 May 1990", "7 to 14 August 1936"]),
+        ("born (1731 – 17 November 1798)", ["1731", "17 November 1798"]),
+        ("1914–18, 1914 - 1985, 2004–05", ["1914–18", "1914 - 1985", "2004–05"]),
+        ("on May 5 and 6 men came", ["May 5"]),
+        ("सन १९४७ में, عام ١٩٤٧", ["१९४७", "١٩٤٧"]),
+    ]:
+        assert dates_of(text) == dates
+
+
+def test_months_that_are_verbs_and_plain_numbers_are_no_dates() -> None:
+    others = "they may march on | 2,000 men | flight 17 | ISBN 1234-5678 | version 1.1999 | 1.2.1990.3 at 10.0.0.1"
+    for text in others.split(" | "):
+        assert dates_of(text) == [], text
+
+
+@given(st.text(max_size=80))
+def test_spans_lie_inside_the_text_in_order_and_never_overlap(text: str) -> None:
+    position = 0
+    for start, end in date_spans(text):
+        assert position <= start < end <= len(text)
+        position = end
+
+
+def test_a_longer_date_has_a_year() -> None:
+    for date, year in {"5 May 1933": "1933", "1990-05-12": "1990", "May 1933": "1933"}.items():
+        assert year_in(date) == year
+    for date in ("1933", "1933–1950", "the 1980s", "5 May"):
+        assert year_in(date) == ""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,27 +37,25 @@ pytestmark = pytest.mark.usefixtures("no_embedder")
 
 
 class TestLooking:
-    def test_a_whole_workspace_is_in_order(self, workspace: Workspace) -> None:
+    def test_a_whole_workspace_is_in_order_and_nothing_is_written(self, workspace: Workspace) -> None:
+        before = everything_in(workspace.root)
         found = examine_workspace(workspace.root)
-        assert found.ok
+        assert everything_in(workspace.root) == before
+        assert (found.ok, found.generation) == (True, 1)
         assert not problems(found)
         assert not tidyings(found)
-        assert found.generation == 1
         assert len({finding.check for finding in found.findings}) == len(found.findings) > 12
-
-    def test_nothing_is_written(self, workspace: Workspace) -> None:
-        before = everything_in(workspace.root)
-        assert examine_workspace(workspace.root).ok
-        assert everything_in(workspace.root) == before
-
-    def test_nothing_is_written_while_readers_have_it_open(self, workspace: Workspace) -> None:
         hold = workspace.hold(1)
         with workspace.open_record() as record:
             assert record.count_passages() == 4
             before = everything_in(workspace.root)
             assert examine_workspace(workspace.root).ok
-            assert everything_in(workspace.root) == before
+            assert everything_in(workspace.root) == before, "readers have it open"
         hold.release()
+        (workspace.root / "record.sqlite-shm").write_bytes(b"\0" * 32768)
+        before = everything_in(workspace.root)
+        assert examine_workspace(workspace.root).ok
+        assert everything_in(workspace.root) == before, "the index of a log was left alone"
 
     @pytest.mark.parametrize("index_too", [True, False])
     def test_nothing_is_written_to_what_a_killed_writer_left(self, workspace: Workspace, index_too: bool) -> None:
@@ -75,12 +71,6 @@ class TestLooking:
         assert problems(found) == {"published generation": True}
         assert said(found, "passages").startswith("5 passages"), "the log is read, too"
 
-    def test_nothing_is_written_where_the_index_of_a_log_was_left_alone(self, workspace: Workspace) -> None:
-        (workspace.root / "record.sqlite-shm").write_bytes(b"\0" * 32768)
-        before = everything_in(workspace.root)
-        assert examine_workspace(workspace.root).ok
-        assert everything_in(workspace.root) == before
-
     def test_nothing_is_written_to_what_is_broken(self, workspace: Workspace) -> None:
         shutil.rmtree(published(workspace) / "chroma")
         (workspace.root / "CURRENT").write_text("1")
@@ -89,20 +79,17 @@ class TestLooking:
         assert problems(examine_workspace(workspace.root)) == {"manifest": True, "search index": True}
         assert everything_in(workspace.root) == before
 
-    def test_where_there_is_no_workspace(self, tmp_path: Path) -> None:
-        for root in (tmp_path, tmp_path / "nowhere"):
+    def test_where_there_is_no_workspace_or_no_passage(self, workspace: Workspace, tmp_path: Path) -> None:
+        empty = tmp_path / "empty"
+        empty.mkdir()
+        for root in (empty, tmp_path / "nowhere"):
             for look in (examine_workspace, repair_workspace):
                 with pytest.raises(WorkspaceMissing, match="mara index"):
                     look(root)
-        assert not list(tmp_path.iterdir())
-
-    def test_one_without_passages_is_in_order(self, tmp_path: Path) -> None:
-        Workspace(tmp_path).create()
-        found = examine_workspace(tmp_path)
-        assert found.ok
-        assert found.generation is None
-
-    def test_one_whose_last_passage_went_is_in_order(self, workspace: Workspace) -> None:
+        assert not list(empty.iterdir())
+        Workspace(empty).create()
+        found = examine_workspace(empty)
+        assert (found.ok, found.generation) == (True, None)
         publish_workspace(workspace.root, [], removed=[passage.id for passage in PASSAGES])
         assert examine_workspace(workspace.root).ok
 
@@ -155,13 +142,6 @@ class TestWriters:
         assert found.ok
         assert "takes over" in said(found, "writer")
 
-    def test_a_run_that_was_broken_off_is_said(self, workspace: Workspace) -> None:
-        with workspace.open_record() as record:
-            record.mark_complete(False)
-        found = examine_workspace(workspace.root)
-        assert problems(found) == {"indexing run": False}
-        assert "same command" in said(found, "indexing run")
-
     def test_what_was_committed_and_not_published_is_published(self, workspace: Workspace) -> None:
         with workspace.open_record() as record:
             write_passages(record, [passage_of("ij", "Title ij", "text")], TRIPLES, HashEmbedder())
@@ -170,6 +150,7 @@ class TestWriters:
         assert problems(before) == {"indexing run": False, "published generation": True}
         assert len(done) == 1
         assert problems(after) == {"indexing run": False}
+        assert "same command" in said(after, "indexing run")
         assert [passage.id for passage in load(published(workspace)).passages] == ["ab", "cd", "ef", "gh", "ij"]
 
 
@@ -230,16 +211,10 @@ class TestWhatCannotBeRepaired:
         assert problems(found) == {"record file": False}
         assert "--workspace NEW" in said(found, "record file")
 
-    def test_replies_that_were_kept_are_sound(self, workspace: Workspace) -> None:
-        with ReplyCache(workspace.root / "replies.sqlite") as cache:
-            cache.put(b"key", "extractor", KeptReply("{}", Usage(requests=1)))
-        assert "reply cache" not in problems(examine_workspace(workspace.root))
-
     def test_kept_replies(self, workspace: Workspace) -> None:
         path = workspace.root / "replies.sqlite"
-        with closing(sqlite3.connect(path)) as db:
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("CREATE TABLE replies (reply BLOB)")
+        with ReplyCache(path) as cache:
+            cache.put(b"key", "extractor", KeptReply("{}", Usage(requests=1)))
         assert examine_workspace(workspace.root).ok
         path.write_bytes(b"garbage" * 1000)
         (workspace.root / "manifest.json").unlink()

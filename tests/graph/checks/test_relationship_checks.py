@@ -36,67 +36,51 @@ def files_of(root: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in root.glob(f"{RELATIONSHIPS_FILE}*")}
 
 
-def test_a_workspace_may_have_none(workspace: Workspace) -> None:
-    assert finding_of(workspace).ok
-    assert not (workspace.root / RELATIONSHIPS_FILE).exists()
-
-
-def test_one_in_step_is_told_in_numbers_and_not_written(related: Workspace) -> None:
-    before = files_of(related.root)
-    found = finding_of(related)
-    assert found.ok
-    assert found.message.startswith(f"In step with the passages: {len(PASSAGES)} documents, ")
-    assert files_of(related.root) == before
-
-
 def test_one_behind_is_brought_in_step(workspace: Workspace) -> None:
+    assert finding_of(workspace).ok
+    assert not files_of(workspace.root), "a workspace may have none"
     RelationshipRecord.of(workspace.root, create=True).close()
-    found = finding_of(workspace)
-    assert (found.ok, found.repairable) == (True, True)
+    behind = finding_of(workspace)
+    assert (behind.ok, behind.repairable) == (True, True)
     _, done, after = repair_workspace(workspace.root)
     assert done == ["Brought the relationship graph in step with the passages"]
     assert after.ok
-    assert finding_of(workspace).message.startswith("In step")
+    before = files_of(workspace.root)
+    in_step = finding_of(workspace)
+    assert in_step.ok
+    assert in_step.message.startswith(f"In step with the passages: {len(PASSAGES)} documents, ")
+    assert files_of(workspace.root) == before
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
+def test_what_was_derived_is_derived_again(related: Workspace) -> None:
+    with RelationshipRecord.of(related.root) as record:
+        record.put_node(sample_node(NodeType.MESSAGE, "m"))
+    for damage in (
         "DELETE FROM document_chunk WHERE id = (SELECT min(id) FROM document_chunk)",
         "DELETE FROM chunk_of WHERE source = (SELECT min(key) FROM document_chunk)",
         "UPDATE document_chunk SET fingerprint = 'another'",
-    ],
-)
-def test_what_was_derived_is_derived_again(related: Workspace, damage: str) -> None:
-    with RelationshipRecord.of(related.root) as record:
-        record.put_node(sample_node(NodeType.MESSAGE, "m"))
-        record.execute(damage)
-    found = finding_of(related)
-    assert (found.ok, found.repairable) == (False, True)
-    assert found.examples
-    repair_workspace(related.root)
-    assert finding_of(related).ok
+    ):
+        with RelationshipRecord.of(related.root) as record:
+            record.execute(damage)
+        finding = finding_of(related)
+        assert (finding.ok, finding.repairable) == (False, True)
+        assert finding.examples
+        repair_workspace(related.root)
+        assert finding_of(related).ok
     with RelationshipRecord.of(related.root) as record:
         assert record.node(NodeType.MESSAGE, "m") is not None, "what people said is kept"
 
 
-def test_a_file_that_cannot_be_read_is_named_and_keeps_nothing_else_from_repair(related: Workspace) -> None:
-    (related.root / RELATIONSHIPS_FILE).write_bytes(b"no database at all" * 100)
-    found = finding_of(related)
-    assert (found.ok, found.repairable) == (False, False)
-    assert "backup" in found.advice
-    (related.root / "manifest.json").unlink()
-    _, done, _ = repair_workspace(related.root)
-    assert done == ["Wrote manifest.json again"]
-
-
-def test_a_file_of_which_pages_are_damaged_is_told_and_not_repaired(related: Workspace) -> None:
-    damage_pages(related.root / RELATIONSHIPS_FILE)
-    found = finding_of(related)
-    assert (found.ok, found.repairable) == (False, False)
-    assert "backup" in found.advice
-    _, done, after = repair_workspace(related.root)
-    assert (done, after.ok) == ([], False)
+def test_a_damaged_file_is_named_and_keeps_nothing_else_from_repair(related: Workspace) -> None:
+    path = related.root / RELATIONSHIPS_FILE
+    for damage in (damage_pages, lambda path: path.write_bytes(b"no database at all" * 100)):
+        damage(path)
+        finding = finding_of(related)
+        assert (finding.ok, finding.repairable) == (False, False)
+        assert "backup" in finding.advice
+        (related.root / "manifest.json").unlink()
+        _, done, after = repair_workspace(related.root)
+        assert (done, after.ok) == (["Wrote manifest.json again"], False)
 
 
 def test_deriving_the_index_again_keeps_it_in_step(related: Workspace) -> None:

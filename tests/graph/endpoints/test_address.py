@@ -10,40 +10,30 @@ from graph.errors import BadInput
 from tests.cases import PASSWORD_PARTS, unreadable_addresses
 
 
-@pytest.mark.parametrize(
-    ("given", "url", "port", "credentials"),
-    [
+def test_credentials_are_kept_apart() -> None:
+    for given, url, port, credentials in [
         ("http://localhost:8000/v1", "http://localhost:8000/v1", 8000, None),
         (" https://host/v1/ ", "https://host/v1", 443, None),
         ("http://me:a%2Fb@[::1]:99/x", "http://[::1]:99/x", 99, ("me", "a/b")),
         ("https://token@host", "https://host", 443, ("token", "")),
-    ],
-)
-def test_credentials_are_kept_apart(given: str, url: str, port: int, credentials: tuple[str, str] | None) -> None:
-    address = Address.parse(given, "X_URL", "http://localhost")
-    assert (address.url, address.port, address.credentials) == (url, port, credentials)
-    assert bool(address.authorization) == bool(credentials)
-    assert not any(each and each in repr(address) for each in credentials or ())
+    ]:
+        address = Address.parse(given, "X_URL", "http://localhost")
+        assert (address.url, address.port, address.credentials) == (url, port, credentials)
+        assert bool(address.authorization) == bool(credentials)
+        assert not any(each and each in repr(address) for each in credentials or ())
 
 
-@pytest.mark.parametrize("given", ["host:8000/v1", "http://", "http://me:secret@h:port", "http://h/v1?token=secret"])
-def test_what_is_no_address_is_refused_by_its_variable_and_shows_nothing_secret(given: str) -> None:
-    with pytest.raises(BadInput, match=r"X_URL is .*http://localhost") as refused:
-        Address.parse(given, "X_URL", "http://localhost")
-    assert "secret" not in str(refused.value)
-
-
-@pytest.mark.parametrize("given", unreadable_addresses("http"))
-def test_credentials_that_end_in_several_places_or_none_are_refused_unshown(given: str) -> None:
-    with pytest.raises(BadInput, match=r"X_URL is no address .*percent-encode the password") as refused:
-        Address.parse(given, "X_URL", "http://localhost")
-    assert not any(part in str(refused.value) for part in PASSWORD_PARTS)
-
-
-@pytest.mark.parametrize("port", ["0", "65536", "-1", "port", "1,b:2"])
-def test_a_port_that_is_none_is_refused(port: str) -> None:
-    with pytest.raises(BadInput, match="X_URL is no address"):
-        Address.parse(f"http://a:{port}/v1", "X_URL", "http://localhost")
+def test_what_is_no_address_is_refused_by_its_variable_and_shows_nothing_secret() -> None:
+    wrong = ["host:8000/v1", "http://", "http://me:secret@h:port", "http://h/v1?token=secret"]
+    for said, addresses in {
+        r"X_URL is .*http://localhost": wrong,
+        r"X_URL is no address .*percent-encode the password": unreadable_addresses("http"),
+        "X_URL is no address": [f"http://a:{port}/v1" for port in ("0", "65536", "-1", "port", "1,b:2")],
+    }.items():
+        for address in addresses:
+            with pytest.raises(BadInput, match=said) as refused:
+                Address.parse(address, "X_URL", "http://localhost")
+            assert not any(part in str(refused.value) for part in ("secret", *PASSWORD_PARTS))
 
 
 def test_langchains_variable_counts_where_no_address_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,9 +44,8 @@ def test_langchains_variable_counts_where_no_address_is_given(monkeypatch: pytes
     assert (address.url, address.credentials) == ("http://host/v1", ("me", "secret"))
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "secrets"),
-    [
+def test_what_is_configured_is_starred_in_what_others_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, value, secrets in [
         ("OPENAI_API_KEY", "sk-1", ["sk-1"]),
         ("LANGSMITH_API_KEY", "lsv2_1", ["lsv2_1"]),
         ("MARA_VECTORS", "chroma+http://me:p%40ss@host", ["me:p%40ss", "p%40ss", "p@ss", "bWU6cEBzcw=="]),
@@ -65,14 +54,10 @@ def test_langchains_variable_counts_where_no_address_is_given(monkeypatch: pytes
         ("OPENAI_BASE_URL", "http://token@host", ["token"]),
         ("MARA_EXTRACTION_URLS", "http://a/v1, http://me:secret@b/v1", ["me:secret", "secret"]),
         ("LANGSMITH_ENDPOINT", "http://host/x?key=abc&other=def#ghi", ["abc", "def", "ghi"]),
-    ],
-)
-def test_what_is_configured_is_starred_in_what_others_say(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, secrets: list[str]
-) -> None:
-    said = f"refused: {' / '.join(secrets)} ({value})"
-    assert censored(said) == said
-    monkeypatch.setenv(variable, value)
-    starred = censored(said)
-    assert starred.startswith("refused: ")
-    assert not any(secret in starred for secret in secrets)
+    ]:
+        said = f"refused: {' / '.join(secrets)} ({value})"
+        assert censored(said) == said
+        monkeypatch.setenv(variable, value)
+        starred = censored(said)
+        assert starred.startswith("refused: ")
+        assert not any(secret in starred for secret in secrets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import pairwise
 
 import numpy as np
@@ -9,33 +10,51 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.explain.flow_paths import FAINTEST
+from graph.construction.edges import EDGE_KINDS, EdgeKind
+from graph.explain import flow_paths
+from graph.explain.flow_paths import FAINTEST, FlowPath, told_paths
 from graph.explain.flows import Flows
+from graph.schema import ENTITY_RELATIONS, RelationType
 from tests.random_walks import Given, walked, walks
 from tests.small_flows import A, B, C, P, Q, best_paths, flows_from, nodes_of
 from tests.walking import CAUSAL, MENTION, TEMPORAL
 
+SAME = EdgeKind(RelationType.SYNONYMY)
 
-def brute_force(flows: Flows, node: int) -> dict[int, float]:
-    """Return the most mass that a path without a cycle brings from each seed to a node; by going all ways there are."""
-    graph = flows.graph
-    ways: dict[int, list[tuple[int, float]]] = {}
+Arcs = dict[int, list[tuple[int, float, bool]]]
+
+
+def arcs_of(flows: Flows) -> Arcs:
+    """Return {node: (a neighbour, the share that goes there, whether a fact leads there)}."""
+    graph, arcs = flows.graph, defaultdict[int, list[tuple[int, float, bool]]](list)
     for edge in range(len(graph)):
-        source, target = graph.source.item(edge), graph.target.item(edge)
-        ways.setdefault(source, []).append((target, flows.forward_share.item(edge)))
-        ways.setdefault(target, []).append((source, flows.backward_share.item(edge)))
+        source, target, fact = graph.source.item(edge), graph.target.item(edge), is_fact(flows, edge)
+        arcs[source].append((target, flows.forward_share.item(edge), fact))
+        arcs[target].append((source, flows.backward_share.item(edge), fact))
+    return arcs
 
-    def most(here: int, seen: frozenset[int]) -> float:
+
+def brute_force(flows: Flows, node: int, *, over_fact: bool = False) -> list[float]:
+    """Return the most mass that a path without a cycle brings from each seed to a node, by going all ways there are."""
+    arcs = arcs_of(flows)
+
+    def most(here: int, seen: frozenset[int], fact: bool) -> float:
         if here == node:
-            return 1.0
-        onward = ((there, share) for there, share in ways.get(here, []) if there not in seen)
-        return max((flows.damping * share * most(there, seen | {there}) for there, share in onward), default=0.0)
+            return 1.0 if fact or not over_fact else 0.0
+        onward = [arc for arc in arcs[here] if arc[0] not in seen and arc[1]]
+        brought = (flows.damping * share * most(there, seen | {there}, fact or new) for there, share, new in onward)
+        return max(brought, default=0.0)
 
-    masses = {
-        seed: flows.restart.item(seed) * most(seed, frozenset({seed}))
-        for seed in np.flatnonzero(flows.restart).tolist()
-    }
-    return {seed: mass for seed, mass in masses.items() if mass > 0}
+    seeds = np.flatnonzero(flows.restart).tolist()
+    return [flows.restart.item(seed) * most(seed, frozenset({seed}), False) for seed in seeds]
+
+
+def is_fact(flows: Flows, edge: int) -> bool:
+    return EDGE_KINDS[flows.graph.kind.item(edge)].relation in ENTITY_RELATIONS
+
+
+def over_facts(flows: Flows, path: FlowPath) -> bool:
+    return any(is_fact(flows, step.edge) for step in path.steps)
 
 
 class TestBestPaths:
@@ -45,11 +64,6 @@ class TestBestPaths:
         assert nodes_of(path) == [A, B, P]
         assert [step.share for step in path.steps] == [0.75, 0.25]
         assert path.mass == pytest.approx(flows.restart[A] * 0.5 * 0.75 * 0.5 * 0.25)
-
-    def test_a_detour_over_heavy_edges_beats_a_faint_straight_way(self) -> None:
-        flows = flows_from({A: 1.0}, (A, B, TEMPORAL, 1.0), (A, P, MENTION, 0.001), (B, P, MENTION, 9.0), damping=0.9)
-        [[path]] = best_paths(flows, [P])
-        assert nodes_of(path) == [A, B, P]
 
     def test_of_two_edges_between_the_same_nodes_the_heavier_is_taken(self) -> None:
         flows = flows_from({A: 1.0}, (A, B, TEMPORAL, 1.0), (A, B, CAUSAL, 2.0), (B, P, MENTION, 1.0))
@@ -70,10 +84,14 @@ class TestBestPaths:
         assert straight.mass == pytest.approx(flows.restart[P])
         assert nodes_of(other) == [A, P]
 
-    def test_paths_of_next_to_nothing_are_left_out(self) -> None:
+    def test_paths_of_next_to_nothing_and_of_nothing_are_left_out(self) -> None:
         flows = flows_from({A: 1.0, B: FAINTEST / 2}, (A, P, MENTION, 1.0), (B, P, MENTION, 1.0))
         [[path]] = best_paths(flows, [P])
         assert path.seed == A
+        still = flows_from({A: 1.0, Q: 1.0}, (A, P, MENTION, 1.0), (A, Q, MENTION, 1.0), damping=0.0)
+        to_p, to_q = best_paths(still, [P, Q])
+        assert (to_p, [path.steps for path in to_q]) == ([], [()])
+        assert best_paths(flows_from({A: 1.0}), [P]) == [[]]
 
     def test_no_path_takes_an_edge_or_starts_at_a_seed_that_is_ruled_out(self) -> None:
         flows = flows_from({A: 1.0, C: 1.0}, (A, P, MENTION, 5.0), (A, B, TEMPORAL, 1.0), (B, P, MENTION, 1.0))
@@ -82,25 +100,67 @@ class TestBestPaths:
         assert nodes_of(path) == [A, B, P]
         assert best_paths(flows, [P], seeds=np.arange(5) == C) == [[]]
 
-    def test_without_damping_nothing_goes_anywhere(self) -> None:
-        flows = flows_from({A: 1.0, Q: 1.0}, (A, P, MENTION, 1.0), (A, Q, MENTION, 1.0), damping=0.0)
-        to_p, to_q = best_paths(flows, [P, Q])
-        assert (to_p, [path.steps for path in to_q]) == ([], [()])
-
-    def test_where_no_edge_leads_there_is_no_path(self) -> None:
-        assert best_paths(flows_from({A: 1.0}), [P]) == [[]]
-
     @settings(max_examples=30)
     @given(st.data(), walks())
     def test_no_path_without_a_cycle_brings_more(self, data: st.DataObject, given_walk: Given) -> None:
         flows = walked(*given_walk)
         node = data.draw(st.integers(flows.graph.n_entities, flows.graph.n_nodes - 1))
         [paths] = best_paths(flows, [node])
-        best = sorted(brute_force(flows, node).values(), reverse=True)
-        told = [mass for mass in best if mass >= FAINTEST * best[0] * (1 + 1e-9)][:3]
-        assert [path.mass for path in paths][: len(told)] == pytest.approx(told)
+        best = sorted(filter(None, brute_force(flows, node)), reverse=True)
+        masses = [mass for mass in best if mass >= FAINTEST * best[0] * (1 + 1e-9)][:3]
+        assert [path.mass for path in paths][: len(masses)] == pytest.approx(masses)
         for path in paths:
             assert all(step.source == node for step, node in zip(path.steps, nodes_of(path), strict=False))
             assert len(set(nodes_of(path))) == len(nodes_of(path))
             for step, (here, there) in zip(path.steps, pairwise(nodes_of(path)), strict=True):
                 assert {flows.graph.source.item(step.edge), flows.graph.target.item(step.edge)} == {here, there}
+
+
+class TestToldPaths:
+    def test_a_path_over_a_fact_stands_last_however_little_it_brings(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        flows = flows_from({A: 1.0}, (A, P, MENTION, 1.0), (A, B, TEMPORAL, 1e-6), (B, P, MENTION, 1.0))
+        [[best, told]] = told_paths(flows, [P])
+        assert (nodes_of(best), nodes_of(told)) == ([A, P], [A, B, P])
+        assert told.mass == pytest.approx(flows.restart[A] * 0.5 * 1e-6 * 0.5, rel=1e-3)
+        monkeypatch.setattr(flow_paths, "MOST_TRIED", 1)
+        assert [len(paths) for paths in told_paths(flows, [P])] == [1], "a search without end is given up"
+
+    def test_the_fact_is_taken_beside_a_heavier_synonym_and_once_alone(self) -> None:
+        flows = flows_from({A: 1.0}, (A, B, SAME, 9.0), (A, B, CAUSAL, 1.0), (B, P, MENTION, 1.0))
+        [[best, told]] = told_paths(flows, [P])
+        assert [flows.graph.weight.item(path.steps[0].edge) for path in (best, told)] == [9.0, 1.0]
+        flows = flows_from({A: 1.0, C: 1.0}, (A, B, TEMPORAL, 1.0), (B, P, MENTION, 1.0), (C, P, MENTION, 1.0))
+        assert told_paths(flows, [P]) == best_paths(flows, [P])
+
+    def test_a_synonym_and_a_mention_are_no_facts(self) -> None:
+        flows = flows_from({A: 1.0}, (A, B, SAME, 1.0), (B, P, MENTION, 1.0), (B, Q, MENTION, 1.0))
+        assert [len(paths) for paths in told_paths(flows, [P, Q])] == [1, 1]
+
+    def test_no_way_leads_straight_back_and_a_faint_one_leads_on(self) -> None:
+        edges = [(A, B, TEMPORAL, 9.0), (A, P, MENTION, 9.0)]
+        assert [nodes_of(path) for path in told_paths(flows_from({A: 1.0}, *edges), [P])[0]] == [[A, P]]
+        [[_, told]] = told_paths(flows_from({A: 1.0}, *edges, (B, P, MENTION, 0.001)), [P])
+        assert nodes_of(told) == [A, B, P]
+
+    def test_it_takes_no_edge_and_starts_at_no_seed_that_is_ruled_out(self) -> None:
+        edges = [(A, P, MENTION, 5.0), (C, P, MENTION, 5.0), (A, B, TEMPORAL, 1.0), (B, P, MENTION, 1.0)]
+        flows = flows_from({A: 1.0, C: 1.0}, *edges)
+        fact = flows.graph.kind == EDGE_KINDS.index(TEMPORAL)
+        assert [len(paths) for paths in told_paths(flows, [P])] == [3]
+        assert [over_facts(flows, path) for path in told_paths(flows, [P], edges=~fact)[0]] == [False, False]
+        assert [nodes_of(path) for path in told_paths(flows, [P], seeds=np.arange(5) == C)[0]] == [[C, P]]
+
+    @settings(max_examples=30)
+    @given(st.data(), walks())
+    def test_no_path_over_a_fact_and_without_a_cycle_brings_more(self, data: st.DataObject, given_walk: Given) -> None:
+        flows = walked(*given_walk)
+        node = data.draw(st.integers(flows.graph.n_entities, flows.graph.n_nodes - 1))
+        [paths], [best] = told_paths(flows, [node]), best_paths(flows, [node])
+        assert paths[: len(best)] == best
+        expected = max(brute_force(flows, node, over_fact=True))
+        assert any(over_facts(flows, path) for path in paths) is (expected > 0)
+        for told in paths[len(best) :]:
+            assert not any(over_facts(flows, path) for path in best)
+            assert told.node == node
+            assert told.mass == pytest.approx(expected)
+            assert len(set(nodes_of(told))) == len(nodes_of(told))

@@ -112,37 +112,30 @@ class TestMatrices:
             expected[a, b] = expected[b, a] = entry
         assert adjacency(graph.counted, CAUSES) == pytest.approx(expected)
 
-    @pytest.mark.parametrize("engine", [Engine.IGRAPH, Engine.MATRIX, Engine.PUSH])
-    def test_mode_mara_matrix_walks_on_its_column_stochastic_form(self, graph: KnowledgeGraph, engine: Engine) -> None:
-        seeds = {SHOTS: 0.9, YEAR: 0.4, ABOUT_SHOTS: 0.03, ABOUT_PLACE: 0.02, ABOUT_ARMS: 0.01, ABOUT_EELS: 0.005}
-        restart = np.zeros(10)
-        restart[list(seeds)] = list(seeds.values())
-        factors = factors_for(CAUSES, MARA_MATRIX)
-        found = walk(graph.counted, restart, factors, MARA_MATRIX.damping, engine)
-        expected = power_iteration(scipy.sparse.csc_array(adjacency(graph.counted, CAUSES)), restart, 0.5)
-        assert np.abs(found.scores - expected).sum() <= found.error + 1e-9
-        assert np.argsort(-found.scores[6:]).tolist() == np.argsort(-expected[6:]).tolist()
+    def test_mode_mara_matrix_walks_on_its_column_stochastic_form(self, graph: KnowledgeGraph) -> None:
+        for engine in [Engine.IGRAPH, Engine.MATRIX, Engine.PUSH]:
+            seeds = {SHOTS: 0.9, YEAR: 0.4, ABOUT_SHOTS: 0.03, ABOUT_PLACE: 0.02, ABOUT_ARMS: 0.01, ABOUT_EELS: 0.005}
+            restart = np.zeros(10)
+            restart[list(seeds)] = list(seeds.values())
+            factors = factors_for(CAUSES, MARA_MATRIX)
+            found = walk(graph.counted, restart, factors, MARA_MATRIX.damping, engine)
+            expected = power_iteration(scipy.sparse.csc_array(adjacency(graph.counted, CAUSES)), restart, 0.5)
+            assert np.abs(found.scores - expected).sum() <= found.error + 1e-9
+            assert np.argsort(-found.scores[6:]).tolist() == np.argsort(-expected[6:]).tolist()
 
     def test_without_beta_it_is_the_walk_of_the_baseline(self, graph: KnowledgeGraph) -> None:
         restart = np.ones(10)
         walks = [walk(graph.counted, restart, factors_for(None, s), s.damping) for s in (HIPPORAG2, MARA_MATRIX)]
         assert np.array_equal(walks[0].scores, walks[1].scores)
 
-    def test_each_is_symmetric_sparse_and_in_single_precision(self, graph: KnowledgeGraph) -> None:
-        for _, matrix in relation_matrices(graph.counted):
+    def test_types_of_one_pair_stay_apart_and_links_within_a_matrix_are_summed(self, graph: KnowledgeGraph) -> None:
+        of_graph = dict(relation_matrices(graph.counted))
+        assert [name for name, matrix in of_graph.items() if matrix[WAR, ARMS]] == ["causality", "attribution"]
+        for matrix in of_graph.values():
             assert (matrix.format, matrix.dtype, matrix.shape) == ("csr", np.float32, (10, 10))
             assert (matrix != matrix.T).nnz == 0
-
-    def test_types_of_one_pair_stay_apart(self, graph: KnowledgeGraph) -> None:
-        found = dict(relation_matrices(graph.counted))
-        assert [name for name, matrix in found.items() if matrix[WAR, ARMS]] == ["causality", "attribution"]
-
-    def test_links_of_one_pair_within_a_matrix_are_summed(self) -> None:
         twice = typed_graph(1, 1, [(0, 1, TITLE, 0.5), (0, 1, MENTION, 0.25)])
-        passage = dict(relation_matrices(twice.typed))["passage"]
-        assert passage.toarray().tolist() == [[0, 0.75], [0.75, 0]]
-
-    def test_edges_without_weight_are_left_out(self) -> None:
+        assert dict(relation_matrices(twice.typed))["passage"].toarray().tolist() == [[0, 0.75], [0.75, 0]]
         weightless = typed_graph(2, 0, [(0, 1, SYNONYM, 0.0)])
         assert dict(relation_matrices(weightless.typed))["synonym"].nnz == 0
 
@@ -150,11 +143,11 @@ class TestMatrices:
     def test_the_weights_of_all_edges_are_in_them_once_each_way(self, drawn: list[tuple[int, int, EdgeKind]]) -> None:
         edges = [(a, b if kind.link else (a + b) % 4, kind, 1.5) for a, b, kind in drawn]
         graph = typed_graph(4, 3, [edge for edge in edges if edge[0] != edge[1]])
-        found = dict(relation_matrices(graph.typed))
+        by_name = dict(relation_matrices(graph.typed))
         for name, relations in matrices_of().items():
-            held = [EDGE_KINDS[kind].relation in relations for kind in graph.edges.kind]
-            assert found[name].sum() == 2 * graph.edges.weight[held].sum()
-        assert sum(matrix.sum() for matrix in found.values()) == 2 * graph.edges.weight.sum()
+            within = [EDGE_KINDS[kind].relation in relations for kind in graph.edges.kind]
+            assert by_name[name].sum() == 2 * graph.edges.weight[within].sum()
+        assert sum(matrix.sum() for matrix in by_name.values()) == 2 * graph.edges.weight.sum()
 
     def test_a_graph_whose_dense_matrix_fits_no_memory_takes_little(self) -> None:
         ends = np.arange(300_000, dtype=np.int32)
@@ -165,30 +158,34 @@ class TestMatrices:
 
 
 class TestFiles:
-    def test_there_are_seven_matrices_and_their_metadata(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        write_matrices(graph, tmp_path / "new" / "export", workspace_id="w1")
-        names = {path.name for path in (tmp_path / "new" / "export").iterdir()}
-        relations = ("hierarchical", "temporal", "spatial", "causality", "attribution", "synonym", "passage")
-        assert names == {*(f"matrix_{relation}.npz" for relation in relations), "graph_metadata.json"}
-
-    @pytest.mark.parametrize("weights", MatrixWeights)
-    def test_they_hold_the_matrices_of_the_weights_asked_for(
-        self, graph: KnowledgeGraph, tmp_path: Path, weights: MatrixWeights
+    def test_they_hold_the_matrices_of_the_weights_asked_for_byte_by_byte(
+        self, graph: KnowledgeGraph, tmp_path: Path
     ) -> None:
-        write_matrices(graph, tmp_path, workspace_id="w1", weights=weights)
-        source = graph.counted if weights is MatrixWeights.COUNTS else graph.typed
-        for name, matrix in relation_matrices(source):
-            loaded = scipy.sparse.load_npz(tmp_path / f"matrix_{name}.npz")
-            assert (loaded.format, loaded.dtype) == ("csr", np.float32)
-            assert (loaded != matrix).nnz == 0
-            with np.load(tmp_path / f"matrix_{name}.npz", allow_pickle=False) as arrays:
-                assert all(arrays[part].dtype != object for part in arrays)
+        meanings = []
+        for weights in MatrixWeights:
+            described = write_matrices(graph, tmp_path / weights, workspace_id="w1", weights=weights)["matrices"]
+            meanings.append({each["weight"] for each in described.values()})
+            source = graph.counted if weights is MatrixWeights.COUNTS else graph.typed
+            for name, matrix in relation_matrices(source):
+                loaded = scipy.sparse.load_npz(tmp_path / weights / f"matrix_{name}.npz")
+                assert (loaded.format, loaded.dtype) == ("csr", np.float32)
+                assert (loaded != matrix).nnz == 0
+                with np.load(tmp_path / weights / f"matrix_{name}.npz", allow_pickle=False) as arrays:
+                    assert all(arrays[part].dtype != object for part in arrays)
+            write_matrices(graph, tmp_path / "again", workspace_id="w1", weights=weights)
+            for path in (tmp_path / weights).iterdir():
+                assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
+        assert not meanings[0] & meanings[1]
 
     def test_the_metadata_says_who_the_rows_are_and_what_the_entries_mean(
         self, graph: KnowledgeGraph, tmp_path: Path
     ) -> None:
-        written = write_matrices(graph, tmp_path, workspace_id="w1")
-        metadata = json.loads((tmp_path / METADATA_FILE).read_text(encoding="utf-8"))
+        written = write_matrices(graph, tmp_path / "new" / "export", workspace_id="w1")
+        relations = ("hierarchical", "temporal", "spatial", "causality", "attribution", "synonym", "passage")
+        names = {path.name for path in (tmp_path / "new" / "export").iterdir()}
+        assert names == {*(f"matrix_{relation}.npz" for relation in relations), "graph_metadata.json"}
+        metadata = json.loads((tmp_path / "new" / "export" / METADATA_FILE).read_text(encoding="utf-8"))
+        assert written == {key: value for key, value in metadata.items() if key in written}
         assert (metadata["format_version"], metadata["workspace_id"]) == (1, "w1")
         assert (metadata["generation"], metadata["embedding_model"], metadata["weights"]) == (1, "none", "counts")
         assert (metadata["n_entities"], metadata["n_passages"]) == (6, 4)
@@ -197,39 +194,12 @@ class TestFiles:
         assert metadata["entity_ids"] == list(graph.entity_index)
         assert metadata["passage_ids"] == list(graph.passage_index)
         assert len(metadata["passage_titles"]) == 4
+        assert metadata.keys() - written.keys() >= {"node_order", "passage_titles"}
         assert "w_causality M_causality" in metadata["formula"]
         described = metadata["matrices"]
-        assert {name: each["edges"] for name, each in described.items()} == {
-            "hierarchical": 0,
-            "temporal": 2,
-            "spatial": 1,
-            "causality": 2,
-            "attribution": 1,
-            "synonym": 1,
-            "passage": 6,
-        }
-        coefficients = {name: each["coefficient"] for name, each in described.items()}
-        named = {relation.lower(): f"w_{relation.lower()}" for relation in ENTITY_RELATIONS}
-        assert coefficients == {**named, "synonym": 1.0, "passage": 1.0}
-        assert written == {key: value for key, value in metadata.items() if key in written}
-        assert metadata.keys() - written.keys() == {
-            "node_order",
-            "entity_ids",
-            "entity_names",
-            "entity_labels",
-            "passage_ids",
-            "passage_titles",
-        }
-
-    def test_the_meaning_of_the_weights_goes_with_the_choice(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        meanings = [
-            {
-                name: each["weight"]
-                for name, each in write_matrices(graph, tmp_path, workspace_id="", weights=w)["matrices"].items()
-            }
-            for w in MatrixWeights
-        ]
-        assert all(meanings[0][name] != meanings[1][name] for name in matrices_of())
+        assert [described[name]["edges"] for name in relations] == [0, 2, 1, 2, 1, 1, 6]
+        named = [*(f"w_{relation.lower()}" for relation in ENTITY_RELATIONS), 1.0, 1.0]
+        assert [described[name]["coefficient"] for name in relations] == named
 
     def test_an_export_broken_off_is_no_whole_one_and_can_be_done_again(
         self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -251,39 +221,24 @@ class TestFiles:
         assert json.loads((tmp_path / METADATA_FILE).read_text(encoding="utf-8"))["workspace_id"] == "later"
         assert not (tmp_path / matrices.UNFINISHED_FILE).exists()
 
-    def test_the_same_graph_gives_the_same_bytes(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        contents = []
-        for name in ("a", "b"):
-            write_matrices(graph, tmp_path / name, workspace_id="w1")
-            contents.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
-        assert contents[0] == contents[1]
+
+def test_a_folder_that_holds_something_else_is_left_as_it_is(graph: KnowledgeGraph, tmp_path: Path) -> None:
+    others = {"thesis.tex": ["years of work"], METADATA_FILE: ["{", "[]", '{"format": "other"}', "\x80"]}
+    for name, texts in others.items():
+        for number, text in enumerate(texts):
+            path = tmp_path / f"{number}-{name}" / name
+            path.parent.mkdir()
+            path.write_text(text, encoding="latin-1")
+            with pytest.raises(BadInput, match="not empty"):
+                write_matrices(graph, path.parent, workspace_id="w1")
+            assert [each.name for each in path.parent.iterdir()] == [name]
+            assert path.read_text(encoding="latin-1") == text
+            with pytest.raises(BadInput, match="is a file"):
+                write_matrices(graph, path, workspace_id="w1")
 
 
-class TestFolders:
-    def test_one_that_holds_something_else_is_left_as_it_is(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        (tmp_path / "thesis.tex").write_text("years of work", encoding="utf-8")
-        with pytest.raises(BadInput, match="not empty"):
-            write_matrices(graph, tmp_path, workspace_id="w1")
-        assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-    @pytest.mark.parametrize("metadata", ["{", "[]", '{"format": "other"}', "\x80"])
-    def test_metadata_of_another_program_is_none_of_ours(
-        self, graph: KnowledgeGraph, tmp_path: Path, metadata: str
-    ) -> None:
-        (tmp_path / METADATA_FILE).write_text(metadata, encoding="latin-1")
-        with pytest.raises(BadInput, match="not empty"):
-            write_matrices(graph, tmp_path, workspace_id="w1")
-        assert (tmp_path / METADATA_FILE).read_text(encoding="latin-1") == metadata
-
-    def test_a_file_is_no_folder(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        (tmp_path / "export").write_text("", encoding="utf-8")
-        with pytest.raises(BadInput, match="is a file"):
-            write_matrices(graph, tmp_path / "export", workspace_id="w1")
-
-    def test_an_empty_one_will_do_and_what_lies_beside_an_export_stays(
-        self, graph: KnowledgeGraph, tmp_path: Path
-    ) -> None:
-        write_matrices(graph, tmp_path, workspace_id="w1")
-        (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-        write_matrices(graph, tmp_path, workspace_id="w2")
-        assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
+def test_an_empty_folder_will_do_and_what_lies_beside_an_export_stays(graph: KnowledgeGraph, tmp_path: Path) -> None:
+    write_matrices(graph, tmp_path, workspace_id="w1")
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    write_matrices(graph, tmp_path, workspace_id="w2")
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"

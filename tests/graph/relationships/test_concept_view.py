@@ -12,7 +12,7 @@ from graph.errors import MissingEndpoint
 from graph.relationships.documents import relate
 from graph.relationships.exchange import from_json_line, import_lines, parts_of, to_json_line
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, Node, NodeType
+from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType
 from graph.relationships.tables import VIEWS
 from graph.relationships.upkeep import n_pruned, prune, restore
 from graph.schema import Passage, RelationType, entity_id
@@ -50,39 +50,41 @@ def record(workspace: Workspace) -> Iterator[RelationshipRecord]:
         yield opened
 
 
+def publish_again(workspace: Workspace, passages: list[Passage], removed: list[str]) -> RelationshipRecord:
+    """Publish another generation, bring the graph in step with it and open the record."""
+    publish_workspace(workspace.root, passages, FACTS, removed=removed)
+    bring_in_step(workspace)
+    return RelationshipRecord.of(workspace.root)
+
+
+def without_nissan(workspace: Workspace) -> RelationshipRecord:
+    return publish_again(workspace, [PASSAGES[1]], ["nissan"])
+
+
 def rows_of(record: RelationshipRecord, table: str) -> int:
     return int(record.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
 class TestWhatIsComputed:
-    def test_nothing_of_it_is_in_the_tables(self, record: RelationshipRecord) -> None:
+    def test_as_many_are_listed_as_are_counted_and_none_is_in_the_tables(self, record: RelationshipRecord) -> None:
         assert not any(rows_of(record, table) for table in (*COMPUTED_TABLES, "concept"))
         counts = record.counts()
         assert (counts[NodeType.CONCEPT], counts[NodeType.VECTOR], counts[EdgeType.STORED_IN]) == (3, 2, 2)
         assert (counts[EdgeType.EXPLAINS], counts[EdgeType.RELATED_TO]) == (4, 2)
-
-    def test_as_many_are_listed_as_are_counted(self, record: RelationshipRecord) -> None:
-        counts = record.counts()
         for of in (NodeType.CONCEPT, NodeType.VECTOR, NodeType.VECTOR_STORE):
             assert len(list(record.nodes(of))) == counts[of]
-        for edge_type, start, end in (
-            (EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT),
-            (EdgeType.RELATED_TO, NodeType.CONCEPT, NodeType.CONCEPT),
-            (EdgeType.STORED_IN, NodeType.VECTOR, NodeType.VECTOR_STORE),
-            (EdgeType.EMBEDDING_OF, NodeType.VECTOR, NodeType.CHUNK),
-        ):
+        for edge_type in (EdgeType.EXPLAINS, EdgeType.RELATED_TO, EdgeType.STORED_IN, EdgeType.EMBEDDING_OF):
+            ((start, end),) = EDGES[edge_type].pairs
             edges = list(record.edges(edge_type, start, end))
             assert len(edges) == counts[edge_type]
             assert all(record.edge(edge_type, edge.source, edge.target) == edge for edge in edges)
 
-    def test_what_a_document_explains_comes_best_first(self, record: RelationshipRecord) -> None:
+    def test_a_document_and_its_concepts_find_each_other_best_first(self, record: RelationshipRecord) -> None:
         explained = record.concepts.concepts_of("nissan")
         assert explained[0] == (NISSAN, 1.0)
         assert [key for key, _ in explained[1:]] == [YOKOHAMA]
-        assert record.concepts.concepts_of("unknown") == []
-
-    def test_what_explains_a_concept_comes_best_first(self, record: RelationshipRecord) -> None:
         assert list(record.concepts.documents_of(NISSAN)) == ["nissan", "datsun"]
+        assert record.concepts.concepts_of("unknown") == []
         assert list(record.concepts.documents_of("unknown")) == []
 
     def test_a_relation_is_seen_from_both_ends(self, record: RelationshipRecord) -> None:
@@ -92,34 +94,33 @@ class TestWhatIsComputed:
 
     def test_it_follows_the_next_generation(self, workspace: Workspace, record: RelationshipRecord) -> None:
         assert len(record.concepts.documents_of(YOKOHAMA)) == 1
-        publish_workspace(workspace.root, [PASSAGES[1]], FACTS, removed=["nissan"])
-        bring_in_step(workspace)
-        with RelationshipRecord.of(workspace.root) as later:
+        with without_nissan(workspace) as later:
             assert later.node(NodeType.CONCEPT, YOKOHAMA) is None
             assert list(later.concepts.documents_of(NISSAN)) == ["datsun"]
 
 
-class TestMentions:
-    @pytest.fixture
-    def record(self, record: RelationshipRecord) -> RelationshipRecord:
-        record.put_node(conversation("thread"))
-        say(record, "thread", "m", "Nissan", "Yokohama", by="")
-        return record
+def test_a_message_mentions_a_concept_of_the_generation_and_the_mention_goes_with_it(
+    workspace: Workspace, record: RelationshipRecord
+) -> None:
+    record.put_node(conversation("thread"))
+    say(record, "thread", "m", "Nissan", "Yokohama", by="")
+    assert record.edge(EdgeType.MENTIONS, (NodeType.MESSAGE, "m"), (NodeType.CONCEPT, NISSAN)) is not None
+    assert rows_of(record, "concept") == 2
+    assert record.execute("SELECT DISTINCT name FROM concept").fetchall() == [("",)], "names are in the generation"
+    node = record.node(NodeType.CONCEPT, NISSAN)
+    assert node is not None
+    assert node.properties["name"] == "Nissan"
+    without_nissan(workspace).close()
+    mentions = record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT)
+    assert [edge.target[1] for edge in mentions] == [NISSAN]
 
-    def test_a_message_mentions_a_concept_of_the_generation(self, record: RelationshipRecord) -> None:
-        edge = record.edge(EdgeType.MENTIONS, (NodeType.MESSAGE, "m"), (NodeType.CONCEPT, NISSAN))
-        assert edge is not None
-        assert rows_of(record, "concept") == 2
-        assert record.execute("SELECT DISTINCT name FROM concept").fetchall() == [("",)], "names are in the generation"
-        node = record.node(NodeType.CONCEPT, NISSAN)
-        assert node is not None
-        assert node.properties["name"] == "Nissan"
 
-    def test_a_mention_goes_with_its_concept(self, workspace: Workspace, record: RelationshipRecord) -> None:
-        publish_workspace(workspace.root, [PASSAGES[1]], FACTS, removed=["nissan"])
-        bring_in_step(workspace)
-        mentions = record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT)
-        assert [edge.target[1] for edge in mentions] == [NISSAN]
+def assert_holds(record: RelationshipRecord, edges: list[Edge]) -> None:
+    """Every edge is there with its properties, whichever way a symmetric one is told."""
+    for edge in edges:
+        stored = record.edge(edge.type, edge.source, edge.target)
+        assert stored is not None
+        assert stored.properties == edge.properties
 
 
 def confident(edge: Edge, confidence: float) -> Edge:
@@ -158,53 +159,40 @@ class TestWhatAUserWrote:
         assert record.concepts.concepts_of("nissan")[1] == (self.PORT, 0.9)
         assert list(record.concepts.documents_of(self.PORT)) == ["nissan"]
         assert [near.name for near in record.concepts.neighbours(self.PORT)] == ["Nissan"]
-        for edge in added:
-            found = record.edge(edge.type, edge.source, edge.target)
-            assert found is not None
-            assert found.properties == edge.properties
+        assert_holds(record, added)
 
     def test_it_stays_with_the_next_generation(
         self, workspace: Workspace, record: RelationshipRecord, surer: Edge, added: list[Edge]
     ) -> None:
-        publish_workspace(workspace.root, [Passage("renault", "Renault", "Renault is French.", "cars.jsonl")], FACTS)
-        bring_in_step(workspace)
-        with RelationshipRecord.of(workspace.root) as later:
-            for edge in (surer, *added):
-                found = later.edge(edge.type, edge.source, edge.target)
-                assert found is not None
-                assert found.properties == edge.properties
+        new = Passage("renault", "Renault", "Renault is French.", "cars.jsonl")
+        with publish_again(workspace, [new], []) as later:
+            assert_holds(later, [surer, *added])
             assert later.concepts.label(self.PORT) == "Port"
 
     @pytest.mark.usefixtures("added")
     def test_it_goes_with_its_ends(self, workspace: Workspace) -> None:
-        publish_workspace(workspace.root, [PASSAGES[1]], FACTS, removed=["nissan"])
-        bring_in_step(workspace)
-        with RelationshipRecord.of(workspace.root) as later:
+        with without_nissan(workspace) as later:
             assert later.concepts.concepts_of("nissan") == []
             assert list(later.concepts.documents_of(self.PORT)) == []
 
     def test_a_concept_that_no_edge_links_yet_stays(self, workspace: Workspace, record: RelationshipRecord) -> None:
         record.put_node(concept("Port"))
-        publish_workspace(workspace.root, [PASSAGES[1]], FACTS, removed=["nissan"])
-        bring_in_step(workspace)
-        with RelationshipRecord.of(workspace.root) as later:
+        with without_nissan(workspace) as later:
             later.link(explains("datsun", "Port", 0.5))
             assert list(later.concepts.documents_of(self.PORT)) == ["datsun"]
 
     def test_no_name_of_the_generation_is_stored(self, workspace: Workspace, record: RelationshipRecord) -> None:
         record.put_node(concept("Yokohama"))
         record.link(related("Nissan", "Yokohama", confidence=0.25))
-        publish_workspace(workspace.root, [PASSAGES[1]], FACTS, removed=["nissan"])
-        bring_in_step(workspace)
-        with RelationshipRecord.of(workspace.root) as later:
+        with without_nissan(workspace) as later:
             assert later.node(NodeType.CONCEPT, YOKOHAMA) is None
             assert rows_of(later, "related_to") == 0
 
     def test_without_it_what_is_computed_is_back(self, record: RelationshipRecord, surer: Edge) -> None:
         assert record.unlink(surer)
-        found = record.edge(surer.type, surer.source, surer.target)
-        assert found is not None
-        assert found != surer
+        computed = record.edge(surer.type, surer.source, surer.target)
+        assert computed is not None
+        assert computed != surer
         assert not record.unlink(surer)
 
     def test_what_is_written_as_it_is_computed_is_not_kept(self, record: RelationshipRecord, surer: Edge) -> None:
@@ -227,19 +215,14 @@ class TestWhatAUserWrote:
         assert n_pruned(record) > 0
 
     def test_what_is_rolled_back_is_not_seen(self, record: RelationshipRecord, surer: Edge) -> None:
-        with pytest.raises(MissingEndpoint), record.transaction():
-            self.link_and_fail(record, confident(surer, 0.9))
-        assert record.edge(surer.type, surer.source, surer.target) == surer
-
-    @staticmethod
-    def link_and_fail(record: RelationshipRecord, edge: Edge) -> None:
-        record.link(edge)
-        assert record.edge(edge.type, edge.source, edge.target) == edge
-        record.link(explains("nowhere", "Nissan"))
-
-    def test_an_end_that_is_not_there_is_named(self, record: RelationshipRecord) -> None:
-        with pytest.raises(MissingEndpoint, match="no Concept"):
+        def link_and_fail() -> None:
+            record.link(confident(surer, 0.9))
+            assert record.edge(surer.type, surer.source, surer.target) == confident(surer, 0.9)
             record.link(explains("nissan", "Port"))
+
+        with pytest.raises(MissingEndpoint, match="no Concept"), record.transaction():
+            link_and_fail()
+        assert record.edge(surer.type, surer.source, surer.target) == surer
 
     def test_when_a_workspace_gets_its_first_generation_what_was_imported_before_goes(self, tmp_path: Path) -> None:
         (tmp_path / "new").mkdir()

@@ -42,23 +42,20 @@ def test_a_message_mentions_the_names_that_it_spells(extractor: ConceptExtractor
 
 
 def test_names_that_no_document_holds_are_no_concepts(extractor: ConceptExtractor) -> None:
-    assert extractor.concepts_in("Did Elva Sund ever visit Tarn?") == {}
-    assert extractor.concepts_in("") == {}
+    for text in ("Did Elva Sund ever visit Tarn?", ""):
+        assert extractor.concepts_in(text) == {}
 
 
 def test_every_confidence_is_a_share_and_the_surest_stands_first(extractor: ConceptExtractor) -> None:
-    found = list(extractor.concepts_in("Orlo Brandt was born in Marn, where people drink tea.").values())
-    assert found == sorted(found, reverse=True)
-    assert all(0 < confidence <= 1 for confidence in found)
+    confidences = list(extractor.concepts_in("Orlo Brandt was born in Marn, where people drink tea.").values())
+    assert confidences == sorted(confidences, reverse=True)
+    assert all(0 < confidence <= 1 for confidence in confidences)
 
 
-def test_a_word_that_documents_write_small_counts_for_a_quarter(index: Index) -> None:
-    assert SpelledConcepts(index.graph).concepts_in("Who drinks tea?") == {entity_id("tea"): COMMON_NOUN_SHARE}
-
-
-def test_a_name_in_small_letters_counts_less_beside_one_with_a_capital(index: Index) -> None:
-    found = SpelledConcepts(index.graph).concepts_in("what did Orlo Brandt build in marn")
-    assert found == {ORLO: 1.0, MARN: COMMON_NOUN_SHARE}
+def test_a_word_in_small_letters_counts_less(index: Index) -> None:
+    spelled = SpelledConcepts(index.graph)
+    assert spelled.concepts_in("Who drinks tea?") == {TEA: COMMON_NOUN_SHARE}
+    assert spelled.concepts_in("what did Orlo Brandt build in marn") == {ORLO: 1.0, MARN: COMMON_NOUN_SHARE}
 
 
 def test_an_extracted_name_is_as_sure_as_its_surest_statement(index: Index) -> None:
@@ -70,11 +67,8 @@ def test_an_extracted_name_is_as_sure_as_its_surest_statement(index: Index) -> N
         )
         return Extraction(("tea", "Elva Sund"), (weak, strong), "test")
 
-    found = ExtractedConcepts(extract, index.graph).concepts_in("asked")
-    assert found == {ORLO: 0.7, MARN: 0.7, TEA: NAME_ALONE}
-    assert list(found)[-1] == TEA
-
-
-def test_a_statement_without_confidence_yields_nothing(index: Index) -> None:
+    concepts = ExtractedConcepts(extract, index.graph).concepts_in("asked")
+    assert concepts == {ORLO: 0.7, MARN: 0.7, TEA: NAME_ALONE}
+    assert list(concepts)[-1] == TEA
     none = extraction_of([("Orlo Brandt", "near", "Marn", RelationType.SPATIAL, 0.0)])
     assert ExtractedConcepts(lambda _: none, index.graph).concepts_in("asked") == {}

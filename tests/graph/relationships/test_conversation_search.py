@@ -28,56 +28,52 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> RelationshipRecord:
     return small_record(tmp_path_factory.mktemp("small"))
 
 
-class TestConceptsOfAThread:
-    def test_they_are_those_that_its_messages_mention_each_once(self, record: RelationshipRecord) -> None:
-        assert sorted(thread_concepts(record, "thread")) == sorted([entity_id("Nissan"), entity_id("Renault")])
+def ranked(record: RelationshipRecord, thread: str, similarities: dict[str, float]) -> list[str]:
+    return [each.id for each in conversation_search(record, thread, similarities)]
 
-    def test_documents_count_by_how_many_of_them_they_explain(self, record: RelationshipRecord) -> None:
-        assert documents_of_thread(record, "thread") == {"d-nissan": 1, "d-renault": 1, "d-alliance": 2}
 
-    def test_the_relevance_is_relative_to_the_largest_number(self) -> None:
-        assert relevances({"a": 1, "b": 4}) == {"a": 0.25, "b": 1.0}
-        assert relevances({}) == {}
+def test_documents_count_by_how_many_concepts_of_the_thread_they_explain() -> None:
+    assert relevances({"a": 1, "b": 4}) == {"a": 0.25, "b": 1.0}
+    assert relevances({}) == {}
 
 
 class TestSearching:
     def test_scores_are_seven_parts_similarity_and_three_parts_concepts(self, record: RelationshipRecord) -> None:
-        found = conversation_search(record, "thread", SIMILARITIES)
-        assert [(each.id, each.concepts, round(each.score, 12)) for each in found] == [
+        assert sorted(thread_concepts(record, "thread")) == sorted([entity_id("Nissan"), entity_id("Renault")])
+        assert documents_of_thread(record, "thread") == {"d-nissan": 1, "d-renault": 1, "d-alliance": 2}
+        ranking = conversation_search(record, "thread", SIMILARITIES)
+        assert [(each.id, each.concepts, round(each.score, 12)) for each in ranking] == [
             ("d-nissan", 1, 0.71),
             ("d-alliance", 2, 0.65),
             ("d-plain", 0, 0.63),
             ("d-renault", 1, 0.57),
             ("d-port", 0, 0.07),
         ]
-        assert (found[0].path, found[0].title, found[0].relevance) == ("d-nissan.md", "D-Nissan", 0.5)
+        assert (ranking[0].path, ranking[0].title, ranking[0].relevance) == ("d-nissan.md", "D-Nissan", 0.5)
 
-    def test_a_document_without_a_similarity_is_not_found(self, record: RelationshipRecord) -> None:
-        assert [each.id for each in conversation_search(record, "thread", {"d-plain": 0.1})] == ["d-plain"]
-
-    def test_ties_are_in_the_order_of_ids(self, record: RelationshipRecord) -> None:
+    def test_documents_with_a_similarity_are_found_ties_in_the_order_of_ids(self, record: RelationshipRecord) -> None:
+        assert ranked(record, "thread", {"d-plain": 0.1}) == ["d-plain"]
         alike = dict.fromkeys(("d-silk", "d-port", "d-plain"), 0.5)
-        assert [each.id for each in conversation_search(record, "thread", alike)] == ["d-plain", "d-port", "d-silk"]
+        assert ranked(record, "thread", alike) == ["d-plain", "d-port", "d-silk"]
 
-    @pytest.mark.parametrize("thread", ["new", "empty", "' OR 1=1 --", "thread' UNION SELECT id, 9 FROM user --"])
-    def test_a_thread_that_mentions_nothing_ranks_by_similarity(self, record: RelationshipRecord, thread: str) -> None:
+    def test_a_thread_that_mentions_nothing_ranks_by_similarity(self, record: RelationshipRecord) -> None:
         record.put_node(conversation("empty"))
-        found = conversation_search(record, thread, SIMILARITIES)
-        assert [each.id for each in found] == ["d-plain", "d-nissan", "d-renault", "d-alliance", "d-port"]
+        for thread in ("new", "empty", "' OR 1=1 --", "thread' UNION SELECT id, 9 FROM user --"):
+            assert ranked(record, thread, SIMILARITIES) == ["d-plain", "d-nissan", "d-renault", "d-alliance", "d-port"]
 
-    @pytest.mark.parametrize("similarity", [math.nan, math.inf])
-    def test_a_similarity_that_is_no_number_is_refused(self, record: RelationshipRecord, similarity: float) -> None:
-        with pytest.raises(BadInput, match="no finite number"):
-            conversation_search(record, "thread", {"d-plain": similarity})
-
-    def test_it_is_asked_for_one_document_at_least(self, record: RelationshipRecord) -> None:
+    def test_what_is_no_number_is_refused(self, record: RelationshipRecord) -> None:
+        for similarity in (math.nan, math.inf):
+            with pytest.raises(BadInput, match="no finite number"):
+                conversation_search(record, "thread", {"d-plain": similarity})
         with pytest.raises(BadInput, match="0 documents"):
             conversation_search(record, "thread", SIMILARITIES, k=0)
 
     @given(st.dictionaries(st.sampled_from(sorted(EXPLAINED)), st.floats(-1, 1)))
     def test_concepts_never_lower_a_score(self, record: RelationshipRecord, similarities: dict[str, float]) -> None:
-        plain = {each.id: each.score for each in conversation_search(record, "new", similarities, len(EXPLAINED))}
-        mixed = {each.id: each.score for each in conversation_search(record, "thread", similarities, len(EXPLAINED))}
+        plain, mixed = (
+            {each.id: each.score for each in conversation_search(record, thread, similarities, len(EXPLAINED))}
+            for thread in ("new", "thread")
+        )
         assert plain.keys() == mixed.keys() == similarities.keys()
         assert all(plain[key] <= mixed[key] <= plain[key] + 0.3 + 1e-12 for key in plain)
 

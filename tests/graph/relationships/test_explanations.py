@@ -41,28 +41,21 @@ def graph_of(
 
 def explained(graph: KnowledgeGraph, document_of: Sequence[int]) -> Explained:
     """Return {(document, concept's name): (relevance, type, confidence)}."""
-    found = explanations(graph, np.array(document_of, dtype=np.int64))
-    rows = zip(
-        *(found.sources.tolist(), found.targets.tolist(), found.weights.tolist()),
-        *(found.kinds.tolist(), found.confidence.tolist()),
-        strict=True,
-    )
+    edges = explanations(graph, np.array(document_of, dtype=np.int64))
+    columns = (edges.sources, edges.targets, edges.weights, edges.kinds, edges.confidence)
     return {
         (document, graph.entity_labels[concept]): (relevance, EXPLANATION_TYPES[kind], confidence)
-        for document, concept, relevance, kind, confidence in rows
+        for document, concept, relevance, kind, confidence in zip(*(each.tolist() for each in columns), strict=True)
     }
 
 
 def related(graph: KnowledgeGraph, document_of: Sequence[int]) -> dict[frozenset[str], tuple[str, int, float]]:
     """Return {names of two concepts: (relation, documents, confidence)}."""
-    found = relatedness(graph, np.array(document_of, dtype=np.int64))
+    edges = relatedness(graph, np.array(document_of, dtype=np.int64))
+    columns = (edges.sources, edges.targets, edges.kinds, edges.weights, edges.confidence)
     return {
         frozenset((graph.entity_labels[a], graph.entity_labels[b])): (graph.kinds[kind].relation, documents, confidence)
-        for a, b, kind, documents, confidence in zip(
-            *(found.sources.tolist(), found.targets.tolist(), found.kinds.tolist()),
-            *(found.weights.tolist(), found.confidence.tolist()),
-            strict=True,
-        )
+        for a, b, kind, documents, confidence in zip(*(each.tolist() for each in columns), strict=True)
     }
 
 
@@ -79,39 +72,22 @@ FACTS: dict[str, list[TripleParts]] = {
 
 
 class TestExplanations:
-    @pytest.fixture
-    def found(self, tmp_path: Path) -> Explained:
-        return explained(graph_of(tmp_path, [MARN, ORLO], FACTS), [0, 1])
-
-    def test_the_type_follows_from_titles_and_relation_types(self, found: Explained) -> None:
-        assert {key: kind for key, (_, kind, _) in found.items()} == {
-            (0, "Marn"): DEFINITION,
-            (0, "town"): EXAMPLE,
-            (0, "Velm"): SETTING,
-            (0, "1201"): SETTING,
-            (1, "Orlo Brandt"): DEFINITION,
-            (1, "Sund yard"): APPLICATION,
-            (1, "Marn"): MENTION,
-        }
-
-    def test_the_title_is_fully_relevant_and_sure(self, found: Explained) -> None:
-        assert found[0, "Marn"] == (1.0, DEFINITION, 1.0)
-
-    def test_a_concept_of_a_fact_is_as_sure_as_the_fact(self, found: Explained) -> None:
-        assert {name: found[0, name][2] for name in ("town", "Velm", "1201")} == {
-            "town": 0.9,
-            "Velm": 0.7,
-            "1201": 0.9,
-        }
-
-    def test_a_mere_mention_is_half_as_sure_as_its_name(self, found: Explained) -> None:
-        assert found[1, "Marn"][2] == NAME_ALONE
-
-    def test_the_relevance_is_the_weight_of_the_edge(self, tmp_path: Path) -> None:
+    def test_the_type_and_the_confidence_follow_from_titles_and_facts(self, tmp_path: Path) -> None:
         graph = graph_of(tmp_path, [MARN, ORLO], FACTS)
+        edges = explained(graph, [0, 1])
+        assert {key: (kind, confidence) for key, (_, kind, confidence) in edges.items()} == {
+            (0, "Marn"): (DEFINITION, 1.0),
+            (0, "town"): (EXAMPLE, 0.9),
+            (0, "Velm"): (SETTING, 0.7),
+            (0, "1201"): (SETTING, 0.9),
+            (1, "Orlo Brandt"): (DEFINITION, 1.0),
+            (1, "Sund yard"): (APPLICATION, 0.8),
+            (1, "Marn"): (MENTION, NAME_ALONE),
+        }
+        assert edges[0, "Marn"][0] == 1.0
         town = graph.entity_index[entity_id("town")]
         (weight,) = graph.edges.weight[(graph.edges.source == town) & (graph.edges.target == graph.n_entities)]
-        assert explained(graph, [0, 1])[0, "town"][0] == pytest.approx(weight, abs=1e-4)
+        assert edges[0, "town"][0] == pytest.approx(weight, abs=1e-4)
 
     def test_of_several_passages_the_best_counts(self, tmp_path: Path) -> None:
         early = passage_of("early", "", "Velm. The river floods in spring.")
@@ -122,18 +98,19 @@ class TestExplanations:
         assert joined[0, "Velm"][0] == max(apart[0, "Velm"][0], apart[1, "Velm"][0])
         assert set(joined) == {(0, "Velm"), (0, "spring")}
 
-    def test_a_fact_of_a_type_of_ones_own_tells_an_application(self, tmp_path: Path) -> None:
+    def test_a_fact_of_an_own_type_tells_an_application_and_one_of_a_name_with_itself_nothing(
+        self, tmp_path: Path
+    ) -> None:
         supplies = RelationType("SUPPLIES")
-        facts: Facts = {"p": [("Velm", "supplies", "Marn", supplies, 0.6)]}
-        graph = graph_of(tmp_path, [passage_of("p", "", "The Velm supplies Marn.")], facts)
-        assert explained(graph, [0])[0, "Velm"][1:] == (APPLICATION, 0.6)
-        assert related(graph, [0]) == {frozenset(("Velm", "Marn")): (supplies, 1, 0.6)}
-
-    def test_a_fact_of_a_name_with_itself_explains_nothing_more(self, tmp_path: Path) -> None:
-        graph = graph_of(
-            tmp_path, [passage_of("p", "", "Velm and Velm.")], {"p": [("Velm", "is", "velm", HIERARCHICAL)]}
-        )
-        assert explained(graph, [0])[0, "Velm"][1] == MENTION
+        facts: Facts = {
+            "p": [("Velm", "supplies", "Marn", supplies, 0.6)],
+            "q": [("Sund", "is", "sund", HIERARCHICAL)],
+        }
+        passages = [passage_of("p", "", "The Velm supplies Marn."), passage_of("q", "", "Sund and Sund.")]
+        graph = graph_of(tmp_path, passages, facts)
+        assert explained(graph, [0, 1])[0, "Velm"][1:] == (APPLICATION, 0.6)
+        assert explained(graph, [0, 1])[1, "Sund"][1] == MENTION
+        assert related(graph, [0, 1]) == {frozenset(("Velm", "Marn")): (supplies, 1, 0.6)}
 
     def test_nothing_explains_nothing(self, tmp_path: Path) -> None:
         graph = graph_of(tmp_path, [], {})
@@ -148,18 +125,13 @@ class TestRelatedness:
         facts: Facts = {
             "a": [("Orlo", "lived in", "Marn", SPATIAL, 0.5)],
             "b": [("Marn", "home of", "Orlo", SPATIAL, 0.5)],
-            "c": [("Orlo", "left", "Marn", TEMPORAL, 0.6), ("Orlo", "left", "Orlo", TEMPORAL, 0.6)],
+            "c": [("Orlo", "left", "Marn", TEMPORAL, 0.6), ("Ada", "lived in", "Sund", SPATIAL, 1.0)],
         }
-        found = related(graph_of(tmp_path, texts, facts), [0, 0, 1])
-        relation, documents, confidence = found.pop(frozenset(("Orlo", "Marn")))
+        pairs = related(graph_of(tmp_path, texts, facts), [0, 0, 1])
+        relation, documents, confidence = pairs.pop(frozenset(("Orlo", "Marn")))
         assert (relation, documents) == (SPATIAL, 2)
         assert confidence == pytest.approx(1 - 0.5 * 0.5 * 0.4, abs=1e-4)
-        assert not found
-
-    def test_what_is_certain_stays_certain(self, tmp_path: Path) -> None:
-        facts: Facts = {"a": [("Orlo", "lived in", "Marn", SPATIAL, 1.0)]}
-        found = related(graph_of(tmp_path, [passage_of("a", "", "Orlo lived in Marn.")], facts), [0])
-        assert found[frozenset(("Orlo", "Marn"))] == (SPATIAL, 1, 1.0)
+        assert pairs == {frozenset(("Ada", "Sund")): (SPATIAL, 1, 1.0)}, "the certain stays certain"
 
     def test_a_concept_keeps_so_many_relations_at_most(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "RELATED_PER_CONCEPT", 2)
@@ -168,19 +140,17 @@ class TestRelatedness:
             "b": [("Hub", "near", "Bo", SPATIAL, 0.5), ("Bo", "near", "Cy", SPATIAL, 0.1)],
         }
         texts = [passage_of(key, "", "Hub, Ada, Bo and Cy.") for key in "ab"]
-        found = related(graph_of(tmp_path, texts, facts), [0, 1])
-        assert set(found) == {frozenset(("Hub", "Bo")), frozenset(("Hub", "Ada")), frozenset(("Bo", "Cy"))}
-        assert found[frozenset(("Hub", "Bo"))][1] == 2, "what most documents state goes first, then the surest"
+        pairs = related(graph_of(tmp_path, texts, facts), [0, 1])
+        assert set(pairs) == {frozenset(("Hub", "Bo")), frozenset(("Hub", "Ada")), frozenset(("Bo", "Cy"))}
+        assert pairs[frozenset(("Hub", "Bo"))][1] == 2, "what most documents state goes first, then the surest"
 
 
 class TestDescriptions:
     def test_a_concept_is_described_by_what_most_passages_say_that_it_is(self, tmp_path: Path) -> None:
         texts = [passage_of(key, "", "Marn is a town.") for key in "abc"]
-        facts: Facts = {
-            "a": [("Marn", "is", "port", HIERARCHICAL), ("Marn", "part of", "Velmland", HIERARCHICAL)],
-            "b": [("Marn", "was also the", "town", HIERARCHICAL), ("Marn", "part of", "Velmland", HIERARCHICAL)],
-            "c": [("Marn", "was also the", "town", HIERARCHICAL), ("Marn", "part of", "Velmland", HIERARCHICAL)],
-        }
+        part: TripleParts = ("Marn", "part of", "Velmland", HIERARCHICAL)
+        town: TripleParts = ("Marn", "was also the", "town", HIERARCHICAL)
+        facts: Facts = {"a": [("Marn", "is", "port", HIERARCHICAL), part], "b": [town, part], "c": [town, part]}
         graph = graph_of(tmp_path, texts, facts)
         assert descriptions(graph, np.ones(graph.n_entities, dtype=bool)) == {
             graph.entity_index[entity_id("Marn")]: "town"

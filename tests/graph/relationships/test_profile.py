@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.relationships.profile import Did, Profile, profile_of
+from graph.construction.edges import EdgeKind
+from graph.relations import PassageLink
+from graph.relationships.profile import (
+    REACH,
+    Candidate,
+    Did,
+    Evidence,
+    Interest,
+    Placed,
+    Profile,
+    View,
+    candidates_of,
+    nearness,
+    personal_ranking,
+    profile_of,
+)
 from graph.relationships.record import RelationshipRecord
-from graph.schema import entity_id
+from graph.schema import RelationType, entity_id
+from tests.builders import typed_graph
 from tests.graph.relationships.small_graph import (
     CONCEPTS,
     EXPLAINED,
@@ -48,63 +65,48 @@ def test_a_view_weighs_half_and_goes_to_the_concepts_of_the_document(record: Rel
     record.link(viewed("tom", "d-port"))
     profile = profile_of(record, "tom")
     assert profile.documents["d-port"].weight == 0.5
-    told = 0.5 * 0.9
-    assert weights(profile) == {"Port": round(RARITY_OF_TWO * told / (0.25 + told), 9)}
+    weight = 0.5 * 0.9
+    assert weights(profile) == {"Port": round(RARITY_OF_TWO * weight / (0.25 + weight), 9)}
     best = profile.concepts[entity_id("Port")].best
     assert (best.did, best.document, best.title) == (Did.READ, "d-port", "D-Port")
 
 
-def test_a_question_weighs_one(record: RelationshipRecord) -> None:
+def test_a_question_weighs_one_and_answers_and_others_questions_nothing(record: RelationshipRecord) -> None:
     record.put_node(conversation("own"))
     say(record, "own", "q", "Silk", by="tom")
+    say(record, "own", "a", "Paris", at=1)
+    say(record, "own", "other", "Port", by="mia", at=2)
     profile = profile_of(record, "tom")
     assert weights(profile) == {"Silk": round(RARITY_OF_ONE / 1.25, 9)}
     assert profile.concepts[entity_id("Silk")].best.did is Did.ASKED
 
 
-def test_answers_and_the_questions_of_others_count_for_nothing(record: RelationshipRecord) -> None:
-    record.put_node(conversation("own"))
-    say(record, "own", "q", "Silk", by="tom")
-    say(record, "own", "a", "Paris", at=1)
-    say(record, "own", "other", "Port", by="mia", at=2)
-    assert weights(profile_of(record, "tom")).keys() == {"Silk"}
-
-
-@pytest.mark.parametrize(("count", "seconds", "weight"), [(1, None, 0.5), (3, None, 0.75), (1, 120, 0.75), (1, 0, 0.5)])
-def test_a_document_weighs_more_the_more_often_and_the_longer_it_was_read(
-    record: RelationshipRecord, count: int, seconds: int | None, weight: float
+def test_a_document_weighs_more_the_more_often_and_the_longer_it_was_read_and_as_it_was_marked(
+    record: RelationshipRecord,
 ) -> None:
-    record.link(viewed("tom", "d-port", count=count, seconds=seconds))
-    assert profile_of(record, "tom").documents["d-port"].weight == weight
-
-
-def test_a_mark_replaces_what_views_tell(record: RelationshipRecord) -> None:
+    for count, seconds, weight in [(1, None, 0.5), (3, None, 0.75), (1, 120, 0.75), (1, 0, 0.5)]:
+        record.link(viewed("tom", "d-port", count=count, seconds=seconds))
+        assert profile_of(record, "tom").documents["d-port"].weight == weight
     record.link(viewed("tom", "d-port", count=9, score=-0.5))
     profile = profile_of(record, "tom")
-    assert profile.documents["d-port"].weight == -0.5
-    assert profile.documents["d-port"].is_marked
+    assert (profile.documents["d-port"].weight, profile.documents["d-port"].is_marked) == (-0.5, True)
     assert not profile.concepts
 
 
-def test_what_was_done_a_half_life_before_the_last_counts_half(record: RelationshipRecord) -> None:
-    record.link(viewed("tom", "d-port", at="2026-03-01T00:00:00.000000+00:00"))
-    record.link(viewed("tom", "d-silk", at="2026-03-31T00:00:00.000000+00:00"))
+def test_what_was_done_a_half_life_before_the_last_counts_half_on_any_later_day(record: RelationshipRecord) -> None:
+    record.link(viewed("tom", "d-port", at="1999-03-01T00:00:00.000000+00:00"))
+    assert profile_of(record, "tom").documents["d-port"].weight == 0.5
+    record.link(viewed("tom", "d-silk", at="1999-03-31T00:00:00.000000+00:00"))
     documents = profile_of(record, "tom").documents
     assert documents["d-port"].weight == pytest.approx(0.25)
     assert documents["d-silk"].weight == 0.5
-
-
-def test_a_later_day_changes_no_profile(record: RelationshipRecord) -> None:
-    """The half-life counts from what the user did last, so the same history gives the same profile at any time."""
-    record.link(viewed("tom", "d-port", at="1999-03-01T00:00:00.000000+00:00"))
-    assert profile_of(record, "tom").documents["d-port"].weight == 0.5
 
 
 @given(
     others=st.lists(st.tuples(st.sampled_from(sorted(EXPLAINED)), st.integers(1, 9), st.none() | st.floats(-1, 1))),
     asked=st.lists(st.sampled_from(CONCEPTS)),
 )
-def test_nobodys_profile_changes_by_anothers_history(
+def test_no_profile_changes_by_anothers_history(
     tmp_path_factory: pytest.TempPathFactory, others: list[tuple[str, int, float | None]], asked: list[str]
 ) -> None:
     with small_record(tmp_path_factory.mktemp("shared")) as record:
@@ -115,3 +117,93 @@ def test_nobodys_profile_changes_by_anothers_history(
             say(record, "own", f"t{place}", name, by="tom", at=place, when="2027-01-01T00:00:00.000000+00:00")
         assert before
         assert profile_of(record, "mia") == before
+
+
+CONCEPTS = ["c0", "c1", "c2"]
+DOCUMENTS = ["d0", "d1", "d2"]
+
+
+def interest(weight: float, did: Did = Did.ASKED) -> Interest:
+    return Interest("Silk", weight, Evidence(did, weight, "d0", "On silk"))
+
+
+def order(placed: Sequence[Placed]) -> list[int]:
+    return [each.place for each in placed]
+
+
+candidates = st.lists(
+    st.builds(Candidate, st.text(max_size=3), st.sampled_from(DOCUMENTS), st.frozensets(st.sampled_from(CONCEPTS))),
+    max_size=20,
+)
+interests = st.dictionaries(st.sampled_from(CONCEPTS), st.floats(0, 0.999).map(interest))
+views = st.builds(View, st.just("On silk"), st.integers(1, 5), st.floats(0, 1), st.booleans())
+disliked = st.builds(View, st.just("On silk"), st.integers(1, 5), st.floats(-1, 0), st.just(True))
+kind_profiles = st.builds(Profile, interests, st.dictionaries(st.sampled_from(DOCUMENTS), views))
+profiles = st.builds(Profile, interests, st.dictionaries(st.sampled_from(DOCUMENTS), views | disliked))
+
+
+@given(ranking=candidates)
+def test_nobody_known_changes_nothing(ranking: list[Candidate]) -> None:
+    assert personal_ranking(ranking, Profile()) == [Placed(place, 0.0, ()) for place in range(len(ranking))]
+
+
+@given(ranking=candidates, profile=kind_profiles)
+def test_no_passage_rises_or_falls_by_the_reach_or_more(ranking: list[Candidate], profile: Profile) -> None:
+    places = order(personal_ranking(ranking, profile))
+    assert sorted(places) == list(range(len(ranking)))
+    assert all(abs(before - after) < REACH for after, before in enumerate(places))
+
+
+@given(ranking=candidates, profile=profiles)
+def test_shifts_are_bounded_and_have_a_reason_and_between_equals_the_order_stays(
+    ranking: list[Candidate], profile: Profile
+) -> None:
+    """What was marked as not relevant may move twice as far."""
+    placed = personal_ranking(ranking, profile)
+    assert all(abs(before - after) < 2 * REACH for after, before in enumerate(order(placed)))
+    assert all(abs(each.shift) <= REACH for each in placed)
+    assert all(bool(each.reasons) or not each.shift for each in placed)
+    for one, other in pairwise(placed):
+        assert one.shift != other.shift or one.place < other.place
+
+
+def test_a_passage_passes_those_above_it_that_are_less_near() -> None:
+    ranking = [Candidate(f"p{place}", f"d{place}") for place in range(6)]
+    ranking[5] = Candidate("p5", "d5", {"silk"})
+    for weight, expected in ((0.8, [0, 1, 5, 2, 3, 4]), (0.5, [0, 1, 2, 3, 5, 4]), (0.2, [0, 1, 2, 3, 4, 5])):
+        placed = personal_ranking(ranking, Profile({"silk": interest(weight)}))
+        assert order(placed) == expected
+
+
+def test_the_nearest_concept_counts_alone_and_marks_count_on_the_document_itself() -> None:
+    two = Profile({"silk": interest(0.6), "port": interest(0.5)})
+    seen = Profile({}, {"d": View("On silk", 3, 0.75, is_marked=False)})
+    liked = Profile({}, {"d": View("On silk", 3, 0.75, is_marked=True)})
+    loathed = Profile({"silk": interest(0.25)}, {"d": View("On silk", 3, -1.0, is_marked=True)})
+    assert nearness(Candidate("p", "d", {"silk", "port"}), two) == nearness(Candidate("p", "d", {"silk"}), two)
+    assert nearness(Candidate("p", "d"), seen) == 0
+    assert nearness(Candidate("p", "d"), liked) == 0.75
+    assert nearness(Candidate("p", "d", {"silk"}), loathed) == -0.75
+
+
+def test_a_reason_tells_what_the_user_did_and_how_much_it_weighs_a_mark_first() -> None:
+    ranking = [Candidate("p", "d", {"silk"})]
+    for did, said in {Did.ASKED: "you asked about Silk", Did.READ: "you read On silk, which explains Silk"}.items():
+        (placed,) = personal_ranking(ranking, Profile({"silk": interest(0.6, did)}))
+        (reason,) = placed.reasons
+        assert (reason.told, reason.weight, reason.concept, reason.document) == (said, 0.6, "silk", "d0")
+        assert placed.shift == REACH * 0.6
+    for weight, said in {1.0: "you marked it as relevant", -1.0: "you marked it as not relevant"}.items():
+        profile = Profile({"silk": interest(0.6)}, {"d": View("On silk", 1, weight, is_marked=True)})
+        (placed,) = personal_ranking(ranking, profile)
+        assert [reason.told for reason in placed.reasons] == [said, "you asked about Silk"]
+
+
+def test_candidates_have_the_concepts_that_their_passages_are_linked_with() -> None:
+    mention = EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)
+    graph = typed_graph(2, 2, [(0, 2, mention, 0.5), (1, 2, mention, 0.5), (1, 3, mention, 0.5)])
+    first, second = (entity_id(name) for name in graph.entity_names)
+    assert [(each.id, set(each.concepts)) for each in candidates_of(graph, [1, 0])] == [
+        ("p1", {second}),
+        ("p0", {first, second}),
+    ]

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from graph.relationships.provenance import is_address, origin_of, source_id, source_node
-from graph.relationships.schema import Node, NodeType, check_node
+from graph.errors import BadInput
+from graph.relationships.provenance import (
+    ProvenanceFilter,
+    first_moment_after,
+    is_address,
+    origin_of,
+    passages_of,
+    source_id,
+    source_node,
+)
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType, check_node
 from graph.schema import MAX_ID, MetadataValue, Passage
 from graph.sources.loaders import kinds
-
-
-def test_every_kind_of_file_that_is_read_has_a_content_type() -> None:
-    assert all(kind.content_type for kind in kinds().values())
+from tests.graph.relationships.small_graph import NOON, Properties, conversation, document, say, user
 
 
 def test_a_row_is_a_document_of_its_own() -> None:
@@ -34,30 +43,31 @@ def test_a_chunk_belongs_to_its_document() -> None:
     assert origin.references == ("http://a/", "https://b/?q=1")
 
 
-@pytest.mark.parametrize(
-    ("source", "metadata", "content_type"),
-    [
+def test_the_kind_of_file_tells_the_content_type() -> None:
+    for source, metadata, content_type in [
         ("https://ex.org/wiki/Nissan", {}, "text/html"),
         ("https://ex.org/wiki/Nissan.pdf?x=.txt", {}, "application/pdf"),
         ("https://ex.org/wiki", {"file": "pages/wiki.md"}, "text/markdown"),
         ("notes.xyz", {}, None),
         ("", {}, None),
-    ],
-)
-def test_the_kind_of_file_tells_the_content_type(
-    source: str, metadata: dict[str, str], content_type: str | None
-) -> None:
-    assert origin_of(Passage("p", "", "text", source, metadata)).content_type == content_type
+    ]:
+        assert origin_of(Passage("p", "", "text", source, metadata)).content_type == content_type
+    assert all(kind.content_type for kind in kinds().values())
 
 
-@pytest.mark.parametrize("document", ["a\nb", "x" * (MAX_ID + 1), " "])
-def test_an_id_that_no_node_can_have_is_hashed(document: str) -> None:
-    origin = origin_of(Passage("p", "t", "text", "a.txt", {"document": document}))
-    assert origin.document.startswith("document-")
-    assert origin == origin_of(Passage("q", "t", "other", "a.txt", {"document": document}))
+def test_an_id_that_no_node_can_have_is_hashed() -> None:
+    for key in ["a\nb", "x" * (MAX_ID + 1), " "]:
+        origin = origin_of(Passage("p", "t", "text", "a.txt", {"document": key}))
+        assert origin.document.startswith("document-")
+        assert origin == origin_of(Passage("q", "t", "other", "a.txt", {"document": key}))
 
 
 def test_a_website_is_a_source_by_its_address_and_a_file_by_its_path() -> None:
+    assert is_address("http://a")
+    assert is_address("HTTPS://a")
+    assert not is_address("ftp://a")
+    assert not is_address("http")
+    assert source_id("abc") == "ba7816bf8f01cfea", "the start of a SHA-256"
     address = "https://en.example.org:8080/wiki/Nissan"
     site, file = source_node(address), source_node("cars/prices.csv")
     assert site.properties == {"name": "en.example.org", "type": "website", "uri": address}
@@ -65,16 +75,82 @@ def test_a_website_is_a_source_by_its_address_and_a_file_by_its_path() -> None:
     assert site.id == source_id(address) != file.id
     for node in (site, file, source_node("/")):
         check_node(node)
-    assert isinstance(site, Node)
     assert site.type is NodeType.SOURCE
 
 
-def test_the_id_of_a_source_is_the_start_of_a_sha_256() -> None:
-    assert source_id("abc") == "ba7816bf8f01cfea"
+SOURCES = (("uri-of-handbook", "handbook.pdf"), ("https://example.org/page", "example.org"))
+DOCUMENTS = {
+    "one": ("uri-of-handbook", "2024-12-31T23:59:59.000000+00:00"),
+    "two": ("uri-of-handbook", "2025-01-01T12:00:00.000000+00:00"),
+    "new": ("https://example.org/page", "2025-01-02T00:00:00.000000+00:00"),
+}
 
 
-@pytest.mark.parametrize(
-    ("path", "is_one"), [("http://a", True), ("HTTPS://a", True), ("ftp://a", False), ("http", False)]
-)
-def test_an_address_is_told_from_a_path(path: str, is_one: bool) -> None:
-    assert is_address(path) is is_one
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RelationshipRecord]:
+    """Three documents of a passage each: two of one source, the third newer and cited for Mia in one conversation."""
+    with RelationshipRecord.of(tmp_path_factory.mktemp("filtered"), create=True) as record:
+        record.put_nodes(
+            Node(NodeType.SOURCE, uri, {"name": name, "type": "file", "uri": uri}) for uri, name in SOURCES
+        )
+        for key, (source, updated) in DOCUMENTS.items():
+            record.put_node(Node(NodeType.DOCUMENT, key, {**document(key).properties, "updated_at": updated}))
+            chunk: Properties = {"chunk_index": 0, "path": key, "fingerprint": key, "created_at": NOON}
+            record.put_node(Node(NodeType.CHUNK, f"{key}-1", chunk))
+            record.link(Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, f"{key}-1"), (NodeType.DOCUMENT, key)))
+            record.link(Edge(EdgeType.SOURCED_FROM, (NodeType.DOCUMENT, key), (NodeType.SOURCE, source)))
+        record.put_nodes([user("mia"), user("tom"), conversation("thread"), conversation("other")])
+        say(record, "thread", "q", by="mia")
+        say(record, "thread", "a", at=1)
+        record.link(Edge(EdgeType.FOLLOWS, (NodeType.MESSAGE, "a"), (NodeType.MESSAGE, "q")))
+        record.link(Edge(EdgeType.REFERENCES, (NodeType.MESSAGE, "a"), (NodeType.CHUNK, "new-1"), {"number": 1}))
+        yield record
+
+
+def test_a_source_is_named_by_name_or_address_and_a_document_by_id_or_path(record: RelationshipRecord) -> None:
+    for source, passages in [
+        ("handbook.pdf", {"one-1", "two-1"}),
+        ("uri-of-handbook", {"one-1", "two-1"}),
+        ("example.org", {"new-1"}),
+        ("one", {"one-1"}),
+        ("one.md", {"one-1"}),
+        ("handbook", set()),
+        ("' OR ''='", set()),
+        ("%", set()),
+    ]:
+        assert passages_of(record, ProvenanceFilter(source=source)) == passages
+
+
+def test_newer_means_after_the_end_of_a_day_or_after_a_moment(record: RelationshipRecord) -> None:
+    for date, passages in [
+        ("2024", {"two-1", "new-1"}),
+        ("2024-12-31", {"two-1", "new-1"}),
+        ("2025-01-01", {"new-1"}),
+        ("2025-01-01T12:00:00Z", {"new-1"}),
+        ("2025-01-01T11:59:59Z", {"two-1", "new-1"}),
+        ("2025-01-02", set()),
+    ]:
+        assert passages_of(record, ProvenanceFilter(newer_than=date)) == passages
+
+
+def test_citations_count_in_the_conversation_and_to_the_user(record: RelationshipRecord) -> None:
+    def cited(**ids: str) -> frozenset[str]:
+        return passages_of(record, ProvenanceFilter(cited_before=True, **ids))
+
+    assert cited(conversation_id="thread") == cited(user_id="mia") == {"new-1"}
+    assert cited(conversation_id="other") == cited(user_id="tom") == cited(user_id="' OR 1=1 --") == frozenset()
+    with pytest.raises(BadInput, match="Nothing tells where"):
+        cited()
+    for date in ("yesterday", "2025-13", "2025-02-30", ""):
+        with pytest.raises(BadInput, match="no date"):
+            first_moment_after(date)
+
+
+def test_all_conditions_hold_and_those_on_documents_and_on_citations_come_apart(record: RelationshipRecord) -> None:
+    assert passages_of(record, ProvenanceFilter("handbook.pdf", "2024")) == {"two-1"}
+    assert passages_of(record, ProvenanceFilter("handbook.pdf", "", True, "thread")) == frozenset()
+    assert passages_of(record, ProvenanceFilter("example.org", "2024", True, "thread")) == {"new-1"}
+    whole = ProvenanceFilter("a", "2025", True, "thread", "mia")
+    assert whole.of_documents == ProvenanceFilter("a", "2025")
+    assert whole.of_citations == ProvenanceFilter("", "", True, "thread", "mia")
+    assert not ProvenanceFilter(conversation_id="thread", user_id="mia")

@@ -23,10 +23,9 @@ def record(tmp_path: Path) -> Iterator[RelationshipRecord]:
     with RelationshipRecord.of(tmp_path, create=True) as opened:
         for document in ("nissan", "aikawa"):
             opened.put_node(sample_node(NodeType.DOCUMENT, document))
-            for number in (1, 2):
-                opened.put_node(sample_node(NodeType.CHUNK, f"{document}-{number}"))
-                ends = (NodeType.CHUNK, f"{document}-{number}"), (NodeType.DOCUMENT, document)
-                opened.link(Edge(EdgeType.CHUNK_OF, *ends))
+            for chunk in (f"{document}-1", f"{document}-2"):
+                opened.put_node(sample_node(NodeType.CHUNK, chunk))
+                opened.link(Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, chunk), (NodeType.DOCUMENT, document)))
         cited = [past.Cited(1, "nissan-1"), past.Cited(2, "aikawa-1")]
         record_turn(opened, NewTurn("a", "And who?", "A.", NOON, NOON, "", "ada", understood=WHO, cited=cited))
         record_turn(opened, NewTurn("b", "When?", "B.", NOON, NOON, "", "ben", cited=cited))
@@ -41,7 +40,9 @@ def person(passage: str, *, served: bool = True, question: str = WHO) -> Mark:
     return Mark(question, passage, MarkKind.PERSON, served)
 
 
-def test_marks_count_for_who_asked_and_for_the_document(record: RelationshipRecord) -> None:
+def test_marks_of_a_person_count_for_the_asker_and_for_the_document(record: RelationshipRecord) -> None:
+    none = [Mark(WHO, "nissan-1", kind) for kind in (MarkKind.GOLD, MarkKind.CITED)]
+    assert rate_views(record, [*none, person("gone"), person("nissan-1", question="Never asked")]) == 0
     marks = [person("nissan-1"), person("nissan-2", served=False), person("nissan-1", question="And who?")]
     assert rate_views(record, [*marks, person("aikawa-1", served=False)]) == 2
     assert scores(record, "ada") == {"nissan": pytest.approx(1 / 3), "aikawa": -1.0}
@@ -55,8 +56,3 @@ def test_what_is_marked_no_more_has_no_relevance(record: RelationshipRecord) -> 
     assert rate_views(record, []) == 1
     assert scores(record, "ada") == {"nissan": None, "aikawa": None}
     assert record.revision > before
-
-
-def test_gold_and_citations_say_nothing_of_a_user_and_unknown_passages_nothing(record: RelationshipRecord) -> None:
-    marks = [Mark(WHO, "nissan-1", kind) for kind in (MarkKind.GOLD, MarkKind.CITED)]
-    assert rate_views(record, [*marks, person("gone"), person("nissan-1", question="Nobody asked this")]) == 0

@@ -36,15 +36,23 @@ LAKE, MARN, ORLO = (entity_id(name) for name in ("Lake Sund", "Marn", "Project O
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    index = open_index(_workspace(tmp_path_factory.mktemp("sight")), HashEmbedder())
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workspace = publish_workspace(tmp_path_factory.mktemp("sight"), PASSAGES, TRIPLES)
+    with workspace.writing() as lock, workspace.open_record(lock) as record:
+        relate(workspace, record)
+    return workspace.root
+
+
+@pytest.fixture(scope="module")
+def index(workspace: Path) -> Iterator[Index]:
+    index = open_index(workspace, HashEmbedder())
     yield index
     index.close()
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RelationshipRecord]:
-    with RelationshipRecord.of(_workspace(tmp_path_factory.mktemp("sight-record"))) as record:
+def record(workspace: Path) -> Iterator[RelationshipRecord]:
+    with RelationshipRecord.of(workspace) as record:
         record.put_nodes([user("mia"), conversation("thread")])
         say(record, "thread", "q", "Lake Sund", "Project Orlo", by="mia")
         record.link(viewed("mia", "secret"))
@@ -56,18 +64,12 @@ def sight(index: Index) -> Sight:
     return Sight(Selection.of(index.graph, index.graph.passages_of(["open"])))
 
 
-def _workspace(root: Path) -> Path:
-    workspace = publish_workspace(root, PASSAGES, TRIPLES)
-    with workspace.writing() as lock, workspace.open_record(lock) as record:
-        relate(workspace, record)
-    return root
-
-
 def test_it_sees_what_selected_passages_say(sight: Sight) -> None:
     assert [sight.sees_document(key) for key in ("open", "hidden", "secret", "none")] == [True, False, False, False]
     assert [sight.sees_concept(key) for key in (LAKE, MARN, ORLO, "none")] == [True, True, False, False]
     assert sight.explaining([LAKE, ORLO]) == {LAKE: {"open"}}
     assert sight.label(LAKE) == "lake sund"
+    assert sight.named("open") == ("open.txt", "Marn")
 
 
 def test_a_relation_is_seen_with_the_types_of_facts_that_are_seen(sight: Sight, index: Index) -> None:
@@ -81,30 +83,26 @@ def test_hidden_concepts_of_a_thread_do_not_count(record: RelationshipRecord, si
     assert sorted(thread_concepts(record, "thread")) == sorted([LAKE, ORLO])
     assert list(thread_concepts(record, "thread", sight)) == [LAKE]
     assert documents_of_thread(record, "thread", sight) == {"open": 1}
-    found = conversation_search(record, "thread", {"open": 0.1, "hidden": 0.9, "secret": 0.9}, sight=sight)
-    assert [(each.id, each.relevance) for each in found] == [("open", 1.0)]
+    (only,) = conversation_search(record, "thread", {"open": 0.1, "hidden": 0.9, "secret": 0.9}, sight=sight)
+    assert (only.id, only.relevance) == ("open", 1.0)
 
 
 def test_discovery_goes_no_way_that_is_hidden(record: RelationshipRecord, sight: Sight) -> None:
     assert {each.id for each in discover(record, concepts=[ORLO])} == {"open", "hidden", "secret"}
     assert discover(record, concepts=[ORLO], sight=sight) == []
-    (found,) = discover(record, user_id="mia", sight=sight)
-    assert found.id == "open"
-    assert [(path.name, [step.name for step in path.steps]) for path in found.paths] == [("lake sund", ["marn"])]
+    (only,) = discover(record, user_id="mia", sight=sight)
+    assert only.id == "open"
+    assert [(path.name, [step.name for step in path.steps]) for path in only.paths] == [("lake sund", ["marn"])]
 
 
 def test_discovery_starts_from_nothing_that_was_read_in_hiding(
     record: RelationshipRecord, index: Index, sight: Sight
 ) -> None:
-    """Who read the secret knows of Lake Sund, which an open passage names as well; that they read it stays untold."""
+    """The secret names Lake Sund, and so does an open passage; that the user read the secret stays untold."""
     record.put_node(user("tom"))
     record.link(viewed("tom", "secret"))
     assert any(path.seed.document == "secret" for each in discover(record, user_id="tom") for path in each.paths)
     assert discover(record, user_id="tom", sight=sight) == []
-
-
-def test_documents_are_called_as_their_seen_passages_are(sight: Sight) -> None:
-    assert sight.named("open") == ("open.txt", "Marn")
 
 
 def test_a_profile_holds_nothing_that_is_hidden(record: RelationshipRecord, sight: Sight) -> None:

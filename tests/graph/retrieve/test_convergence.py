@@ -29,8 +29,6 @@ class TestAnchors:
             (None, 0.125),
         ]
         assert anchors[-1].restart.places.tolist() == [0, 2]
-
-    def test_a_start_without_entities_has_none(self) -> None:
         assert anchors_of(start(p1=3.0, p2=1.0), N_ENTITIES) == []
 
     @given(
@@ -53,23 +51,17 @@ class TestConverged:
     """The heavy anchor floods passage 0, both reach 1, none reaches 2; 3 is not compared."""
 
     def ranked(self, strength: float) -> list[int]:
-        found = converged(self.RANKING, [0.6, 0.4], self.REACHED, strength)
-        assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
-        return [passage for passage, _ in found]
+        ranking = converged(self.RANKING, [0.6, 0.4], self.REACHED, strength)
+        assert [score for _, score in ranking] == sorted((score for _, score in ranking), reverse=True)
+        return [passage for passage, _ in ranking]
 
     def test_a_passage_that_every_anchor_reaches_stands_before_one_that_a_single_one_floods(self) -> None:
         assert self.ranked(0.0) == [0, 1, 2, 3]
         assert self.ranked(0.3) == [1, 0, 2, 3]
-
-    def test_shares_count_beside_each_other(self) -> None:
         whole, part = (dict(converged(self.RANKING, shares, self.REACHED, 0.3)) for shares in ([0.6, 0.4], [0.15, 0.1]))
-        assert part == pytest.approx(whole)
-
-    def test_anchors_that_reach_nothing_keep_the_order(self) -> None:
-        found = converged(self.RANKING, [0.6, 0.4], np.zeros((2, 3)), 0.3)
-        assert [passage for passage, _ in found] == [0, 1, 2, 3]
-
-    def test_an_empty_ranking_stays_empty(self) -> None:
+        assert part == pytest.approx(whole), "shares count beside each other"
+        nowhere = converged(self.RANKING, [0.6, 0.4], np.zeros((2, 3)), 0.3)
+        assert [passage for passage, _ in nowhere] == [0, 1, 2, 3]
         assert converged([], [0.6, 0.4], np.zeros((2, 0)), 0.3) == []
 
     @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=6), st.floats(0, 1))

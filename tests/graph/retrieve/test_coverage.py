@@ -18,26 +18,17 @@ def order(*passages: tuple[bool, bool], scores: list[float], strength: float = 2
     return [row for row, _ in second_for_open_words(ranking, WEIGHTS, np.array(passages).T, shares, strength)]
 
 
-class TestSecondPassage:
-    def test_is_the_one_that_holds_what_the_first_leaves_open(self) -> None:
-        assert order(FIRST_WORD, FIRST_WORD, NONE, SECOND_WORD, scores=[1, 0.5, 0.45, 0.4]) == [0, 3, 1, 2]
-
-    def test_the_more_of_the_words_the_better(self) -> None:
-        assert order(NONE, SECOND_WORD, BOTH, scores=[1, 0.5, 0.4]) == [0, 2, 1]
-
-    def test_words_of_the_first_do_not_count_again(self) -> None:
-        assert order(BOTH, NONE, BOTH, scores=[1, 0.5, 0.4]) == [0, 1, 2]
-
-    def test_must_share_a_name_with_the_first(self) -> None:
-        assert order(FIRST_WORD, FIRST_WORD, SECOND_WORD, scores=[1, 0.5, 0.4], joined="xx-") == [0, 1, 2]
-
-    def test_is_not_the_nearest_where_words_are_worth_little(self) -> None:
-        assert order(FIRST_WORD, FIRST_WORD, SECOND_WORD, scores=[1, 0.5, 0.4], strength=0.1) == [0, 1, 2]
-
-    def test_without_a_known_word_the_ranking_stays(self) -> None:
-        ranking = [(4, 1.0), (2, 0.5)]
-        none = np.zeros((0, 2), dtype=np.bool_)
-        assert second_for_open_words(ranking, np.zeros(0), none, np.ones(2, dtype=np.bool_), 2.0) == ranking
+def test_the_second_passage_is_the_one_that_holds_what_the_first_leaves_open() -> None:
+    assert order(FIRST_WORD, FIRST_WORD, NONE, SECOND_WORD, scores=[1, 0.5, 0.45, 0.4]) == [0, 3, 1, 2]
+    three = [1.0, 0.5, 0.4]
+    assert order(NONE, SECOND_WORD, BOTH, scores=three) == [0, 2, 1], "the more of the words the better"
+    assert order(BOTH, NONE, BOTH, scores=three) == [0, 1, 2], "words of the first do not count again"
+    words = (FIRST_WORD, FIRST_WORD, SECOND_WORD)
+    assert order(*words, scores=three, joined="xx-") == [0, 1, 2], "it must share a name with the first"
+    assert order(*words, scores=three, strength=0.1) == [0, 1, 2], "words are worth little"
+    ranking = [(4, 1.0), (2, 0.5)]
+    none = np.zeros((0, 2), dtype=np.bool_)
+    assert second_for_open_words(ranking, np.zeros(0), none, np.ones(2, dtype=np.bool_), 2.0) == ranking
 
 
 @st.composite
@@ -46,16 +37,16 @@ def cases(draw: st.DrawFn) -> tuple[list[tuple[int, float]], np.ndarray, np.ndar
     scores = sorted(draw(st.lists(st.floats(0, 1), min_size=size, max_size=size)), reverse=True)
     bits = st.lists(st.booleans(), min_size=size, max_size=size)
     weights = np.array(draw(st.lists(st.floats(0.1, 9), min_size=words, max_size=words)))
-    held = np.array([draw(bits) for _ in range(words)])
-    return list(enumerate(scores)), weights, held, np.array(draw(bits))
+    has_word = np.array([draw(bits) for _ in range(words)])
+    return list(enumerate(scores)), weights, has_word, np.array(draw(bits))
 
 
 @given(cases(), st.floats(0, 10))
 def test_only_one_passage_moves_and_scores_still_descend(
     case: tuple[list[tuple[int, float]], np.ndarray, np.ndarray, np.ndarray], strength: float
 ) -> None:
-    ranking, weights, held, joined = case
-    found = second_for_open_words(ranking, weights, held, joined, strength)
+    ranking, weights, has_word, joined = case
+    found = second_for_open_words(ranking, weights, has_word, joined, strength)
     scores = [score for _, score in found]
     assert scores == sorted(scores, reverse=True)
     assert found[0] == ranking[0]

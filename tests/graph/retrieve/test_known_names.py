@@ -26,42 +26,30 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     opened.close()
 
 
-@pytest.fixture
-def names(index: Index) -> KnownNames:
-    return KnownNames(index.graph)
+def test_a_name_has_the_pronoun_that_its_passage_uses_first(index: Index) -> None:
+    names = KnownNames(index.graph)
+    pronouns = {
+        "Orlo Brandt": Pronoun.HE,
+        "Ada Brandt": Pronoun.SHE,
+        "Marn": Pronoun.THING,
+        "tea": Pronoun.THING,
+        "Lisk": Pronoun.UNKNOWN,
+        "": Pronoun.UNKNOWN,
+    }
+    assert {name: names.pronoun_of(name) for name in pronouns} == pronouns
 
 
-@pytest.fixture
-def without_ada(index: Index) -> KnownNames:
-    return KnownNames(index.graph, Selection.of(index.graph, index.graph.passages_of(["orlo", "marn", "tea"])))
-
-
-@pytest.mark.parametrize(
-    ("name", "pronoun"),
-    [
-        ("Orlo Brandt", Pronoun.HE),
-        ("Ada Brandt", Pronoun.SHE),
-        ("Marn", Pronoun.THING),
-        ("tea", Pronoun.THING),
-        ("Lisk", Pronoun.UNKNOWN),
-        ("", Pronoun.UNKNOWN),
-    ],
-)
-def test_a_name_has_the_pronoun_that_its_passage_uses_first(names: KnownNames, name: str, pronoun: Pronoun) -> None:
-    assert names.pronoun_of(name) is pronoun
-
-
-def test_a_passage_that_the_filter_hides_tells_nothing_of_its_name(without_ada: KnownNames) -> None:
-    assert without_ada.pronoun_of("Ada Brandt") is Pronoun.UNKNOWN
-    assert not without_ada.knows("Ada Brandt")
-    assert without_ada.spelled("ada brandt of marn") == ["Marn"]
-
-
-def test_a_name_typed_in_small_letters_is_found_as_the_corpus_writes_it(names: KnownNames) -> None:
+def test_a_name_in_small_letters_is_found_as_the_corpus_writes_it(index: Index) -> None:
+    names = KnownNames(index.graph)
     assert names.spelled("when did ada brandt come to marn") == ["Ada Brandt", "Marn"]
-
-
-def test_a_word_that_the_corpus_writes_in_small_letters_is_no_name(names: KnownNames) -> None:
     assert names.spelled("who drinks tea") == []
     assert not names.knows("tea")
     assert names.knows("Marn")
+
+
+def test_a_passage_that_the_filter_hides_tells_nothing_of_its_name(index: Index) -> None:
+    shown = Selection.of(index.graph, index.graph.passages_of(["orlo", "marn", "tea"]))
+    names = KnownNames(index.graph, shown)
+    assert names.pronoun_of("Ada Brandt") is Pronoun.UNKNOWN
+    assert not names.knows("Ada Brandt")
+    assert names.spelled("ada brandt of marn") == ["Marn"]

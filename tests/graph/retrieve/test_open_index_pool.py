@@ -41,28 +41,19 @@ def found(index: Index) -> list[str]:
     return sorted(index.graph.passages[passage].id for passage, _ in index.search_passages("Nissan", 9))
 
 
-def test_one_workspace_is_opened_once(pool: IndexPool, workspace: Workspace) -> None:
-    assert pool.get(workspace.root, HashEmbedder()) is pool.get(workspace.root, HashEmbedder())
-
-
 def test_after_a_write_the_new_generation_answers_and_the_old_one_still_does(
-    pool: IndexPool, workspace: Workspace
+    pool: IndexPool, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = pool.get(workspace.root, HashEmbedder())
+    monkeypatch.chdir(workspace.root.parent)
+    assert pool.get(Path("workspace"), HashEmbedder()) is old, "opened once, by whichever path"
     publish_workspace(workspace.root, [passage_of("new", "New", "text")], removed=["marn"])
     new = pool.get(workspace.root, HashEmbedder())
     assert (old.graph.generation, new.graph.generation) == (1, 2)
     assert found(old) == ["marn", "nissan", "sund"]
     assert found(new) == ["new", "nissan", "sund"]
-
-
-def test_a_run_goes_on_with_the_generation_it_began_with(pool: IndexPool, workspace: Workspace) -> None:
-    old = pool.get(workspace.root, HashEmbedder())
-    publish_workspace(workspace.root, [passage_of("new", "New", "text")])
-    new = pool.get(workspace.root, HashEmbedder())
-    assert pool.get(workspace.root, HashEmbedder(), generation=1) is old
-    assert pool.get(workspace.root, HashEmbedder(), generation=2) is new
-    assert pool.get(workspace.root, HashEmbedder(), generation=77) is new
+    for generation, expected in ((1, old), (2, new), (77, new)):
+        assert pool.get(workspace.root, HashEmbedder(), generation=generation) is expected
 
 
 def test_two_generations_are_kept_open(pool: IndexPool, workspace: Workspace) -> None:
@@ -73,13 +64,6 @@ def test_two_generations_are_kept_open(pool: IndexPool, workspace: Workspace) ->
     publish_workspace(workspace.root, [passage_of("d", "d", "text")])
     assert {folder.name for folder in (workspace.root / "index").iterdir()} == {"3", "4", "5"}
     assert pool.get(workspace.root, HashEmbedder(), generation=1).graph.generation == 5
-
-
-def test_a_relative_path_is_the_same_workspace(
-    pool: IndexPool, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(workspace.root.parent)
-    assert pool.get(Path("workspace"), HashEmbedder()) is pool.get(workspace.root, HashEmbedder())
 
 
 def test_an_open_index_survives_a_damaged_current(pool: IndexPool, workspace: Workspace) -> None:
@@ -121,25 +105,20 @@ def test_a_workspace_that_is_deleted_and_made_anew_is_the_new_one_from_then_on(t
         shutil.rmtree(workspace.root)
 
 
-def test_one_that_another_process_made_anew_is_the_new_one_too(template: Path, tmp_path: Path, pool: IndexPool) -> None:
-    other = publish_workspace(tmp_path / "other", PASSAGES[1:])
-    place = Path(shutil.copytree(template, tmp_path / "workspace"))
-    assert len(found(pool.get(place, HashEmbedder()))) == 3
-    shutil.rmtree(place)
-    shutil.copytree(other.root, place)
-    assert found(pool.get(place, HashEmbedder())) == ["marn", "sund"]
-
-
-def test_one_that_was_put_back_and_written_since_is_answered_as_it_stands(
+def test_one_that_was_replaced_or_put_back_and_written_since_is_answered_as_it_stands(
     template: Path, tmp_path: Path, pool: IndexPool
 ) -> None:
-    place = Path(shutil.copytree(template, tmp_path / "workspace"))
-    publish_workspace(place, [passage_of("velm", "Velm", "Velm is a river.")])
-    assert "velm" in found(pool.get(place, HashEmbedder()))
-    shutil.rmtree(place)
-    shutil.copytree(template, place)
-    publish_workspace(place, [passage_of("karv", "Karv", "Karv is a town.")])
-    index = pool.get(place, HashEmbedder())
+    def replaced_by(other: Path) -> Path:
+        shutil.rmtree(tmp_path / "workspace", ignore_errors=True)
+        return Path(shutil.copytree(other, tmp_path / "workspace"))
+
+    other = publish_workspace(tmp_path / "other", PASSAGES[1:])
+    assert len(found(pool.get(replaced_by(template), HashEmbedder()))) == 3
+    assert found(pool.get(replaced_by(other.root), HashEmbedder())) == ["marn", "sund"]
+    publish_workspace(replaced_by(template), [passage_of("velm", "Velm", "Velm is a river.")])
+    assert "velm" in found(pool.get(tmp_path / "workspace", HashEmbedder()))
+    publish_workspace(replaced_by(template), [passage_of("karv", "Karv", "Karv is a town.")])
+    index = pool.get(tmp_path / "workspace", HashEmbedder())
     assert index.graph.generation == 2
     assert found(index) == ["karv", "marn", "nissan", "sund"]
 
@@ -162,7 +141,9 @@ class TestWhatIsReferredTo:
         assert not GenerationHold.is_held(workspace.index_folder(1))
         assert pool.get(workspace.root, HashEmbedder(), generation=1).graph.generation == 4
 
-    def test_a_run_that_fails_keeps_nothing(self, pool: IndexPool, workspace: Workspace) -> None:
+    def test_a_run_that_fails_keeps_nothing_and_closing_the_pool_closes_all(
+        self, pool: IndexPool, workspace: Workspace
+    ) -> None:
         def fail() -> None:
             begun = pool.get(workspace.root, HashEmbedder())
             self.write_and_ask(pool, workspace, "a", "b")
@@ -172,10 +153,8 @@ class TestWhatIsReferredTo:
             fail()
         pool.close_unused()
         assert not GenerationHold.is_held(workspace.index_folder(1))
-
-    def test_closing_the_pool_closes_it(self, pool: IndexPool, workspace: Workspace) -> None:
         begun = pool.get(workspace.root, HashEmbedder())
-        self.write_and_ask(pool, workspace, "a", "b")
+        self.write_and_ask(pool, workspace, "c", "d")
         pool.close()
-        assert begun.graph.generation == 1
+        assert begun.graph.generation == 3
         assert not any(GenerationHold.is_held(folder) for folder in (workspace.root / "index").iterdir())

@@ -60,33 +60,33 @@ def searches(houses: Index, monkeypatch: pytest.MonkeyPatch) -> list[int | None]
     return seen
 
 
-def test_conditions_select_passages_and_no_condition_nothing(houses: Index) -> None:
+def test_conditions_select_passages_and_no_condition_nothing(houses: Index, searches: list[int | None]) -> None:
     selection = houses.select({"owner": "ann", "built": {"$gt": 1900, "$lte": 1966}})
     assert selection is not None
     assert {houses.graph.passages[row].id for row in selection.rows} == {"h33", "h66"}
     assert houses.select({}) is None
-
-
-def test_what_is_no_condition_is_refused(houses: Index) -> None:
     with pytest.raises(BadInput, match="'owner' compares with null"):
         houses.select({"owner": None})
+    for count in (0, 3, 100):
+        rows = np.arange(HOUSES)[::-1][:count]
+        assert houses.score_passages("House 5", rows).tolist() == houses.score_passages("House 5")[rows].tolist()
+    assert houses.search_facts("House", 3, Selection.of(houses.graph, np.zeros(0, dtype=np.intp))) == []
+    assert searches == [], "there is nothing to search"
 
 
-@pytest.mark.parametrize("at_most", [0, 1_000], ids=["within", "more"])
-@pytest.mark.parametrize("k", [1, 3, 99])
-def test_the_nearest_facts_of_a_selection_are_found(
-    houses: Index, monkeypatch: pytest.MonkeyPatch, at_most: int, k: int
-) -> None:
-    monkeypatch.setattr(module, "_MOST_OVERFETCHED", at_most)
-    selection = houses.select({"owner": "ann"})
-    assert selection is not None
-    for question in ("House 5 stands", "street", "Where is house 66?"):
-        whole = [hit for hit in houses.search_facts(question, HOUSES) if hit[0].fact.id in selection.facts]
-        found = houses.search_facts(question, k, selection)
-        assert [score for _, score in found] == pytest.approx([score for _, score in whole[:k]], abs=1e-6)
-        assert {fact.fact.id for fact, _ in found} <= selection.facts.keys()
-        least = min(float(c) for c in cosines(houses, question, selection.facts))
-        assert houses.least_fact_score(question, selection) == pytest.approx(least, abs=1e-5)
+def test_the_nearest_facts_of_a_selection_are_found(houses: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    for at_most in [0, 1_000]:
+        for k in [1, 3, 99]:
+            monkeypatch.setattr(module, "_MOST_OVERFETCHED", at_most)
+            selection = houses.select({"owner": "ann"})
+            assert selection is not None
+            for question in ("House 5 stands", "street", "Where is house 66?"):
+                whole = [hit for hit in houses.search_facts(question, HOUSES) if hit[0].fact.id in selection.facts]
+                found = houses.search_facts(question, k, selection)
+                assert [score for _, score in found] == pytest.approx([score for _, score in whole[:k]], abs=1e-6)
+                assert {fact.fact.id for fact, _ in found} <= selection.facts.keys()
+                least = min(float(c) for c in cosines(houses, question, selection.facts))
+                assert houses.least_fact_score(question, selection) == pytest.approx(least, abs=1e-5)
 
 
 def test_more_are_asked_for_first_and_the_selected_alone_where_that_is_too_few_or_too_many(
@@ -103,28 +103,25 @@ def test_more_are_asked_for_first_and_the_selected_alone_where_that_is_too_few_o
     assert searches == [None, 4, None, HOUSES - 4]
 
 
-def test_a_selection_without_facts_is_not_searched(houses: Index, searches: list[int | None]) -> None:
-    assert houses.search_facts("House", 3, Selection.of(houses.graph, np.zeros(0, dtype=np.intp))) == []
-    assert searches == []
-
-
-@pytest.mark.parametrize("at_most", [0, 1_000], ids=["within", "more"])
-@pytest.mark.parametrize("owner", ["ann", "bob", "nobody"])
 def test_above_a_size_the_nearest_passages_are_looked_up_and_are_those_of_a_comparison_with_all(
-    houses: Index, searches: list[int | None], monkeypatch: pytest.MonkeyPatch, at_most: int, owner: str
+    houses: Index, searches: list[int | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_OVERFETCHED", at_most)
-    for selection in (houses.select({"owner": owner}), None):
-        for question in ("House 5 stands", "street", "House 66"):
-            compared = seed_passages(houses, question, MARA, SHOWN, selection)
-            assert not searches
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(search, "_COMPARED", 0)
-                looked_up = seed_passages(houses, question, MARA, SHOWN, selection)
-                bar = search._nearest_cosine(houses, question, selection)
-            assert [score for _, score in looked_up] == pytest.approx([score for _, score in compared], abs=1e-6)
-            assert bar == pytest.approx(search._nearest_cosine(houses, question, selection), abs=1e-6)
-            searches.clear()
+    for at_most in [0, 1_000]:
+        for owner in ["ann", "bob", "nobody"]:
+            monkeypatch.setattr(module, "_MOST_OVERFETCHED", at_most)
+            for selection in (houses.select({"owner": owner}), None):
+                for question in ("House 5 stands", "street", "House 66"):
+                    compared = seed_passages(houses, question, MARA, SHOWN, selection)
+                    assert not searches
+                    with pytest.MonkeyPatch.context() as patch:
+                        patch.setattr(search, "_COMPARED", 0)
+                        looked_up = seed_passages(houses, question, MARA, SHOWN, selection)
+                        bar = search._nearest_cosine(houses, question, selection)
+                    assert [score for _, score in looked_up] == pytest.approx(
+                        [score for _, score in compared], abs=1e-6
+                    )
+                    assert bar == pytest.approx(search._nearest_cosine(houses, question, selection), abs=1e-6)
+                    searches.clear()
 
 
 def test_the_passages_nearest_to_a_question_are_looked_up_once(houses: Index, searches: list[int | None]) -> None:
@@ -132,12 +129,6 @@ def test_the_passages_nearest_to_a_question_are_looked_up_once(houses: Index, se
     found = [houses.search_passages("House 5 stands", 7) for _ in range(3)]
     assert found[0] == found[1] == found[2]
     assert searches == [None]
-
-
-@pytest.mark.parametrize("count", [0, 3, 100])
-def test_the_cosines_of_some_passages_are_those_of_all(houses: Index, count: int) -> None:
-    rows = np.arange(HOUSES)[::-1][:count]
-    assert houses.score_passages("House 5", rows).tolist() == houses.score_passages("House 5")[rows].tolist()
 
 
 def test_what_was_selected_last_is_kept_and_no_more_than_that(houses: Index, monkeypatch: pytest.MonkeyPatch) -> None:

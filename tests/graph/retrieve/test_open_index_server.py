@@ -14,7 +14,6 @@ import pytest
 
 from graph.errors import MaraError, StoreUnavailable, WorkspaceLocked
 from graph.publish.chroma_store import connect, server_address
-from graph.publish.derive import publish
 from graph.retrieve.open_index import Index, open_index
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
@@ -29,7 +28,6 @@ from tests.builders import (
     passage_of,
     publish_workspace,
 )
-from tests.cases import EITHER_CHROMA
 from tests.fleet import BUILT, CARS, NEWER, SHIPS, opened, seen, whole
 from tests.qdrant import use_local_qdrant
 
@@ -100,43 +98,43 @@ class TestAnyStore:
     def test_the_nearest_come_first_with_exact_cosines(self, index: Index) -> None:
         for question in ("car 7 was built", "ship", "Car 4 was mended by yard new-4"):
             exact = index.score_passages(question)
-            found = index.search_passages(question, 9)
-            assert [cosine for _, cosine in found] == pytest.approx(np.sort(exact)[::-1][:9], abs=1e-5)
-            assert [exact[row] for row, _ in found] == pytest.approx([cosine for _, cosine in found], abs=1e-5)
+            hits = index.search_passages(question, 9)
+            assert [cosine for _, cosine in hits] == pytest.approx(np.sort(exact)[::-1][:9], abs=1e-5)
+            assert [exact[row] for row, _ in hits] == pytest.approx([cosine for _, cosine in hits], abs=1e-5)
         (((fact, score)),) = index.search_facts("car 4 was mended by yard new-4", 1)
         assert (fact.fact.object, round(score, 5)) == ("yard new-4", 1.0)
 
-    @pytest.mark.parametrize(
-        ("conditions", "selected"),
-        [
-            ({"maker": "a"}, ["car-10", "car-2", "car-4", "car-6", "car-8"]),
-            ({"year": {"$gte": 1940}}, ["car-10", "car-11"]),
-            ({"year": {"$lt": 1934}, "maker": "b"}, ["car-1", "car-3"]),
-            ({"source": {"$in": ["ship-3.txt", "ship-4.txt", "new-4.txt"]}}, ["new-4", "ship-4"]),
-            ({"maker": {"$ne": "a"}, "year": {"$gt": 0}}, ["car-1", "car-11", "car-3", "car-5", "car-7", "car-9"]),
-            ({"maker": "c"}, []),
-        ],
-    )
-    def test_a_filter_selects_and_is_searched_within(
-        self, index: Index, conditions: Mapping[str, Any], selected: list[str]
-    ) -> None:
-        selection = index.select(conditions)
-        assert selection is not None
-        assert [index.graph.passages[row].id for row in selection.rows] == selected
-        found = [fact.fact.object for fact, _ in index.search_facts("ship", 99, selection)]
-        assert sorted(found) == [f"yard {key}" for key in selected]
+    def test_a_filter_selects_and_is_searched_within(self, index: Index) -> None:
+        filters: list[tuple[Mapping[str, Any], str]] = [
+            ({"maker": "a"}, "car-10 car-2 car-4 car-6 car-8"),
+            ({"year": {"$gte": 1940}}, "car-10 car-11"),
+            ({"year": {"$lt": 1934}, "maker": "b"}, "car-1 car-3"),
+            ({"source": {"$in": ["ship-3.txt", "ship-4.txt", "new-4.txt"]}}, "new-4 ship-4"),
+            ({"maker": {"$ne": "a"}, "year": {"$gt": 0}}, "car-1 car-11 car-3 car-5 car-7 car-9"),
+            ({"maker": "c"}, ""),
+        ]
+        for conditions, selected in filters:
+            selection = index.select(conditions)
+            assert selection is not None
+            assert [index.graph.passages[row].id for row in selection.rows] == selected.split()
+            yards = [fact.fact.object for fact, _ in index.search_facts("ship", 99, selection)]
+            assert sorted(yards) == [f"yard {key}" for key in selected.split()]
 
 
-@EITHER_CHROMA
-def test_an_index_says_where_it_is_served(where: str, tmp_path: Path) -> None:
+def test_an_index_says_where_it_is_served_and_is_mended_where_its_collections_were_dropped(
+    where: str, tmp_path: Path
+) -> None:
     workspace = publish_workspace(tmp_path, CARS, BUILT)
     index = open_index(tmp_path, HashEmbedder())
     assert index.store_name == where
     assert (workspace.index_folder(1) / "chroma").exists() == (where == "embedded")
+    drop_vectors(index)
     index.close()
+    assert opened(tmp_path) == whole(CARS)
+    assert workspace.current() == 2
 
 
-def test_who_may_not_write_a_workspace_opens_it_while_somebody_else_writes_the_server(
+def test_a_workspace_that_may_not_be_written_opens_while_another_process_writes_the_server(
     tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish_workspace(tmp_path, CARS, BUILT)
@@ -150,16 +148,6 @@ def test_who_may_not_write_a_workspace_opens_it_while_somebody_else_writes_the_s
             publish_workspace(tmp_path, SHIPS[:1], BUILT)
     monkeypatch.setattr(os, "access", lambda place, mode: not (mode & os.W_OK and Path(place).is_relative_to(tmp_path)))
     assert opened(tmp_path) == whole(CARS)
-
-
-@EITHER_CHROMA
-def test_dropping_the_collections_is_noticed_and_mended(where: str, tmp_path: Path) -> None:
-    publish_workspace(tmp_path, CARS, BUILT)
-    index = open_index(tmp_path, HashEmbedder())
-    drop_vectors(index)
-    index.close()
-    assert opened(tmp_path) == whole(CARS)
-    assert Workspace(tmp_path).current() == 2
 
 
 class TestMoving:
@@ -188,18 +176,6 @@ class TestMoving:
         assert (index.graph.passages[row].id, round(cosine, 5)) == ("car-1", 1.0)
         index.close()
 
-    @pytest.mark.slow
-    def test_another_models_vectors_replace_the_old_ones(self, tmp_path: Path, served: str) -> None:
-        workspace = publish_workspace(tmp_path, CARS, BUILT)
-        other = HashEmbedder("other")
-        with workspace.writing(), workspace.open_record() as record:
-            reembed(record, other)
-            publish(workspace, record)
-        index = open_index(tmp_path, other)
-        ((row, cosine),) = index.search_passages(CARS[7].content, 1)
-        assert (index.graph.passages[row].id, round(cosine, 5)) == ("car-7", 1.0)
-        index.close()
-
 
 class TestTwoWorkspaces:
     def test_they_do_not_see_each_other_and_dropping_one_leaves_the_other(self, tmp_path: Path, served: str) -> None:
@@ -224,19 +200,20 @@ class TestTwoWorkspaces:
 class TestStaleCollections:
     """Opening notices what the server lacks or has too much; it is written again from the record, once."""
 
-    @pytest.mark.parametrize("change", ["delete", "add"])
-    def test_it_is_brought_up_to_date(self, tmp_path: Path, served: str, change: str) -> None:
+    def test_it_is_brought_up_to_date(self, tmp_path: Path, served: str) -> None:
         publish_workspace(tmp_path, CARS, BUILT)
-        index = open_index(tmp_path, HashEmbedder())
-        collection, _ = chroma_of(index)._open("facts")
-        if change == "delete":
-            collection.delete(ids=["0"])
-        else:
-            collection.add(ids=["99"], embeddings=np.eye(1, DIMENSION, dtype=np.float32))
-        index.close()
-        for _ in range(3):
-            assert opened(tmp_path) == whole(CARS)
-        assert Workspace(tmp_path).current() == 2
+        more = np.eye(1, DIMENSION, dtype=np.float32)
+        changes: list[Callable[[chromadb.Collection], object]] = [
+            lambda facts: facts.delete(ids=["0"]),
+            lambda facts: facts.add(ids=["99"], embeddings=more),
+        ]
+        for generation, change in enumerate(changes, start=2):
+            index = open_index(tmp_path, HashEmbedder())
+            change(chroma_of(index)._open("facts")[0])
+            index.close()
+            for _ in range(2):
+                assert opened(tmp_path) == whole(CARS)
+            assert Workspace(tmp_path).current() == generation
 
     def test_a_writer_that_was_killed_leaves_nothing_that_the_next_one_keeps(
         self, tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch
@@ -300,24 +277,24 @@ class TestReadersInOtherProcesses:
     def test_each_reads_the_set_of_its_own_generation(self, tmp_path: Path, served: str) -> None:
         publish_workspace(tmp_path, CARS, BUILT)
         reader = open_index(tmp_path, HashEmbedder())
-        publish_workspace(tmp_path, SHIPS, BUILT, removed=[car.id for car in CARS[:9]])
+        changed = passage_of("car-1", "Car 1", "ship")
+        publish_workspace(tmp_path, [*SHIPS, changed], BUILT, removed=[car.id for car in CARS[2:9]])
         publish_workspace(tmp_path, [passage_of("x", "X", "x")], {}, removed=[CARS[9].id])
         assert seen(reader) == whole(CARS)
         assert chroma_of(reader).count("facts") == len(reader.graph.facts)
-        reader.close()
-        publish_workspace(tmp_path, [passage_of("y", "Y", "y")], {})
-        index = open_index(tmp_path, HashEmbedder())
-        assert chroma_of(index).count("facts") == len(index.graph.facts) == 14
-        index.close()
-
-    def test_a_changed_passage_keeps_its_old_cosine_for_the_older_reader(self, tmp_path: Path, served: str) -> None:
-        publish_workspace(tmp_path, CARS, BUILT)
-        reader = open_index(tmp_path, HashEmbedder())
-        publish_workspace(tmp_path, [passage_of("car-1", "Car 1", "ship")], BUILT)
         exact = reader.score_passages("car 1 was built")
         for row, cosine in reader.search_passages("car 1 was built", 12):
-            assert cosine == pytest.approx(exact[row])
+            assert cosine == pytest.approx(exact[row]), "a changed passage keeps its old one"
+        for question in (SHIPS[5].content, "Car 5", "ship"):
+            passages = [reader.graph.passages[row].id for row, _ in reader.search_passages(question, 5)]
+            assert len(passages) == 5
+            assert set(passages) <= {car.id for car in CARS}
         reader.close()
+        current = open_index(tmp_path, HashEmbedder())
+        ((row, _),) = current.search_passages(SHIPS[5].content, 1)
+        assert current.graph.passages[row] == SHIPS[5]
+        assert chroma_of(current).count("facts") == len(current.graph.facts)
+        current.close()
 
     def test_a_filter_shows_a_reader_its_own_generation_alone(self, tmp_path: Path, served: str) -> None:
         """The newer generation adds a passage of the same owner, and gives car-1 to it."""
@@ -335,33 +312,8 @@ class TestReadersInOtherProcesses:
             assert {fact.fact.id for fact, _ in facts} == selection.facts.keys()
             index.close()
 
-    def test_a_reader_of_an_older_generation_never_gets_what_is_newer(self, tmp_path: Path, served: str) -> None:
-        publish_workspace(tmp_path, CARS, BUILT)
-        reader = open_index(tmp_path, HashEmbedder())
-        publish_workspace(tmp_path, NEWER, BUILT, removed=["car-0"])
-        for question in (NEWER[5].content, "Car 5", "ship"):
-            found = [reader.graph.passages[passage].id for passage, _ in reader.search_passages(question, 5)]
-            assert len(found) == 5
-            assert set(found) <= {car.id for car in CARS}
-        current = open_index(tmp_path, HashEmbedder())
-        ((passage, _),) = current.search_passages(NEWER[5].content, 1)
-        assert current.graph.passages[passage] == NEWER[5]
-        reader.close()
-        current.close()
-
 
 class TestWhileAWriterIsAtWork:
-    @pytest.mark.slow
-    def test_what_the_server_lost_cannot_be_mended(self, tmp_path: Path, served: str) -> None:
-        publish_workspace(tmp_path, CARS, BUILT)
-        index = open_index(tmp_path, HashEmbedder())
-        drop_vectors(index)
-        index.close()
-        with Child(HOLD_LOCK, tmp_path) as writer:
-            assert writer.hear() == "locked"
-            with pytest.raises(WorkspaceLocked, match=rf"process {writer.process.pid}"):
-                open_index(tmp_path, Silent())
-
     @pytest.mark.slow
     def test_a_snapshot_of_another_model_does_not_answer(self, tmp_path: Path) -> None:
         """As while `mara doctor --reembed` derives what it has committed."""

@@ -59,16 +59,14 @@ def the_lamp_of(year: int) -> set[str]:
 
 
 class TestWhatItHolds:
-    @pytest.mark.parametrize("year", [2023, 2024, 2025])
-    def test_is_what_stood_then(self, shop: Workspace, indexes: PastIndexes, year: int) -> None:
-        index = indexes.get(shop.root, HashEmbedder(), str(year))
-        assert texts(index) == the_lamp_of(year)
-        assert {fact.fact.object for fact in index.graph.facts.values()} == {f"{40 + 5 * (year - 2023)} euros"}
-
-    def test_passages_are_not_embedded_again(self, shop: Workspace, indexes: PastIndexes) -> None:
-        embedder = HashEmbedder()
-        indexes.get(shop.root, embedder, "2023")
-        assert set(embedder.asked) == {"40 euros", "lamp costs 40 euros"}
+    def test_is_what_stood_then_without_embedding_passages_again(self, shop: Workspace, indexes: PastIndexes) -> None:
+        for year, price in {2023: 40, 2024: 45, 2025: 50}.items():
+            embedder = HashEmbedder()
+            index = indexes.get(shop.root, embedder, str(year))
+            assert texts(index) == the_lamp_of(year)
+            assert {fact.fact.object for fact in index.graph.facts.values()} == {f"{price} euros"}
+            if year == 2023:
+                assert set(embedder.asked) == {"40 euros", "lamp costs 40 euros"}
 
     def test_what_another_model_embedded_is(self, shop: Workspace, indexes: PastIndexes) -> None:
         other = HashEmbedder("other")
@@ -106,16 +104,16 @@ class TestNames:
         write_dated(shop.root, "2026", [DESK])
         assert PastIndexes(pool).get(shop.root, Silent(), "2024") is before
 
-    def test_one_that_does_makes_another(self, shop: Workspace, indexes: PastIndexes) -> None:
-        indexes.get(shop.root, HashEmbedder(), "2024")
-        write_dated(shop.root, "2023-06", [passage_of("stool", "Stool", "The stool costs 35 euros.")])
-        index = indexes.get(shop.root, HashEmbedder(), "2024")
-        assert texts(index) == the_lamp_of(2024) | {"The stool costs 35 euros."}
-
-    def test_a_run_goes_on_with_the_one_that_it_began_with(self, shop: Workspace, indexes: PastIndexes) -> None:
+    def test_a_commit_that_changes_something_of_then_makes_another_and_runs_keep_theirs(
+        self, shop: Workspace, indexes: PastIndexes
+    ) -> None:
+        (shop.past / "new-of-a-killed-process").mkdir(parents=True)
         begun = indexes.get(shop.root, HashEmbedder(), "2024")
+        assert len(folders(shop)) == 1, "what was left unfinished goes"
         write_dated(shop.root, "2023-06", [passage_of("stool", "Stool", "The stool costs 35 euros.")])
         assert indexes.get(shop.root, Silent(), "2024", begun.graph.generation) is begun
+        index = indexes.get(shop.root, HashEmbedder(), "2024")
+        assert texts(index) == the_lamp_of(2024) | {"The stool costs 35 euros."}
 
     def test_what_was_erased_is_in_none(self, shop: Workspace, indexes: PastIndexes) -> None:
         indexes.get(shop.root, HashEmbedder(), "2024")
@@ -124,22 +122,16 @@ class TestNames:
         assert texts(indexes.get(shop.root, HashEmbedder(), "2024")) == {LAMPS[1].text}
 
 
-class TestRefusals:
-    def test_nothing_stood(self, shop: Workspace, indexes: PastIndexes) -> None:
-        with pytest.raises(BadInput, match="Nothing stood on 2022"):
-            indexes.get(shop.root, HashEmbedder(), "2022")
-
-    def test_no_versions_are_kept(self, tmp_path: Path, indexes: PastIndexes) -> None:
-        root = publish_workspace(tmp_path / "plain", [DESK]).root
-        with pytest.raises(BadInput, match="this workspace keeps no versions"):
-            indexes.get(root, HashEmbedder(), "2024")
-
-    def test_versions_are_kept_only_since(self, tmp_path: Path, indexes: PastIndexes) -> None:
-        root = publish_workspace(tmp_path / "plain", [DESK]).root
-        write_dated(root, "2024", LAMPS[:1])
-        with pytest.raises(BadInput, match="versions are kept from 2024-01-01 on"):
-            indexes.get(root, HashEmbedder(), "2023")
-        assert texts(indexes.get(root, HashEmbedder(), "2024")) == {DESK.text, LAMPS[0].text}
+def test_a_date_of_which_no_version_is_kept_is_refused(shop: Workspace, indexes: PastIndexes, tmp_path: Path) -> None:
+    plain = publish_workspace(tmp_path / "plain", [DESK]).root
+    with pytest.raises(BadInput, match="Nothing stood on 2022"):
+        indexes.get(shop.root, HashEmbedder(), "2022")
+    with pytest.raises(BadInput, match="this workspace keeps no versions"):
+        indexes.get(plain, HashEmbedder(), "2024")
+    write_dated(plain, "2024", LAMPS[:1])
+    with pytest.raises(BadInput, match="versions are kept from 2024-01-01 on"):
+        indexes.get(plain, HashEmbedder(), "2023")
+    assert texts(indexes.get(plain, HashEmbedder(), "2024")) == {DESK.text, LAMPS[0].text}
 
 
 class TestHousekeeping:
@@ -150,25 +142,16 @@ class TestHousekeeping:
             write_dated(tmp_path / "years", str(year), [passage_of("lamp", "Lamp", f"The lamp of {year}.")])
         return Workspace(tmp_path / "years")
 
-    def test_those_that_were_asked_last_stay(self, years: Workspace, indexes: PastIndexes) -> None:
-        for year in range(2001, 2008):
-            assert texts(indexes.get(years.root, HashEmbedder(), str(year))) == {f"The lamp of {year}."}
-        assert len(folders(years)) == past._KEPT
-        assert texts(indexes.get(years.root, HashEmbedder(), "2001")) == {"The lamp of 2001."}
-
-    def test_one_that_somebody_reads_stays(self, years: Workspace, indexes: PastIndexes) -> None:
+    def test_those_that_were_asked_last_and_one_that_is_read_stay(self, years: Workspace, indexes: PastIndexes) -> None:
         other = PastIndexes(IndexPool())
         read = other.get(years.root, HashEmbedder(), "2001")
         for year in range(2002, 2008):
-            indexes.get(years.root, HashEmbedder(), str(year))
+            assert texts(indexes.get(years.root, HashEmbedder(), str(year))) == {f"The lamp of {year}."}
         assert len(folders(years)) == past._KEPT + 1
         assert read.search_passages("The lamp of 2001.", 1)
         read.close()
-
-    def test_what_was_left_unfinished_goes(self, shop: Workspace, indexes: PastIndexes) -> None:
-        (shop.past / "new-of-a-killed-process").mkdir(parents=True)
-        indexes.get(shop.root, HashEmbedder(), "2023")
-        assert len(folders(shop)) == 1
+        assert texts(indexes.get(years.root, HashEmbedder(), "2002")) == {"The lamp of 2002."}
+        assert len(folders(years)) == past._KEPT
 
     def test_one_that_is_damaged_is_derived_again(self, shop: Workspace, pool: IndexPool) -> None:
         PastIndexes(pool).get(shop.root, HashEmbedder(), "2023")
@@ -179,43 +162,34 @@ class TestHousekeeping:
         assert texts(PastIndexes(pool).get(shop.root, HashEmbedder(), "2023")) == the_lamp_of(2023)
 
     def test_threads_that_ask_at_once_get_the_same(self, shop: Workspace, indexes: PastIndexes) -> None:
-        found: list[tuple[int, Index]] = []
+        answers: list[tuple[int, Index]] = []
         together = threading.Barrier(8)
 
         def ask(year: int) -> None:
             together.wait()
-            found.append((year, indexes.get(shop.root, HashEmbedder(), str(year))))
+            answers.append((year, indexes.get(shop.root, HashEmbedder(), str(year))))
 
         threads = [threading.Thread(target=ask, args=(2023 + number % 2,)) for number in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(found) == 8
-        assert all(texts(index) == the_lamp_of(year) for year, index in found)
-        assert len({id(index) for _, index in found}) == len(folders(shop)) == 2
+        assert len(answers) == 8
+        assert all(texts(index) == the_lamp_of(year) for year, index in answers)
+        assert len({id(index) for _, index in answers}) == len(folders(shop)) == 2
 
 
-class TestReadOnly:
-    @pytest.fixture
-    def kept(self, shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-        """The shop, which the system says may not be written."""
-        may = os.access
+def test_in_a_workspace_that_may_not_be_written_it_is_read_or_derived_elsewhere(
+    shop: Workspace, indexes: PastIndexes, pool: IndexPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexes.get(shop.root, HashEmbedder(), "2023")
+    pool.close()
+    may, before = os.access, folders(shop)
 
-        def refused(place: Path, mode: int) -> bool:
-            return may(place, mode) and not (mode & os.W_OK and Path(place).is_relative_to(shop.root))
+    def refused(place: Path, mode: int) -> bool:
+        return may(place, mode) and not (mode & os.W_OK and Path(place).is_relative_to(shop.root))
 
-        monkeypatch.setattr(os, "access", refused)
-        return shop
-
-    def test_it_is_derived_elsewhere(self, kept: Workspace, indexes: PastIndexes) -> None:
-        assert texts(indexes.get(kept.root, HashEmbedder(), "2023")) == the_lamp_of(2023)
-        assert not folders(kept)
-
-    def test_one_that_is_there_is_read(
-        self, shop: Workspace, indexes: PastIndexes, pool: IndexPool, request: pytest.FixtureRequest
-    ) -> None:
-        indexes.get(shop.root, HashEmbedder(), "2023")
-        pool.close()
-        kept = request.getfixturevalue("kept")
-        assert texts(PastIndexes(pool).get(kept.root, Silent(), "2023")) == the_lamp_of(2023)
+    monkeypatch.setattr(os, "access", refused)
+    assert texts(PastIndexes(pool).get(shop.root, Silent(), "2023")) == the_lamp_of(2023)
+    assert texts(indexes.get(shop.root, HashEmbedder(), "2024")) == the_lamp_of(2024)
+    assert folders(shop) == before

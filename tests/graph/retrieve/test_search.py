@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -108,10 +108,6 @@ class TestFuse:
             assert [passage for passage, _ in fused] == [passage for passage, _ in kept]
             assert [score for _, score in fused] == min_max(np.array([score for _, score in kept])).tolist()
 
-    def test_what_is_equal_but_for_rounding_keeps_the_order_of_its_list(self) -> None:
-        dense = [(9, 1.0), (2, 1.0), (5, 1.0 - 2**-53), (1, -1e6)]
-        assert [passage for passage, _ in fuse(dense, [(7, 3.0)], 1.0)] == [9, 2, 5, 1]
-
     @given(rankings, rankings, st.floats(0.01, 0.99))
     def test_between_them_each_passage_has_its_share_of_either_list(
         self, dense: list[tuple[int, float]], sparse: list[tuple[int, float]], alpha: float
@@ -127,39 +123,36 @@ class TestFuse:
         fused = fuse([(0, 0.9), (1, 0.5), (2, 0.1)], [(2, 7.0), (3, 3.0), (0, 5.0)], 0.6)
         assert [passage for passage, _ in fused] == [0, 2, 1, 3]
         assert [score for _, score in fused] == pytest.approx([0.8, 0.4, 0.3, 0.0])
-
-    def test_a_single_hit_counts_in_full(self) -> None:
-        assert dict(fuse([], [(4, 0.01)], 0.65)) == pytest.approx({4: 0.35})
+        assert dict(fuse([], [(4, 0.01)], 0.65)) == pytest.approx({4: 0.35}), "a single hit counts in full"
         assert dict(fuse([(1, 0.9), (4, 0.1)], [(4, 0.01)], 0.3)) == pytest.approx({4: 0.7, 1: 0.3})
-
-    def test_ties_go_by_index(self) -> None:
-        assert [passage for passage, _ in fuse([(9, 1.0)], [(2, 1.0)], 0.5)] == [2, 9]
+        assert [passage for passage, _ in fuse([(9, 1.0)], [(2, 1.0)], 0.5)] == [2, 9], "ties go by index"
+        nearly = [(9, 1.0), (2, 1.0), (5, 1.0 - 2**-53), (1, -1e6)]
+        assert [passage for passage, _ in fuse(nearly, [(7, 3.0)], 1.0)] == [9, 2, 5, 1], "equal but for rounding"
 
 
 class TestFacts:
     def test_candidates_are_the_nearest_with_their_cosines(self, index: Index) -> None:
-        found = find_facts(index, "marn is town", replace(MARA, fact_candidates=2))
-        assert len(found) == 2
-        assert found[0][0].fact.text == "Marn is town"
-        assert found[0][1] == pytest.approx(1, abs=1e-5)
+        hits = find_facts(index, "marn is town", replace(MARA, fact_candidates=2))
+        assert len(hits) == 2
+        assert hits[0][0].fact.text == "Marn is town"
+        assert hits[0][1] == pytest.approx(1, abs=1e-5)
 
-    def test_the_published_baseline_spreads_scores_over_the_range_of_all_facts(self, index: Index) -> None:
-        plain = find_facts(index, "marn is town", replace(MARA, fact_candidates=99))
-        scaled = find_facts(index, "marn is town", replace(HIPPORAG2, fact_candidates=99))
+    def test_the_published_baseline_spreads_scores_over_the_range_of_all_facts(
+        self, index: Index, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        plain, scaled = (
+            find_facts(index, "marn is town", replace(settings, fact_candidates=99)) for settings in (MARA, HIPPORAG2)
+        )
         assert [fact for fact, _ in scaled] == [fact for fact, _ in plain]
         assert scaled[0][1] == pytest.approx(1)
         low = index.least_fact_score("marn is town")
         for (_, score), (_, cosine) in zip(scaled, plain, strict=True):
             if cosine > 0:
                 assert score == pytest.approx((cosine - low) / (plain[0][1] - low), abs=1e-4)
-
-    def test_no_score_of_the_baseline_is_below_zero_where_rounding_puts_a_fact_below_the_farthest(
-        self, index: Index, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        last = find_facts(index, "marn is town", replace(MARA, fact_candidates=99))[-1]
-        monkeypatch.setattr(index, "least_fact_score", lambda *_: last[1] + 1e-6)
-        scaled = find_facts(index, "marn is town", replace(HIPPORAG2, fact_candidates=99))
-        assert scaled[-1] == (last[0], 0.0)
+        last, cosine = plain[-1]
+        monkeypatch.setattr(index, "least_fact_score", lambda *_: cosine + 1e-6)
+        rounded = find_facts(index, "marn is town", replace(HIPPORAG2, fact_candidates=99))
+        assert rounded[-1] == (last, 0.0), "none is below zero where rounding puts a fact below the farthest"
 
 
 class TestRanking:
@@ -175,46 +168,38 @@ class TestRanking:
         assert ids(index, ranking) == ["yokohama", "nissan"]
         assert all(score > 0 for _, score in ranking)
         assert rank_passages(index, "xylophone", Mode.SPARSE, 9, 0.65) == []
+        assert ids(index, rank_passages(index, "日産自動車とは", Mode.SPARSE, 1, 0.65)) == ["日産"]
 
-    @pytest.mark.parametrize("mode", WALKING_MODES)
-    def test_a_mode_that_walks_is_no_similarity(self, index: Index, mode: Mode) -> None:
-        with pytest.raises(BadInput, match="does not rank by similarity"):
-            rank_passages(index, "Where is the harbour?", mode, 9, 0.65)
-
-    def test_hybrid_is_the_two_lists_fused(self, index: Index) -> None:
+    def test_hybrid_is_the_two_lists_fused_and_a_mode_that_walks_is_no_similarity(self, index: Index) -> None:
         question = "Marn of Yokohama"
-        dense = rank_passages(index, question, Mode.DENSE, 9, 0)
-        sparse = rank_passages(index, question, Mode.SPARSE, 9, 0)
+        dense, sparse = (rank_passages(index, question, mode, 9, 0) for mode in (Mode.DENSE, Mode.SPARSE))
         assert rank_passages(index, question, Mode.HYBRID, 9, 0.4) == fuse(dense, sparse, 0.4)
+        for mode in WALKING_MODES:
+            with pytest.raises(BadInput, match="does not rank by similarity"):
+                rank_passages(index, question, mode, 9, 0.65)
+        for mode in (Mode.DENSE, Mode.SPARSE, Mode.HYBRID):
+            assert len(rank_passages(index, question, mode, 1, 0.5)) == 1
 
-    @pytest.mark.parametrize(("alpha", "mode"), [(1.0, Mode.DENSE), (0.0, Mode.SPARSE)])
-    @examples(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @examples(max_examples=25)
     @given(
         st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join),
         st.integers(1, len(PASSAGES) + 2),
         st.none() | st.sets(st.sampled_from([passage.id for passage in PASSAGES])),
     )
     def test_hybrid_at_either_end_is_the_single_ranking_at_every_depth_and_under_any_filter(
-        self, index: Index, alpha: float, mode: Mode, question: str, k: int, shown: set[str] | None
+        self, index: Index, question: str, k: int, shown: set[str] | None
     ) -> None:
         selection = None if shown is None else Selection.of(index.graph, index.graph.passages_of(sorted(shown)))
-        single = rank_passages(index, question, mode, k, 0.5, selection)
-        assert rank_passages(index, question, Mode.HYBRID, k, alpha, selection) == single
+        for alpha, mode in ((1.0, Mode.DENSE), (0.0, Mode.SPARSE)):
+            single = rank_passages(index, question, mode, k, 0.5, selection)
+            assert rank_passages(index, question, Mode.HYBRID, k, alpha, selection) == single
 
     def test_a_passage_that_alone_holds_a_word_of_the_question_is_a_hit_in_full(self, index: Index) -> None:
-        found = dict(rank_passages(index, "harbour", Mode.HYBRID, 9, 0.3))
+        ranking = rank_passages(index, "harbour", Mode.HYBRID, 9, 0.3)
         dense = rank_passages(index, "harbour", Mode.DENSE, 9, 0.3)
-        alone = index.graph.passage_index["yokohama"]
-        assert found[alone] >= 0.7
-        assert ids(index, list(found.items()))[0] == "yokohama"
-        assert found.keys() == {passage for passage, _ in dense}
-
-    @pytest.mark.parametrize("mode", [Mode.DENSE, Mode.SPARSE, Mode.HYBRID])
-    def test_no_more_than_k_are_returned(self, index: Index, mode: Mode) -> None:
-        assert len(rank_passages(index, "Yokohama and Nissan", mode, 1, 0.5)) == 1
-
-    def test_scripts_that_the_embedding_does_not_know_are_found_by_words(self, index: Index) -> None:
-        assert ids(index, rank_passages(index, "日産自動車とは", Mode.SPARSE, 1, 0.65)) == ["日産"]
+        assert ids(index, ranking)[0] == "yokohama"
+        assert ranking[0][1] >= 0.7
+        assert {passage for passage, _ in ranking} == {passage for passage, _ in dense}
 
 
 class TestSeeds:
@@ -226,12 +211,12 @@ class TestSeeds:
         dense = replace(MARA, passage_seeds=2, hybrid_seeds=False)
         assert seed_passages(index, "Marn", dense, 99) == rank_passages(index, "Marn", Mode.DENSE, 2, 0, exactly=True)
 
-    @pytest.mark.parametrize("mode", [Mode.DENSE, Mode.HYBRID])
-    def test_a_ranking_that_is_computed_is_the_one_that_chroma_finds(self, index: Index, mode: Mode) -> None:
-        computed = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5, exactly=True)
-        found = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5)
-        assert [passage for passage, _ in computed] == [passage for passage, _ in found]
-        assert [score for _, score in computed] == pytest.approx([score for _, score in found], abs=1e-5)
+    def test_a_ranking_that_is_computed_is_the_one_that_chroma_finds(self, index: Index) -> None:
+        for mode in [Mode.DENSE, Mode.HYBRID]:
+            computed = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5, exactly=True)
+            found = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5)
+            assert [passage for passage, _ in computed] == [passage for passage, _ in found]
+            assert [score for _, score in computed] == pytest.approx([score for _, score in found], abs=1e-5)
 
     @given(st.lists(st.integers(-3, 3), max_size=30), st.integers(0, 35))
     def test_the_best_are_those_of_all_in_order_ties_by_index(self, scores: list[int], k: int) -> None:
@@ -243,10 +228,8 @@ class TestSeeds:
         linked = index.graph.name_passages[index.graph.entity_index[entity_id("Nissan")]]
         assert linked == 2
         assert seeds == pytest.approx({"1933": 0.9, "nissan": (0.9 + 0.8) / 2 / 2, "yokohama": 0.8 / 2})
-
-    def test_the_published_baseline_counts_passages_by_their_triples(self, index: Index) -> None:
-        seeds = names(index, weigh_entity_seeds(index, "?", facts_of(index, Yokohama=0.8), HIPPORAG2))
-        assert seeds == pytest.approx({"yokohama": 0.8, "nissan": 0.4})
+        by_triples = names(index, weigh_entity_seeds(index, "?", facts_of(index, Yokohama=0.8), HIPPORAG2))
+        assert by_triples == pytest.approx({"yokohama": 0.8, "nissan": 0.4})
 
     def test_names_in_the_question_add_to_them_where_the_settings_let_them(self, index: Index) -> None:
         kept = facts_of(index, _1933=0.9)
@@ -265,16 +248,12 @@ class TestSeeds:
         every = names(index, weigh_entity_seeds(index, question, kept, replace(settings, fact_bar=0.0)))
         assert every.keys() == {"1933", "nissan", "oppama", "nissan leaf"}
 
-    def test_a_fact_that_holds_a_name_of_the_question_counts_however_near_it_is(self, index: Index) -> None:
-        kept = facts_of(index, _1933=0.01, Oppama=0.01)
-        assert names(index, weigh_entity_seeds(index, "When did Nissan begin?", kept, MARA)).keys() == {
-            "1933",
-            "nissan",
-        }
-
-    def test_a_name_that_the_corpus_hardly_writes_as_one_anchors_no_fact(self, index: Index) -> None:
-        kept = [(fact, 0.01) for fact in index.graph.facts.values() if fact.fact.object == "town"]
+    def test_a_fact_counts_that_holds_a_name_of_the_question_which_the_corpus_writes_as_one(self, index: Index) -> None:
+        kept = facts_of(index, _1933=0.01, Oppama=0.01, town=0.01)
+        seeds = names(index, weigh_entity_seeds(index, "When did Nissan begin?", kept, MARA))
+        assert seeds.keys() == {"1933", "nissan"}
         assert names(index, weigh_entity_seeds(index, "Which town?", kept, MARA)).keys() == {"town"}
+        assert weigh_entity_seeds(index, "Why?", [], MARA) == {}
 
     def test_the_bar_for_facts_is_that_of_the_passages_which_a_filter_selects(self, index: Index) -> None:
         orlo = Selection.of(index.graph, index.graph.passages_of(["orlo"]))
@@ -286,20 +265,15 @@ class TestSeeds:
 
     def test_entities_weigh_by_how_often_they_are_written_as_names(self, index: Index) -> None:
         """The town of Marn stands in small letters alone."""
-        kept = [(fact, 0.9) for fact in index.graph.facts.values() if fact.fact.object == "town"]
-        weighed = names(index, weigh_entity_seeds(index, "?", kept, MARA))
-        plain = names(index, weigh_entity_seeds(index, "?", kept, replace(MARA, name_shares=False)))
-        assert weighed["marn"] == plain["marn"] > 0
-        assert weighed["town"] == 0 < plain["town"]
-
-    def test_a_name_in_the_question_keeps_the_share_of_a_common_noun(self, index: Index) -> None:
-        weighed = names(index, weigh_entity_seeds(index, "Which town is Marn?", [], MARA))
-        plain = names(index, weigh_entity_seeds(index, "Which town is Marn?", [], replace(MARA, name_shares=False)))
-        assert weighed["marn"] == plain["marn"]
-        assert weighed["town"] == pytest.approx(plain["town"] * COMMON_NOUN_SHARE)
-
-    def test_without_facts_and_names_there_is_none(self, index: Index) -> None:
-        assert weigh_entity_seeds(index, "Why?", [], MARA) == {}
+        for question, kept, share in [
+            ("?", facts_of(index, town=0.9), 0.0),
+            ("Which town is Marn?", [], COMMON_NOUN_SHARE),
+        ]:
+            weighed = names(index, weigh_entity_seeds(index, question, kept, MARA))
+            plain = names(index, weigh_entity_seeds(index, question, kept, replace(MARA, name_shares=False)))
+            assert weighed["marn"] == plain["marn"] > 0
+            assert weighed["town"] == pytest.approx(plain["town"] * share)
+            assert plain["town"] > 0
 
     def test_passage_seeds_are_weighed_and_sharpened_as_the_settings_say(self, index: Index) -> None:
         ranking = [(0, 1.0), (1, 0.5), (2, 0.0)]
@@ -322,15 +296,13 @@ class TestSeeds:
         assert restart.values.tolist() == [0.75, 1.0, 0.05, 0.5]
         assert restart.length == index.graph.n_nodes
 
-    @pytest.mark.parametrize("sharpness", [1.0, 3.0])
-    def test_where_every_passage_is_a_seed_they_weigh_as_their_ranking_says(
-        self, index: Index, sharpness: float
-    ) -> None:
-        settings = replace(SEED, seed_sharpness=sharpness)
-        every = passages_of(index, start_near(index, "Marn", {}, 0.05, settings))
-        ranked = passages_of(index, start_near(index, "Marn", {}, 0.05, replace(settings, passage_seeds=99)))
-        assert every.tolist() == pytest.approx(ranked.tolist())
-        assert every.max() == 0.05
+    def test_where_every_passage_is_a_seed_they_weigh_as_their_ranking_says(self, index: Index) -> None:
+        for sharpness in [1.0, 3.0]:
+            settings = replace(SEED, seed_sharpness=sharpness)
+            every = passages_of(index, start_near(index, "Marn", {}, 0.05, settings))
+            ranked = passages_of(index, start_near(index, "Marn", {}, 0.05, replace(settings, passage_seeds=99)))
+            assert every.tolist() == pytest.approx(ranked.tolist())
+            assert every.max() == 0.05
 
 
 class TestTrust:
@@ -339,18 +311,10 @@ class TestTrust:
     def damping(self, entity_weights: list[float], settings: Any = MARA) -> float:
         return trusting(entity_weights, settings).damping
 
-    def test_nothing_anchors_a_walk_without_entity_seeds(self) -> None:
+    def test_the_damping_rises_with_the_weight_of_the_seeds(self) -> None:
         assert self.damping([]) == MARA.least_damping < MARA.damping
-
-    def test_one_name_that_one_passage_holds_anchors_it_wholly(self) -> None:
-        assert self.damping([MARA.name_weight]) == MARA.damping
-        assert self.damping([2.0, 9.0]) == MARA.damping
-
-    def test_between_them_the_damping_rises_with_the_weight_of_the_seeds(self) -> None:
-        half = self.damping([MARA.name_weight / 4] * 2)
-        assert half == pytest.approx((MARA.damping + MARA.least_damping) / 2)
-
-    def test_it_is_never_above_the_damping_that_is_set(self) -> None:
+        assert self.damping([MARA.name_weight / 4] * 2) == pytest.approx((MARA.damping + MARA.least_damping) / 2)
+        assert self.damping([MARA.name_weight]) == self.damping([2.0, 9.0]) == MARA.damping
         assert self.damping([], replace(MARA, damping=0.1)) == 0.1
         assert self.damping([], replace(MARA, least_damping=0.99)) == MARA.damping
 
@@ -358,37 +322,32 @@ class TestTrust:
         assert trusting([MARA.name_weight], MARA).convergence == 0
         assert trusting([MARA.name_weight, MARA.name_weight / 2], MARA).convergence == MARA.convergence > 0
 
-    @pytest.mark.parametrize("settings", [SEED, HIPPORAG2], ids=["seed", "hipporag2"])
-    def test_the_published_walks_have_one_damping_and_no_convergence(self, settings: Any) -> None:
-        assert trusting([], settings) == trusting([9.0], settings) == settings
-        assert settings.convergence == 0
+    def test_the_published_walks_have_one_damping_and_no_convergence(self) -> None:
+        for settings in [SEED, HIPPORAG2]:
+            assert trusting([], settings) == trusting([9.0], settings) == settings
+            assert settings.convergence == 0
 
 
-class TestPassageWeight:
-    @pytest.mark.parametrize(
-        ("adaptive", "given_weight", "effective"),
-        [(False, 0.1, 1.0), (True, None, 1.0), (True, 0.05, 1.0), (True, 0.1, 2.0), (True, 0.01, 0.2)],
-    )
-    def test_the_managers_scales_it_around_the_documents_where_the_settings_let_it(
-        self, adaptive: bool, given_weight: float | None, effective: float
-    ) -> None:
+def test_the_managers_passage_weight_scales_the_set_one_where_the_settings_let_it() -> None:
+    for adaptive, weight, effective in [
+        (False, 0.1, 1.0),
+        (True, None, 1.0),
+        (True, 0.05, 1.0),
+        (True, 0.1, 2.0),
+        (True, 0.01, 0.2),
+    ]:
         settings = replace(MARA, passage_weight=1.0, adaptive_passage_weight=adaptive)
-        assert effective_passage_weight(settings, given_weight) == pytest.approx(effective)
+        assert effective_passage_weight(settings, weight) == pytest.approx(effective)
 
 
-class TestFactors:
-    def test_they_are_those_of_the_settings(self) -> None:
-        beta = TEMPORAL_ALONE
-        by_settings = factors_for(beta, SEED)
-        expected = edge_factors(beta, policy=FactorPolicy.CATEGORY)
-        assert np.array_equal(by_settings.from_entity, expected.from_entity)
-        directed = edge_factors(beta, directions=DIRECTED)
-        assert np.array_equal(factors_for(beta, MARA).from_passage, directed.from_passage)
-
-    def test_beta_counts_for_nothing_where_the_settings_do_not_let_it(self) -> None:
-        deaf = replace(SEED, beta=False)
-        assert np.array_equal(factors_for(TEMPORAL_ALONE, deaf).from_entity, factors_for(None, deaf).from_entity)
-        assert not HIPPORAG2.beta
+def test_factors_are_those_of_the_settings() -> None:
+    category = edge_factors(TEMPORAL_ALONE, policy=FactorPolicy.CATEGORY)
+    assert np.array_equal(factors_for(TEMPORAL_ALONE, SEED).from_entity, category.from_entity)
+    directed = edge_factors(TEMPORAL_ALONE, directions=DIRECTED)
+    assert np.array_equal(factors_for(TEMPORAL_ALONE, MARA).from_passage, directed.from_passage)
+    deaf = replace(SEED, beta=False)
+    assert np.array_equal(factors_for(TEMPORAL_ALONE, deaf).from_entity, factors_for(None, deaf).from_entity)
+    assert not HIPPORAG2.beta
 
 
 class TestWalking:
@@ -399,31 +358,21 @@ class TestWalking:
         ranking, _ = walk_passages(index, more.pop("words", ""), restart, factors, settings, more.pop("k", 99), **more)
         return {index.graph.passages[passage].id: score for passage, score in ranking}
 
-    @pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2], ids=["mara", "seed", "hipporag2"])
-    def test_a_passage_that_is_no_seed_is_reached_from_an_entity_that_it_is_linked_with(
-        self, index: Index, settings: Any
-    ) -> None:
-        scores = self.walked(index, {"1933": 1.0}, settings)
-        assert scores["nissan"] > scores["marn"] > 0
-        assert scores["orlo"] == 0
-
-    def test_passages_are_ranked_by_score_and_cut(self, index: Index) -> None:
-        scores = list(self.walked(index, {"1933": 1.0}, MARA, k=3).values())
-        assert len(scores) == 3
-        assert scores == sorted(scores, reverse=True)
+    def test_a_passage_that_is_no_seed_is_reached_from_an_entity_that_it_is_linked_with(self, index: Index) -> None:
+        for settings in [MARA, SEED, HIPPORAG2]:
+            scores = self.walked(index, {"1933": 1.0}, settings)
+            assert scores["nissan"] > scores["marn"] > 0
+            assert scores["orlo"] == 0
 
     def test_anchors_that_converge_change_scores_and_not_how_many_are_found(self, index: Index) -> None:
-        seeds = {"1933": 1.0, "Marn": 0.5}
-        alone = self.walked(index, seeds, replace(MARA, convergence=0.0))
-        together = self.walked(index, seeds, MARA)
+        seeds, plain = {"1933": 1.0, "Marn": 0.5}, replace(MARA, convergence=0.0)
+        alone, together = self.walked(index, seeds, plain), self.walked(index, seeds, MARA)
         assert together.keys() == alone.keys()
         assert together != pytest.approx(alone)
+        assert [*together.values()] == sorted(together.values(), reverse=True)
         assert list(self.walked(index, seeds, MARA, k=2).items()) == list(together.items())[:2]
-
-    def test_a_single_anchor_leaves_the_scores_as_they_are(self, index: Index) -> None:
-        assert self.walked(index, {"1933": 1.0}, MARA) == self.walked(
-            index, {"1933": 1.0}, replace(MARA, convergence=0.0)
-        )
+        single = {"1933": 1.0}
+        assert self.walked(index, single, MARA) == self.walked(index, single, plain)
 
     def test_uniform_beta_ranks_as_none_does(self, index: Index) -> None:
         for settings in (MARA, replace(SEED, policy=FactorPolicy.NEUTRAL)):
@@ -441,49 +390,37 @@ class TestWalking:
         by_place = self.walked(index, {"Nissan": 1.0}, settings, beta=spatial)
         assert by_place["yokohama"] > by_time["yokohama"]
 
-    def test_the_published_baseline_knows_no_title_or_mention_edge(self, index: Index) -> None:
+    def test_title_and_mention_edges_can_be_left_out_as_in_the_published_baseline(self, index: Index) -> None:
         """Orlo's passage holds no triple: nothing but its title links it."""
-        assert self.walked(index, {"Orlo": 1.0}, HIPPORAG2)["orlo"] == 0
-        assert self.walked(index, {"Orlo": 1.0}, MARA)["orlo"] > 0
+        settings = [HIPPORAG2, replace(MARA, title_edges=False), MARA, replace(MARA, mention_edges=False)]
+        reached = [self.walked(index, {"Orlo": 1.0}, each)["orlo"] > 0 for each in settings]
+        assert reached == [False, False, True, True]
+        assert KIND_INDEX[EdgeKind(RelationType.SYNONYMY)] in index.graph.edges.kind
+        assert self.walked(index, {"Nissan": 1.0}, SEED)["leaf"] > 0, "synonyms are bridges"
 
-    def test_title_and_mention_edges_can_be_left_out(self, index: Index) -> None:
-        assert self.walked(index, {"Orlo": 1.0}, replace(MARA, title_edges=False))["orlo"] == 0
-        assert self.walked(index, {"Orlo": 1.0}, replace(MARA, mention_edges=False))["orlo"] > 0
-
-    def test_a_passage_may_be_a_seed_by_itself(self, index: Index) -> None:
-        marn = index.graph.passage_index["marn"]
-        restart = restart_of(index, Start(MARA, {}, {marn: 0.05}))
-        ranking, _ = walk_passages(index, "", restart, factors_for(None, MARA), MARA, 9)
+    def test_seeds_count_by_their_weights_and_without_one_a_walk_is_refused(self, index: Index) -> None:
+        for start in (Start(MARA, {0: 0.5}, {}), ALL_PASSAGES):
+            assert restart_of(index, start)
+            entities, passages = dict.fromkeys(start.entities, 0.0), dict.fromkeys(start.passages or (), 0.0)
+            assert not restart_of(index, replace(start, entities=entities, passages=passages))
+        factors = factors_for(None, MARA)
+        with pytest.raises(BadInput, match="no seed"):
+            walk_passages(index, "", restart_of(index, Start(MARA, {}, {})), factors, MARA, 5)
+        alone = Start(MARA, {}, {index.graph.passage_index["marn"]: 0.05})
+        ranking, _ = walk_passages(index, "", restart_of(index, alone), factors, MARA, 9)
         assert ids(index, ranking)[0] == "marn"
         assert sum(score for _, score in ranking) < 1
-
-    def test_without_a_seed_it_is_refused(self, index: Index) -> None:
-        with pytest.raises(BadInput, match="no seed"):
-            walk_passages(index, "", restart_of(index, Start(MARA, {}, {})), factors_for(None, MARA), MARA, 5)
-
-    @pytest.mark.parametrize("start", [Start(MARA, {0: 0.5}, {}), ALL_PASSAGES], ids=["entity", "passages"])
-    def test_seeds_count_by_their_weights(self, index: Index, start: Start) -> None:
-        assert restart_of(index, start)
-        entities, passages = dict.fromkeys(start.entities, 0.0), dict.fromkeys(start.passages or (), 0.0)
-        assert not restart_of(index, replace(start, entities=entities, passages=passages))
-
-    @pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2], ids=["mara", "seed", "hipporag2"])
-    @pytest.mark.parametrize("engine", [Engine.MATRIX, Engine.PUSH])
-    def test_every_engine_walks_as_the_reference_does(self, index: Index, engine: Engine, settings: Any) -> None:
-        seeds = {"1933": 1.0, "Marn": 0.5}
-        reference = self.walked(index, seeds, settings, engine=Engine.IGRAPH)
-        assert self.walked(index, seeds, settings, engine=engine) == pytest.approx(reference, abs=1e-3)
-
-    def test_the_walk_says_which_engine_it_was_and_how_exact(self, index: Index) -> None:
-        restart = restart_of(index, ALL_PASSAGES)
         for engine, expected in ((Engine.AUTO, Engine.MATRIX), (Engine.PUSH, Engine.PUSH)):
-            _, found = walk_passages(index, "", restart, factors_for(None, MARA), MARA, 5, engine)
-            assert found.engine is expected
-            assert 0 <= found.error < 0.1
+            _, walk = walk_passages(index, "", restart_of(index, ALL_PASSAGES), factors, MARA, 5, engine)
+            assert walk.engine is expected
+            assert 0 <= walk.error < 0.1
 
-    def test_synonyms_are_bridges(self, index: Index) -> None:
-        assert KIND_INDEX[EdgeKind(RelationType.SYNONYMY)] in index.graph.edges.kind
-        assert self.walked(index, {"Nissan": 1.0}, SEED)["leaf"] > 0
+    def test_every_engine_walks_as_the_reference_does(self, index: Index) -> None:
+        for settings in [MARA, SEED, HIPPORAG2]:
+            for engine in [Engine.MATRIX, Engine.PUSH]:
+                seeds = {"1933": 1.0, "Marn": 0.5}
+                reference = self.walked(index, seeds, settings, engine=Engine.IGRAPH)
+                assert self.walked(index, seeds, settings, engine=engine) == pytest.approx(reference, abs=1e-3)
 
 
 nodes_scored = st.dictionaries(st.integers(0, 11), st.sampled_from([0.0, 0.25, 0.5, 0.5, 1.0]), max_size=8)
@@ -512,26 +449,20 @@ class TestWithinASelection:
     def test_facts_are_those_of_the_selected_passages_with_their_own_nearest_first(
         self, index: Index, shown: Selection
     ) -> None:
-        found = find_facts(index, "Nissan founded in 1933", replace(MARA, fact_candidates=9), shown)
-        assert {fact.fact.id for fact, _ in found} == shown.facts.keys()
-        assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+        hits = find_facts(index, "Nissan founded in 1933", replace(MARA, fact_candidates=9), shown)
+        assert {fact.fact.id for fact, _ in hits} == shown.facts.keys()
+        assert [score for _, score in hits] == sorted((score for _, score in hits), reverse=True)
         few = find_facts(index, "Nissan founded in 1933", replace(MARA, fact_candidates=1), shown)
-        assert [fact.fact.id for fact, _ in few] == [found[0][0].fact.id]
+        assert [fact.fact.id for fact, _ in few] == [hits[0][0].fact.id]
+        scaled = find_facts(index, "marn is town", replace(HIPPORAG2, fact_candidates=9), shown)
+        assert [score for _, score in scaled] == pytest.approx([1.0, 0.0], abs=1e-6), "over the range of the selected"
 
-    def test_the_baseline_spreads_scores_over_the_range_of_the_selected_facts(
-        self, index: Index, shown: Selection
-    ) -> None:
-        scores = [score for _, score in find_facts(index, "marn is town", replace(HIPPORAG2, fact_candidates=9), shown)]
-        assert scores == pytest.approx([1.0, 0.0], abs=1e-6)
-
-    @pytest.mark.parametrize("mode", [Mode.DENSE, Mode.SPARSE, Mode.HYBRID])
-    def test_similarity_ranks_as_without_it_less_what_is_hidden(
-        self, index: Index, shown: Selection, mode: Mode
-    ) -> None:
-        question = "Is Marn a town in Yokohama, and Orlo elsewhere?"
-        whole = [p for p in ids(index, rank_passages(index, question, mode, 99, 1.0)) if p in ("marn", "orlo")]
-        assert ids(index, rank_passages(index, question, mode, 99, 1.0, shown)) == whole
-        assert ids(index, rank_passages(index, question, mode, 1, 1.0, shown)) == whole[:1]
+    def test_similarity_ranks_as_without_it_less_what_is_hidden(self, index: Index, shown: Selection) -> None:
+        for mode in [Mode.DENSE, Mode.SPARSE, Mode.HYBRID]:
+            question = "Is Marn a town in Yokohama, and Orlo elsewhere?"
+            whole = [p for p in ids(index, rank_passages(index, question, mode, 99, 1.0)) if p in ("marn", "orlo")]
+            assert ids(index, rank_passages(index, question, mode, 99, 1.0, shown)) == whole
+            assert ids(index, rank_passages(index, question, mode, 1, 1.0, shown)) == whole[:1]
 
     def test_a_name_of_hidden_passages_alone_is_no_seed_and_hides_no_shorter_one(
         self, index: Index, shown: Selection
@@ -541,23 +472,23 @@ class TestWithinASelection:
         assert seeds.keys() == {"nissan", "marn"}
         assert names(index, weigh_entity_seeds(index, question, [], MARA)).keys() == {"nissan leaf", "yokohama", "marn"}
 
-    @pytest.mark.parametrize("settings", [SEED, MARA], ids=["all", "best"])
-    def test_passage_seeds_are_selected_ones(self, index: Index, shown: Selection, settings: Any) -> None:
-        assert {*ids(index, seed_passages(index, "Nissan", settings, 99, shown))} == {"marn", "orlo"}
-        every = passages_of(index, start_near(index, "Nissan", {}, 1.0, settings, shown))
-        assert not every[~shown.passages].any()
-        assert every[shown.rows].tolist() == pytest.approx([1.0, 0.0] if every[shown.rows[0]] else [0.0, 1.0], abs=1e-6)
+    def test_passage_seeds_are_selected_ones(self, index: Index, shown: Selection) -> None:
+        for settings in [SEED, MARA]:
+            assert {*ids(index, seed_passages(index, "Nissan", settings, 99, shown))} == {"marn", "orlo"}
+            every = passages_of(index, start_near(index, "Nissan", {}, 1.0, settings, shown))
+            assert not every[~shown.passages].any()
+            assert every[shown.rows].tolist() == pytest.approx(
+                [1.0, 0.0] if every[shown.rows[0]] else [0.0, 1.0], abs=1e-6
+            )
 
-    @pytest.mark.parametrize("engine", [Engine.IGRAPH, Engine.MATRIX, Engine.PUSH])
-    def test_the_walk_crosses_hidden_passages_and_returns_none(
-        self, index: Index, shown: Selection, engine: Engine
-    ) -> None:
-        start = Start(MARA, {index.graph.entity_index[entity_id("1933")]: 1.0}, {})
-        ranking, _ = walk_passages(
-            index, "", restart_of(index, start), factors_for(None, MARA), MARA, 99, engine, shown
-        )
-        assert ids(index, ranking) == ["marn", "orlo"]
-        assert ranking[0][1] > 0, "reached through Nissan's passage"
+    def test_the_walk_crosses_hidden_passages_and_returns_none(self, index: Index, shown: Selection) -> None:
+        for engine in [Engine.IGRAPH, Engine.MATRIX, Engine.PUSH]:
+            start = Start(MARA, {index.graph.entity_index[entity_id("1933")]: 1.0}, {})
+            ranking, _ = walk_passages(
+                index, "", restart_of(index, start), factors_for(None, MARA), MARA, 99, engine, shown
+            )
+            assert ids(index, ranking) == ["marn", "orlo"]
+            assert ranking[0][1] > 0, "reached through Nissan's passage"
 
     def test_nothing_is_found_where_nothing_is_selected(self, index: Index) -> None:
         nothing = Selection.of(index.graph, index.graph.passages_of([]))

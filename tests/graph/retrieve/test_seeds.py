@@ -21,29 +21,19 @@ def rare(entity: int) -> float:
 
 
 class TestEntitySeeds:
-    def test_the_walkthrough_of_the_source_documents(self) -> None:
+    def test_an_entity_has_the_mean_of_its_facts_as_far_as_it_is_rare(self) -> None:
         facts = [(NISSAN, YEAR, 0.9), (NISSAN, JAPAN, 0.8)]
-        assert entity_seeds(facts, rare, 5) == pytest.approx({YEAR: 0.9, NISSAN: 0.85, JAPAN: 0.8})
-
-    def test_a_score_is_worth_as_much_as_its_entity_is_rare(self) -> None:
-        rarity = {NISSAN: 0.25, YEAR: 1.0}
-        assert entity_seeds([(NISSAN, YEAR, 0.8)], rarity.__getitem__, 5) == {YEAR: 0.8, NISSAN: 0.2}
-
-    def test_an_entity_has_the_mean_of_its_facts(self) -> None:
-        seeds = entity_seeds([(NISSAN, YEAR, 0.6), (JAPAN, NISSAN, 0.8)], rare, 5)
-        assert seeds == pytest.approx({NISSAN: 0.7, YEAR: 0.6, JAPAN: 0.8})
-
-    def test_a_fact_about_itself_counts_once(self) -> None:
+        assert entity_seeds(facts, rare, 5) == pytest.approx({YEAR: 0.9, NISSAN: 0.85, JAPAN: 0.8}), "the walkthrough"
         assert entity_seeds([(NISSAN, NISSAN, 0.6), (NISSAN, YEAR, 0.2)], rare, 5) == pytest.approx(
             {NISSAN: 0.4, YEAR: 0.2}
         )
+        rarity = {NISSAN: 0.25, YEAR: 1.0}
+        assert entity_seeds([(NISSAN, YEAR, 0.8)], rarity.__getitem__, 5) == {YEAR: 0.8, NISSAN: 0.2}
+        assert entity_seeds([], rare, 5) == {}
 
     def test_the_best_come_first_ties_by_index_and_the_rest_is_cut(self) -> None:
         facts = [(5, 4, 0.5), (3, 2, 0.9)]
         assert list(entity_seeds(facts, rare, 3)) == [2, 3, 4]
-
-    def test_no_fact_gives_no_seed(self) -> None:
-        assert entity_seeds([], rare, 5) == {}
 
     @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 1)), max_size=8))
     def test_the_order_of_the_facts_does_not_matter(self, facts: list[tuple[int, int, float]]) -> None:
@@ -52,12 +42,10 @@ class TestEntitySeeds:
 
 
 class TestRarity:
-    @pytest.mark.parametrize("rarity", EntityRarity)
-    def test_the_rarest_weighs_one_and_one_in_no_passage_as_much(self, rarity: EntityRarity) -> None:
-        assert rarity.share(1, 1000) == pytest.approx(rarity.share(0, 1000), rel=1e-12)
+    def test_the_rarest_weighs_one_and_one_over_n_falls_faster_than_the_logarithm(self) -> None:
+        for rarity in EntityRarity:
+            assert rarity.share(1, 1000) == pytest.approx(rarity.share(0, 1000), rel=1e-12)
         assert EntityRarity.INVERSE.share(0, 1000) == 1.0
-
-    def test_one_over_n_falls_faster_than_the_logarithm(self) -> None:
         assert EntityRarity.INVERSE.share(10, 999) == 0.1
         assert EntityRarity.LOG_IDF.share(10, 999) == pytest.approx(2 / 3)
 
@@ -72,18 +60,13 @@ class TestRarity:
 class TestNameSeeds:
     matcher = NameMatcher.of([("Nissan", NISSAN), ("Nissan Leaf", 3), ("Japan", JAPAN), ("日産自動車", 4)])
 
-    def test_names_in_the_question_are_seeds_longest_only(self) -> None:
+    def test_the_longest_names_in_the_question_are_seeds_once_and_less_where_they_are_frequent(self) -> None:
         assert name_seeds("Is the Nissan Leaf from Japan?", self.matcher, once, 1.0) == {3: 1.0, JAPAN: 1.0}
-
-    def test_frequent_names_weigh_less_by_the_root_of_their_passages(self) -> None:
+        assert name_seeds("Nissan or Nissan?", self.matcher, once, 1.0) == {NISSAN: 1.0}
         assert name_seeds("Nissan?", self.matcher, lambda entity: 16, 0.8) == {NISSAN: pytest.approx(0.2)}
 
-    def test_a_name_said_twice_is_one_seed(self) -> None:
-        assert name_seeds("Nissan or Nissan?", self.matcher, once, 1.0) == {NISSAN: 1.0}
-
-    @pytest.mark.parametrize(
-        ("question", "nissan"),
-        [
+    def test_a_common_noun_counts_little_where_names_are_written_with_capitals(self) -> None:
+        for question, nissan in [
             ("which nissan is from Japan?", 0.25),
             ("which Nissan is from Japan?", 1.0),
             ("which NISSAN is from Japan?", 1.0),
@@ -91,48 +74,26 @@ class TestNameSeeds:
             ("Is nissan from japan?", 1.0),
             ("nissan or Nissan, from Japan?", 1.0),
             ("the nissan of 1933, from japan?", 1.0),
-        ],
-    )
-    def test_a_common_noun_counts_little_where_names_are_written_with_capitals(
-        self, question: str, nissan: float
-    ) -> None:
-        assert name_seeds(question, self.matcher, once, 1.0) == {NISSAN: nissan, JAPAN: 1.0}
-
-    def test_a_first_words_capital_says_nothing(self) -> None:
-        assert name_seeds("Nissan and Japan", self.matcher, once, 1.0) == {NISSAN: 0.25, JAPAN: 1.0}
+            ("Nissan and Japan", 0.25),
+        ]:
+            assert name_seeds(question, self.matcher, once, 1.0) == {NISSAN: nissan, JAPAN: 1.0}
 
     def test_scripts_without_capitals_name_as_well_as_any(self) -> None:
         assert name_seeds("日産自動車 of Japan", self.matcher, once, 1.0) == {4: 1.0, JAPAN: 1.0}
         assert name_seeds("which nissan is 日産自動車?", self.matcher, once, 1.0) == {NISSAN: 0.25, 4: 1.0}
-
-    def test_scripts_that_the_embedding_does_not_know_are_found_by_their_names(self) -> None:
         assert name_seeds("日産自動車はいつできたか", self.matcher, once, 1.0) == {4: 1.0}
 
 
-class TestMinMax:
-    def test_scores_reach_from_zero_to_one(self) -> None:
-        assert min_max(np.array([2.0, -2.0, 1.0])).tolist() == [1.0, 0.0, 0.75]
-
-    @pytest.mark.parametrize("scores", [[0.3], [0.0, 0.0], [-4.0, -4.0, -4.0]])
-    def test_equal_scores_become_ones(self, scores: list[float]) -> None:
-        assert min_max(np.array(scores)).tolist() == [1.0] * len(scores)
-
-    def test_nothing_stays_nothing(self) -> None:
-        assert len(min_max(np.array([]))) == 0
-
-
 class TestPassageSeeds:
-    ranking: tuple[tuple[int, float], ...] = ((7, 0.9), (3, 0.5), (1, 0.1))
+    def test_scores_reach_from_zero_to_one_and_equal_ones_are_ones(self) -> None:
+        assert min_max(np.array([2.0, -2.0, 1.0])).tolist() == [1.0, 0.0, 0.75]
+        for scores in ([], [0.3], [0.0, 0.0], [-4.0, -4.0, -4.0]):
+            assert min_max(np.array(scores)).tolist() == [1.0] * len(scores)
 
-    def test_scores_are_scaled_and_weighed_and_the_last_is_no_seed(self) -> None:
-        assert passage_seeds(self.ranking, 0.05, 0, 1.0) == {7: 0.05, 3: pytest.approx(0.025)}
-
-    def test_sharpness_gives_the_mass_to_the_few_best(self) -> None:
-        assert passage_seeds(self.ranking, 1.0, 0, 4.0) == {7: 1.0, 3: pytest.approx(0.0625)}
-
-    def test_only_the_best_are_seeds(self) -> None:
-        assert passage_seeds(self.ranking, 1.0, 1, 1.0) == {7: 1.0}
-
-    def test_equal_passages_are_equal_seeds_and_no_passage_is_none(self) -> None:
+    def test_scores_are_scaled_sharpened_and_weighed_and_the_last_is_no_seed(self) -> None:
+        ranking = ((7, 0.9), (3, 0.5), (1, 0.1))
+        assert passage_seeds(ranking, 0.05, 0, 1.0) == {7: 0.05, 3: pytest.approx(0.025)}
+        assert passage_seeds(ranking, 1.0, 0, 4.0) == {7: 1.0, 3: pytest.approx(0.0625)}
+        assert passage_seeds(ranking, 1.0, 1, 1.0) == {7: 1.0}, "only the best"
         assert passage_seeds([(2, 0.4), (1, 0.4)], 0.05, 0, 8.0) == {2: 0.05, 1: 0.05}
         assert passage_seeds([], 0.05, 0, 1.0) == {}

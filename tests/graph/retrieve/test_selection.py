@@ -68,23 +68,16 @@ def test_an_entity_is_seen_where_a_selected_passage_is_linked_with_it(
     assert selection.is_empty == (not selected - {N_PASSAGES})
 
 
-def test_a_fact_is_seen_where_a_selected_passage_supports_it_with_that_evidence_alone(graph: KnowledgeGraph) -> None:
+def test_a_fact_is_seen_with_the_evidence_and_the_spelling_of_selected_passages_alone(graph: KnowledgeGraph) -> None:
     selection = Selection.of(graph, graph.passages_of(["open"]))
     (key,) = selection.facts
     fact = selection.fact(key)
     assert fact is not None
     assert fact.passages == (graph.passage_index["open"],)
     assert len(graph.facts[key].passages) == 2
+    assert (fact.fact.text, fact.fact.id) == ("marn lies by lake sund", key)
     assert [selection.fact(other) for other in graph.facts if other != key] == [None] * 3
     assert selection.fact("no fact") is None
-
-
-def test_what_hidden_passages_spell_their_own_way_is_shown_in_its_normal_form(graph: KnowledgeGraph) -> None:
-    selection = Selection.of(graph, graph.passages_of(["open"]))
-    (fact,) = [selection.fact(key) for key in selection.facts]
-    assert fact is not None
-    assert fact.fact.text == "marn lies by lake sund"
-    assert fact.fact.id in graph.facts
     assert [selection.label(entity(graph, name)) for name in ("Marn", "Lake Sund")] == ["marn", "lake sund"]
     assert graph.entity_labels[entity(graph, "Lake Sund")] == "LAKE SUND"
 
@@ -96,17 +89,14 @@ def test_what_only_selected_passages_hold_is_shown_as_they_spell_it(graph: Knowl
     assert selection.label(entity(graph, "Ostra")) == "OSTRA"
 
 
-def test_everything_selected_is_the_whole_graph(graph: KnowledgeGraph) -> None:
-    selection = Selection.of(graph, graph.passages_of(graph.passage_index))
-    assert selection.facts.keys() == graph.facts.keys()
-    assert selection.passages.all()
-    assert selection.entities.all()
-    assert not selection.shared.any()
-
-
-def test_nothing_selected_is_an_empty_selection(graph: KnowledgeGraph) -> None:
-    selection = Selection.of(graph, graph.passages_of([]))
-    assert selection.is_empty
-    assert not selection.facts
-    assert not selection.entities.any()
-    assert selection.shared.all()
+def test_everything_selected_is_the_whole_graph_and_nothing_is_empty(graph: KnowledgeGraph) -> None:
+    everything = Selection.of(graph, graph.passages_of(graph.passage_index))
+    assert everything.facts.keys() == graph.facts.keys()
+    assert everything.passages.all()
+    assert everything.entities.all()
+    assert not everything.shared.any()
+    nothing = Selection.of(graph, graph.passages_of([]))
+    assert nothing.is_empty
+    assert not nothing.facts
+    assert not nothing.entities.any()
+    assert nothing.shared.all()

@@ -36,38 +36,24 @@ def every_beta() -> st.SearchStrategy[RelationFactors]:
     )
 
 
-class TestCategoryPolicy:
+def test_under_the_category_policy_the_factor_of_a_type_is_its_beta_whatever_the_link() -> None:
     factors = edge_factors(TEMPORAL_FIRST, policy=FactorPolicy.CATEGORY)
-
-    def test_modified_weights_of_the_source_documents(self) -> None:
-        assert 0.9 * factor_of(self.factors, RelationType.TEMPORAL) == pytest.approx(0.63)
-        assert 0.8 * factor_of(self.factors, RelationType.CAUSALITY) == pytest.approx(0.04)
-
-    def test_the_factor_of_a_type_is_its_beta_whatever_the_link(self) -> None:
-        for kind in EDGE_KINDS:
-            beta = {**TEMPORAL_FIRST.entity_entity, **TEMPORAL_FIRST.entity_passage}.get(kind.relation, 0.05)
-            assert factor_of(self.factors, kind.relation, kind.link) == beta
-
-    def test_a_synonym_takes_the_factor_of_attribution(self) -> None:
-        assert factor_of(self.factors, RelationType.SYNONYMY) == 0.05
+    assert 0.9 * factor_of(factors, RelationType.TEMPORAL) == pytest.approx(0.63), "as in the source documents"
+    for kind in EDGE_KINDS:
+        beta = {**TEMPORAL_FIRST.entity_entity, **TEMPORAL_FIRST.entity_passage}.get(kind.relation, 0.05)
+        assert factor_of(factors, kind.relation, kind.link) == beta, "a synonym's is that of attribution"
 
 
-class TestFactsPolicy:
+def test_under_the_facts_policy_beta_is_the_factor_of_facts_and_one_that_of_others() -> None:
     factors = edge_factors(TEMPORAL_FIRST, policy=FactorPolicy.FACTS)
-
-    def test_the_factor_of_a_fact_edge_is_beta_itself_and_of_any_other_edge_one(self) -> None:
-        for kind in EDGE_KINDS:
-            expected = TEMPORAL_FIRST.entity_entity.get(kind.relation, 1.0)
-            assert factor_of(self.factors, kind.relation, kind.link) == expected
-
-    def test_the_passage_side_of_beta_does_not_matter(self) -> None:
-        other = RelationFactors(TEMPORAL_FIRST.entity_entity, {"PRIMARY": 1.0, "SECONDARY": 0.0, "PERIPHERAL": 0.0})
-        same = edge_factors(other, policy=FactorPolicy.FACTS)
-        assert np.array_equal(same.from_entity, self.factors.from_entity)
-        assert np.array_equal(same.from_passage, self.factors.from_passage)
-
-    def test_without_beta_every_edge_weighs_as_it_is(self) -> None:
-        assert set(edge_factors(None, policy=FactorPolicy.FACTS).from_entity) == {1.0}
+    for kind in EDGE_KINDS:
+        expected = TEMPORAL_FIRST.entity_entity.get(kind.relation, 1.0)
+        assert factor_of(factors, kind.relation, kind.link) == expected
+    other = RelationFactors(TEMPORAL_FIRST.entity_entity, {"PRIMARY": 1.0, "SECONDARY": 0.0, "PERIPHERAL": 0.0})
+    same = edge_factors(other, policy=FactorPolicy.FACTS)
+    assert np.array_equal(same.from_entity, factors.from_entity)
+    assert np.array_equal(same.from_passage, factors.from_passage)
+    assert set(edge_factors(None, policy=FactorPolicy.FACTS).from_entity) == {1.0}
 
 
 class TestNeutralPolicy:
@@ -82,6 +68,7 @@ class TestNeutralPolicy:
         assert np.mean([factor_of(factors, relation) for relation in ENTITY_RELATIONS]) == pytest.approx(1)
         mentions = [factor_of(factors, relation, PassageLink.MENTION) for relation in PASSAGE_RELATIONS]
         assert np.mean(mentions) == pytest.approx(1)
+        assert factor_of(factors, RelationType.SYNONYMY) == 1.0
 
     def test_mixed_with_those_of_the_walk_without_beta_they_lie_between(self) -> None:
         plain, steered = edge_factors(None), edge_factors(TEMPORAL_FIRST)
@@ -90,58 +77,37 @@ class TestNeutralPolicy:
         assert np.array_equal(factors[0].from_passage, plain.from_passage)
         assert np.array_equal(factors[2].from_passage, steered.from_passage)
 
-    def test_a_synonym_weighs_as_it_is(self) -> None:
-        assert factor_of(edge_factors(TEMPORAL_FIRST), RelationType.SYNONYMY) == 1.0
 
-
-class TestUnknownTypes:
+def test_types_that_beta_does_not_name_take_the_mean_of_their_category_and_are_named() -> None:
     partial = RelationFactors({"TEMPORAL": 0.6, "SPATIAL": 0.2}, {"PRIMARY": 0.5})
     missing = ("HIERARCHICAL", "CAUSALITY", "ATTRIBUTION", "SECONDARY", "PERIPHERAL")
-
-    def test_they_take_the_mean_of_their_category_and_are_named(self) -> None:
-        factors = edge_factors(self.partial, policy=FactorPolicy.CATEGORY)
-        assert factors.unknown == self.missing
-        assert factor_of(factors, RelationType.CAUSALITY) == pytest.approx(0.4)
-        assert factor_of(factors, RelationType.PERIPHERAL, PassageLink.MENTION) == 0.5
-
-    def test_under_the_facts_policy_no_passage_type_is_missed(self) -> None:
-        factors = edge_factors(self.partial, policy=FactorPolicy.FACTS)
-        assert factors.unknown == self.missing[:3]
-        assert factor_of(factors, RelationType.CAUSALITY) == pytest.approx(0.4)
-        assert factor_of(factors, RelationType.PERIPHERAL, PassageLink.MENTION) == 1.0
-
-    def test_under_the_neutral_policy_they_are_one(self) -> None:
-        factors = edge_factors(self.partial)
-        assert factors.unknown == self.missing
-        assert factor_of(factors, RelationType.CAUSALITY) == 1.0
-        assert factor_of(factors, RelationType.PERIPHERAL, PassageLink.MENTION) == 1.0
-
-    def test_an_empty_category_is_uniform(self) -> None:
-        factors = edge_factors(RelationFactors({}, {}), policy=FactorPolicy.CATEGORY)
-        assert factor_of(factors, RelationType.TEMPORAL) == 1 / 5
-        assert factor_of(factors, RelationType.PRIMARY, PassageLink.OWN_TITLE) == 1 / 3
-
-    def test_a_beta_that_names_everything_leaves_nothing_unknown(self) -> None:
-        assert edge_factors(TEMPORAL_FIRST).unknown == edge_factors(None).unknown == ()
+    for policy, unknown, cause, peripheral in [
+        (FactorPolicy.CATEGORY, missing, 0.4, 0.5),
+        (FactorPolicy.FACTS, missing[:3], 0.4, 1.0),
+        (FactorPolicy.NEUTRAL, missing, 1.0, 1.0),
+    ]:
+        factors = edge_factors(partial, policy=policy)
+        assert factors.unknown == unknown
+        assert factor_of(factors, RelationType.CAUSALITY) == pytest.approx(cause)
+        assert factor_of(factors, RelationType.PERIPHERAL, PassageLink.MENTION) == peripheral
+    empty = edge_factors(RelationFactors({}, {}), policy=FactorPolicy.CATEGORY)
+    assert factor_of(empty, RelationType.TEMPORAL) == 1 / 5
+    assert factor_of(empty, RelationType.PRIMARY, PassageLink.OWN_TITLE) == 1 / 3
+    assert edge_factors(TEMPORAL_FIRST).unknown == edge_factors(None).unknown == ()
 
 
 class TestDirections:
-    def test_without_them_every_edge_weighs_the_same_from_both_sides(self) -> None:
-        assert edge_factors(TEMPORAL_FIRST, directions=UNDIRECTED).symmetric
+    title, mention = (
+        KIND_INDEX[EdgeKind(RelationType.PRIMARY, link)] for link in (PassageLink.OWN_TITLE, PassageLink.MENTION)
+    )
 
     def test_with_them_passage_edges_alone_differ_by_side(self) -> None:
+        assert edge_factors(TEMPORAL_FIRST, directions=UNDIRECTED).symmetric
         factors = edge_factors(None, directions=DIRECTED)
         assert not factors.symmetric
         for index, kind in enumerate(EDGE_KINDS):
             same = factors.from_entity[index] == factors.from_passage[index]
             assert same == (kind.link is None)
-
-    def test_from_an_entity_to_the_passage_about_it_from_a_passage_to_what_it_mentions(self) -> None:
-        factors = edge_factors(None, directions=DIRECTED)
-        title = KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)]
-        mention = KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)]
-        assert factors.from_entity[title] > factors.from_entity[mention]
-        assert factors.from_passage[title] < factors.from_passage[mention]
 
     def test_beta_multiplies_both_sides(self) -> None:
         plain, steered = edge_factors(None, directions=DIRECTED), edge_factors(TEMPORAL_FIRST, directions=DIRECTED)
@@ -149,17 +115,18 @@ class TestDirections:
 
     def test_without_titles_a_title_is_left_as_a_mention_is(self) -> None:
         factors = edge_factors(None, directions=DIRECTED.without_titles())
-        mention = KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)]
         for link in (PassageLink.OWN_TITLE, PassageLink.OTHER_TITLE):
             title = KIND_INDEX[EdgeKind(RelationType.PRIMARY, link)]
-            assert factors.from_entity[title] == factors.from_entity[mention]
-            assert factors.from_passage[title] == factors.from_passage[mention]
+            assert factors.from_entity[title] == factors.from_entity[self.mention]
+            assert factors.from_passage[title] == factors.from_passage[self.mention]
         assert not factors.symmetric
         assert UNDIRECTED.without_titles().fact == 1
         assert edge_factors(None, directions=UNDIRECTED.without_titles()).symmetric
 
     def test_an_edge_takes_the_factor_of_the_side_it_is_left_from(self) -> None:
-        title, fact = KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)], 0
+        """From an entity to the passage about it, from a passage to what it mentions."""
         factors = edge_factors(None, directions=DIRECTED)
-        assert factors.from_source[[title, fact]].tolist() == [10.0, 0.3]
-        assert factors.from_target[[title, fact]].tolist() == [0.1, 0.3]
+        assert factors.from_entity[self.title] > factors.from_entity[self.mention]
+        assert factors.from_passage[self.title] < factors.from_passage[self.mention]
+        assert factors.from_source[[self.title, 0]].tolist() == [10.0, 0.3]
+        assert factors.from_target[[self.title, 0]].tolist() == [0.1, 0.3]

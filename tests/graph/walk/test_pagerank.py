@@ -12,6 +12,7 @@ from graph.walk.engines import push
 from graph.walk.factors import EdgeFactors, edge_factors
 from graph.walk.pagerank import LARGE_FOR_SHORT_WALK, LARGE_GRAPH, SHORT_WALK, SPARSE_SEEDS, choose_engine, walk
 from graph.walk.settings import Engine, FactorPolicy
+from graph.walk.sparse import SparseVector
 from tests.builders import typed_graph
 from tests.walking import CAUSAL, KINDS, MENTION, NEUTRAL, TEMPORAL, Solver, by_igraph, by_matrix, by_push, exact
 
@@ -50,45 +51,34 @@ class TestSmallGraphs:
         scores = solve(graph, np.array([1.0, 0.0]), one_way, 0.5).scores
         assert scores.tolist() == pytest.approx([2 / 3, 1 / 3])
 
-    def test_an_edge_of_weight_zero_is_none(self, solve: Solver) -> None:
-        graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 0.0), (0, 2, MENTION, 1.0)]).typed
-        scores = solve(graph, np.array([1.0, 0, 0]), NEUTRAL, 0.5).scores
-        assert scores[1] == 0
-        assert scores[2] == pytest.approx(1 / 3)
-
-    def test_without_any_edge_the_walk_stays_at_its_seeds(self, solve: Solver) -> None:
+    def test_without_a_way_the_walk_stays_at_its_seeds(self, solve: Solver) -> None:
         scores = solve(typed_graph(1, 2, []).typed, np.array([0.0, 3.0, 1.0]), NEUTRAL, 0.5).scores
         assert scores.tolist() == pytest.approx([0, 0.75, 0.25])
-
-    def test_when_every_factor_is_zero_the_walk_stays_at_its_seeds(self, solve: Solver) -> None:
-        graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 1.0), (0, 2, MENTION, 1.0)]).typed
+        graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 0.0), (0, 2, MENTION, 1.0)]).typed
         nothing = EdgeFactors(np.zeros(KINDS), np.zeros(KINDS))
         scores = solve(graph, np.array([1.0, 0, 1.0]), nothing, 0.7).scores
         assert scores.tolist() == pytest.approx([0.5, 0, 0.5])
+        scores = solve(graph, np.array([1.0, 0, 0]), NEUTRAL, 0.5).scores
+        assert scores.tolist() == pytest.approx([2 / 3, 0, 1 / 3]), "an edge of weight zero is none"
 
 
 class TestChoice:
-    def test_auto_pushes_from_few_seeds_on_a_large_graph(self) -> None:
+    def test_auto_pushes_from_few_seeds_on_a_large_graph(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for damping, large in ((0.75, LARGE_GRAPH), (SHORT_WALK, LARGE_FOR_SHORT_WALK)):
             assert choose_engine(Engine.AUTO, SPARSE_SEEDS, large, damping) is Engine.PUSH
             assert choose_engine(Engine.AUTO, SPARSE_SEEDS + 1, large, damping) is Engine.MATRIX
             assert choose_engine(Engine.AUTO, SPARSE_SEEDS, large - 1, damping) is Engine.MATRIX
-
-    def test_auto_takes_the_matrix_where_numba_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(push, "is_available", lambda: False)
         assert choose_engine(Engine.AUTO, 1, LARGE_GRAPH, 0.75) is Engine.MATRIX
 
-    @pytest.mark.parametrize("engine", [Engine.IGRAPH, Engine.MATRIX, Engine.PUSH])
-    def test_an_engine_that_is_named_is_taken_and_told(self, engine: Engine) -> None:
-        assert walk(typed_graph(1, 1, []).typed, np.ones(2), NEUTRAL, 0.5, engine).engine is engine
-
-    def test_an_engine_may_be_named_in_words(self) -> None:
+    def test_the_engine_that_was_taken_is_told(self) -> None:
+        graph = typed_graph(1, 1, []).typed
+        for engine in (Engine.IGRAPH, Engine.MATRIX, Engine.PUSH):
+            assert walk(graph, np.ones(2), NEUTRAL, 0.5, engine).engine is engine
+        assert walk(graph, np.ones(2), NEUTRAL, 0.5).engine is Engine.MATRIX
         assert choose_engine("push", 1, 1, 0.5) is Engine.PUSH  # type: ignore[arg-type]
         with pytest.raises(BadInput, match="engine 'pushy'"):
             choose_engine("pushy", 1, 1, 0.5)  # type: ignore[arg-type]
-
-    def test_what_auto_took_is_told(self) -> None:
-        assert walk(typed_graph(1, 1, []).typed, np.ones(2), NEUTRAL, 0.5).engine is Engine.MATRIX
 
     def test_igraphs_object_is_built_for_its_engine_alone(self) -> None:
         graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 1.0)]).typed
@@ -99,28 +89,22 @@ class TestChoice:
         assert "undirected" in vars(graph)
 
 
-class TestRefused:
+def test_restarts_dampings_and_factors_that_are_none_are_refused() -> None:
     graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 1.0)]).typed
-
-    @pytest.mark.parametrize("restart", [[0.0, 0.0, 0.0], [np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0]])
-    def test_a_restart_without_positive_weight(self, restart: list[float]) -> None:
-        with pytest.raises(BadInput, match="no seed"):
-            walk(self.graph, np.array(restart), NEUTRAL, 0.5)
-
-    def test_a_seed_of_negative_weight(self) -> None:
-        with pytest.raises(BadInput, match="negative"):
-            walk(self.graph, np.array([1.0, -0.5, 0.0]), NEUTRAL, 0.5)
-
-    def test_a_restart_of_another_length(self) -> None:
-        with pytest.raises(BadInput, match="3 nodes"):
-            walk(self.graph, np.ones(4), NEUTRAL, 0.5)
-
-    @pytest.mark.parametrize("damping", [-0.1, 1.0, 1.5, np.nan])
-    def test_a_damping_out_of_range(self, damping: float) -> None:
+    for restart, said in [
+        ([0.0, 0.0, 0.0], "no seed"),
+        ([np.nan, 0.0, 0.0], "no seed"),
+        ([np.inf, 0.0, 0.0], "no seed"),
+        ([1.0, -0.5, 0.0], "negative"),
+        ([1.0] * 4, "3 nodes"),
+    ]:
+        with pytest.raises(BadInput, match=said):
+            walk(graph, np.array(restart), NEUTRAL, 0.5)
+    with pytest.raises(BadInput, match=r"\(4,\)"):
+        walk(graph, SparseVector.of(np.ones(4)), NEUTRAL, 0.5)
+    for damping in (-0.1, 1.0, 1.5, np.nan):
         with pytest.raises(BadInput, match="Damping"):
-            walk(self.graph, np.ones(3), NEUTRAL, damping)
-
-    @pytest.mark.parametrize("factor", [-1.0, np.nan, np.inf])
-    def test_a_factor_that_is_negative_or_no_number(self, factor: float) -> None:
+            walk(graph, np.ones(3), NEUTRAL, damping)
+    for factor in (-1.0, np.nan, np.inf):
         with pytest.raises(BadInput, match="factor"):
-            walk(self.graph, np.ones(3), EdgeFactors(np.full(KINDS, factor), np.ones(KINDS)), 0.5)
+            walk(graph, np.ones(3), EdgeFactors(np.full(KINDS, factor), np.ones(KINDS)), 0.5)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from random import Random
 
 import numpy as np
 import pytest
@@ -13,13 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graph.construction.edges import EDGE_KINDS, TypedGraph
-from graph.schema import RelationFactors
 from graph.walk.factors import EdgeFactors, edge_factors
 from graph.walk.pagerank import Walk
 from graph.walk.settings import DIRECTED, Engine
-from graph.walk.sparse import SparseVector
 from tests.builders import typed_graph
-from tests.random_walks import Edge, Given, dampings, graphs, walks
+from tests.random_walks import Edge, Given, walks
 from tests.walking import KINDS, NEUTRAL, TEMPORAL, Solver, Vector, by_matrix, by_push, every
 
 few = settings(max_examples=15)
@@ -66,15 +62,6 @@ class TestAnyGraph:
         assert far(found, dense_pagerank(*given_walk)) <= 0
 
     @few
-    @given(walks(), st.sampled_from([1e-3, 0.7, 42.0]), st.sampled_from([1e-3, 0.7, 42.0]))
-    def test_a_constant_on_all_factors_of_a_side_changes_nothing(
-        self, solve: Solver, given_walk: Given, of_entities: float, of_passages: float
-    ) -> None:
-        graph, restart, factors, damping = given_walk
-        scaled = EdgeFactors(factors.from_entity * of_entities, factors.from_passage * of_passages)
-        assert far(solve(graph, restart, scaled, damping), solve(*given_walk)) <= 0
-
-    @few
     @given(walks(), st.integers(0, KINDS - 1))
     def test_a_factor_of_zero_removes_exactly_the_edges_of_that_kind(
         self, solve: Solver, given_walk: Given, kind: int
@@ -96,49 +83,6 @@ class TestAnyGraph:
         assert far(solve(*given_walk), undirected) <= 0
         nearly = EdgeFactors(factors.from_entity, factors.from_passage * (1 + 1e-12))
         assert far(solve(graph, restart, nearly, damping), undirected) <= 0
-
-    @few
-    @given(walks(), st.randoms(use_true_random=False))
-    def test_numbering_the_nodes_otherwise_numbers_the_scores_otherwise(
-        self, solve: Solver, given_walk: Given, random: Random
-    ) -> None:
-        graph, restart, factors, damping = given_walk
-        entities, passages = list(range(graph.n_entities)), list(range(graph.n_entities, graph.n_nodes))
-        random.shuffle(entities)
-        random.shuffle(passages)
-        place = np.array([*entities, *passages], dtype=np.int32)
-        order = np.argsort(place[graph.source], kind="stable")
-        moved = replace(
-            graph,
-            source=place[graph.source][order],
-            target=place[graph.target][order],
-            kind=graph.kind[order],
-            weight=graph.weight[order],
-        )
-        moved_restart = np.zeros_like(restart)
-        moved_restart[place] = restart
-        found = solve(moved, moved_restart, factors, damping)
-        assert far(replace(found, reached=SparseVector.of(found.scores[place])), solve(*given_walk)) <= 0
-
-    @few
-    @given(walks(symmetric=True))
-    def test_uniform_beta_under_the_neutral_policy_is_the_walk_without_beta(
-        self, solve: Solver, given_walk: Given
-    ) -> None:
-        graph, restart, _, damping = given_walk
-        with_beta = solve(graph, restart, edge_factors(RelationFactors.uniform()), damping)
-        assert far(with_beta, solve(graph, restart, NEUTRAL, damping)) <= 0
-
-    @few
-    @given(graphs(), dampings)
-    def test_a_passage_linked_with_a_seed_entity_is_reached(
-        self, solve: Solver, graph: TypedGraph, damping: float
-    ) -> None:
-        restart = np.zeros(graph.n_nodes)
-        restart[0] = 1.0
-        scores = solve(graph, restart, NEUTRAL, damping).scores
-        linked = graph.target[(graph.source == 0) & (graph.weight > 0)]
-        assert (scores[linked] > 0).all() == (damping > 0 or not len(linked))
 
 
 @every

@@ -56,25 +56,19 @@ def proposal(parent: int = 0, **changed: float) -> Tuning:
 class TestFactors:
     def test_untuned_gives_the_very_same_factors(self) -> None:
         assert tuned(FACTORS, UNTUNED) is FACTORS
-
-    def test_strengths_of_1_change_no_bit(self) -> None:
         same = strengthened(FACTORS, UNTUNED.strengths)
         assert np.array_equal(same.from_entity, FACTORS.from_entity)
         assert np.array_equal(same.from_passage, FACTORS.from_passage)
-
-    @pytest.mark.parametrize("relation", TUNED_RELATIONS)
-    def test_a_strength_multiplies_its_type_alone_on_both_sides(self, relation: RelationType) -> None:
-        factors = strengthened(FACTORS, strengths_of(**{relation.value: 2.0}))
-        expected = [2.0 if kind.relation is relation else 1.0 for kind in EDGE_KINDS]
-        assert (factors.from_entity / FACTORS.from_entity).tolist() == expected
-        assert (factors.from_passage / FACTORS.from_passage).tolist() == expected
-
-    def test_every_kind_of_edge_has_a_strength(self) -> None:
-        assert {kind.relation for kind in EDGE_KINDS} == set(TUNED_RELATIONS) == set(RelationType)
-
-    def test_what_beta_did_not_name_is_still_told(self) -> None:
         vague = edge_factors(RelationFactors({"TEMPORAL": 1.0}, {}))
         assert tuned(vague, proposal(TEMPORAL=2.0)).unknown == vague.unknown != ()
+
+    def test_a_strength_multiplies_its_type_alone_on_both_sides(self) -> None:
+        assert {kind.relation for kind in EDGE_KINDS} == set(TUNED_RELATIONS) == set(RelationType)
+        for relation in TUNED_RELATIONS:
+            factors = strengthened(FACTORS, strengths_of(**{relation.value: 2.0}))
+            expected = [2.0 if kind.relation is relation else 1.0 for kind in EDGE_KINDS]
+            assert (factors.from_entity / FACTORS.from_entity).tolist() == expected
+            assert (factors.from_passage / FACTORS.from_passage).tolist() == expected
 
     @given(st.sampled_from([0.25, 0.5, 2.0, 4.0]))
     @settings(max_examples=4)
@@ -85,40 +79,12 @@ class TestFactors:
         walks = [walk(graph.typed, restart, factors, 0.7, Engine.IGRAPH).scores for factors in (FACTORS, same)]
         assert walks[0] == pytest.approx(walks[1], rel=1e-9)
 
-    def test_a_stronger_type_leads_more_of_the_walk_its_way(self) -> None:
-        graph = typed_graph(3, 2, [(0, 1, TEMPORAL, 1), (0, 2, CAUSAL, 1), (1, 3, MENTION, 1), (2, 4, MENTION, 1)])
-        restart = np.array([1.0, 0, 0, 0, 0])
-        even, led = (
-            walk(graph.typed, restart, tuned(FACTORS, strengths), 0.7, Engine.IGRAPH).scores
-            for strengths in (UNTUNED, proposal(CAUSALITY=2.0))
-        )
-        assert even[3] == pytest.approx(even[4])
-        assert led[3] < even[3]
-        assert led[4] > even[4]
-
-
-class TestBounds:
-    @pytest.mark.parametrize("strength", [WEAKEST, STRONGEST, 1, 0.9])
-    def test_within_them_any_number_will_do(self, strength: float) -> None:
-        assert proposal(SPATIAL=strength).strengths[RelationType.SPATIAL] == strength
-
-    @pytest.mark.parametrize("strength", [0.2, 4.01, 0, -1, float("nan"), float("inf"), True, "1", None, 10**400])
-    def test_nothing_else_will(self, strength: Any) -> None:
-        with pytest.raises(ValueError, match="SPATIAL"):
-            proposal(SPATIAL=strength)
-
-    def test_no_type_may_be_missing(self) -> None:
-        with pytest.raises(ValueError, match="each relation type"):
-            Tuning(1, {RelationType.SPATIAL: 1.0})
-
 
 class TestHistory:
-    def test_a_workspace_begins_untuned_and_without_a_file(self, tmp_path: Path) -> None:
+    def test_what_is_adopted_is_the_next_version_and_current(self, tmp_path: Path) -> None:
         assert load_history(tmp_path) == NEVER_TUNED
         assert workspace_tuning(tmp_path) is UNTUNED
         assert list(tmp_path.iterdir()) == []
-
-    def test_what_is_adopted_is_the_next_version_and_current(self, tmp_path: Path) -> None:
         first, second = adopt(tmp_path, proposal(TEMPORAL=2.0)), adopt(tmp_path, proposal(parent=1, PRIMARY=0.5))
         assert (first.version, second.version, second.parent) == (1, 2, 1)
         assert workspace_tuning(tmp_path) == second
@@ -128,41 +94,27 @@ class TestHistory:
 
     def test_going_back_restores_an_earlier_version_and_loses_none(self, tmp_path: Path) -> None:
         first, second = adopt(tmp_path, proposal(TEMPORAL=2.0)), adopt(tmp_path, proposal(parent=1, PRIMARY=0.5))
-        assert revert(tmp_path, 1) == workspace_tuning(tmp_path) == first
-        assert revert(tmp_path, 0) == workspace_tuning(tmp_path) == UNTUNED
-        assert revert(tmp_path, 2) == workspace_tuning(tmp_path) == second
+        for version, expected in ((1, first), (2, second), (0, UNTUNED)):
+            assert revert(tmp_path, version) == workspace_tuning(tmp_path) == expected
         assert len(load_history(tmp_path).versions) == 2
+        third = adopt(tmp_path, proposal(SPATIAL=2.0))
+        assert (third.version, third.parent) == (3, 0), "it follows all versions"
 
-    def test_what_is_learned_after_going_back_follows_all_versions(self, tmp_path: Path) -> None:
+    def test_there_is_no_going_to_a_version_that_is_none(self, tmp_path: Path) -> None:
         adopt(tmp_path, proposal(TEMPORAL=2.0))
-        revert(tmp_path, 0)
-        made = adopt(tmp_path, proposal(SPATIAL=2.0))
-        assert (made.version, made.parent) == (2, 0)
+        for version in (-1, 2):
+            with pytest.raises(BadInput, match="from 0 to 1"):
+                revert(tmp_path, version)
+            with pytest.raises(BadInput, match="from 0 to 1"):
+                workspace_tuning(tmp_path, version)
+            assert workspace_tuning(tmp_path).version == 1
 
-    @pytest.mark.parametrize("version", [-1, 2])
-    def test_there_is_no_going_to_a_version_that_is_none(self, tmp_path: Path, version: int) -> None:
-        adopt(tmp_path, proposal(TEMPORAL=2.0))
-        with pytest.raises(BadInput, match="from 0 to 1"):
-            revert(tmp_path, version)
-        with pytest.raises(BadInput, match="from 0 to 1"):
-            workspace_tuning(tmp_path, version)
-        assert workspace_tuning(tmp_path).version == 1
-
-    def test_what_was_learned_from_another_version_than_the_current_one_is_not_adopted(self, tmp_path: Path) -> None:
-        adopt(tmp_path, proposal(TEMPORAL=2.0))
-        with pytest.raises(WorkspaceLocked, match="from version 0 to 1 meanwhile"):
-            adopt(tmp_path, proposal(PRIMARY=2.0))
-        assert len(load_history(tmp_path).versions) == 1
-
-    def test_one_process_at_a_time_changes_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(strengths, "_LOCK_TIMEOUT_S", 0.01)
-        with FileLock(tmp_path / "tuning.lock"), pytest.raises(WorkspaceLocked, match="Another process"):
-            adopt(tmp_path, proposal(TEMPORAL=2.0))
-
-    def test_a_disk_that_refuses_leaves_the_history_as_it_was(
+    def test_what_cannot_be_adopted_leaves_the_history_as_it_was(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         first = adopt(tmp_path, proposal(TEMPORAL=2.0))
+        with pytest.raises(WorkspaceLocked, match="from version 0 to 1 meanwhile"):
+            adopt(tmp_path, proposal(PRIMARY=2.0))
 
         def refuse(path: Path, target: Path) -> Path:
             raise OSError("full")
@@ -171,14 +123,17 @@ class TestHistory:
             patch.setattr(Path, "replace", refuse)
             with pytest.raises(OSError, match="full"):
                 adopt(tmp_path, proposal(parent=1, PRIMARY=2.0))
-        assert workspace_tuning(tmp_path) == first
+        monkeypatch.setattr(strengths, "_LOCK_TIMEOUT_S", 0.01)
+        with FileLock(tmp_path / "tuning.lock"), pytest.raises(WorkspaceLocked, match="Another process"):
+            adopt(tmp_path, proposal(parent=1, PRIMARY=2.0))
+        assert load_history(tmp_path).versions == (first,)
 
     def test_the_file_is_read_once_and_again_when_it_is_another_one(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         adopt(tmp_path, proposal(TEMPORAL=2.0))
-        held = workspace_tuning(tmp_path)
-        assert all(workspace_tuning(tmp_path) is held for _ in range(3))
+        tuning = workspace_tuning(tmp_path)
+        assert all(workspace_tuning(tmp_path) is tuning for _ in range(3))
         path = tmp_path / TUNING_FILE
         body = json.loads(path.read_text())
         body["versions"][0]["strengths"]["TEMPORAL"] = 0.5
@@ -200,14 +155,13 @@ def test_the_doctor_has_nothing_to_say_of_tuning_and_marks(tmp_path: Path, monke
 
 
 def put(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
-    """Return what sets one value of the file."""
+    """Return a change that sets one value of the file."""
 
     def change(body: Any) -> None:
         for step in path[:-1]:
             body = body[step]
         body[path[-1]] = value
 
-    change.__name__ = f"{'.'.join(map(str, path))}={str(value)[:20]}"
     return change
 
 
@@ -242,26 +196,33 @@ NONSENSE = [
 
 
 class TestReading:
-    @pytest.mark.parametrize("damage", NONSENSE, ids=lambda change: change.__name__)
-    def test_nonsense_is_damage_and_told_with_what_to_do(
-        self, tmp_path: Path, damage: Callable[[dict[str, Any]], None]
-    ) -> None:
+    def test_nonsense_is_damage_and_told_with_what_to_do(self, tmp_path: Path) -> None:
         adopt(tmp_path, proposal(TEMPORAL=2.0))
         path = tmp_path / TUNING_FILE
-        body = json.loads(path.read_text())
-        damage(body)
-        path.write_text(json.dumps(body))
-        with pytest.raises(WorkspaceDamaged, match=r"tuning\.json cannot be read") as told:
-            workspace_tuning(tmp_path)
-        assert "untuned" in told.value.hint
+        whole = path.read_text()
+        for damage in NONSENSE:
+            body = json.loads(whole)
+            damage(body)
+            path.write_text(json.dumps(body))
+            with pytest.raises(WorkspaceDamaged, match=r"tuning\.json cannot be read") as refused:
+                workspace_tuning(tmp_path)
+            assert "untuned" in refused.value.hint
+        for data in (b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000):
+            path.write_bytes(data)
+            with pytest.raises(WorkspaceDamaged):
+                load_history(tmp_path)
+            with pytest.raises(WorkspaceDamaged):
+                revert(tmp_path, 0)
 
-    @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000])
-    def test_so_is_what_is_no_json(self, tmp_path: Path, data: bytes) -> None:
-        (tmp_path / TUNING_FILE).write_bytes(data)
-        with pytest.raises(WorkspaceDamaged):
-            load_history(tmp_path)
-        with pytest.raises(WorkspaceDamaged):
-            revert(tmp_path, 0)
+    def test_a_strength_is_a_number_within_the_bounds(self) -> None:
+        for strength in (WEAKEST, STRONGEST, 1, 0.9):
+            assert proposal(SPATIAL=strength).strengths[RelationType.SPATIAL] == strength
+        wrong: list[Any] = [0.2, 4.01, 0, -1, float("nan"), float("inf"), True, "1", None, 10**400]
+        for strength in wrong:
+            with pytest.raises(ValueError, match="SPATIAL"):
+                proposal(SPATIAL=strength)
+        with pytest.raises(ValueError, match="each relation type"):
+            Tuning(1, {RelationType.SPATIAL: 1.0})
 
     def test_a_file_that_cross_validation_wrote_is_read_as_it_was(self, tmp_path: Path) -> None:
         strengths = {**{str(relation): 1.0 for relation in TUNED_RELATIONS}, "TEMPORAL": 2.0, "SUPPLIES": 0.5}
@@ -269,8 +230,8 @@ class TestReading:
         version = {"version": 1, "parent": 0, "strengths": strengths, "made_from": {"questions": 20}, **recalls}
         body = {"format_version": 1, "current": 1, "versions": [{**version, "settings": {"folds": 5, "seed": 0}}]}
         (tmp_path / TUNING_FILE).write_text(json.dumps(body, indent=2), encoding="utf-8")
-        held = workspace_tuning(tmp_path)
-        assert (held.strengths[RelationType.TEMPORAL], held.strengths[RelationType("SUPPLIES")]) == (2.0, 0.5)
-        assert (held.recall_after, held.settings) == (0.75, {"folds": 5, "seed": 0})
+        tuning = workspace_tuning(tmp_path)
+        assert (tuning.strengths[RelationType.TEMPORAL], tuning.strengths[RelationType("SUPPLIES")]) == (2.0, 0.5)
+        assert (tuning.recall_after, tuning.settings) == (0.75, {"folds": 5, "seed": 0})
         assert revert(tmp_path, 0).version == 0
-        assert load_history(tmp_path).get(1) == held
+        assert load_history(tmp_path).get(1) == tuning

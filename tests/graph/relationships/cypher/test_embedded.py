@@ -22,20 +22,10 @@ from graph.storage.workspace import Workspace
 from tests.builders import Child, passage_of, publish_workspace
 from tests.graph.relationships.small_graph import NOON, document, user
 
-ODD = [
-    "",
-    "two\nlines",
-    'say "so"',
-    "a,b",
-    "NULL",
-    "\\N",
-    " spaces ",
-    "{a: 1}",
-    "[1]",
-    "back\\slash",
-    "\t#|",
-    "é\u2028木",
-]
+ODD = (
+    *("", "two\nlines", 'say "so"', "a,b", "NULL", "\\N", " spaces ", "{a: 1}", "[1]", "back\\slash"),
+    *("\t#|", "é\u2028木"),
+)
 
 READER = """
 import sys
@@ -107,25 +97,25 @@ class TestContents:
 
     def test_a_conversation_contains_what_is_part_of_it(self, record: RelationshipRecord, tmp_path: Path) -> None:
         with open_copy(tmp_path) as copy:
-            found = copy.query("MATCH (:Conversation)-[r:CONTAINS]->(m) RETURN m.id, r.position ORDER BY r.position")
-        assert found.rows == (("m1", 0), ("m2", 1), ("m3", 2))
+            contained = copy.query(
+                "MATCH (:Conversation)-[r:CONTAINS]->(m) RETURN m.id, r.position ORDER BY r.position"
+            )
+        assert contained.rows == (("m1", 0), ("m2", 1), ("m3", 2))
 
-    def test_texts_are_there_character_by_character(self, tmp_path: Path) -> None:
-        with RelationshipRecord.of(tmp_path, create=True) as record:
+    def test_texts_are_there_character_by_character_in_a_folder_of_any_name(self, tmp_path: Path) -> None:
+        root = tmp_path / "it's [a] * 'name' ?"
+        root.mkdir()
+        with pytest.raises(BadInput, match="no relationship graph"):
+            open_copy(root)
+        assert list(root.iterdir()) == []
+        with RelationshipRecord.of(root, create=True) as record:
             record.put_nodes(
                 Node(NodeType.CONCEPT, f"c{number:02}", {"name": text, "description": None if number % 2 else text})
                 for number, text in enumerate(ODD)
             )
-        with open_copy(tmp_path) as copy:
+        with open_copy(root) as copy:
             rows = copy.query("MATCH (c:Concept) RETURN c.name, c.description ORDER BY c.id").rows
         assert list(rows) == [(text, None if number % 2 else text) for number, text in enumerate(ODD)]
-
-    def test_it_lies_in_a_folder_of_any_name(self, tmp_path: Path) -> None:
-        root = tmp_path / "it's [a] * 'name' ?"
-        root.mkdir()
-        with RelationshipRecord.of(root, create=True) as record:
-            record.put_node(document("d1"))
-        assert count(root) == 1
 
 
 class TestPassages:
@@ -187,9 +177,9 @@ class TestPassages:
                 copy.search_chunks([1.0, 0.0])
             with pytest.raises(BadInput, match="no direction"):
                 copy.search_chunks([0.0, 0.0])
-        told: list[str] = []
-        open_copy(root, say=told.append).close()
-        assert told == [], "a copy that holds vectors serves without them"
+        messages: list[str] = []
+        open_copy(root, say=messages.append).close()
+        assert messages == [], "a copy that holds vectors serves without them"
 
     def test_it_is_behind_once_a_passage_is_replaced(self, root: Path) -> None:
         open_copy(root).close()
@@ -201,14 +191,14 @@ class TestPassages:
 
 class TestMakingIt:
     def test_it_is_made_where_it_is_behind_and_that_is_told(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        told: list[str] = []
-        with open_copy(tmp_path, say=told.append) as first:
-            assert len(told) == 1
-            open_copy(tmp_path, say=told.append).close()
-            assert len(told) == 1
+        messages: list[str] = []
+        with open_copy(tmp_path, say=messages.append) as first:
+            assert len(messages) == 1
+            open_copy(tmp_path, say=messages.append).close()
+            assert len(messages) == 1
             record.put_node(document("new"))
-            with open_copy(tmp_path, say=told.append) as second:
-                assert len(told) == 2
+            with open_copy(tmp_path, say=messages.append) as second:
+                assert len(messages) == 2
                 assert second.query("MATCH (d:Document {id: 'new'}) RETURN d.id").rows == (("new",),)
             assert first.query("MATCH (d:Document {id: 'new'}) RETURN d.id").rows == ()
 
@@ -231,17 +221,12 @@ class TestMakingIt:
         open_copy(tmp_path).close()
         assert folders() == 1
 
-    def test_a_damaged_one_is_made_anew(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        open_copy(tmp_path).close()
-        (file,) = (tmp_path / COPIES).glob("*/graph.lbug")
-        file.write_bytes(b"\0" * file.stat().st_size)
-        assert count(tmp_path) == 7
-
-    def test_half_of_one_is_made_anew(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        open_copy(tmp_path).close()
-        (file,) = (tmp_path / COPIES).glob("*/graph.lbug")
-        file.unlink()
-        assert count(tmp_path) == 7
+    def test_a_damaged_one_and_half_of_one_are_made_anew(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        for damage in (lambda file: file.write_bytes(b"\0" * file.stat().st_size), Path.unlink):
+            open_copy(tmp_path).close()
+            (file,) = (tmp_path / COPIES).glob("*/graph.lbug")
+            damage(file)
+            assert count(tmp_path) == 7
 
     def test_all_of_them_can_be_removed(self, record: RelationshipRecord, tmp_path: Path) -> None:
         remove_copies(tmp_path)
@@ -254,23 +239,15 @@ class TestMakingIt:
         self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "ladybug", None)
+            with pytest.raises(DependencyMissing, match=r"pip install 'mara-rag\[graph\]'"):
+                open_copy(tmp_path)
+        with monkeypatch.context() as patch:
             patch.setattr(copies, "_cell", lambda value: "'")
             with pytest.raises(BadInput, match="cannot be made"):
                 open_copy(tmp_path)
         assert not any(path.is_dir() for path in (tmp_path / COPIES).iterdir())
         assert count(tmp_path) == 7
-
-    def test_without_a_record_there_is_nothing_to_copy(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match="no relationship graph"):
-            open_copy(tmp_path)
-        assert list(tmp_path.iterdir()) == []
-
-    def test_the_package_that_is_missing_is_named(
-        self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setitem(sys.modules, "ladybug", None)
-        with pytest.raises(DependencyMissing, match=r"pip install 'mara-rag\[graph\]'"):
-            open_copy(tmp_path)
 
 
 class TestManyAtOnce:
@@ -316,16 +293,15 @@ class TestManyAtOnce:
 
 
 class TestAsking:
-    def test_as_many_rows_come_as_were_asked_for(self, record: RelationshipRecord, tmp_path: Path) -> None:
+    def test_as_many_rows_come_as_were_asked_for_and_a_path_is_its_nodes_and_edges(
+        self, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
         with open_copy(tmp_path) as copy:
             query = "MATCH (d:Document) RETURN d.id AS key ORDER BY key"
             cut, whole = copy.query(query, limit=2), copy.query(query, limit=7)
+            ((path,),) = copy.query("MATCH p = (:User {id: 'mia'})-[:VIEWED*1..1]->(:Document) RETURN p").rows
         assert (cut.columns, cut.rows, cut.cut) == (("key",), (("d-alliance",), ("d-nissan",)), True)
         assert (len(whole.rows), whole.cut) == (7, False)
-
-    def test_a_path_is_its_nodes_and_edges(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        with open_copy(tmp_path) as copy:
-            ((path,),) = copy.query("MATCH p = (:User {id: 'mia'})-[:VIEWED*1..1]->(:Document) RETURN p").rows
         assert isinstance(path, dict)
         assert path.keys() == {"_nodes", "_edges"}
         assert (str(path["_nodes"]).count("'id'"), str(path["_edges"]).count("VIEWED")) == (2, 1)
@@ -344,12 +320,15 @@ class TestAsking:
                 copy.query(query, timeout_s=0.2)
             assert copy.query("RETURN 1").rows == ((1,),)
 
-    @pytest.mark.parametrize(
-        "query", ["MATCH (n RETURN n", "MATCH (n:Nothing) RETURN n", "RETURN n", "MATCH (d:Document) RETURN d.nothing"]
-    )
-    def test_one_that_cannot_be_run_is_refused(self, record: RelationshipRecord, tmp_path: Path, query: str) -> None:
-        with open_copy(tmp_path) as copy, pytest.raises(BadInput, match="cannot be run"):
-            copy.query(query)
+    def test_one_that_cannot_be_run_is_refused(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        for query in [
+            "MATCH (n RETURN n",
+            "MATCH (n:Nothing) RETURN n",
+            "RETURN n",
+            "MATCH (d:Document) RETURN d.nothing",
+        ]:
+            with open_copy(tmp_path) as copy, pytest.raises(BadInput, match="cannot be run"):
+                copy.query(query)
 
     def test_the_copy_itself_refuses_what_would_write(self, record: RelationshipRecord, tmp_path: Path) -> None:
         with open_copy(tmp_path) as copy, pytest.raises(RuntimeError, match="read-only"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,36 +20,27 @@ from graph.relationships.exchange import Part, from_json_line, from_statement, i
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from tests.bolt_server import PASSWORD, USER, BoltEndpoint
 from tests.graph.relationships.cypher.conftest import fill
-from tests.graph.relationships.small_graph import NOON, document, user, viewed
+from tests.graph.relationships.small_graph import NOON, viewed
 
 TEXTS = [
     # SQL
     "' OR '1'='1",
-    "'; DROP TABLE concept; --",
     '"; DROP TABLE user; --',
     "x'); DELETE FROM viewed; --",
     "x' UNION SELECT content FROM message --",
-    '" UNION SELECT value FROM meta --',
-    "1; ATTACH DATABASE 'other.sqlite' AS other",
     'x"]; DROP TABLE document; --',
-    "?1 OR 1=1",
     ":user",
     # Cypher in texts of either quotes, and what closes a map, a pattern or a list
     "' OR 1=1 //",
     "'}) DETACH DELETE n //",
     '"}) DETACH DELETE n //',
-    "'}) MATCH (m) DETACH DELETE m RETURN '",
     "x' RETURN n UNION MATCH (u:User) RETURN u //",
     "'}) SET n.role = 'assistant' //",
     "x'] | CREATE (:Concept {id: 'new'})",
-    "$user_id",
     "${user_id}",
-    "{id: 'mia'}",
-    "[1, 2, 3]",
     "*1..100",
     # Escapes that some servers resolve before they read a text
     "\\' OR 1=1 //",
-    "\\\\' DETACH DELETE n //",
     "\\u0027}) DETACH DELETE n //",
     "\\x27 OR 1=1",
     "x\\",
@@ -60,31 +52,23 @@ TEXTS = [
     # Comments and statements
     "/* */ DETACH DELETE n /* */",
     "x */ CALL db.labels() /*",
-    "// MATCH (n) DETACH DELETE n",
-    "; MATCH (n) DETACH DELETE n;",
     "--",
     # Procedures, files, extensions
     "CALL apoc.cypher.runMany('MATCH (n) DETACH DELETE n', {})",
     "LOAD CSV FROM 'file:///etc/passwd' AS line",
-    "LOAD FROM '/etc/passwd' RETURN *",
-    "COPY User FROM '/etc/passwd'",
     "INSTALL httpfs; LOAD EXTENSION httpfs",
     # What CSV, the way into the embedded copy, knows
     'x",","y',
     '""',
     "=cmd|' /C calc'!A0",
-    ",,,",
     "\u2028DETACH DELETE n",
     "\u037e DETACH DELETE n",
     "\u02bc OR 1=1",
-    "\uff07 OR 1=1",
     "\u202e' OR 1=1",
     "\u017fET n.role",
     "NULL",
 ]
 """None holds a control character, which the schema refuses in ids."""
-
-assert len(TEXTS) >= 50
 
 
 def said_by(part: Part) -> str:
@@ -153,18 +137,18 @@ def connected(endpoint: BoltEndpoint) -> Iterator[BoltServer]:
         yield server
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_through_sql_a_text_is_a_text(world: World, text: str) -> None:
-    assert conversation_search(world.record, text, {"d-nissan": 0.5})[0].concepts == 0
-    assert discover(world.record, user_id=text, concepts=[text]) == []
-    assert world.record.node(NodeType.USER, text) is None
-    written = set(map(said_by, world.put(text)))
-    assert len(written) == 12
-    assert world.parts() == world.before | written
-    (found,) = conversation_search(world.record, text, {text: 0.5})
-    assert (found.id, found.path, found.concepts) == (text, text, 1)
-    world.remove(text)
-    assert world.parts() == world.before
+def test_through_sql_a_text_is_a_text(world: World) -> None:
+    for text in TEXTS:
+        assert conversation_search(world.record, text, {"d-nissan": 0.5})[0].concepts == 0
+        assert discover(world.record, user_id=text, concepts=[text]) == []
+        assert world.record.node(NodeType.USER, text) is None
+        written = set(map(said_by, world.put(text)))
+        assert len(written) == 12
+        assert world.parts() == world.before | written
+        (found,) = conversation_search(world.record, text, {text: 0.5})
+        assert (found.id, found.path, found.concepts) == (text, text, 1)
+        world.remove(text)
+        assert world.parts() == world.before
 
 
 def asked_everywhere(store: object, text: str) -> dict[str, object]:
@@ -197,94 +181,74 @@ def expected_for(text: str) -> dict[str, object]:
     }
 
 
-def nothing() -> dict[str, object]:
-    return dict.fromkeys(expected_for(""), ())
+@contextmanager
+def all_put(world: World) -> Iterator[None]:
+    """Have every text in the world within the block."""
+    for text in TEXTS:
+        world.put(text)
+    try:
+        yield
+    finally:
+        for text in TEXTS:
+            world.remove(text)
 
 
 def test_through_the_embedded_copy_a_text_is_a_text(world: World) -> None:
     with open_copy(world.root) as copy:
         for text in TEXTS:
-            assert asked_everywhere(copy, text) == nothing(), text
-    for text in TEXTS:
-        world.put(text)
-    try:
-        with open_copy(world.root) as copy:
-            for text in TEXTS:
-                assert asked_everywhere(copy, text) == expected_for(text), text
-            assert copy.query("MATCH (n) RETURN count(n)").rows == ((6 * len(TEXTS) + 19 + 1,),)
-    finally:
+            assert not any(asked_everywhere(copy, text).values()), text
+    with all_put(world), open_copy(world.root) as copy:
         for text in TEXTS:
-            world.remove(text)
+            assert asked_everywhere(copy, text) == expected_for(text), text
+        assert copy.query("MATCH (n) RETURN count(n)").rows == ((6 * len(TEXTS) + 19 + 1,),)
 
 
 @pytest.mark.slow
 def test_through_bolt_a_text_is_a_text(world: World, connected: BoltServer) -> None:
     mirror(world.root, connected)
     for text in TEXTS:
-        assert asked_everywhere(connected, text) == nothing(), text
-    for text in TEXTS:
-        world.put(text)
-    try:
+        assert not any(asked_everywhere(connected, text).values()), text
+    with all_put(world):
         mirror(world.root, connected)
         for text in TEXTS:
             assert asked_everywhere(connected, text) == expected_for(text), text
         assert connected.rows("MATCH (n) RETURN count(n)") == [(6 * len(TEXTS) + 19 + 1,)]
-    finally:
-        for text in TEXTS:
-            world.remove(text)
     mirror(world.root, connected)
     assert connected.rows("MATCH (n) RETURN count(n)") == [(19 + 1,)]
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_text_is_no_name_of_a_type_a_property_or_a_parameter(world: World, text: str) -> None:
-    attempts: list[object] = [
-        {"node": "Concept", "id": "x", "properties": {"name": "x", text: "x"}},
-        {"node": text, "id": "x", "properties": {"name": "x"}},
-        {"edge": text, "from": ["User", "mia"], "to": ["Document", "d-port"]},
-        {"edge": "VIEWED", "from": [text, "mia"], "to": ["Document", "d-port"]},
-    ]
-    for attempt in attempts:
-        with pytest.raises(MaraError):
-            import_lines(world.record, [json.dumps(attempt)], from_json_line)
-    for key in ({text: "x"}, {"title": "x", text: "x"}):
-        with pytest.raises(BadInput):
-            world.record.put_node(Node(NodeType.CONVERSATION, "x", {"created_at": NOON, "updated_at": NOON, **key}))
-    with open_copy(world.root) as copy, pytest.raises(BadInput):
-        copy.query("MATCH (d:Document {id: $key}) RETURN d.id", {"key": "d-port", text: "x"})
+def test_a_text_is_no_name_of_a_type_a_property_or_a_parameter_and_no_line_of_a_script(world: World) -> None:
+    for text in TEXTS:
+        for attempt in (
+            {"node": "Concept", "id": "x", "properties": {"name": "x", text: "x"}},
+            {"node": text, "id": "x", "properties": {"name": "x"}},
+            {"edge": text, "from": ["User", "mia"], "to": ["Document", "d-port"]},
+            {"edge": "VIEWED", "from": [text, "mia"], "to": ["Document", "d-port"]},
+        ):
+            with pytest.raises(MaraError):
+                import_lines(world.record, [json.dumps(attempt)], from_json_line)
+        times = {"created_at": NOON, "updated_at": NOON}
+        for key in ({text: "x"}, {"title": "x", text: "x"}):
+            with pytest.raises(BadInput):
+                world.record.put_node(Node(NodeType.CONVERSATION, "x", {**times, **key}))
+        whole = f'MERGE (n:`Concept` {{id: "x"}}) SET n += {{`name`: "x"}}; {text}'
+        for line in (whole, f'MERGE (n:`Concept` {{id: "{text}" }}) SET n += {{}}', f"x {text}"):
+            with pytest.raises(BadInput):
+                import_lines(world.record, [line], from_statement)
     assert world.parts() == world.before
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_text_is_no_line_of_a_script(world: World, text: str) -> None:
-    whole = f'MERGE (n:`Concept` {{id: "x"}}) SET n += {{`name`: "x"}}; {text}'
-    for line in (whole, f'MERGE (n:`Concept` {{id: "{text}" }}) SET n += {{}}', f"x {text}"):
-        with pytest.raises(BadInput):
-            import_lines(world.record, [line], from_statement)
-    assert world.parts() == world.before
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_text_in_a_query_of_somebody_changes_nothing(world: World, text: str) -> None:
+def test_a_text_in_a_query_of_a_caller_changes_nothing(world: World) -> None:
     with open_copy(world.root) as copy:
         documents = copy.query("MATCH (d:Document) RETURN count(d)").rows
-        for query in (f"MATCH (d:Document) WHERE d.title = '{text}' RETURN d.id", f"MATCH (d:`{text}`) RETURN d", text):
-            try:
-                copy.query(query, timeout_s=2)
-            except BadInput:
-                continue
+        for text in TEXTS:
+            with pytest.raises(BadInput):
+                copy.query("MATCH (d:Document {id: $key}) RETURN d.id", {"key": "d-port", text: "x"})
+            quoted = f"MATCH (d:Document) WHERE d.title = '{text}' RETURN d.id"
+            for query in (quoted, f"MATCH (d:`{text}`) RETURN d", text):
+                with suppress(BadInput):
+                    copy.query(query, timeout_s=2)
         assert copy.query("MATCH (d:Document) RETURN count(d)").rows == documents
     assert world.parts() == world.before
-    assert (
-        not {path.name for path in world.root.iterdir()}
-        - {"relationships.sqlite", "cypher"}
-        - {f"relationships.sqlite{suffix}" for suffix in ("-wal", "-shm")}
-        - {"graph-server.lock"}
-    )
-
-
-def test_the_helpers_write_what_they_say(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    assert len(world.put("plain")) == 12
-    assert world.record.node(NodeType.DOCUMENT, "plain") is not None
-    assert {document("d").type, user("u").type} == {NodeType.DOCUMENT, NodeType.USER}
+    allowed = {f"relationships.sqlite{suffix}" for suffix in ("", "-wal", "-shm")} | {"cypher", "graph-server.lock"}
+    assert {path.name for path in world.root.iterdir()} <= allowed

@@ -54,9 +54,10 @@ def found_in(store: Queryable, thread: str, *, stored: bool) -> list[tuple[objec
     return [(*row[:-1], round(float(str(row[-1])), 12)) for row in rows]
 
 
-@pytest.mark.parametrize("stored", [True, False])
-class TestConversationAwareSearch:
-    def test_scores_are_seven_parts_similarity_and_three_parts_concepts(self, store: Queryable, stored: bool) -> None:
+def test_conversation_search_mixes_similarity_and_concepts_as_in_the_record(
+    store: Queryable, record: RelationshipRecord
+) -> None:
+    for stored in (True, False):
         assert found_in(store, "thread", stored=stored) == [
             ("d-nissan", "d-nissan.md", 0.8, 1, 0.5, 0.71),
             ("d-alliance", "d-alliance.md", 0.5, 2, 1.0, 0.65),
@@ -64,64 +65,36 @@ class TestConversationAwareSearch:
             ("d-renault", "d-renault.md", 0.6, 1, 0.5, 0.57),
             ("d-port", "d-port.md", 0.1, 0, 0.0, 0.07),
         ]
-
-    @pytest.mark.parametrize("thread", ["thread", "unknown"])
-    def test_it_finds_what_the_record_finds(
-        self, store: Queryable, record: RelationshipRecord, stored: bool, thread: str
-    ) -> None:
-        assert found_in(store, thread, stored=stored) == [
-            (each.id, each.path, each.similarity, each.concepts, each.relevance, round(each.score, 12))
-            for each in conversation_search(record, thread, SIMILARITIES)
-        ]
+        for thread in ("thread", "unknown"):
+            assert found_in(store, thread, stored=stored) == [
+                (each.id, each.path, each.similarity, each.concepts, each.relevance, round(each.score, 12))
+                for each in conversation_search(record, thread, SIMILARITIES)
+            ]
 
 
-class TestDiscovery:
-    def test_documents_count_by_the_concepts_one_or_two_steps_away(self, store: Queryable) -> None:
-        rows = store.query(queries.DISCOVERY, {"user_id": "mia"}).rows
-        assert rows == (
-            ("d-yokohama", "d-yokohama.md", 2, 3),
-            ("d-alliance", "d-alliance.md", 1, 1),
-            ("d-nissan", "d-nissan.md", 1, 1),
-        )
-
-    @pytest.mark.parametrize("user_id", ["mia", "stranger"])
-    def test_it_finds_what_the_record_finds(self, store: Queryable, record: RelationshipRecord, user_id: str) -> None:
+def test_discovery_counts_the_concepts_one_or_two_steps_away_as_in_the_record(
+    store: Queryable, record: RelationshipRecord
+) -> None:
+    assert store.query(queries.DISCOVERY, {"user_id": "mia"}).rows == (
+        ("d-yokohama", "d-yokohama.md", 2, 3),
+        ("d-alliance", "d-alliance.md", 1, 1),
+        ("d-nissan", "d-nissan.md", 1, 1),
+    )
+    for user_id in ("mia", "stranger"):
         rows = store.query(queries.DISCOVERY, {"user_id": user_id}).rows
         expected = discover(record, user_id=user_id, as_published=True)
         assert [row[:3] for row in rows] == [(each.id, each.path, each.relevance) for each in expected]
 
 
-def test_messages_follow_each_other(store: Queryable) -> None:
-    rows = store.query(queries.THREAD, {"conversation_id": "thread"}).rows
-    assert rows == (
+def test_messages_follow_each_other_views_are_dated_and_citations_numbered(store: Queryable) -> None:
+    assert store.query(queries.THREAD, {"conversation_id": "thread"}).rows == (
         ("m1", "user", "Nissan", None),
         ("m2", "assistant", "Renault", "m1"),
         ("m3", "user", "Nissan", "m2"),
     )
-
-
-def test_views_are_counted_and_dated(store: Queryable) -> None:
     assert store.query(queries.VIEWS, {"user_id": "mia"}).rows == (("d-renault", 1, NOON, NOON),)
     assert store.query(queries.VIEWS, {"user_id": "stranger"}).rows == ()
-
-
-def test_a_message_refers_to_documents_by_number(store: Queryable) -> None:
     assert store.query(queries.CITATIONS, {"message_id": "m2"}).rows == (("d-nissan", 1),)
-
-
-def test_the_query_of_003_for_discovery_runs_with_related_to_in_both_directions(store: Queryable) -> None:
-    query = """
-        // Find documents that explain concepts related to concepts mentioned in user questions
-        MATCH (u:User {id: $user_id})-[:CREATED]->(m:Message {role: "user"})
-        MATCH (m)-[:MENTIONS]->(c1:Concept)
-        MATCH (c1)-[:RELATED_TO*1..2]-(c2:Concept)
-        MATCH (d:Document)-[:EXPLAINS]->(c2)
-        WHERE NOT (u)-[:VIEWED]->(d) AND c1.id <> c2.id
-        RETURN d.id, d.path, count(distinct c2) AS relevance
-        ORDER BY relevance DESC, d.id
-        LIMIT 3
-    """
-    assert [row[0] for row in store.query(query, {"user_id": "mia"}).rows] == ["d-yokohama", "d-alliance", "d-nissan"]
 
 
 def test_the_query_of_003_for_conversations_runs_as_it_is_written(store: Queryable) -> None:

@@ -58,12 +58,11 @@ def test_any_text_and_number_survives_a_line(form: str, key: str, name: str, sco
         assert io.StringIO(line + "\n").readlines() == [line + "\n"]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_line_that_is_no_statement_of_ours_is_refused(tmp_path: Path) -> None:
+    for line in [
         "MATCH (n) DETACH DELETE n;",
-        "MERGE (n:`Concept` {id: \"x\"}) SET n += {`name`: \"x\"}; MATCH (n) DETACH DELETE n;",
-        "MERGE (n:`Concept` {id: \"x\"}) SET n += {`name`: \"x\"} DELETE n;",
+        'MERGE (n:`Concept` {id: "x"}) SET n += {`name`: "x"}; MATCH (n) DETACH DELETE n;',
+        'MERGE (n:`Concept` {id: "x"}) SET n += {`name`: "x"} DELETE n;',
         "MERGE (n:`Concept` {id: 'x'}) SET n += {`name`: \"x\"};",
         'MERGE (n:`Concept` {id: "x"}) SET n += {`name`: $name};',
         'MERGE (n:`Concept` {id: "x"}) SET n += {`name`: "x", `name`: "y"};',
@@ -71,18 +70,15 @@ def test_any_text_and_number_survives_a_line(form: str, key: str, name: str, sco
         'MERGE (n:`Nothing` {id: "x"}) SET n += {};',
         'MERGE (n:`Concept` {id: "\\ud800"}) SET n += {`name`: "x"};',
         "LOAD CSV FROM 'file:///etc/passwd' AS line CREATE (:Concept {id: line});",
-    ],
-)  # fmt: skip
-def test_a_line_that_is_no_statement_of_ours_is_refused(tmp_path: Path, line: str) -> None:
-    with RelationshipRecord.of(tmp_path, create=True) as record:
-        with pytest.raises(BadInput, match="Line 2 cannot be read"):
-            import_lines(record, [to_statement(concept("Nissan")), line], from_statement)
-        assert list(parts_of(record)) == []
+    ]:
+        with RelationshipRecord.of(tmp_path, create=True) as record:
+            with pytest.raises(BadInput, match="Line 2 cannot be read"):
+                import_lines(record, [to_statement(concept("Nissan")), line], from_statement)
+            assert list(parts_of(record)) == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_line_of_json_that_is_no_part_of_a_graph_is_refused(tmp_path: Path) -> None:
+    for line in [
         "",
         "[]",
         "not JSON",
@@ -97,13 +93,11 @@ def test_a_line_that_is_no_statement_of_ours_is_refused(tmp_path: Path, line: st
         '{"edge": "SIMILARITY", "from": ["Query", "q"], "to": ["Document", "d"], "properties": {"score": NaN}}',
         '{"edge": "SIMILARITY", "from": ["Query", "q"], "to": ["Document", "d"], "properties": {"score": 1e999}}',
         "[" * 100_000,
-    ],
-)
-def test_a_line_of_json_that_is_no_part_of_a_graph_is_refused(tmp_path: Path, line: str) -> None:
-    with RelationshipRecord.of(tmp_path, create=True) as record:
-        with pytest.raises(BadInput, match="Line 2 cannot be read"):
-            import_lines(record, [to_json_line(concept("Nissan")), line], from_json_line)
-        assert list(parts_of(record)) == []
+    ]:
+        with RelationshipRecord.of(tmp_path, create=True) as record:
+            with pytest.raises(BadInput, match="Line 2 cannot be read"):
+                import_lines(record, [to_json_line(concept("Nissan")), line], from_json_line)
+            assert list(parts_of(record)) == []
 
 
 def test_what_the_schema_does_not_know_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
