@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -107,9 +106,7 @@ def test_any_corrections_give_the_same_files(corpus: list[tuple[Passage, Extract
             assert_same_files(workspace, record)
 
 
-def test_names_that_corrections_make_one_or_keep_apart_give_the_same_files(
-    workspace: Workspace, record: Record
-) -> None:
+def test_corrections_processes_and_published_classes_give_the_same_files(workspace: Workspace, record: Record) -> None:
     made: list[What] = [
         Merge(("IBM", "I.B.M."), "IBM"),
         Split("John Smith", ("news",), "John Smith the younger"),
@@ -117,23 +114,9 @@ def test_names_that_corrections_make_one_or_keep_apart_give_the_same_files(
         Apart(("John Smith", "John Smith the younger")),
     ]
     plan_corrections(record, [(one, "") for one in made]).commit(record, HashEmbedder())
-    assert_same_files(workspace, record)
-
-
-def test_processes_of_their_own_write_the_same_files(workspace: Workspace, record: Record) -> None:
     assert_same_files(workspace, record, processes=2)
-
-
-def test_classes_that_are_cut_as_published_give_the_same_files(workspace: Workspace, record: Record) -> None:
     record.change_setting(PASSAGE_CLASSES, PassageClasses.PUBLISHED)
     assert_same_files(workspace, record)
-
-
-def test_an_empty_record_gives_the_same_files(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "workspace")
-    workspace.create()
-    with workspace.open_record() as record:
-        assert_same_files(workspace, record)
 
 
 def test_more_than_a_hundred_near_names_lose_the_same_pairs(tmp_path: Path) -> None:
@@ -155,19 +138,6 @@ def test_pairs_that_an_index_finds_are_the_same(tmp_path: Path, monkeypatch: pyt
         plan_corrections(record, [(Apart(("Nissan 1", "Nissan 3")), "")]).commit(record, HashEmbedder())
         assert any(EDGE_KINDS[kind].relation == "SYNONYMY" for kind in derive_graph(record).edges.kind)
         assert_same_files(workspace, record, sizes=Sizes(shard=8, names=20, edges=100))
-
-
-def test_the_sample_corpus_gives_the_same_files(tmp_path: Path) -> None:
-    lines = Path("workflows/sample/corpus.jsonl").read_text(encoding="utf-8").splitlines()[:40]
-    corpus = [passage_of(one["id"], one["title"], one["text"]) for one in map(json.loads, lines)]
-    titles = [passage.title for passage in corpus]
-    stated: dict[str, Sequence[TripleParts]] = {
-        passage.id: [(passage.title, "is beside", other), (other, "is beside", passage.title.upper())]
-        for passage, other in zip(corpus, titles[1:] + titles[:1], strict=True)
-    }
-    workspace = publish_workspace(tmp_path / "workspace", corpus, stated)
-    with workspace.open_record() as record:
-        assert_same_files(workspace, record, sizes=Sizes(shard=8, names=60, edges=200))
 
 
 def test_what_a_passage_says_is_read_again_only_where_its_neighbourhood_changed(

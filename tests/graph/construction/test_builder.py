@@ -82,30 +82,22 @@ class Planned(HashEmbedder):
 
 
 class TestFactEdges:
-    def test_an_edge_weighs_the_sum_of_the_confidences_of_its_facts(self, record: Record) -> None:
+    def test_the_facts_of_one_type_on_one_pair_are_one_edge_that_weighs_their_confidences(self, record: Record) -> None:
         graph = graph_of(
             record,
             [passage_of("a", "", "x"), passage_of("b", "", "y")],
             {
-                "a": [FOUNDED, ("1933", "saw the birth of", "nissan", TEMPORAL, 0.5)],
-                "b": [("NISSAN", "founded", "1933", TEMPORAL, 0.25)],
+                "a": [FOUNDED, ("1933", "saw the birth of", "nissan", TEMPORAL, 0.5), ("Nissan", "is", "NISSAN")],
+                "b": [("NISSAN", "founded", "1933", TEMPORAL, 0.25), ("Nissan", "in", "1933", SPATIAL, 0.5)],
             },
         )
-        edge = edge_between(graph, "nissan", "1933")
-        assert edge.kind == EdgeKind(TEMPORAL)
-        assert edge.weight == pytest.approx(0.9 + 0.5 + 0.25)
-        assert edge.count == 3
-
-    def test_types_on_one_pair_stay_parallel(self, record: Record) -> None:
-        triples: list[TripleParts] = [FOUNDED, ("Nissan", "in", "1933", SPATIAL, 0.5)]
-        graph = graph_of(record, [passage_of("a", "", "x")], {"a": triples})
-        found = {edge.kind.relation: edge.weight for edge in edges_between(graph, "nissan", "1933")}
-        assert found == {TEMPORAL: pytest.approx(0.9), SPATIAL: 0.5}
-
-    def test_a_fact_about_itself_is_a_fact_but_no_edge(self, record: Record) -> None:
-        graph = graph_of(record, [passage_of("a", "", "x")], {"a": [("Nissan", "is", "NISSAN")]})
-        assert len(graph.facts) == 1
-        assert edges_between(graph, "nissan", "nissan") == []
+        edges = {edge.kind: (edge.weight, edge.count) for edge in edges_between(graph, "nissan", "1933")}
+        assert edges == {
+            EdgeKind(TEMPORAL): (pytest.approx(0.9 + 0.5 + 0.25), 3),
+            EdgeKind(SPATIAL): (0.5, 1),
+        }
+        assert len(graph.facts) == 4
+        assert edges_between(graph, "nissan", "nissan") == [], "a fact about itself is no edge"
 
     def test_a_fact_knows_its_ends_and_every_passage_that_holds_it_once(self, record: Record) -> None:
         passages = [passage_of(key, "", key) for key in "abc"]
@@ -119,23 +111,16 @@ class TestFactEdges:
 class TestPassageEdges:
     text = "The carmaker Nissan of Yokohama was founded in 1933."
 
-    @pytest.mark.parametrize(
-        ("triples", "role"),
-        [
-            ([FOUNDED], 1.0),
-            ([("Japan", "has", "Nissan")], 0.7),
-            ([FOUNDED, ("Nissan", "in", "Japan"), ("Japan", "has", "Nissan")], (2 * 1.0 + 0.7) / 3),
-        ],
-    )
-    def test_weight_is_role_similarity_and_position(
-        self, record: Record, triples: list[TripleParts], role: float
-    ) -> None:
-        graph = graph_of(record, [passage_of("a", "", self.text)], {"a": triples})
+    def test_weight_is_role_similarity_and_position(self, record: Record) -> None:
+        both: list[TripleParts] = [FOUNDED, ("Nissan", "in", "Japan"), ("Japan", "has", "Nissan")]
         similarity = (cosine(HashEmbedder(), self.text, "nissan") + 1) / 2
-        edge = edge_between(graph, "nissan", "a")
-        assert edge.offset == self.text.index("Nissan")
-        assert edge.weight == pytest.approx(0.4 * role + 0.4 * similarity + 0.2 * (1 - edge.offset / len(self.text)))
-        assert edge.count == 1
+        for triples, role in ((both[:1], 1.0), (both[2:], 0.7), (both, (2 * 1.0 + 0.7) / 3)):
+            graph = graph_of(record, [passage_of("a", "", self.text)], {"a": triples})
+            edge = edge_between(graph, "nissan", "a")
+            position = 1 - edge.offset / len(self.text)
+            assert edge.offset == self.text.index("Nissan")
+            assert edge.weight == pytest.approx(0.4 * role + 0.4 * similarity + 0.2 * position), triples
+            assert edge.count == 1
 
     def test_an_entity_in_no_triple_has_the_middle_role_and_no_place_in_the_published_graph(
         self, record: Record
@@ -148,16 +133,12 @@ class TestPassageEdges:
         assert edge.count == 0
 
     def test_an_entity_that_the_text_does_not_spell_out_stands_in_the_middle(self, record: Record) -> None:
-        graph = graph_of(record, [passage_of("a", "", self.text)], {"a": [("Datsun", "is", "Nissan")]})
-        edge = edge_between(graph, "datsun", "a")
+        extraction = Extraction(("Nissan",), extraction_of([("Datsun", "is", "Nissan")]).triples, "test")
+        Writer(record, HashEmbedder()).write([(passage_of("a", "", self.text), extraction)])
+        edge = edge_between(derive_graph(record), "datsun", "a")
         similarity = (cosine(HashEmbedder(), self.text, "datsun") + 1) / 2
-        assert edge.offset == -1
+        assert (edge.offset, edge.kind.link) == (-1, PassageLink.MENTION)
         assert edge.weight == pytest.approx(0.4 * 1.0 + 0.4 * similarity + 0.2 * 0.5)
-
-    def test_every_end_of_a_triple_has_its_edge_named_by_the_extractor_or_not(self, record: Record) -> None:
-        found = Extraction(("Nissan",), extraction_of([FOUNDED]).triples, "test")
-        Writer(record, HashEmbedder()).write([(passage_of("a", "", self.text), found)])
-        assert edge_between(derive_graph(record), "1933", "a").kind.link is PassageLink.MENTION
 
     def test_all_three_classes_hold_members(self, record: Record) -> None:
         passages = [passage_of(f"p{i}", f"Place {i}", f"Place {i} lies by town {i % 5}.") for i in range(30)]
@@ -185,21 +166,13 @@ class TestPassageEdges:
 
 
 class TestTitles:
-    def test_a_title_is_an_entity_and_its_passage_is_about_it(self, record: Record) -> None:
-        graph = graph_of(record, [passage_of("a", "Mercury (planet)", "It is hot.")])
-        assert graph.entity_names == ("mercury",)
+    def test_a_title_is_an_entity_its_passage_is_about_it_and_others_mention_it(self, record: Record) -> None:
+        passages = [passage_of("a", "Mercury (planet)", "It is hot."), passage_of("b", "", "Mercury is seen in 1933.")]
+        graph = graph_of(record, passages, {"b": [("Mercury", "is seen in", "1933")]})
         assert edge_between(graph, "mercury", "a").kind == EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)
-
-    def test_the_full_title_is_an_alias(self, record: Record) -> None:
-        passages = [passage_of("a", "Mercury (planet)", "Hot."), passage_of("b", "Venus", "Hotter.")]
-        graph = graph_of(record, passages)
-        assert graph.aliases == (("mercury (planet", graph.entity_index[entity_id("Mercury")]),)
-
-    def test_titles_of_other_passages_are_told_from_mentions(self, record: Record) -> None:
-        passages = [passage_of("a", "Nissan", "A carmaker."), passage_of("b", "", "Nissan began in 1933.")]
-        graph = graph_of(record, passages, {"b": [FOUNDED]})
-        assert edge_between(graph, "nissan", "b").kind.link is PassageLink.OTHER_TITLE
+        assert edge_between(graph, "mercury", "b").kind.link is PassageLink.OTHER_TITLE
         assert edge_between(graph, "1933", "b").kind.link is PassageLink.MENTION
+        assert graph.aliases == (("mercury (planet", graph.entity_index[entity_id("Mercury")]),)
 
     def test_the_chunks_of_a_document_share_its_title_edge(self, record: Record) -> None:
         def weights(chunks: int) -> list[float]:
@@ -226,18 +199,15 @@ class TestMentions:
         assert edge.offset == len("Marn\nMarn lies on ")
         assert edge.count == 0
 
-    @pytest.mark.parametrize(
-        ("name", "text"),
-        [
+    def test_names_of_any_script_are_linked(self, record: Record) -> None:
+        for name, text in [
             ("日産自動車", "昔日産自動車は横浜にあった"),
             ("Белогорка", "Село Белогорка стоит."),
             ("सोनपुरा", "यह सोनपुरा गाँव है।"),
             ("محمد", "ﷺ ﷺ ﷺ محمد"),
-        ],
-    )
-    def test_names_of_any_script_are_linked(self, record: Record, name: str, text: str) -> None:
-        graph = graph_of(record, [passage_of("a", name, "."), passage_of("b", "", text)])
-        assert edge_between(graph, normalise_name(name), "b").offset == text.index(name)
+        ]:
+            graph = graph_of(record, [passage_of("a", name, "."), passage_of("b", "", text)])
+            assert edge_between(graph, normalise_name(name), "b").offset == text.index(name), name
 
     def test_only_the_longest_name_is_linked(self, record: Record) -> None:
         passages = [
@@ -249,72 +219,45 @@ class TestMentions:
         assert edges_between(graph, "sund", "c") == []
         assert edge_between(graph, "sund bridge", "c")
 
-    @pytest.mark.parametrize(("mentions", "linked"), [(19, 19), (20, 0)])
-    def test_names_too_frequent_to_mean_anything_link_nothing_more(
-        self, record: Record, mentions: int, linked: int
-    ) -> None:
+    def test_names_too_frequent_to_mean_anything_link_nothing_more(self, record: Record) -> None:
         """With the passage of that title, 20 passages are the limit of a small corpus."""
-        passages = [passage_of("title", "Nissan", "A carmaker.")]
-        passages += [passage_of(f"p{i}", "", f"Nissan was mentioned, {i}.") for i in range(mentions)]
-        graph = graph_of(record, passages)
-        nissan = graph.entity_index[entity_id("Nissan")]
-        assert graph.name_passages[nissan] == 1 + mentions
-        assert (graph.edges.source == nissan).sum() == 1 + linked
-        assert edge_between(graph, "nissan", "title").kind.link is PassageLink.OWN_TITLE
+        for mentions, linked in [(19, 19), (20, 0)]:
+            passages = [passage_of("title", "Nissan", "A carmaker.")]
+            passages += [passage_of(f"p{i}", "", f"Nissan was mentioned, {i}.") for i in range(mentions)]
+            graph = graph_of(record, passages)
+            nissan = graph.entity_index[entity_id("Nissan")]
+            assert graph.name_passages[nissan] == 1 + mentions, mentions
+            assert (graph.edges.source == nissan).sum() == 1 + linked, mentions
+            assert edge_between(graph, "nissan", "title").kind.link is PassageLink.OWN_TITLE, mentions
 
 
-class TestNameShares:
-    """How often the corpus writes a name as one, of all times that it spells it."""
-
-    def share_of(self, record: Record, name: str, *texts: str) -> float:
-        """The share of a name that the first passage has as its title."""
-        first, *others = texts
-        passages = [passage_of("a", name, first), *(passage_of(f"b{i}", "", text) for i, text in enumerate(others))]
-        graph = graph_of(record, passages)
-        return float(graph.name_shares[graph.entity_index[entity_id(name)]])
-
-    def test_a_word_that_stands_in_small_letters_elsewhere_is_less_of_a_name(self, record: Record) -> None:
-        assert self.share_of(record, "Create", "Here.", "You create one; to create two, create more.") == 0.25
-
-    def test_a_name_is_one_wherever_it_stands(self, record: Record) -> None:
-        assert self.share_of(record, "Nissan", "Here.", "NISSAN and Nissan.") == 1
-
-    def test_of_several_words_the_last_decides(self, record: Record) -> None:
-        """The first of a sentence has a capital, whatever it is."""
-        assert self.share_of(record, "Net income", "Here.", "Net income fell.") == 0
-        assert self.share_of(record, "Bank of Marn", "Here.", "He left the bank of Marn.") == 1
-
-    def test_addresses_and_compounds_do_not_tell(self, record: Record) -> None:
-        assert self.share_of(record, "IBM", "Here.", "See https://cloud.ibm.com/ibm/docs, you@ibm.com.") == 1
-
-    @pytest.mark.parametrize("name", ["日産自動車", "1933", "سنوبور"])
-    def test_what_has_no_capitals_is_a_name(self, record: Record, name: str) -> None:
-        assert self.share_of(record, name, "Here.", f"{name}.") == 1
-
-    def test_a_name_that_no_text_spells_is_one(self, record: Record) -> None:
-        graph = graph_of(record, [passage_of("a", "", "Here.")], {"a": [FOUNDED]})
-        assert graph.name_shares.tolist() == [1, 1]
-
-    def test_a_passage_that_comes_later_counts_and_one_that_goes_does_not(self, record: Record) -> None:
-        embedder = HashEmbedder()
-        write_passages(record, [passage_of("a", "Data", "Here.")], {}, embedder)
-        assert derive_graph(record).name_shares.tolist() == [1]
-        write_passages(record, [passage_of("b", "", "The data.")], {}, embedder)
-        assert derive_graph(record).name_shares.tolist() == [0.5]
-        write_passages(record, [], {}, embedder, removed=["b"])
-        assert derive_graph(record).name_shares.tolist() == [1]
+def test_a_name_share_is_how_often_the_corpus_writes_a_name_as_one(record: Record) -> None:
+    """Of several words the last decides: the first of a sentence has a capital, whatever it is."""
+    for name, text, share in [
+        ("Create", "You create one; to create two, create more.", 0.25),
+        ("Nissan", "NISSAN and Nissan.", 1),
+        ("Net income", "Net income fell.", 0),
+        ("Bank of Marn", "He left the bank of Marn.", 1),
+        ("IBM", "See https://cloud.ibm.com/ibm/docs, you@ibm.com.", 1),
+        ("日産自動車", "日産自動車.", 1),
+        ("1933", "1933.", 1),
+        ("سنوبور", "سنوبور.", 1),
+    ]:
+        graph = graph_of(record, [passage_of("a", name, "Here."), passage_of("b", "", text)])
+        assert graph.name_shares[graph.entity_index[entity_id(name)]] == share, name
+    write_passages(record, [], {}, HashEmbedder(), removed=["a", "b"])
+    assert graph_of(record, [passage_of("c", "", "Here.")], {"c": [FOUNDED]}).name_shares.tolist() == [1, 1]
 
 
 class TestSynonymEdges:
-    def test_a_pair_is_one_edge_that_weighs_its_cosine(self, record: Record) -> None:
+    def test_a_pair_is_one_edge_that_weighs_its_cosine_and_counts_with_both_names_in_triples(
+        self, record: Record
+    ) -> None:
         passages = [passage_of("a", "Nissan", "."), passage_of("b", "Nissan Motor", ".")]
         graph = graph_of(record, passages, {"a": [("Nissan", "is", "x")], "b": [("Nissan Motor", "is", "x")]})
         edge = edge_between(graph, "nissan", "nissan motor")
         assert edge.kind == EdgeKind(RelationType.SYNONYMY)
         assert edge.weight == edge.count == pytest.approx(cosine(HashEmbedder(), "nissan", "nissan motor"))
-
-    def test_it_has_no_place_in_the_published_graph_when_a_name_is_in_no_triple(self, record: Record) -> None:
-        passages = [passage_of("a", "Nissan", "."), passage_of("b", "Nissan Motor", ".")]
         graph = graph_of(record, passages, {"a": [("Nissan", "is", "x")]})
         assert edge_between(graph, "nissan", "nissan motor").count == 0
 
@@ -368,11 +311,8 @@ class TestNaming:
         assert ids == sorted(ids)
 
 
-def test_an_empty_record_is_an_empty_graph(record: Record) -> None:
-    graph = derive_graph(record)
-    assert (graph.n_nodes, len(graph.edges), len(graph.facts)) == (0, 0, 0)
-
-
 def test_a_passage_without_title_or_facts_is_a_node_without_edges(record: Record) -> None:
+    empty = derive_graph(record)
+    assert (empty.n_nodes, len(empty.edges), len(empty.facts)) == (0, 0, 0)
     graph = graph_of(record, [passage_of("a", "", "nothing is known here")])
     assert (graph.n_entities, graph.n_nodes, len(graph.edges)) == (0, 1, 0)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -48,31 +47,26 @@ class TestLazySequence:
     def test_slices_are_those_of_a_tuple(self, length: int, cut: slice) -> None:
         assert Squares(length)[cut] == tuple(n * n for n in range(length))[cut]
 
-    @pytest.mark.parametrize("index", [-4, -1, 0, 3, np.int64(2)])
-    def test_an_index_may_count_from_the_end(self, index: int) -> None:
-        assert Squares(4)[index] == (0, 1, 4, 9)[index]
-
-    @pytest.mark.parametrize("index", [-5, 4])
-    def test_an_index_beyond_the_ends_is_an_error(self, index: int) -> None:
-        with pytest.raises(IndexError):
-            Squares(4)[index]
+    def test_an_index_may_count_from_the_end_and_not_lie_beyond_the_ends(self) -> None:
+        for index in (-4, -1, 0, 3):
+            assert Squares(4)[index] == (0, 1, 4, 9)[index]
+        for index in (-5, 4):
+            with pytest.raises(IndexError):
+                Squares(4)[index]
 
     def test_only_what_is_asked_for_is_made(self) -> None:
         squares = Squares(100)
         assert (len(squares), squares[7], squares[-1], squares[3:5]) == (100, 49, 9801, (9, 16))
         assert squares.made == [7, 99, 3, 4]
 
-    def test_it_equals_what_holds_the_same_in_the_same_order(self) -> None:
-        assert Squares(3) == Squares(3)
-        plain = (0, 1, 4)
-        assert Squares(3) == plain
-        assert plain == Squares(3)
-        assert all(Squares(3) != other for other in (Squares(2), (0, 1), (0, 1, 4, 9), (0, 4, 1), [0, 1, 4], 3))
-
-    def test_it_is_iterated_searched_and_reversed_like_a_tuple(self) -> None:
-        squares = Squares(4)
-        assert (list(squares), list(reversed(squares))) == ([0, 1, 4, 9], [9, 4, 1, 0])
-        assert (4 in squares, 5 in squares, squares.index(9), squares.count(1)) == (True, False, 3, 1)
+    def test_it_equals_iterates_and_searches_like_a_tuple(self) -> None:
+        squares, plain = Squares(3), (0, 1, 4)
+        assert squares == Squares(3)
+        assert squares == plain
+        assert plain == squares
+        assert all(squares != other for other in (Squares(2), (0, 1), (0, 1, 4, 9), (0, 4, 1), [0, 1, 4], 3))
+        assert (list(squares), list(reversed(squares))) == ([0, 1, 4], [4, 1, 0])
+        assert (4 in squares, 5 in squares, squares.index(4), squares.count(1)) == (True, False, 2, 1)
 
 
 class TestTextTable:
@@ -93,29 +87,25 @@ class TestTextTable:
                 places = [place for place, each in enumerate(expected) if each == text]
                 assert list(again.column(column).places_of(text)) == places
 
-    def test_what_is_no_unicode_text_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="surrogate"):
-            TextTable.of([["\ud800"]], 1)
-
-    @pytest.mark.parametrize(
-        "bounds", [[], [0], [0, 1, 2, 3], [0, 3, 2, 3, 4], [1, 2, 3, 3, 4], [0, 1, 2, 3, 5], [0, 1, 2, 3, 3]]
-    )
-    def test_bounds_that_do_not_cover_the_block_row_by_row_are_refused(self, bounds: list[int]) -> None:
-        with pytest.raises(ValueError, match="bounds"):
-            TextTable(np.frombuffer(b"abcd", dtype=np.uint8), np.array(bounds, dtype=np.int64), 2)
+    def test_bounds_that_do_not_cover_the_block_row_by_row_are_refused(self) -> None:
+        for bounds in [[], [0], [0, 1, 2, 3], [0, 3, 2, 3, 4], [1, 2, 3, 3, 4], [0, 1, 2, 3, 5], [0, 1, 2, 3, 3]]:
+            with pytest.raises(ValueError, match="bounds"):
+                TextTable(np.frombuffer(b"abcd", dtype=np.uint8), np.array(bounds, dtype=np.int64), 2)
 
     def test_bytes_that_are_no_text_are_told_when_they_are_read(self) -> None:
         table = TextTable(np.frombuffer(b"a\xffb", dtype=np.uint8), np.array([0, 1, 2, 3], dtype=np.int64), 1)
         assert (table.column(0)[0], table.row(2)) == ("a", ["b"])
+        with pytest.raises(ValueError, match="surrogate"):
+            TextTable.of([["\ud800"]], 1)
         for read in (lambda: table.column(0)[1], lambda: table.row(1), lambda: list(table.column(0))):
             with pytest.raises(ValueError, match="utf-8"):
                 read()
 
-    @pytest.mark.parametrize(("width", "rows"), [(2, 3), (2, 1), (3, None), (1, 2)])
-    def test_another_shape_than_expected_is_refused(self, tmp_path: Path, width: int, rows: int | None) -> None:
+    def test_another_shape_than_expected_is_refused(self, tmp_path: Path) -> None:
         TextTable.of([["a", "b"], ["c", "d"]], 2).save(tmp_path, "t")
-        with pytest.raises(ValueError, match="bounds"):
-            TextTable.load(tmp_path, "t", width, rows)
+        for width, rows in ((2, 3), (2, 1), (3, None), (1, 2)):
+            with pytest.raises(ValueError, match="bounds"):
+                TextTable.load(tmp_path, "t", width, rows)
 
 
 class TestIntLists:
@@ -131,18 +121,16 @@ class TestIntLists:
         marked = np.isin(np.arange(10), list(chosen))
         assert lists_of(lists).holding(marked).tolist() == [not chosen.isdisjoint(held) for held in lists]
 
-    @pytest.mark.parametrize(("lists", "limit"), [(2, 9), (3, 10), (1, 10)])
-    def test_another_count_or_a_number_over_the_limit_is_refused(self, tmp_path: Path, lists: int, limit: int) -> None:
-        save_lists(lists_of([[0, 9], [4]]), tmp_path, "n")
-        with pytest.raises(ValueError, match=r"should be within|holds"):
-            IntLists.load(tmp_path, "n", lists, limit)
-
-    def test_a_negative_number_is_refused(self, tmp_path: Path) -> None:
-        save_lists(lists_of([[0, -1]]), tmp_path, "n")
-        with pytest.raises(ValueError, match="from -1 to 0"):
-            IntLists.load(tmp_path, "n", 1, 5)
-
-    def test_starts_that_do_not_ascend_are_refused(self) -> None:
+    def test_another_count_or_a_number_beyond_the_limits_is_refused(self, tmp_path: Path) -> None:
+        for lists, count, limit in (
+            ([[0, 9], [4]], 2, 9),
+            ([[0, 9], [4]], 3, 10),
+            ([[0, 9], [4]], 1, 10),
+            ([[0, -1]], 1, 5),
+        ):
+            save_lists(lists_of(lists), tmp_path, "n")
+            with pytest.raises(ValueError, match=r"should be within|holds|from -1 to 0"):
+                IntLists.load(tmp_path, "n", count, limit)
         with pytest.raises(ValueError, match="bounds"):
             IntLists(np.array([0, 2, 1, 3], dtype=np.int32), np.zeros(3, dtype=np.int32))
 
@@ -153,40 +141,28 @@ def mapping_of(content: dict[str, int]) -> SortedMapping[int]:
 
 
 class TestSortedMapping:
-    @pytest.fixture(params=[0, 4096], ids=["many", "few"], autouse=True, scope="class")
-    @classmethod
-    def kept(cls, request: pytest.FixtureRequest) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(columns, "_KEPT_KEYS", request.param)
-            yield
-
-    @given(st.dictionaries(strings, st.integers(), max_size=12), strings)
-    def test_it_is_the_mapping_in_the_order_of_its_keys(self, content: dict[str, int], other: str) -> None:
-        mapping = mapping_of(content)
+    @given(st.dictionaries(strings, st.integers(), max_size=12), strings, st.sampled_from([0, 4096]))
+    def test_it_is_the_mapping_in_the_order_of_its_keys(self, content: dict[str, int], other: str, kept: int) -> None:
         ordered = dict(sorted(content.items()))
-        assert mapping == content
-        assert list(mapping) == list(ordered)
-        assert (list(mapping.items()), list(mapping.values())) == (list(ordered.items()), list(ordered.values()))
-        assert all(mapping[key] == value and key in mapping for key, value in content.items())
-        assert (mapping.get(other, "none"), other in mapping) == (content.get(other, "none"), other in content)
-        assert len(mapping) == len(mapping.values()) == len(mapping.items()) == len(content)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(columns, "_KEPT_KEYS", kept)
+            mapping = mapping_of(content)
+            assert mapping == content
+            assert list(mapping) == list(ordered)
+            assert (list(mapping.items()), list(mapping.values())) == (list(ordered.items()), list(ordered.values()))
+            assert all(mapping[key] == value and key in mapping for key, value in content.items())
+            assert (mapping.get(other, "none"), other in mapping) == (content.get(other, "none"), other in content)
+            assert len(mapping) == len(mapping.values()) == len(mapping.items()) == len(content)
 
-    @pytest.mark.parametrize("key", ["", "a", "bb", "z", "\ud800"])
-    def test_an_unknown_key_is_an_error(self, key: str) -> None:
+    def test_what_it_does_not_hold_is_an_error(self) -> None:
         mapping = mapping_of({"b": 1, "c": 2})
-        with pytest.raises(KeyError, match=repr(key).replace("\\", "\\\\")):
-            mapping[key]
-
-    def test_what_is_no_text_is_no_key(self) -> None:
+        for key in ("", "a", "bb", "z", "\ud800"):
+            with pytest.raises(KeyError, match=repr(key).replace("\\", "\\\\")):
+                mapping[key]
         others: list[object] = [None, 1, b"b", ("b",)]
-        assert not any(other in mapping_of({"b": 1}) for other in others)
-
-    def test_views_know_what_they_hold(self) -> None:
-        mapping = mapping_of({"b": 1, "c": 2})
-        assert ("b", 1) in mapping.items()
-        assert ("b", 2) not in mapping.items()
-        assert 2 in mapping.values()
-        assert 3 not in mapping.values()
+        assert not any(other in mapping for other in others)
+        assert (("b", 1) in mapping.items(), ("b", 2) in mapping.items()) == (True, False)
+        assert (2 in mapping.values(), 3 in mapping.values()) == (True, False)
 
     def test_every_key_has_a_value(self) -> None:
         with pytest.raises(ValueError, match="1 keys have 2 values"):
@@ -197,18 +173,20 @@ ARRAY = np.arange(5, dtype=np.int32)
 
 
 class TestLoadingAnArray:
-    @pytest.mark.parametrize("mapped_from", [0, 1 << 20])
-    @pytest.mark.parametrize("shape", [(5,), (0,), (0, 4), (2, 3)])
     def test_mapped_or_read_it_is_a_plain_array_that_nobody_can_write(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped_from: int, shape: tuple[int, ...]
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(columns, "_MAPPED_FROM", mapped_from)
-        saved = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-        np.save(tmp_path / "a.npy", saved)
-        array = load_array(tmp_path / "a.npy", np.float32, shape)
-        assert type(array) is np.ndarray
-        assert np.array_equal(array, saved)
-        assert (array.flags.writeable, array.flags.aligned, array.flags.c_contiguous) == (False, True, True)
+        for mapped_from in [0, 1 << 20]:
+            for shape in [(5,), (0,), (0, 4), (2, 3)]:
+                monkeypatch.setattr(columns, "_MAPPED_FROM", mapped_from)
+                saved = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+                np.save(tmp_path / "a.npy", saved)
+                array = load_array(tmp_path / "a.npy", np.float32, shape)
+                assert type(array) is np.ndarray, mapped_from
+                assert np.array_equal(array, saved), mapped_from
+                assert (array.flags.writeable, array.flags.aligned, array.flags.c_contiguous) == (False, True, True), (
+                    mapped_from
+                )
 
     def test_the_large_are_mapped_and_the_small_hold_no_file(self, tmp_path: Path) -> None:
         for name, length in (("small", 10), ("large", 1 << 20)):
@@ -241,23 +219,21 @@ class TestLoadingAnArray:
         assert "rr" in flags()
         expect_scattered_reads(np.zeros(3))
 
-    @pytest.mark.parametrize(
-        ("dtype", "shape"), [(np.int64, (5,)), (np.uint32, (5,)), (np.int32, (4,)), (np.int32, (5, 1)), (np.int32, ())]
-    )
-    def test_another_type_or_shape_is_refused(self, tmp_path: Path, dtype: Any, shape: Sequence[int]) -> None:
-        np.save(tmp_path / "a.npy", ARRAY)
-        with pytest.raises(ValueError, match=r"a.npy holds int32 \(5,\)"):
-            load_array(tmp_path / "a.npy", dtype, tuple(shape))
-
-    def test_another_order_of_the_elements_is_refused(self, tmp_path: Path) -> None:
-        np.save(tmp_path / "a.npy", np.asfortranarray(np.zeros((2, 3))))
-        with pytest.raises(ValueError, match="holds"):
-            load_array(tmp_path / "a.npy", np.float64, (2, 3))
-
-    def test_nothing_pickled_is_read(self, tmp_path: Path) -> None:
-        np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
-        with pytest.raises(ValueError, match="dtype"):
-            load_array(tmp_path / "a.npy", object, (1,))
+    def test_another_type_shape_order_or_a_pickle_is_refused(self, tmp_path: Path) -> None:
+        path, pickled = tmp_path / "a.npy", np.array([{}], dtype=object)
+        cases: list[tuple[Any, Any, tuple[int, ...], str]] = [
+            *((ARRAY, np.int32, shape, r"a.npy holds int32 \(5,\)") for shape in ((4,), (5, 1), ())),
+            *((ARRAY, other, (5,), r"a.npy holds int32 \(5,\)") for other in (np.int64, np.uint32)),
+            (np.asfortranarray(np.zeros((2, 3))), np.float64, (2, 3), "holds"),
+            (pickled, object, (1,), "dtype"),
+        ]
+        for saved, dtype, shape, message in cases:
+            np.save(path, saved, allow_pickle=True)
+            with pytest.raises(ValueError, match=message):
+                load_array(path, dtype, shape)
+        path.unlink()
+        with pytest.raises(FileNotFoundError):
+            load_array(path, np.int32, (5,))
 
     def test_a_file_cut_short_or_continued_is_refused_wherever(self, tmp_path: Path) -> None:
         path = tmp_path / "a.npy"
@@ -278,7 +254,3 @@ class TestLoadingAnArray:
             path.write_bytes(content)
             with suppress(ValueError):
                 assert np.array_equal(load_array(path, np.int32, (5,)), ARRAY)
-
-    def test_no_file_is_an_error(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError):
-            load_array(tmp_path / "a.npy", np.int32, (5,))

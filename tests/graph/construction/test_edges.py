@@ -12,16 +12,11 @@ class TestKinds:
         assert {kind.relation for kind in EDGE_KINDS} == set(RelationType)
         assert len(set(EDGE_KINDS)) == len(EDGE_KINDS) < 256
         assert [KIND_INDEX[kind] for kind in EDGE_KINDS] == list(range(len(EDGE_KINDS)))
-
-    def test_passage_edges_are_told_by_their_link(self) -> None:
-        passage_kinds = [kind for kind, is_passage in zip(EDGE_KINDS, IS_PASSAGE_KIND, strict=False) if is_passage]
-        assert {kind.relation for kind in passage_kinds} == set(PASSAGE_RELATIONS)
+        of_passages = [kind for kind, is_passage in zip(EDGE_KINDS, IS_PASSAGE_KIND, strict=False) if is_passage]
+        assert {kind.relation for kind in of_passages} == set(PASSAGE_RELATIONS)
         assert {kind.relation for kind in EDGE_KINDS if kind.link is None} == {*ENTITY_RELATIONS, RelationType.SYNONYMY}
-
-    def test_a_passage_is_always_primary_to_its_own_title(self) -> None:
-        assert [kind for kind in EDGE_KINDS if kind.link is PassageLink.OWN_TITLE] == [
-            EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)
-        ]
+        to_titles = [kind for kind in EDGE_KINDS if kind.link is PassageLink.OWN_TITLE]
+        assert to_titles == [EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)]
 
 
 def test_edges_are_sorted_by_source_target_and_kind() -> None:

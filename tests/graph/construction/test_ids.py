@@ -5,15 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.construction.arrays import find, packed, unpacked
-from graph.schema import stable_id
 
 hashes = st.sampled_from([f"{high:016x}{low:08x}" for high in (0, 1, 2**63, 2**64 - 1) for low in (0, 1, 2**32 - 1)])
 ids = st.lists(hashes.map(lambda digits: f"entity-{digits}"), max_size=12)
-
-
-def test_an_id_is_written_as_it_was_read() -> None:
-    keys = [stable_id("fact", str(number)) for number in range(5)]
-    assert unpacked(packed(keys), "fact") == keys
 
 
 @given(ids)

@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.storage.record import Record
 from graph.text import NameMatcher, normalise_name, tokens
 from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
+from tests.graph.construction.test_builder_changes import assert_same as assert_same_graph
 from tests.random_walks import graphs as random_graphs
 from tests.snapshots import facts_of, save
 
@@ -49,20 +52,12 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
 
 
 def assert_same(one: KnowledgeGraph, other: KnowledgeGraph) -> None:
-    for name in ("generation", "commit_id", "embedding_model", "entity_names", "entity_labels", "passages", "aliases"):
+    assert_same_graph(one, other)
+    for name in ("generation", "commit_id", "embedding_model", "passage_index", "entity_index"):
         assert getattr(one, name) == getattr(other, name), name
-    assert list(one.facts.items()) == list(other.facts.items())
-    for name in ("triple_passages", "name_passages", "name_shares", "passage_vectors"):
-        assert np.array_equal(getattr(one, name), getattr(other, name)), name
-    for column in fields(Edges):
-        here, there = getattr(one.edges, column.name), getattr(other.edges, column.name)
-        assert np.array_equal(here, there)
-        assert here.dtype == there.dtype
-    for learnt in ("indices", "lengths"):
-        mine, theirs = (getattr(graph.names, learnt).items() for graph in (one, other))
-        assert {key: tuple(numbers) for key, numbers in mine} == {key: tuple(numbers) for key, numbers in theirs}
-    assert (one.passage_index, one.entity_index) == (other.passage_index, other.entity_index)
     assert one.facts.passages == other.facts.passages
+    for column in fields(Edges):
+        assert getattr(one.edges, column.name).dtype == getattr(other.edges, column.name).dtype
 
 
 strings = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -102,10 +97,6 @@ def graphs(draw: st.DrawFn) -> KnowledgeGraph:
 
 
 class TestSnapshot:
-    def test_it_comes_back_as_it_was_saved(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        save(graph, tmp_path)
-        assert_same(load(tmp_path), graph)
-
     @settings(max_examples=30)
     @given(graphs(), st.booleans(), st.data())
     def test_any_graph_comes_back_mapped_or_read(
@@ -126,63 +117,20 @@ class TestSnapshot:
         self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(columns, "_MAPPED_FROM", 0)
-        folder = tmp_path / "1"
-        folder.mkdir()
-        save(graph, folder)
-        again = load(folder)
-        shutil.rmtree(folder)
-        assert_same(again, graph)
-
-    def test_typed_facts_counts_and_synonyms_survive(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         save(graph, tmp_path)
         again = load(tmp_path)
-        assert {fact.fact.relation for fact in again.facts.values()} == {
-            RelationType.TEMPORAL,
-            RelationType.ATTRIBUTION,
-        }
-        assert again.triple_passages[again.entity_index[entity_id("Nissan")]] == 1
-        assert KIND_INDEX[EdgeKind(RelationType.SYNONYMY)] in again.edges.kind
+        shutil.rmtree(tmp_path)
+        assert_same(again, graph)
 
-    def test_a_walk_reads_plain_arrays_that_nobody_can_write(
-        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        save(graph, tmp_path)
-        for mapped_from in (0, 1 << 20):
-            monkeypatch.setattr(columns, "_MAPPED_FROM", mapped_from)
-            typed = load(tmp_path).typed
-            for array in (typed.source, typed.target, typed.kind, typed.weight):
-                assert type(array) is np.ndarray
-                assert (array.flags.writeable, array.flags.aligned, array.flags.c_contiguous) == (False, True, True)
-
-    def test_the_header_tells_what_is_in_it(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+    def test_the_header_states_sizes_and_names_of_numbers(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         save(graph, tmp_path)
         header = load_header(tmp_path)
         assert (header["passages"], header["entities"], header["facts"]) == (3, graph.n_entities, 2)
         assert (header["edges"], header["generation"], header["embedding_model"]) == (len(graph.edges), 1, "hash")
-
-    def test_the_header_names_what_numbers_stand_for(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        save(graph, tmp_path)
-        header = load_header(tmp_path)
         assert header["relations"] == [relation.value for relation in RelationType]
         assert len(set(header["edge_kinds"])) == len(EDGE_KINDS)
         assert header["edge_kinds"][KIND_INDEX[EdgeKind(RelationType.SYNONYMY)]] == "SYNONYMY"
         assert header["edge_kinds"][KIND_INDEX[EDGE_KINDS[-1]]] == "PERIPHERAL (mention)"
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def continued(path: Path) -> None:
-    path.write_bytes(path.read_bytes() + b"0")
-
-
-def emptied(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def overwritten(path: Path) -> None:
-    path.write_bytes(b"\xffgarbage" * 100)
 
 
 FILES = [
@@ -200,121 +148,137 @@ FILES = [
 ]
 
 
+@contextmanager
+def restored(path: Path) -> Iterator[None]:
+    """Write a file again as it was, whatever happened to it."""
+    whole = path.read_bytes()
+    yield
+    path.write_bytes(whole)
+
+
 class TestDamage:
-    @pytest.fixture
-    def folder(self, graph: KnowledgeGraph, tmp_path: Path) -> Path:
-        folder = tmp_path / "1"
-        folder.mkdir()
+    @pytest.fixture(scope="class")
+    @classmethod
+    def folder(cls, graph: KnowledgeGraph, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        folder = tmp_path_factory.mktemp("snapshot")
         save(graph, folder)
         return folder
+
+    @pytest.fixture(autouse=True)
+    def whole(self, folder: Path) -> Iterator[None]:
+        """Each test leaves the shared snapshot as it was."""
+        yield
+        load(folder, thorough=True)
 
     def test_these_are_the_files(self, folder: Path) -> None:
         assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
 
-    @pytest.mark.parametrize("name", FILES)
-    def test_a_file_that_is_gone_or_not_as_it_was_written_is_refused(self, folder: Path, name: str) -> None:
-        path = folder / name
-        whole = path.read_bytes()
-        for damage in (Path.unlink, cut, continued, emptied, overwritten):
-            damage(path)
-            with pytest.raises((OSError, ValueError)):
-                load(folder)
-            path.write_bytes(whole)
-        load(folder)
+    def test_a_file_that_is_gone_or_not_as_it_was_written_is_refused(self, folder: Path) -> None:
+        for name in FILES:
+            path = folder / name
+            whole = path.read_bytes()
+            for damaged in (None, whole[:-1], whole + b"0", b"", b"\xffgarbage" * 100):
+                with restored(path):
+                    path.unlink() if damaged is None else path.write_bytes(damaged)
+                    with pytest.raises((OSError, ValueError)):
+                        load(folder)
 
-    @pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".npy")])
-    def test_a_file_of_fewer_rows_is_refused(self, folder: Path, name: str) -> None:
-        np.save(folder / name, np.load(folder / name)[:-1])
-        with pytest.raises(ValueError, match=r"\w"):
-            load(folder)
+    def test_a_file_of_fewer_rows_is_refused(self, folder: Path) -> None:
+        for path in folder.glob("*.npy"):
+            with restored(path):
+                np.save(path, np.load(path)[:-1])
+                with pytest.raises(ValueError, match=r"\w"):
+                    load(folder)
 
-    @pytest.mark.parametrize(
-        "name",
-        [
+    def test_a_number_that_leads_nowhere_is_refused(self, folder: Path) -> None:
+        for name in [
             *("edge_source", "edge_target", "edge_kind", "fact_ends", "fact_relations", "alias_entities"),
             *("fact_passages.values", "fact_passages.starts", "spellings.numbers.values", "first_words.numbers.starts"),
             *("arc_forward", "arc_backward", "arc_node", "arc_kind"),
             *("entities.bounds", "passages.bounds", "facts.bounds", "aliases.bounds", "spellings.bounds"),
-        ],
-    )
-    @pytest.mark.parametrize("value", [-1, 100_000])
-    def test_a_number_that_leads_nowhere_is_refused(self, folder: Path, name: str, value: int) -> None:
-        array = np.load(folder / f"{name}.npy")
-        array.flat[len(array.flat) // 2] = np.array(value).astype(array.dtype)
-        np.save(folder / f"{name}.npy", array)
-        with pytest.raises(ValueError, match=r"\w"):
-            load(folder)
+        ]:
+            path = folder / f"{name}.npy"
+            for value in (-1, 100_000):
+                with restored(path):
+                    array = np.load(path)
+                    array.flat[len(array.flat) // 2] = np.array(value).astype(array.dtype)
+                    np.save(path, array)
+                    with pytest.raises(ValueError, match=r"\w"):
+                        load(folder)
 
-    @pytest.mark.parametrize("name", ["edge_target", "arc_node", "fact_passages.values", "passages.bounds"])
-    def test_what_is_large_is_looked_at_where_that_is_asked_for(
-        self, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_large_columns_are_read_only_on_request(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that opens a snapshot reads no column of millions; `mara doctor` does."""
-        array = np.load(folder / f"{name}.npy")
-        array[len(array) // 2] = -1
-        np.save(folder / f"{name}.npy", array)
         monkeypatch.setattr(columns, "CHECKED_TO", 0)
-        load(folder)
-        with pytest.raises(ValueError, match=r"\w"):
-            load(folder, thorough=True)
+        for name in ("edge_target", "arc_node", "fact_passages.values", "passages.bounds"):
+            path = folder / f"{name}.npy"
+            with restored(path):
+                array = np.load(path)
+                array[len(array) // 2] = -1
+                np.save(path, array)
+                load(folder)
+                with pytest.raises(ValueError, match=r"\w"):
+                    load(folder, thorough=True)
 
     def test_edges_out_of_order_are_refused(self, folder: Path) -> None:
-        source = np.load(folder / "edge_source.npy")
-        np.save(folder / "edge_source.npy", source[::-1].copy())
-        with pytest.raises(ValueError, match="order of their sources"):
-            load(folder)
+        path = folder / "edge_source.npy"
+        with restored(path):
+            np.save(path, np.load(path)[::-1].copy())
+            with pytest.raises(ValueError, match="order of their sources"):
+                load(folder)
 
-    def test_text_that_is_no_text_is_told_when_it_is_read(self, folder: Path) -> None:
+    def test_bytes_that_are_no_text_are_refused_when_they_are_read(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
         for name in ("entities", "passages", "facts"):
-            text = np.load(folder / f"{name}.text.npy")
-            np.save(folder / f"{name}.text.npy", np.full_like(text, 0xFF))
-        graph = load(folder)
-        for read in (graph.entity_names, graph.entity_labels, graph.passages, graph.facts.values()):
+            text = np.load(tmp_path / f"{name}.text.npy")
+            np.save(tmp_path / f"{name}.text.npy", np.full_like(text, 0xFF))
+        again = load(tmp_path)
+        for read in (again.entity_names, again.entity_labels, again.passages, again.facts.values()):
             with pytest.raises(ValueError, match="utf-8"):
                 list(read)
 
-    @pytest.mark.parametrize(
-        "change",
-        [{"snapshot_version": version} for version in (0, SNAPSHOT_VERSION - 1, SNAPSHOT_VERSION + 1, None)]
-        + [{name: count} for name in ("passages", "entities", "facts", "edges") for count in (0, 1000, -1, "3", None)]
-        + [{"generation": "1"}, {"commit_id": None}, {"embedding_model": 3}]
-        + [{"relations": [*RelationType][::-1]}, {"relations": [*RelationType, "NEW"]}, {"relations": None}]
-        + [{"edge_kinds": _NUMBERED["edge_kinds"][:-1]}, {"edge_kinds": None}],
-    )
-    def test_another_version_or_another_count_is_refused(self, folder: Path, change: dict[str, object]) -> None:
+    def test_a_header_of_another_version_or_count_or_none_is_refused(self, folder: Path) -> None:
         path = folder / "snapshot.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | change))
-        with pytest.raises(ValueError, match=r"\w"):
-            load(folder)
+        whole = json.loads(path.read_text())
+        changes: list[Any] = [
+            *({"snapshot_version": version} for version in (0, SNAPSHOT_VERSION - 1, SNAPSHOT_VERSION + 1, None)),
+            *(
+                {name: count}
+                for name in ("passages", "entities", "facts", "edges")
+                for count in (0, 1000, -1, "3", None)
+            ),
+            *({"generation": "1"}, {"commit_id": None}, {"embedding_model": 3}),
+            *({"relations": [*RelationType][::-1]}, {"relations": [*RelationType, "NEW"]}, {"relations": None}),
+            *({"edge_kinds": _NUMBERED["edge_kinds"][:-1]}, {"edge_kinds": None}),
+        ]
+        with restored(path):
+            for content in (*(json.dumps(whole | change) for change in changes), "[]", "3", "null", '"snapshot"', "{}"):
+                path.write_text(content)
+                with pytest.raises(ValueError, match=r"\w"):
+                    load(folder)
 
-    @pytest.mark.parametrize("content", ["[]", "3", "null", '"snapshot"', "{}"])
-    def test_a_header_that_is_none_is_refused(self, folder: Path, content: str) -> None:
-        (folder / "snapshot.json").write_text(content)
-        with pytest.raises(ValueError, match="header"):
-            load(folder)
-
-    def test_none_at_all_is_an_error(self, tmp_path: Path) -> None:
+    def test_a_folder_without_a_snapshot_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             load(tmp_path)
 
 
 class TestLookUps:
-    def test_passages_by_id_and_entities_by_the_id_of_their_name(self, graph: KnowledgeGraph) -> None:
-        assert graph.passages[graph.passage_index["日産"]].title == "Nissan (company)"
-        assert graph.entity_names[graph.entity_index[entity_id(" NISSAN ")]] == "nissan"
-
-    def test_names_and_full_titles_are_found_in_text(self, graph: KnowledgeGraph) -> None:
-        nissan = graph.entity_index[entity_id("Nissan")]
-        assert [mention.name for mention in graph.names.find(["the", "nissan", "company"])] == [nissan]
-        assert [mention.end for mention in graph.names.find(["nissan", "company"])] == [2]
-
-    def test_they_are_the_same_in_what_was_loaded(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+    def test_passages_entities_and_names_are_found_in_a_built_and_a_loaded_graph(
+        self, graph: KnowledgeGraph, tmp_path: Path
+    ) -> None:
         save(graph, tmp_path)
-        again = load(tmp_path)
-        assert again.passages[again.passage_index["日産"]].title == "Nissan (company)"
-        assert again.entity_names[again.entity_index[entity_id(" NISSAN ")]] == "nissan"
-        for text in ("Nissan (company)", "the nissan", "日本 and Nissan Motor", "1933", "motor", ""):
-            assert again.names.find(tokens(text)) == graph.names.find(tokens(text))
+        for known in (graph, load(tmp_path)):
+            nissan = known.entity_index[entity_id(" NISSAN ")]
+            assert known.passages[known.passage_index["日産"]].title == "Nissan (company)"
+            assert known.entity_names[nissan] == "nissan"
+            assert [mention.name for mention in known.names.find(["the", "nissan", "company"])] == [nissan]
+            assert [mention.end for mention in known.names.find(["nissan", "company"])] == [2]
+            assert list(known.facts.passages) == [fact.passages for fact in known.facts.values()]
+            mappings: list[Mapping[str, object]] = [known.entity_index, known.passage_index, known.facts]
+            for mapping in mappings:
+                assert "entity-0" not in mapping
+                assert mapping.get("entity-0") is None
+                with pytest.raises(KeyError):
+                    mapping["entity-0"]
 
     @settings(max_examples=30)
     @given(st.sets(strings, min_size=1, max_size=12), st.sets(strings, max_size=4))
@@ -340,38 +304,24 @@ class TestLookUps:
                 assert found.tolist() == list(range(len(ids)))
                 assert read.passages_of(others).tolist() == sorted(held.passage_index[key] for key in others & ids)
 
-    @pytest.mark.parametrize("loaded", [False, True], ids=["built", "loaded"])
-    def test_a_source_of_many_passages_yields_none(self, tmp_path: Path, loaded: bool) -> None:
-        sources = ("a.xlsx", "b.xlsx", "a.xlsx", "b.md", "b.xlsx", "b.xlsx")
-        passages = tuple(replace(passage_of(str(place), "", ""), source=source) for place, source in enumerate(sources))
-        known = replace(
-            typed_graph(1, 0, []), passages=passages, passage_vectors=np.zeros((len(passages), 4), dtype=np.float32)
-        )
-        if loaded:
-            save(known, tmp_path)
-            known = load(tmp_path)
-        assert known.passages_from("b.xlsx", 3) == [1, 4, 5]
-        assert known.passages_from("b.xlsx", 2) == []
-        assert known.passages_from("a.xlsx", 2) == [0, 2]
-        assert known.passages_from("b", 9) == []
-
-    @pytest.mark.parametrize("loaded", [False, True], ids=["built", "loaded"])
-    def test_the_parts_of_a_document_are_found_in_their_order(self, tmp_path: Path, loaded: bool) -> None:
-        given = (("d", 2), ("e", 0), ("d", 0), ("d", 1), ("", 0))
+    def test_passages_of_a_source_and_parts_of_a_document_are_found_up_to_a_number(self, tmp_path: Path) -> None:
+        rows = (("a.xlsx", "d", 2), ("b.xlsx", "e", 0), ("a.xlsx", "d", 0), ("a.xlsx", "d", 1), ("b.xlsx", "", 0))
         passages = tuple(
-            replace(passage_of(str(place), "", ""), source="b.md", metadata={"document": document, "chunk": number})
-            for place, (document, number) in enumerate(given)
+            replace(passage_of(str(place), "", ""), source=source, metadata={"document": document, "chunk": number})
+            for place, (source, document, number) in enumerate(rows)
         )
-        known = replace(
+        built = replace(
             typed_graph(1, 0, []), passages=passages, passage_vectors=np.zeros((len(passages), 4), dtype=np.float32)
         )
-        if loaded:
-            save(known, tmp_path)
-            known = load(tmp_path)
-        assert known.parts_of("d", "b.md", 9) == [2, 3, 0]
-        assert known.parts_of("d", "c.md", 9) == []
-        assert known.parts_of("d", "b.md", 4) == []
-        assert known.parts_of("4", "b.md", 9) == [4]
+        save(built, tmp_path)
+        for known in (built, load(tmp_path)):
+            assert known.passages_from("a.xlsx", 3) == [0, 2, 3]
+            assert known.passages_from("a.xlsx", 2) == []
+            assert known.passages_from("a", 9) == []
+            assert known.parts_of("d", "a.xlsx", 3) == [2, 3, 0]
+            assert known.parts_of("d", "b.xlsx", 9) == []
+            assert known.parts_of("d", "a.xlsx", 2) == []
+            assert known.parts_of("4", "b.xlsx", 9) == [4]
 
     @given(random_graphs())
     def test_passages_and_entities_are_linked_both_ways(self, typed: TypedGraph) -> None:
@@ -387,18 +337,3 @@ class TestLookUps:
         for entity in range(typed.n_entities):
             linked = sorted(b - typed.n_entities for a, b in links if a == entity and b >= typed.n_entities)
             assert graph.passages_with(entity).tolist() == linked
-
-    def test_an_id_that_stands_for_nothing_is_an_error(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        save(graph, tmp_path)
-        for known in (graph, load(tmp_path)):
-            mappings: list[Mapping[str, object]] = [known.entity_index, known.passage_index, known.facts]
-            for mapping in mappings:
-                assert "entity-0" not in mapping
-                assert mapping.get("entity-0") is None
-                with pytest.raises(KeyError):
-                    mapping["entity-0"]
-
-    def test_facts_tell_which_passages_hold_them(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        save(graph, tmp_path)
-        for known in (graph, load(tmp_path)):
-            assert list(known.facts.passages) == [fact.passages for fact in known.facts.values()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +18,7 @@ from graph.construction.edges import EDGE_KINDS, EdgeKind
 from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header
 from graph.explain.flows import EdgeFacts
 from graph.explain.matrices import formula_of, matrices_of, relation_matrices
-from graph.own_types import NO_TYPES, OwnTypes, own_types_of
+from graph.own_types import NO_TYPES, own_types_of
 from graph.schema import Extraction, RelationFactors, RelationType, Triple
 from graph.storage.record import Record, declare_types, declared_types
 from graph.storage.writer import Writer
@@ -65,9 +64,13 @@ def scores(graph: KnowledgeGraph, beta: RelationFactors | None, engine: Engine =
     return found
 
 
+@pytest.fixture(scope="module")
+def graph() -> KnowledgeGraph:
+    return built(types={"Orrin": "Maker", "Halden": "Maker"})
+
+
 class TestGraph:
-    def test_facts_of_own_types_make_edges_of_kinds_behind_the_built_in_ones(self) -> None:
-        graph = built()
+    def test_facts_of_own_types_make_edges_of_kinds_behind_the_built_in_ones(self, graph: KnowledgeGraph) -> None:
         assert graph.own.relation_types == (OWNS, SUPPLIES)
         assert graph.kinds == (*EDGE_KINDS, EdgeKind(OWNS), EdgeKind(SUPPLIES))
         weights = {
@@ -77,27 +80,22 @@ class TestGraph:
         assert (weights[SUPPLIES], weights[OWNS], weights[TEMPORAL]) == (1.25, 0.5, 0.5)
         assert sorted(fact.fact.relation for fact in graph.facts.values()) == [OWNS, SUPPLIES, SUPPLIES, TEMPORAL]
 
-    def test_a_graph_keeps_the_meaning_of_those_types_alone_that_it_has(self) -> None:
-        graph = built(types={"Orrin": "Maker"})
+    def test_names_have_own_types_and_a_graph_the_meaning_of_those_that_it_has(self, graph: KnowledgeGraph) -> None:
+        types = {label: graph.entity_type(node) for node, label in enumerate(graph.entity_labels)}
+        assert types == {"Orrin": "Maker", "Halden": "Maker", "Vestra": None, "1933": None}
+        assert graph.entity_type(graph.n_entities) is None
         assert graph.own == own_types_of(DECLARED).used([SUPPLIES, OWNS], ["Maker"])
         assert built(TRIPLES[1:2]).own == NO_TYPES
 
-    def test_a_name_has_the_type_that_most_passages_give_it(self) -> None:
-        graph = built(types={"Orrin": "Maker", "Halden": "Maker"})
-        found = {label: graph.entity_type(node) for node, label in enumerate(graph.entity_labels)}
-        assert found == {"Orrin": "Maker", "Halden": "Maker", "Vestra": None, "1933": None}
-        assert graph.entity_type(graph.n_entities) is None
+    def test_engines_agree_on_own_types(self, graph: KnowledgeGraph) -> None:
+        beta = RelationFactors({"TEMPORAL": 0.1, "SUPPLIES": 0.6, "OWNS": 0.1}, {})
+        for engine in Engine:
+            assert scores(graph, beta, engine) == pytest.approx(scores(graph, beta), abs=1e-4), engine
 
     def test_a_type_that_is_declared_no_more_keeps_its_name(self) -> None:
         graph = built(declared={})
         assert graph.own.relation_types == (OWNS, SUPPLIES)
         assert set(graph.own.definitions.values()) == {""}
-
-    @pytest.mark.parametrize("engine", list(Engine))
-    def test_engines_agree_on_own_types(self, engine: Engine) -> None:
-        graph = built()
-        beta = RelationFactors({"TEMPORAL": 0.1, "SUPPLIES": 0.6, "OWNS": 0.1}, {})
-        assert scores(graph, beta, engine) == pytest.approx(scores(graph, beta), abs=1e-4)
 
 
 class TestWhatChangesNothing:
@@ -124,22 +122,19 @@ class TestWhatChangesNothing:
         assert written[0] == written[1]
         assert "own_types" not in written[0][1]
 
-    def test_uniform_beta_is_the_walk_without_beta(self) -> None:
-        graph = built()
+    def test_uniform_beta_is_the_walk_without_beta(self, graph: KnowledgeGraph) -> None:
         uniform = RelationFactors.uniform(graph.own.relation_types)
         assert sum(uniform.entity_entity.values()) == pytest.approx(1)
         assert scores(graph, uniform) == pytest.approx(scores(graph, None), abs=1e-12)
 
-    def test_a_beta_that_knows_no_own_type_leaves_it_as_it_is_and_says_so(self) -> None:
-        graph = built()
+    def test_a_beta_that_knows_no_own_type_leaves_it_as_it_is_and_says_so(self, graph: KnowledgeGraph) -> None:
         factors = edge_factors(RelationFactors.uniform(), own=graph.own.relation_types)
         assert factors.unknown == ("OWNS", "SUPPLIES")
         assert scores(graph, RelationFactors.uniform()) == pytest.approx(scores(graph, None), abs=1e-12)
 
 
 class TestBeta:
-    def test_an_own_type_that_beta_prefers_carries_more(self) -> None:
-        graph = built()
+    def test_an_own_type_that_beta_prefers_carries_more(self, graph: KnowledgeGraph) -> None:
         own = graph.own.relation_types
         preferred = {**dict.fromkeys(RelationFactors.uniform(own).entity_entity, 0.1), "SUPPLIES": 0.4}
         factors = edge_factors(RelationFactors(preferred, {}), own=own)
@@ -152,24 +147,17 @@ class TestBeta:
 
 class TestSnapshot:
     @pytest.fixture
-    def folder(self, tmp_path: Path) -> Path:
-        save(built(types={"Orrin": "Maker"}), tmp_path)
+    def folder(self, graph: KnowledgeGraph, tmp_path: Path) -> Path:
+        save(graph, tmp_path)
         return tmp_path
 
-    def test_it_is_read_as_it_was_written(self, folder: Path) -> None:
-        graph, again = built(types={"Orrin": "Maker"}), load(folder)
-        assert again.own == graph.own
-        assert dict(again.facts) == dict(graph.facts)
+    def test_it_is_read_as_it_was_written(self, graph: KnowledgeGraph, folder: Path) -> None:
+        again = load(folder)
+        assert_same(again, graph)
         assert again.kinds == graph.kinds
-        for column in fields(graph.edges):
-            assert np.array_equal(getattr(again.edges, column.name), getattr(graph.edges, column.name))
-        assert [again.entity_type(n) for n in range(again.n_nodes)] == [
-            graph.entity_type(n) for n in range(graph.n_nodes)
-        ]
 
-    @pytest.mark.parametrize(
-        "types",
-        [
+    def test_with_other_types_its_numbers_would_be_misread_so_it_is_refused(self, folder: Path) -> None:
+        for types in [
             {},
             {"relations": {"SUPPLIES": {}}},
             {"relations": {"SUPPLIES": {}, "OWNS": {}, "ZZ": {}}},
@@ -179,24 +167,20 @@ class TestSnapshot:
             {"relations": []},
             [],
             None,
-        ],
-    )
-    def test_with_other_types_its_numbers_would_be_misread_so_it_is_refused(self, folder: Path, types: Any) -> None:
-        path = folder / "snapshot.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "own_types": types}))
-        for read in (load_header, load):
+        ]:
+            path = folder / "snapshot.json"
+            path.write_text(json.dumps({**json.loads(path.read_text()), "own_types": types}))
+            for read in (load_header, load):
+                with pytest.raises(ValueError, match=r"."):
+                    read(folder)
+
+    def test_a_number_that_stands_for_no_type_is_refused(self, folder: Path) -> None:
+        for name in ("edge_kind", "fact_relations", "entity_types"):
+            column = np.load(folder / f"{name}.npy")
+            np.save(folder / f"{name}.npy", np.r_[np.uint8(40), column[1:]])
             with pytest.raises(ValueError, match=r"."):
-                read(folder)
-
-    @pytest.mark.parametrize("name", ["edge_kind", "fact_relations", "entity_types"])
-    def test_a_number_that_stands_for_no_type_is_refused(self, folder: Path, name: str) -> None:
-        column = np.load(folder / f"{name}.npy")
-        column[0] = 40
-        np.save(folder / f"{name}.npy", column)
-        with pytest.raises(ValueError, match=r"."):
-            load(folder)
-
-    def test_without_the_column_of_entity_types_it_is_refused(self, folder: Path) -> None:
+                load(folder)
+            np.save(folder / f"{name}.npy", column)
         (folder / "entity_types.npy").unlink()
         with pytest.raises(OSError, match="entity_types"):
             load(folder)
@@ -221,13 +205,10 @@ class TestRecord:
             assert entry.extraction == extraction
 
 
-def test_own_types_of_nothing_are_none() -> None:
-    assert own_types_of({}) == OwnTypes() == NO_TYPES
-
-
 class TestWhatFollows:
-    def test_a_strength_of_an_own_type_multiplies_its_edges_alone_and_is_1_where_none_was_learned(self) -> None:
-        graph = built()
+    def test_a_strength_of_an_own_type_multiplies_its_edges_alone_and_is_1_where_none_was_learned(
+        self, graph: KnowledgeGraph
+    ) -> None:
         own = graph.own.relation_types
         learned = Tuning(1, {**UNTUNED.strengths, SUPPLIES: 4.0, RelationType("GONE"): 2.0}, parent=0)
         plain = edge_factors(None, own=own)
@@ -241,19 +222,17 @@ class TestWhatFollows:
         adopt(tmp_path, Tuning(0, strengths, parent=0, recall_before=0.5, recall_after=0.6))
         assert workspace_tuning(tmp_path).strengths == strengths
 
-    def test_each_own_type_has_a_matrix_of_its_own(self) -> None:
-        graph = built()
+    def test_each_own_type_has_a_matrix_of_its_own(self, graph: KnowledgeGraph) -> None:
         found = dict(relation_matrices(graph.typed))
         assert list(found) == list(matrices_of(graph.own.relation_types))
         assert found["supplies"].nnz == found["owns"].nnz == 2
         assert found["supplies"].max() == 1.25
         assert "w_owns M_owns + w_supplies M_supplies" in formula_of(graph.own.relation_types)
 
-    def test_an_edge_tells_its_own_facts(self) -> None:
-        graph = built()
+    def test_an_edge_has_its_own_facts(self, graph: KnowledgeGraph) -> None:
         facts = EdgeFacts(graph)
-        told = {
+        predicates = {
             graph.kinds[graph.edges.kind[edge]].relation: {fact.fact.predicate for fact in facts.of(int(edge))}
             for edge in facts.edges
         }
-        assert told == {SUPPLIES: {"supplies", "buys from"}, OWNS: {"owns"}, TEMPORAL: {"founded in"}}
+        assert predicates == {SUPPLIES: {"supplies", "buys from"}, OWNS: {"owns"}, TEMPORAL: {"founded in"}}

@@ -36,16 +36,12 @@ class Noting:
         os._exit(number)
 
 
-def test_without_processes_this_one_works(tmp_path: Path) -> None:
+def test_a_single_task_or_one_without_processes_is_done_here(tmp_path: Path) -> None:
     with Workers(Noting(tmp_path), 0) as workers:
         workers.run([("note", 1), ("note", 2)])
-    assert {path.read_text(encoding="ascii") for path in tmp_path.iterdir()} == {str(os.getpid())}
-
-
-def test_a_single_task_is_done_here_whatever_processes_there_are(tmp_path: Path) -> None:
     with Workers(Noting(tmp_path), 2) as workers:
-        workers.run([("note", 1)])
-    assert (tmp_path / "1").read_text(encoding="ascii") == str(os.getpid())
+        workers.run([("note", 3)])
+    assert [path.read_text(encoding="ascii") for path in tmp_path.iterdir()] == 3 * [str(os.getpid())]
 
 
 def test_each_of_several_tasks_is_done_by_another_process(tmp_path: Path) -> None:
@@ -70,13 +66,8 @@ def test_what_a_task_raises_is_raised_here_and_the_process_works_on(tmp_path: Pa
     assert (tmp_path / "1").exists()
 
 
-def test_a_process_that_ends_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(OutOfResources, match="OMP_NUM_THREADS"), Workers(Noting(tmp_path), 1) as workers:
-        workers.run(2 * [("end", 9)])
-
-
-def test_a_process_that_ended_is_told_of_again_and_can_be_let_go(tmp_path: Path) -> None:
+def test_a_process_that_ended_is_an_error_each_time_and_says_what_to_do(tmp_path: Path) -> None:
     with Workers(Noting(tmp_path), 1) as workers:
         for task in ("end", "note"):
-            with pytest.raises(OutOfResources):
+            with pytest.raises(OutOfResources, match="OMP_NUM_THREADS"):
                 workers.run(2 * [(task, 9)])

@@ -136,11 +136,7 @@ class TestVectors:
         room = 512 - 2 - len(["▁", "passage", ":"])
         words = ["fluss " * (room // 2), "fluss " * (room // 2 + 1)]
         assert E5Embedder().count_windows(words) == [1, 2]
-
-
-@pytest.mark.parametrize("text", ["Nissan", "日産自動車", "Белогорка", "وادي النور"])
-def test_every_script_is_understood(text: str) -> None:
-    assert E5Embedder().understands(text)
+        assert all(map(E5Embedder().understands, ["Nissan", "日産自動車", "Белогорка", "وادي النور"]))
 
 
 class TestLoading:

@@ -33,26 +33,10 @@ class TestNetwork:
         assert vectors.shape == (9, DIMENSION)
         assert vectors.dtype == np.float32
         assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
-
-    def test_a_vector_does_not_depend_on_what_is_embedded_beside_it(self, minilm: MiniLMEmbedder) -> None:
-        beside = [f"{'word ' * (7 * i % 40)}and number {i}" for i in range(20)]
-        together = minilm.embed([SENTENCES[0], *beside, LONG, SENTENCES[1]])
-        alone = [minilm.embed([text])[0] for text in (SENTENCES[0], LONG, SENTENCES[1])]
-        assert together[[0, -2, -1]] == pytest.approx(np.stack(alone), abs=1e-5)
-
-    def test_sentences_of_like_meaning_are_nearer_than_others(self, minilm: MiniLMEmbedder) -> None:
-        question, alike, other = minilm.embed(
-            ["When was the carmaker established?", "The company was founded in 1933.", "Cats sleep most of the day."]
-        )
-        assert question @ alike > question @ other + 0.2
-
-    def test_no_text_gives_no_vector(self, minilm: MiniLMEmbedder) -> None:
         assert minilm.embed([]).shape == (0, DIMENSION)
         assert minilm.count_windows([]) == []
-
-    def test_a_question_is_embedded_as_a_text(self, minilm: MiniLMEmbedder) -> None:
         question = minilm.embed_question(SENTENCES[0], "any instruction")
-        assert question == pytest.approx(minilm.embed([SENTENCES[0]])[0], abs=1e-6)
+        assert question == pytest.approx(vectors[0], abs=1e-6)
 
 
 class TestWindows:
@@ -71,20 +55,12 @@ class TestWindows:
         mean = minilm.embed(windows).mean(axis=0)
         assert minilm.embed([text])[0] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
 
-    def test_the_end_of_a_long_text_counts(self, minilm: MiniLMEmbedder) -> None:
-        plain, ended = minilm.embed([LONG, LONG + " Volcanoes erupt with ash and lava." * 20])
-        volcano = minilm.embed(["An eruption of a volcano"])[0]
-        assert ended @ volcano > plain @ volcano + 0.1
 
-
-class TestUnderstanding:
-    @pytest.mark.parametrize("text", ["Nissan", "Malmö", "1933", "", "Nissan 日産", "Đà Nẵng"])
-    def test_latin_letters_are_understood(self, minilm: MiniLMEmbedder, text: str) -> None:
-        assert minilm.understands(text)
-
-    @pytest.mark.parametrize("text", ["日産自動車", "Белогорка", "وادي النور", "सोनपुरा", "현대", "Λάρισα"])
-    def test_other_scripts_are_not(self, minilm: MiniLMEmbedder, text: str) -> None:
-        assert not minilm.understands(text)
+def test_latin_letters_are_understood_and_other_scripts_are_not(minilm: MiniLMEmbedder) -> None:
+    for text in ("Nissan", "Malmö", "1933", "", "Nissan 日産", "Đà Nẵng"):
+        assert minilm.understands(text), text
+    for text in ("日産自動車", "Белогорка", "وادي النور", "सोनपुरा", "현대", "Λάρισα"):
+        assert not minilm.understands(text), text
 
 
 class TestLoading:
@@ -148,7 +124,7 @@ def test_the_environment_says_how_many_threads_a_model_has(monkeypatch: pytest.M
 
 def test_a_vector_is_the_same_to_the_last_bit_in_whatever_batch_its_text_was() -> None:
     texts = [" ".join(["the river flows past the old harbour"] * n) for n in (1, 2, 3, 1, 7, 2)]
-    texts += [f"harbour number {n} by the sea" for n in range(9)]
+    texts += [f"harbour number {n} by the sea" for n in range(9)] + [LONG]
     embedder = MiniLMEmbedder()
     together = embedder.embed(texts)
     alone = np.concatenate([embedder.embed([text]) for text in texts])

@@ -18,27 +18,16 @@ def test_each_word_has_a_unit_vector() -> None:
     assert vectors.shape == (4, DIMENSION)
     assert vectors.dtype == np.float32
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [("bought", "purchased"), ("boat", "ship"), ("salary", "wage"), ("begin", "start")]
-)
-def test_words_of_one_meaning_are_nearer_than_others(one: str, other: str) -> None:
-    assert cosine(one, other) > 0.4
-    assert cosine(one, other) > cosine(one, "respirator") + 0.2
-    assert cosine(other, "respirator") < 0.3
-
-
-def test_a_word_has_the_same_vector_beside_any_others() -> None:
-    assert (word_vectors(["boat"])[0] == word_vectors(["crane", "boat"])[1]).all()
-
-
-def test_what_has_no_tokens_is_a_vector_of_zeros() -> None:
+    assert np.array_equal(word_vectors(["boat"])[0], vectors[0])
     assert not word_vectors([""]).any()
-
-
-def test_no_words_are_no_vectors() -> None:
     assert len(word_vectors([])) == 0
+
+
+def test_words_of_one_meaning_are_nearer_than_others() -> None:
+    for one, other in [("bought", "purchased"), ("boat", "ship"), ("salary", "wage"), ("begin", "start")]:
+        assert cosine(one, other) > 0.4, one
+        assert cosine(one, other) > cosine(one, "respirator") + 0.2, one
+        assert cosine(other, "respirator") < 0.3, one
 
 
 def test_without_the_packaged_model_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

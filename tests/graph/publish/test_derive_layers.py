@@ -104,16 +104,12 @@ class TestPublishing:
         assert ids_of(changed, 1, layer_of(changed).gone) == ["c", "f"]
         assert assert_opens(changed, SECOND) == 2
 
-    def test_the_base_is_not_even_opened(self, tmp_path: Path) -> None:
-        write(tmp_path, FIRST)
-        workspace = Workspace(tmp_path)
+    def test_changes_lie_on_the_base_as_it_is_and_leave_an_empty_layer_when_they_are_taken_back(
+        self, workspace: Workspace
+    ) -> None:
         before = everything_in(workspace.index_folder(1))
-        write(tmp_path, {"c": 1, "new": 2})
-        assert layer_of(workspace).base == 1
-        assert everything_in(workspace.index_folder(1)) == before
-
-    def test_changes_that_take_each_other_back_leave_an_empty_layer(self, workspace: Workspace) -> None:
         write(workspace.root, {"new": 1})
+        assert everything_in(workspace.index_folder(1)) == before
         write(workspace.root, {}, removed=["new"])
         assert layer_of(workspace).base == 1
         assert not any([*layer_of(workspace).gone.values(), *layer_of(workspace).new.values()])
@@ -166,12 +162,6 @@ class TestPublishing:
         assert layer_of(workspace).base == 2
         assert generations(workspace) == {"2"}
         assert assert_opens(workspace, SECOND) == 2
-
-    def test_another_process_lays_its_layer_on_the_same_base(self, changed: Workspace) -> None:
-        write(changed.root, {"x": 1})
-        assert layer_of(changed).base == 1
-        assert ids_of(changed, 1, layer_of(changed).gone) == ["c", "f"]
-        assert assert_opens(changed, {**SECOND, "x": 1}) == 3
 
     @pytest.mark.slow
     def test_no_layer_lies_on_a_base_that_was_replaced(self, changed: Workspace) -> None:
@@ -320,12 +310,6 @@ class TestDerivingAgain:
         assert layer_of(changed).base == changed.current()
         assert generations(changed) == {str(changed.current())}
         assert assert_opens(changed, {**SECOND, "x": 1}) == changed.current()
-
-    def test_what_is_laid_on_one_that_cannot_be_read_is_made_whole_when_it_is_opened(self, changed: Workspace) -> None:
-        base_garbled(changed)
-        write(changed.root, {"y": 1})
-        assert assert_opens(changed, {**SECOND, "y": 1}) == layer_of(changed).base
-        assert generations(changed) == {str(changed.current())}
 
     def test_a_writer_that_ended_between_its_layer_and_its_publication(
         self, changed: Workspace, monkeypatch: pytest.MonkeyPatch

@@ -80,7 +80,7 @@ def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 class TestEveryStore:
-    def test_the_nearest_come_first_with_their_cosines(self, kept: Kept) -> None:
+    def test_the_nearest_come_first_with_their_cosines_of_all_and_within_some(self, kept: Kept) -> None:
         vectors = unit_vectors(140)
         opened = kept.write(vectors)
         for question in unit_vectors(3, seed=9):
@@ -88,11 +88,6 @@ class TestEveryStore:
             found = opened.search("facts", question, 7)
             assert [number for number, _ in found] == np.argsort(-cosines)[:7].tolist()
             assert [cosine for _, cosine in found] == pytest.approx(np.sort(cosines)[::-1][:7], abs=1e-3)
-        opened.close()
-
-    def test_within_some_their_nearest_are_found_however_far_they_are(self, kept: Kept) -> None:
-        vectors = unit_vectors(140)
-        opened = kept.write(vectors)
         cosines = vectors @ vectors[0]
         farthest = np.argsort(cosines)[:9]
         found = opened.search("facts", vectors[0], 5, np.sort(farthest))
@@ -101,23 +96,29 @@ class TestEveryStore:
         assert len(opened.search("facts", vectors[0], 50, np.sort(farthest))) == 9
         opened.close()
 
-    def test_facts_and_passages_are_apart_and_no_more_are_found_than_there_are(self, kept: Kept) -> None:
-        opened = kept.write(unit_vectors(30), unit_vectors(20, seed=1))
-        assert [opened.count(name) for name in COLLECTIONS] == [30, 20]
-        assert sorted(number for number, _ in opened.search("passages", unit_vectors(1)[0], 99)) == [*range(20)]
-        opened.close()
-
-    def test_an_empty_collection_is_one(self, kept: Kept) -> None:
-        opened = kept.write(np.zeros((0, DIMENSION), dtype=np.float32))
-        assert opened.count("facts") == 0
-        opened.close()
-
-    def test_vectors_are_read_back_in_the_order_that_is_asked_for(self, kept: Kept) -> None:
+    def test_a_set_is_read_in_any_order_and_not_changed_by_it(self, kept: Kept) -> None:
+        with pytest.raises(WorkspaceDamaged):
+            kept.store.open(kept.place())
         vectors = unit_vectors(120)
-        opened = kept.write(vectors)
+        kept.write(vectors, unit_vectors(20, seed=1)).close()
+        before = everything_in(kept.root)
+        opened = kept.store.open(kept.place(), untouched=True)
+        assert [opened.count(name) for name in COLLECTIONS] == [120, 20]
         assert opened.vectors("facts", [77, 3, 110]) == pytest.approx(vectors[[77, 3, 110]], abs=1e-3)
         assert opened.vectors("facts", range(120)) == pytest.approx(vectors, abs=1e-3)
+        assert sorted(number for number, _ in opened.search("passages", vectors[0], 99)) == [*range(20)]
         opened.close()
+        assert everything_in(kept.root) == before
+
+    def test_a_store_tells_its_cost_and_no_secret_of_its_address(self, kept: Kept) -> None:
+        kept.write(np.zeros((0, DIMENSION), dtype=np.float32), np.eye(7, dtype=np.float32)).close()
+        opened = kept.store.open(kept.place())
+        assert (opened.count("facts"), opened.vectors("passages", [2]).shape) == (0, (1, 7))
+        opened.close()
+        address = kept.store.address(kept.place())
+        assert "secret" not in address
+        assert address.startswith("http://") == kept.store.remote
+        assert (kept.store.cost(kept.place()) == OpenCost()) == kept.store.remote
 
     def test_more_are_written_than_one_request_takes(self, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
         for module in "chroma_store", "qdrant_store":
@@ -137,12 +138,6 @@ class TestEveryStore:
         first.close()
         second.close()
 
-    def test_a_set_may_have_vectors_of_another_length(self, kept: Kept) -> None:
-        kept.write(unit_vectors(4)).close()
-        other = kept.write(np.eye(7, dtype=np.float32), np.eye(7, dtype=np.float32), kept.place("2", "0b"))
-        assert other.vectors("facts", [2]).shape == (1, 7)
-        other.close()
-
     def test_only_sets_of_the_workspace_that_are_not_kept_are_forgotten(self, kept: Kept) -> None:
         others = Kept(kept.store, kept.name, kept.root, f"{kept.prefix}ab12-")
         places = [kept.place("1", "0a"), kept.place("2", "0b"), others.place("3", "0c")]
@@ -157,33 +152,10 @@ class TestEveryStore:
             with pytest.raises(WorkspaceDamaged):
                 kept.store.open(places[0])
 
-    def test_what_is_not_there_is_damage(self, kept: Kept) -> None:
-        with pytest.raises(WorkspaceDamaged):
-            kept.store.open(kept.place())
-
-    def test_reading_untouched_changes_no_byte(self, kept: Kept) -> None:
-        kept.write(unit_vectors(40)).close()
-        before = everything_in(kept.root)
-        opened = kept.store.open(kept.place(), untouched=True)
-        assert len(opened.search("facts", unit_vectors(1)[0], 5)) == 5
-        opened.close()
-        assert everything_in(kept.root) == before
-
-    def test_files_cost_this_process_something_and_a_server_nothing(self, kept: Kept) -> None:
-        kept.write(unit_vectors(40)).close()
-        assert (kept.store.cost(kept.place()) == OpenCost()) == kept.store.remote
-
-    def test_the_address_tells_no_secret(self, kept: Kept) -> None:
-        address = kept.store.address(kept.place())
-        assert "secret" not in address
-        assert address.startswith("http://") == kept.store.remote
-
 
 class TestInstalled:
-    def test_mara_has_three(self) -> None:
-        assert {"chroma", "mapped", "qdrant"} <= installed_stores().keys()
-
     def test_another_package_adds_one_by_an_entry_point(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert {"chroma", "mapped", "qdrant"} <= installed_stores().keys()
         point = EntryPoint("ours", "graph.publish.mapped_store:MappedStore", vector_store.GROUP)
         monkeypatch.setattr(vector_store, "installed_stores", lambda: {"ours": point})
         store_named.cache_clear()

@@ -93,14 +93,11 @@ def test_what_was_extracted_stays_and_an_undone_correction_stays_listed(record: 
     assert not record.corrected()
 
 
-def test_only_the_passages_concerned_are_written(record: Record) -> None:
-    plan = plan_corrections(record, [(Merge(("IBM", "I.B.M."), "IBM"), "")])
-    assert [each.entry.passage.id for each in plan.restated] == ["hr"]
-
-
 def test_one_that_stands_already_changes_nothing(record: Record) -> None:
     merge = Merge(("IBM", "I.B.M."), "IBM")
-    make(record, merge)
+    plan = plan_corrections(record, [(merge, "")])
+    assert [each.entry.passage.id for each in plan.restated] == ["hr"], "the passages concerned alone"
+    plan.commit(record, HashEmbedder())
     generation = record.generation
     plan = plan_corrections(record, [(merge, "again")])
     plan.commit(record, HashEmbedder())

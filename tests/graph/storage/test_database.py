@@ -38,10 +38,6 @@ def db(path: Path) -> Iterator[Database]:
 
 
 class TestOpening:
-    def test_what_is_not_there_is_told(self, path: Path) -> None:
-        with pytest.raises(WorkspaceDamaged, match="is not there"):
-            open_database(path, KIND)
-
     def test_what_was_written_is_there_again(self, db: Database, path: Path) -> None:
         with db.transaction():
             db.insert("kept", [("a", 2**40, 0.1, b"\x00\xff")])

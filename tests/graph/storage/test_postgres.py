@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -25,7 +26,7 @@ from graph.relationships.schema import Node, NodeType
 from graph.schema import Extraction, Passage
 from graph.storage import database
 from graph.storage.correcting import plan_corrections
-from graph.storage.database import AMONG, Values
+from graph.storage.database import AMONG
 from graph.storage.entry import Entry
 from graph.storage.opening import place_to_make
 from graph.storage.place import PLACE_FILE, Place, name_record, place_named, place_of
@@ -61,18 +62,16 @@ def in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 class TestStatements:
-    @pytest.mark.parametrize(
-        ("statement", "values", "written"),
-        [
+    def test_only_the_marks_for_values_are_exchanged(self) -> None:
+        cases: list[tuple[str, Any, str]] = [
             ("SELECT a FROM t WHERE b = ? AND c = ?", (), "SELECT a FROM t WHERE b = %s AND c = %s"),
             ("x = :at AND y = :at_most", {"at": 1, "at_most": 2}, "x = %(at)s AND y = %(at_most)s"),
             ("SELECT a FROM t WHERE b LIKE '%x%'", (), "SELECT a FROM t WHERE b LIKE '%%x%%'"),
             (f"DELETE FROM t WHERE NOT a {AMONG} AND b = ?", (), "DELETE FROM t WHERE NOT a = ANY (%s) AND b = %s"),
             ("SELECT 1 WHERE a IN (SELECT value FROM json_each(:l))", {"l": []}, "SELECT 1 WHERE a = ANY (%(l)s)"),
-        ],
-    )
-    def test_only_the_marks_for_values_are_exchanged(self, statement: str, values: Values, written: str) -> None:
-        assert marked(statement, values) == written
+        ]
+        for statement, values, written in cases:
+            assert marked(statement, values) == written, statement
 
 
 class TestPlace:
@@ -94,35 +93,33 @@ class TestPlace:
         with pytest.raises(BadInput, match="is 'team', and MARA_RECORD_URL names 'other'"):
             place_of(tmp_path / "record.sqlite")
 
-    @pytest.mark.parametrize("name", ["team", "team_relations", "relations_team", "x" * 40])
-    def test_no_two_records_share_a_schema_and_none_is_cut(self, name: str) -> None:
-        schemas = {schema for each in (name, "team") for schema in schemas_of(each)}
-        assert len(schemas) == 2 * len({name, "team"})
-        assert max(map(len, schemas)) < 64
+    def test_no_two_records_share_a_schema_and_none_is_cut(self) -> None:
+        for name in ["team", "team_relations", "relations_team", "x" * 40]:
+            schemas = {schema for each in (name, "team") for schema in schemas_of(each)}
+            assert len(schemas) == 2 * len({name, "team"}), name
+            assert max(map(len, schemas)) < 64, name
 
-    @pytest.mark.parametrize(
-        "url",
-        [
+    def test_an_address_that_is_none_is_not_repeated(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for url in [
             *("http://me:hidden@host/", "hidden", "postgresql://db/x?password=hid#den", "postgresql://me:hidden"),
             *unreadable_addresses("postgresql"),
-        ],
-    )
-    def test_an_address_that_is_none_is_not_repeated(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
-    ) -> None:
-        monkeypatch.setenv("MARA_RECORD_URL", url)
-        with pytest.raises(BadInput, match=r"MARA_RECORD_URL is no address .*percent-encode the password") as told:
-            Workspace(tmp_path).create()
-        assert not any(part in str(told.value) for part in ("hid", "den", *PASSWORD_PARTS))
+        ]:
+            monkeypatch.setenv("MARA_RECORD_URL", url)
+            with pytest.raises(BadInput, match=r"MARA_RECORD_URL is no address .*percent-encode the password") as told:
+                Workspace(tmp_path).create()
+            assert not any(part in str(told.value) for part in ("hid", "den", *PASSWORD_PARTS)), url
 
-    @pytest.mark.parametrize("query", ["password=a+b%20c", "host=/tmp&port=5433", ""])
     def test_the_database_gets_the_address_as_it_is_given_without_the_name(
-        self, monkeypatch: pytest.MonkeyPatch, query: str
+        self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("MARA_RECORD_URL", f"postgresql://a:1,b:2/records?{query}&workspace=team")
-        assert place_named() == Place("team", f"postgresql://a:1,b:2/records?{query}".rstrip("?"))
+        for query in ["password=a+b%20c", "host=/tmp&port=5433", ""]:
+            monkeypatch.setenv("MARA_RECORD_URL", f"postgresql://a:1,b:2/records?{query}&workspace=team")
+            assert place_named() == Place("team", f"postgresql://a:1,b:2/records?{query}".rstrip("?")), query
 
     def test_a_folder_that_names_one_says_that_the_setting_is_missing(self, tmp_path: Path) -> None:
+        for name in ("", "a b", "x" * 41, 'a"; DROP SCHEMA public; --'):
+            with pytest.raises(BadInput, match="is not the name of a record"):
+                name_record(tmp_path, name)
         name_record(tmp_path, "team")
         with pytest.raises(BadInput, match=r"is in Postgres, and MARA_RECORD_URL is not set\. Set MARA_RECORD_URL="):
             Workspace(tmp_path).open_record()
@@ -136,11 +133,6 @@ class TestPlace:
         for read in (workspace.open_record, workspace.create):
             with pytest.raises(BadInput, match=r"is in SQLite, and MARA_RECORD_URL says .*`mara doctor --move-record`"):
                 read()
-
-    @pytest.mark.parametrize("name", ["", "a b", "x" * 41, 'a"; DROP SCHEMA public; --'])
-    def test_a_name_is_letters_digits_and_dashes(self, tmp_path: Path, name: str) -> None:
-        with pytest.raises(BadInput, match="is not the name of a record"):
-            name_record(tmp_path, name)
 
     def test_a_server_that_is_not_there_is_told_without_the_secret(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def workspace(template: Path, tmp_path: Path) -> Workspace:
 
 
 class TestFiles:
-    def test_the_manifest_tells_format_identity_model_and_generation(self, workspace: Workspace) -> None:
+    def test_a_workspace_holds_what_is_documented(self, workspace: Workspace) -> None:
         with workspace.open_record() as record:
             workspace_id = record.workspace_id
         assert json.loads((workspace.root / "manifest.json").read_text(encoding="utf-8")) == {
@@ -67,32 +68,18 @@ class TestFiles:
             "embedding_dimension": DIMENSION,
             "generation": 1,
         }
+        names = {path.name for path in workspace.root.iterdir()} - {"record.sqlite-wal", "record.sqlite-shm"}
+        assert names == {"manifest.json", "record.sqlite", "CURRENT", "index", "build", "lock"}
 
-    def test_current_names_the_generation_and_its_folder_is_there(self, workspace: Workspace) -> None:
-        assert workspace.current() == 1
-        assert (workspace.index_folder(1) / "snapshot.json").exists()
+    def test_current_names_the_generation_whose_folder_is_there(self, workspace: Workspace) -> None:
         publish_another(workspace, "b")
         assert workspace.current() == 2
         assert (workspace.index_folder(2) / "snapshot.json").exists()
-
-    @pytest.mark.parametrize("content", [None, b"", b"two", b"1.5", b"\xff"])
-    def test_a_current_that_cannot_be_read_is_none(self, workspace: Workspace, content: bytes | None) -> None:
-        path = workspace.root / "CURRENT"
-        path.unlink()
-        if content is not None:
-            path.write_bytes(content)
+        for content in (b"", b"two", b"1.5", b"\xff"):
+            (workspace.root / "CURRENT").write_bytes(content)
+            assert workspace.current() is None, content
+        (workspace.root / "CURRENT").unlink()
         assert workspace.current() is None
-
-    def test_nothing_but_what_is_documented_lies_in_a_workspace(self, workspace: Workspace) -> None:
-        names = {path.name for path in workspace.root.iterdir()}
-        assert names - {"record.sqlite-wal", "record.sqlite-shm"} == {
-            "manifest.json",
-            "record.sqlite",
-            "CURRENT",
-            "index",
-            "build",
-            "lock",
-        }
 
 
 class TestCreating:
@@ -101,15 +88,14 @@ class TestCreating:
         with workspace.open_record() as record:
             assert record.count_passages() == 1
 
-    def test_a_file_is_no_workspace(self, tmp_path: Path) -> None:
-        (tmp_path / "file").write_text("x")
-        with pytest.raises(BadInput, match=r"file is a file, not a workspace"):
-            Workspace(tmp_path / "file").create()
-
     def test_a_place_where_no_folder_can_be_made(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("x")
-        with pytest.raises(BadInput, match=r"cannot be used as a workspace \(.+\).*Choose another folder"):
-            Workspace(tmp_path / "file" / "below").create()
+        for place, message in (
+            (tmp_path / "file", r"file is a file, not a workspace"),
+            (tmp_path / "file" / "below", r"cannot be used as a workspace \(.+\).*Choose another folder"),
+        ):
+            with pytest.raises(BadInput, match=message):
+                Workspace(place).create()
 
     def test_no_half_of_a_record_is_there_at_any_time(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         workspace = Workspace(tmp_path / "workspace")
@@ -136,25 +122,24 @@ class TestCreating:
         workspace = publish_workspace(root, [passage_of("a", "A", "text")])
         assert generations(workspace) == {1}
 
-    @pytest.mark.parametrize("fault", [FileExistsError, PermissionError])
     def test_a_record_that_another_process_made_meanwhile_stays(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: type[OSError]
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        workspace = Workspace(tmp_path / "workspace")
-
         link = os.link
+        made_meanwhile: dict[type[OSError], str] = {}
 
-        def be_late(made: Path, place: Path) -> None:
+        def be_late(fault: type[OSError], made: Path, place: Path) -> None:
             monkeypatch.setattr(os, "link", link)
             with Record(place, create=True) as record:
-                made_meanwhile.append(record.workspace_id)
+                made_meanwhile[fault] = record.workspace_id
             raise fault
 
-        made_meanwhile: list[str] = []
-        monkeypatch.setattr(os, "link", be_late)
-        workspace.create()
-        with workspace.open_record() as record:
-            assert [record.workspace_id] == made_meanwhile
+        for fault in (FileExistsError, PermissionError):
+            workspace = Workspace(tmp_path / fault.__name__)
+            monkeypatch.setattr(os, "link", partial(be_late, fault))
+            workspace.create()
+            with workspace.open_record() as record:
+                assert record.workspace_id == made_meanwhile[fault]
 
     def test_a_file_system_without_links_will_do(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(made: Path, place: Path) -> None:
@@ -177,19 +162,19 @@ class TestOpening:
         with workspace.open_record() as record, pytest.raises(WorkspaceMissing, match=r"holds no passage.*mara index"):
             workspace.check_passages(record)
 
-    @pytest.mark.parametrize("version", [FORMAT_VERSION - 1, FORMAT_VERSION + 1, "x", None])
-    def test_another_format_is_refused_with_the_way_out(self, workspace: Workspace, version: object) -> None:
-        path = workspace.root / "manifest.json"
-        path.write_text(json.dumps({"format_version": version}))
-        for refuse in (workspace.open_record, workspace.create):
-            with pytest.raises(WorkspaceDamaged, match=r"written in format .*mara index SOURCE --workspace NEW"):
-                refuse()
+    def test_another_format_is_refused_with_the_way_out(self, workspace: Workspace) -> None:
+        for version in [FORMAT_VERSION - 1, FORMAT_VERSION + 1, "x", None]:
+            path = workspace.root / "manifest.json"
+            path.write_text(json.dumps({"format_version": version}))
+            for refuse in (workspace.open_record, workspace.create):
+                with pytest.raises(WorkspaceDamaged, match=r"written in format .*mara index SOURCE --workspace NEW"):
+                    refuse()
 
-    @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff"])
-    def test_a_damaged_manifest_is_named_with_what_to_do(self, workspace: Workspace, content: bytes) -> None:
-        (workspace.root / "manifest.json").write_bytes(content)
-        with pytest.raises(WorkspaceDamaged, match=r"manifest.json cannot be read.*Delete that file"):
-            workspace.open_record()
+    def test_a_damaged_manifest_is_named_with_what_to_do(self, workspace: Workspace) -> None:
+        for content in [b"", b"{", b"[]", b"{}", b"\xff"]:
+            (workspace.root / "manifest.json").write_bytes(content)
+            with pytest.raises(WorkspaceDamaged, match=r"manifest.json cannot be read.*Delete that file"):
+                workspace.open_record()
 
     def test_a_lost_manifest_is_written_again_from_the_record(self, workspace: Workspace) -> None:
         (workspace.root / "manifest.json").unlink()
@@ -198,51 +183,25 @@ class TestOpening:
 
 
 class TestLock:
-    def test_a_second_writer_is_told_who_the_first_is_and_waits_for_nothing(self, workspace: Workspace) -> None:
+    def test_a_second_writer_is_refused_by_the_name_of_the_first_and_readers_are_not(
+        self, workspace: Workspace
+    ) -> None:
         with Child(HOLD_LOCK, workspace.root) as writer:
             assert writer.hear() == "locked"
+            with workspace.open_record() as record:
+                assert record.count_passages() == 1
             with pytest.raises(WorkspaceLocked, match=rf"being written by process {writer.process.pid}") as caught:
                 workspace.writing().__enter__()
             assert caught.value.exit_code == 4
             assert "Wait until it is done" in str(caught.value)
             writer.tell()
             assert writer.hear() == "done"
-            with workspace.writing():
-                pass
-
-    @pytest.mark.slow
-    def test_the_lock_goes_with_a_writer_that_is_killed(self, workspace: Workspace) -> None:
-        with Child(HOLD_LOCK, workspace.root) as writer:
-            assert writer.hear() == "locked"
-            writer.kill()
-            with workspace.writing(), Child(HOLD_LOCK, workspace.root) as second:
-                assert second.process.wait() != 0
-
-    def test_it_goes_when_writing_fails(self, workspace: Workspace) -> None:
-        def fail() -> None:
-            with workspace.writing():
+            with pytest.raises(KeyError), workspace.writing():
                 raise KeyError
-
-        with pytest.raises(KeyError):
-            fail()
-        with Child(HOLD_LOCK, workspace.root) as writer:
-            assert writer.hear() == "locked"
-
-    @pytest.mark.slow
-    def test_reading_needs_no_lock(self, workspace: Workspace) -> None:
-        with Child(HOLD_LOCK, workspace.root) as writer:
-            assert writer.hear() == "locked"
-            with workspace.open_record() as record:
-                assert record.count_passages() == 1
+            workspace.claim().release()
 
 
 class TestGenerations:
-    def test_old_ones_go_with_the_next_publication(self, workspace: Workspace) -> None:
-        for key in "bcd":
-            publish_another(workspace, key)
-            assert len(generations(workspace)) == 1
-        assert generations(workspace) == {4}
-
     def test_the_last_that_was_replaced_stays_until_the_next_publication_where_readers_cannot_be_seen(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -251,26 +210,14 @@ class TestGenerations:
             publish_another(workspace, key)
             assert generations(workspace) == there
             assert workspace.stale_folders() == []
-        monkeypatch.delenv("MARA_KEEP_REPLACED")
-        publish_another(workspace, "d")
-        assert generations(workspace) == {4}
-
-    def test_none_stays_where_nothing_is_left_to_publish(
-        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+        monkeypatch.setenv("MARA_KEEP_REPLACED", "yes")
+        with pytest.raises(BadInput, match="MARA_KEEP_REPLACED is 'yes'"):
+            publish_another(workspace, "d")
+        assert generations(workspace) == {2, 3}
         monkeypatch.setenv("MARA_KEEP_REPLACED", "1")
-        publish_another(workspace, "b")
         with workspace.open_record() as record:
             workspace.withdraw(record)
         assert generations(workspace) == set()
-
-    def test_a_setting_that_is_neither_0_nor_1_is_refused_before_anything_is_built(
-        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("MARA_KEEP_REPLACED", "yes")
-        with pytest.raises(BadInput, match="MARA_KEEP_REPLACED is 'yes'"):
-            publish_another(workspace, "b")
-        assert generations(workspace) == {1}
 
     def test_one_that_another_process_holds_stays_until_it_is_given_back(self, workspace: Workspace) -> None:
         with Child(HOLD_GENERATION, workspace.root, 1) as reader:
@@ -293,18 +240,16 @@ class TestGenerations:
             publish_another(workspace, "b")
         assert generations(workspace) == {2}
 
-    def test_one_that_is_gone_cannot_be_held(self, workspace: Workspace) -> None:
-        with pytest.raises(FileNotFoundError):
-            workspace.hold(7)
-        assert not workspace.index_folder(7).exists()
-
-    def test_several_may_hold_one(self, workspace: Workspace) -> None:
+    def test_several_may_hold_one_that_is_there(self, workspace: Workspace) -> None:
         folder = workspace.index_folder(1)
         first, second = workspace.hold(1), workspace.hold(1)
         first.release()
         assert GenerationHold.is_held(folder)
         second.release()
         assert not GenerationHold.is_held(folder)
+        with pytest.raises(FileNotFoundError):
+            workspace.hold(7)
+        assert not workspace.index_folder(7).exists()
 
     def test_a_damaged_hold_file_keeps_no_generation(self, workspace: Workspace) -> None:
         workspace.hold(1).release()
@@ -331,46 +276,31 @@ class TestGenerations:
 
 
 class TestResolving:
-    def test_the_default_is_the_environments_else_a_hidden_folder_here(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_name_is_a_path_and_the_default_is_the_environments_or_a_hidden_folder(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         assert default_workspace() == resolve_workspace("") == Path(".mara")
         monkeypatch.setenv("MARA_WORKSPACE", "/data/mara")
         assert default_workspace() == resolve_workspace("") == Path("/data/mara")
+        for name in ("other", "../other", "/data/other"):
+            assert resolve_workspace(name) == Path(name)
 
-    @pytest.mark.parametrize("name", ["other", "../other", "/data/other"])
-    def test_on_a_command_line_a_name_is_a_path(self, name: str) -> None:
-        assert resolve_workspace(name) == Path(name)
-
-
-class TestResolvingInAServer:
-    @pytest.fixture(autouse=True)
-    def served(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
-        monkeypatch.setenv("MARA_WORKSPACE", "/data/mara")
-
-    @pytest.mark.parametrize("name", ["other", "Other-2", "a.b", "_x", "0", "x" * 64])
-    def test_a_name_stands_beside_the_default(self, name: str) -> None:
-        assert resolve_workspace(name) == Path("/data") / name
-
-    def test_no_name_is_the_default(self) -> None:
-        assert resolve_workspace("") == Path("/data/mara")
-
-    @pytest.mark.parametrize("name", ["..", ".", "../other", "/etc", "a/b", "a\\b", "a/", "..\\x", "./a", "C:x"])
-    def test_a_path_is_refused(self, name: str) -> None:
-        with pytest.raises(BadInput, match=r"is not the name of a workspace"):
-            resolve_workspace(name)
-
-    @pytest.mark.parametrize(
-        "name",
-        [".hidden", "with space", "日本", "a\0b", "a\n", "\ud800", "x" * 65, "x" * 300, "a.", "-é", "NUL", "com1.txt"],
-    )
-    def test_a_name_that_not_every_machine_takes_is_refused(self, name: str) -> None:
-        with pytest.raises(BadInput, match=r"is not the name of a workspace") as refused:
-            resolve_workspace(name)
-        assert len(str(refused.value)) < 300
-
-    def test_without_a_configured_workspace_named_ones_have_a_folder_of_their_own(
+    def test_in_a_server_a_name_stands_beside_the_default_and_is_no_path(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
+        monkeypatch.setenv("MARA_WORKSPACE", "/data/mara")
+        assert resolve_workspace("") == Path("/data/mara")
+        for name in ("other", "Other-2", "a.b", "_x", "0", "x" * 64):
+            assert resolve_workspace(name) == Path("/data") / name
+        for name in [
+            *("..", ".", "../other", "/etc", "a/b", "a\\b", "a/", "..\\x", "./a", "C:x"),
+            *(".hidden", "with space", "日本", "a\0b", "a\n", "\ud800", "x" * 65, "x" * 300, "a.", "-é"),
+            *("NUL", "com1.txt"),
+        ]:
+            with pytest.raises(BadInput, match=r"is not the name of a workspace") as refused:
+                resolve_workspace(name)
+            assert len(str(refused.value)) < 300, name
         monkeypatch.delenv("MARA_WORKSPACE")
         monkeypatch.chdir(tmp_path)
         assert resolve_workspace("workflows").absolute().parent not in (tmp_path, *tmp_path.parents)
@@ -386,22 +316,24 @@ class TestWorkspacesThatClientsMake:
         Workspace(tmp_path / "there").create()
         return tmp_path
 
-    def test_what_is_there_and_the_default_may_be_written(self, place: Path) -> None:
-        check_may_be_written(resolve_workspace("there"))
-        check_may_be_written(resolve_workspace("default"))
-        check_may_be_written(resolve_workspace(""))
-
-    def test_no_other_may_be_made_unless_the_operator_says_so(self) -> None:
+    def test_clients_write_what_is_there_and_make_as_many_as_the_operator_says(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("there", "default", ""):
+            check_may_be_written(resolve_workspace(name))
         with pytest.raises(WorkspaceMissing, match="There is no workspace other"):
             check_may_be_written(resolve_workspace("other"))
-
-    def test_the_operator_says_up_to_how_many(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_NEW_WORKSPACES", "many")
+        with pytest.raises(BadInput, match="MARA_NEW_WORKSPACES is 'many'"):
+            check_may_be_written(resolve_workspace("other"))
         monkeypatch.setenv("MARA_NEW_WORKSPACES", "2")
         check_may_be_written(resolve_workspace("other"))
         Workspace(place / "other").create()
         check_may_be_written(resolve_workspace("other"))
         with pytest.raises(BadInput, match="may make no more"):
             check_may_be_written(resolve_workspace("third"))
+        monkeypatch.delenv("LANGSERVE_GRAPHS")
+        check_may_be_written(place / "third")
 
     def test_clients_that_ask_at_once_make_no_more(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MARA_NEW_WORKSPACES", "2")
@@ -424,28 +356,12 @@ class TestWorkspacesThatClientsMake:
     def test_none_is_made_of_a_folder_that_holds_something_else(
         self, place: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """What is left of one whose making was killed is nothing else."""
         monkeypatch.setenv("MARA_NEW_WORKSPACES", "9")
-        (place / "workflows").mkdir()
-        check_may_be_written(resolve_workspace("workflows"))
-        (place / "workflows" / "code.py").write_text("")
-        with pytest.raises(BadInput, match="holds something else"):
+        for left, other in ((".", "code.py"), ("index/new-0", "index/page.html")):
+            (place / "workflows" / left).mkdir(parents=True, exist_ok=True)
             check_may_be_written(resolve_workspace("workflows"))
-
-    def test_one_whose_making_was_killed_can_be_made_after_all(
-        self, place: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("MARA_NEW_WORKSPACES", "9")
-        (place / "killed" / "index" / "new-0").mkdir(parents=True)
-        check_may_be_written(resolve_workspace("killed"))
-        (place / "killed" / "index" / "page.html").write_text("")
-        with pytest.raises(BadInput, match="holds something else"):
-            check_may_be_written(resolve_workspace("killed"))
-
-    def test_a_number_that_is_none_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("MARA_NEW_WORKSPACES", "many")
-        with pytest.raises(BadInput, match="MARA_NEW_WORKSPACES is 'many'"):
-            check_may_be_written(resolve_workspace("other"))
-
-    def test_outside_a_server_anything_may_be_written(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("LANGSERVE_GRAPHS")
-        check_may_be_written(place / "other")
+            (place / "workflows" / other).write_text("")
+            with pytest.raises(BadInput, match="holds something else"):
+                check_may_be_written(resolve_workspace("workflows"))
+            (place / "workflows" / other).unlink()

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graph.construction.build import derive_graph
-from graph.construction.edges import IS_SYNONYM_KIND, Edges
+from graph.construction.edges import IS_SYNONYM_KIND
 from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import EmbeddingMismatch
 from graph.schema import Extraction, Passage, RelationType, Triple
@@ -28,6 +27,7 @@ from tests.builders import (
     passage_of,
     write_passages,
 )
+from tests.graph.construction.test_builder_changes import assert_same
 
 Item = tuple[Passage, Extraction]
 
@@ -58,13 +58,7 @@ def assert_same_record(one: Record, other: Record) -> None:
     for mine, theirs in ((names_in(one), names_in(other)), (facts_in(one), facts_in(other))):
         assert mine[:2] == theirs[:2]
         assert mine[2].tolist() == theirs[2].tolist()
-    graph, fresh = derive_graph(one), derive_graph(other)
-    for name in ("entity_names", "entity_labels", "passages", "aliases", "facts"):
-        assert getattr(graph, name) == getattr(fresh, name), name
-    for name in ("triple_passages", "name_passages", "name_shares", "passage_vectors"):
-        assert getattr(graph, name).tolist() == getattr(fresh, name).tolist(), name
-    for column in fields(Edges):
-        assert np.array_equal(getattr(graph.edges, column.name), getattr(fresh.edges, column.name)), column.name
+    assert_same(derive_graph(one), derive_graph(other))
 
 
 NAMES = [
@@ -135,16 +129,6 @@ class TestAnyHistory:
             assert_same_record(record, fresh)
 
     @settings(max_examples=8, deadline=None)
-    @given(st.lists(items, max_size=5, unique_by=lambda item: item[0].id))
-    def test_one_batch_and_batches_of_one_in_the_other_order_give_the_same(self, corpus: list[Item]) -> None:
-        with new_record() as at_once, new_record() as one_by_one:
-            Writer(at_once, HashEmbedder()).write(corpus)
-            writer = Writer(one_by_one, HashEmbedder())
-            for item in reversed(corpus):
-                writer.write([item])
-            assert_same_record(at_once, one_by_one)
-
-    @settings(max_examples=8, deadline=None)
     @given(st.lists(items, min_size=1, max_size=5, unique_by=lambda item: item[0].id))
     def test_embedding_anew_gives_what_the_other_model_would_have_written(self, corpus: list[Item]) -> None:
         with new_record() as record, new_record() as fresh:
@@ -156,29 +140,6 @@ class TestAnyHistory:
 
 
 class TestSynonyms:
-    def test_near_names_are_a_pair_once_whichever_came_first(self, record: Record) -> None:
-        first, second = passage_of("a", "Nissan Motor", "Text."), passage_of("b", "Nissan", "Text.")
-        for passage in (first, second, first):
-            write_passages(record, [passage], {}, HashEmbedder())
-        assert synonyms_in(record) == [("nissan", "nissan motor")]
-
-    def test_a_name_that_went_and_came_back_has_its_synonyms_again(self, record: Record) -> None:
-        writer = Writer(record, HashEmbedder())
-        motor = (passage_of("a", "Nissan Motor", "Text."), extraction_of())
-        writer.write([motor, (passage_of("b", "Nissan", "Text."), extraction_of())])
-        before = synonyms_in(record)
-        writer.write([], removed=["a"])
-        assert synonyms_in(record) == []
-        writer.write([motor])
-        assert synonyms_in(record) == before != []
-
-    def test_a_name_that_comes_as_another_goes_is_no_synonym_of_it(self, record: Record) -> None:
-        writer = Writer(record, HashEmbedder())
-        writer.write([(passage_of("a", "Nissan Motor", "Text."), extraction_of())])
-        writer.write([(passage_of("a", "Nissan", "Text."), extraction_of())])
-        assert synonyms_in(record) == []
-        assert names_in(record)[1] == ["nissan"]
-
     def test_names_of_two_letters_have_none(self, record: Record) -> None:
         class Constant(HashEmbedder):
             def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -236,23 +197,19 @@ class TestBatch:
 
 class TestCleaning:
     def test_of_identical_triples_the_most_confident_is_kept(self) -> None:
-        found = [("Nissan", "founded", "1933", RelationType.TEMPORAL, c) for c in (0.4, 0.9, 0.6)]
-        cleaned = clean_extraction(extraction_of(found))
-        assert cleaned.triples == (Triple(*found[1]),)
+        parts = [("Nissan", "founded", "1933", RelationType.TEMPORAL, c) for c in (0.4, 0.9, 0.6)]
+        cleaned = clean_extraction(extraction_of(parts))
+        assert cleaned.triples == (Triple(*parts[1]),)
         assert cleaned.notes == {"identical triples": 2}
+        types = [("Nissan", "founded", "1933", kind) for kind in (RelationType.TEMPORAL, RelationType.CAUSALITY)]
+        assert len(clean_extraction(extraction_of(types)).triples) == 2
 
-    def test_the_same_words_under_two_types_are_two_triples(self) -> None:
-        found = [("Nissan", "founded", "1933", kind) for kind in (RelationType.TEMPORAL, RelationType.CAUSALITY)]
-        assert len(clean_extraction(extraction_of(found)).triples) == 2
+    def test_confidence_is_clamped(self) -> None:
+        for confidence, clamped in ((1.5, 1.0), (-0.5, 0.0), (0.3, 0.3)):
+            extraction = extraction_of([("a", "is", "b", RelationType.SPATIAL, confidence)])
+            assert clean_extraction(extraction).triples[0].confidence == clamped
 
-    @pytest.mark.parametrize(("given_confidence", "kept"), [(1.5, 1.0), (-0.5, 0.0), (0.3, 0.3)])
-    def test_confidence_is_clamped(self, given_confidence: float, kept: float) -> None:
-        found = extraction_of([("a", "is", "b", RelationType.SPATIAL, given_confidence)])
-        assert clean_extraction(found).triples[0].confidence == kept
-
-    def test_a_triple_without_a_name_at_an_end_is_dropped_and_counted(self) -> None:
-        found: Mapping[str, int] = clean_extraction(extraction_of([("", "is", "b"), ("a", "is", "\u200b")])).notes
-        assert found == {"triples without a name": 2}
-
-    def test_entities_stand_once_and_are_never_nothing(self) -> None:
-        assert clean_extraction(extraction_of(entities=["A", "", "B", " ", "A"])).entities == ("A", "B")
+    def test_entities_stand_once_and_nothing_is_without_a_name(self) -> None:
+        cleaned = clean_extraction(extraction_of([("", "is", "b"), ("a", "is", "\u200b")], ["A", "", "B", " ", "A"]))
+        assert cleaned.entities == ("A", "B")
+        assert (cleaned.triples, cleaned.notes) == ((), {"triples without a name": 2})
