@@ -7,10 +7,11 @@ are SQLite's, and texts are ordered by their bytes.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -388,6 +389,8 @@ class SqliteDatabase(Database):
 
 
 def _open_to_write(path: Path) -> sqlite3.Connection:
+    with suppress(OSError):  # A new file is its owner's alone; SQLite tells why there can be none.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # of a new file

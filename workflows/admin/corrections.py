@@ -14,12 +14,15 @@ from graph.corrections.apply import Corrections, Stated
 from graph.embedding.embeddings import configured_embedder
 from graph.environment import refresh_environment
 from graph.errors import BadInput
+from graph.explain.flows import find_entity
 from graph.publish.derive import publish
 from graph.schema import ENTITY_RELATIONS, Fact
 from graph.storage.correcting import Plan, Restated, plan_corrections, plan_undoing
 from graph.storage.record import Record, declared_types
 from graph.storage.workspace import Workspace
 from graph.taxonomy import fact_type_of, type_triple
+from graph.text import normalise_name
+from workflows.admin.inspection import published_graph
 from workflows.indexing_run.relating import related_if_there
 
 _EXAMPLES = 10
@@ -53,7 +56,8 @@ def correct(root: Path, wanted: Sequence[kinds.What], note: str = "", *, dry_run
         _check_places(record, wanted)
         return plan_corrections(record, [(what, note) for what in wanted])
 
-    return _carry_out(root, plan, dry_run=dry_run)
+    unknown = _unknown_names(root, wanted)
+    return {**_carry_out(root, plan, dry_run=dry_run), "unknown": unknown}
 
 
 def undo(root: Path, ids: Sequence[int], *, dry_run: bool = False) -> dict[str, Any]:
@@ -238,6 +242,41 @@ def _check_places(record: Record, wanted: Iterable[kinds.What]) -> None:
 def _passages_of(record: Record, place: str) -> list[str]:
     """Return the ids of the passages of a source or document."""
     return sorted({key for each in (record.sources(), record.documents()) for key, of in each.items() if of == place})
+
+
+def _unknown_names(root: Path, wanted: Iterable[kinds.What]) -> list[str]:
+    """Return a sentence on each name that neither the graph nor a correction has, with the names nearest to it."""
+    names = dict.fromkeys(name for what in wanted for name in _names(what))
+    with Workspace(root).open_record() as record:
+        Workspace(root).check_passages(record)
+        corrected = {normalise_name(name) for each in record.corrections() for name in _names(each.what, new=True)}
+    sentences = []
+    with published_graph(root) as (_, graph):
+        for name in names:
+            try:
+                find_entity(graph, name)
+            except BadInput as fault:
+                if normalise_name(name) not in corrected:
+                    sentences.append(str(fault))
+    return sentences
+
+
+def _names(what: kinds.What, *, new: bool = False) -> tuple[str, ...]:
+    """Return the names that a correction is about; with ``new``, also those that it gives."""
+    match what:
+        case kinds.Merge():
+            return (*what.names, what.name) if new else what.names
+        case kinds.Apart():
+            return what.names
+        case kinds.Split():
+            return (what.name, what.into) if new else (what.name,)
+        case kinds.Change():
+            given = (what.to.subject, what.to.object) if new else ()
+            return (what.fact.subject, what.fact.object, *given)
+        case kinds.Drop():
+            return (what.fact.subject, what.fact.object)
+        case kinds.Pin():
+            return (what.fact.subject, what.fact.object) if new else ()
 
 
 def _places(what: kinds.What) -> tuple[str, ...]:

@@ -240,7 +240,7 @@ def sync(
     sample: SampleOption = 5,
     as_json: bool,
 ) -> Shown | None:
-    """Make a workspace match its documents: add, replace and remove passages."""
+    """Make a workspace match its documents: passages of all others are removed. `mara index` only adds."""
     settings = run.settings(replace_all=replace_all)
     if watch:
         from workflows.cli.watch import check_folders, follow

@@ -171,6 +171,8 @@ def show_done(console: Console, done: Mapping[str, Any]) -> None:
             console.print(f"{sign} {_line(each)}")
             if key == "made" and not each["passages"] and each["kind"] != "apart":
                 console.print("  [yellow]no passage holds what it is about: it waits for one that does[/]")
+    for sentence in done.get("unknown", []):
+        console.print(f"[yellow]{escape(sentence)}[/]")
     for each in done["known"]:
         console.print(f"[dim]stands already: {_line(each)}[/]")
     for example in done["examples"]:
@@ -181,6 +183,8 @@ def show_done(console: Console, done: Mapping[str, Any]) -> None:
     told = f"{counted(done['passages'], 'passage')} {'would change' if done['dry_run'] else 'changed'}"
     console.print(f"{told}; {'nothing was written' if done['dry_run'] else 'generation ' + str(done['generation'])}")
     relationships_problem(console, done["relationships"])
+    if done["made"]:
+        console.print("[dim]documents, and what answers quote of them, stay as they are[/]")
     if done.get("left_out"):
         console.print(f"[dim]left out, as they were undone: {done['left_out']}[/]")
 

@@ -100,7 +100,7 @@ def serve_page(
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}/"
 
     def tell() -> None:
-        say(f"Serving {workspace} at {address} (Ctrl-C to stop)")
+        say(f"Serving {workspace} at {address} (API of OpenAI: {address}v1; Ctrl-C to stop)")
         if open_page:
             webbrowser.open(address)
 

@@ -214,7 +214,8 @@ class IndexingRun:
         )
         if changes.removed and len(changes.removed) == record.count_passages() and not self.context.replace_all:
             places = ", ".join(self._key.sources)
-            otherwise = "" if serves_clients() else ", or replace everything with --replace-all"
+            alone = ", add files with `mara index`, or replace everything with --replace-all"
+            otherwise = "" if serves_clients() else alone
             raise BadInput(
                 f"None of the {len(changes.removed)} passages in {self.root} is named as a file in {places[:500]}:"
                 " all would go",

@@ -49,8 +49,15 @@ def test_corrections_are_made_listed_and_undone(mara: Mara, sund: Path, tmp_path
 
 
 def test_one_that_is_about_nothing_says_so(mara: Mara, sund: Path) -> None:
-    out = mara("correct", "fact", "--drop", "Nobody | is | here", "-w", sund).out
-    assert "no passage holds what it is about: it waits for one that does" in out
+    done = mara("correct", "merge", "Lake-Sund", "Lake Snud", "-w", sund)
+    assert done.code == 0
+    assert "no passage holds what it is about: it waits for one that does" in done.out
+    (line,) = [line for line in done.out.splitlines() if "knows no entity" in line]
+    assert "'Lake Snud'" in line
+    assert "Lake-Sund" in line
+    assert "what answers quote of them, stay as they are" in done.out
+    again = mara("correct", "merge", "Lake Snud", "Velm", "-w", sund)
+    assert "knows no entity" not in again.out, "a correction has the name"
 
 
 def test_a_dry_run_shows_and_writes_nothing(mara: Mara, sund: Path) -> None:
@@ -59,21 +66,19 @@ def test_a_dry_run_shows_and_writes_nothing(mara: Mara, sund: Path) -> None:
     assert "No correction" in mara("correct", "list", "-w", sund).out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+def test_what_cannot_be_is_refused(mara: Mara, sund: Path) -> None:
+    cases: list[tuple[list[str], str]] = [
         (["merge", "IBM", "ibm"], "is one name already"),
         (["split", "Ostra"], "Nothing says where"),
         (["fact", "--drop", "Velm"], "names no fact"),
         (["fact", "--drop", "Velm | is | river", "--relation", "LOVE"], "is no relation type"),
         (["undo", "3"], "There is no correction 3"),
         (["import", "/nowhere.jsonl"], "nowhere.jsonl"),
-    ],
-)
-def test_what_cannot_be_is_refused(mara: Mara, sund: Path, arguments: list[str], says: str) -> None:
-    refused = mara("correct", *arguments, "--json", "-w", sund)
-    assert (refused.code, refused.json["error"]["kind"]) == (2, "BadInput")
-    assert says in refused.json["error"]["message"] + refused.json["error"]["hint"]
+    ]
+    for arguments, says in cases:
+        refused = mara("correct", *arguments, "--json", "-w", sund)
+        assert (refused.code, refused.json["error"]["kind"]) == (2, "BadInput"), arguments
+        assert says in refused.json["error"]["message"] + refused.json["error"]["hint"]
 
 
 def test_a_review_proposes_with_evidence_and_a_command(mara: Mara, sund: Path) -> None:
@@ -83,20 +88,20 @@ def test_a_review_proposes_with_evidence_and_a_command(mara: Mara, sund: Path) -
     assert {*found["merges"][0]["names"]} == {"Lake Sund", "Lake-Sund"}
 
 
-@pytest.mark.parametrize(("answer", "kind"), [("y", "merge"), ("2", "merge"), ("n", "apart")])
-def test_a_pair_that_is_decided_becomes_a_correction(
-    mara: Mara, sund: Path, monkeypatch: pytest.MonkeyPatch, answer: str, kind: str
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
-    mara("correct", "review", "--decide", "-w", sund)
-    (made,) = mara("correct", "list", "--json", "-w", sund).json["corrections"]
-    assert (made["kind"], made["note"]) == (kind, "mara correct review")
-    assert kind != "merge" or made["name"] == made["names"][answer == "2"]
-    assert mara("correct", "review", "--json", "-w", sund).json["merges"] == []
+def test_a_pair_that_is_decided_becomes_a_correction(mara: Mara, sund: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = (("y", "merge", 0), ("2", "merge", 1), ("n", "apart", None))
+    for number, (answer, kind, place) in enumerate(cases, start=1):
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
+        mara("correct", "review", "--decide", "-w", sund)
+        made = mara("correct", "list", "--json", "-w", sund).json["corrections"][-1]
+        assert (made["id"], made["kind"], made["note"]) == (number, kind, "mara correct review"), answer
+        assert place is None or made["name"] == made["names"][place], answer
+        assert mara("correct", "review", "--json", "-w", sund).json["merges"] == [], answer
+        mara("correct", "undo", str(number), "-w", sund)
 
 
-@pytest.mark.parametrize("typed", ["", "\n", "q\n"])
-def test_a_pair_that_is_skipped_is_none(mara: Mara, sund: Path, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-    mara("correct", "review", "--decide", "-w", sund)
-    assert mara("correct", "list", "--json", "-w", sund).json["corrections"] == []
+def test_a_pair_that_is_skipped_is_none(mara: Mara, sund: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for typed in ["", "\n", "q\n"]:
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        mara("correct", "review", "--decide", "-w", sund)
+        assert mara("correct", "list", "--json", "-w", sund).json["corrections"] == [], typed

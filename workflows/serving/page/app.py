@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
@@ -24,7 +25,7 @@ from graph.server_clients import serve_clients
 from workflows.serving.guard import AllowedOrigins, Guard
 from workflows.serving.page import endpoints, openai_api
 from workflows.serving.page.reading import read_on
-from workflows.serving.page.requests import Address, Function
+from workflows.serving.page.requests import Address, Function, own_wording
 from workflows.serving.page.site import Site
 from workflows.serving.service import READY, Service
 
@@ -55,11 +56,24 @@ def make_app(site: Site, service: Service | None = None, *, opens_first: bool = 
     home = Route("/", RedirectResponse(f"{PREFIX[1:]}/"), methods=["GET"])
 
     def guarded(inner: list[BaseRoute]) -> Guard:
-        return Guard(Starlette(routes=inner), lambda: site.keyring().is_open)
+        return Guard(_as_json(inner), lambda: site.keyring().is_open)
 
     programs = [Mount("/api", guarded(_api(site, serving))), Mount("/v1", guarded(_openai_api(site, serving)))]
     own = [home, *_operations(site, serving), *routes(site, serving), *programs]
     return Starlette(routes=own, lifespan=partial(_opening, site, serving, opens_first))
+
+
+def _as_json(inner: list[BaseRoute]) -> Starlette:
+    """Return routes as an application that tells in JSON, too, of addresses and methods that there are not."""
+
+    def refuse(request: Request, fault: Exception) -> Response:
+        assert isinstance(fault, HTTPException)
+        path = request.url.path
+        wording = openai_api.wording if path.removeprefix(PREFIX).startswith("/v1") else own_wording
+        told = wording(fault, fault.status_code, f"{request.method} {path} is no address of this server")
+        return JSONResponse({"error": told}, fault.status_code, fault.headers)
+
+    return Starlette(routes=inner, exception_handlers={HTTPException: refuse})
 
 
 @asynccontextmanager
@@ -81,8 +95,8 @@ def routes(site: Site, service: Service) -> list[BaseRoute]:
         address = Address(site, service, function, takes_place=takes_place, outlives=outlives)
         return Route(path, address, methods=[method])
 
-    inner = Starlette(
-        routes=[
+    inner = _as_json(
+        [
             Route("/", FileResponse(_STATIC / "index.html"), methods=["GET"]),
             Mount("/static", _KeptFiles(directory=_STATIC)),
             at("/api/setup", endpoints.setup),

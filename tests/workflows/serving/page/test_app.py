@@ -454,6 +454,20 @@ def test_there_are_no_other_files(me: Visitor) -> None:
     assert me.client.get("/").headers["content-type"].startswith("text/html")
 
 
+def test_unknown_addresses_and_methods_are_told_in_json(me: Visitor) -> None:
+    for path, kind in (
+        ("/api/nothing", "kind"),
+        ("/page/api/nothing", "kind"),
+        ("/page/v1/x", "type"),
+        ("/v1/x", "type"),
+    ):
+        reply = me.client.get(path)
+        assert (reply.status_code, kind in reply.json()["error"]) == (404, True), path
+        assert reply.json()["error"]["message"] == f"GET {path} is no address of this server"
+    assert me.client.get("/api/ask").status_code == 405
+    assert me.client.get("/api/ask").json()["error"]["kind"] == "HTTPException"
+
+
 # ---- The sample
 
 
