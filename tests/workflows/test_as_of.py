@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,11 @@ from graph.errors import BadInput
 from graph.sources.documents import read_documents
 from graph.storage.workspace import Workspace
 from tests.workflows.command_line import Mara
-from tests.workflows.velmora_shop import QUESTIONS, STATES, Asked, load_history, write_state
+from tests.workflows.velmora_shop import QUESTIONS, STATES, write_state
 from workflows.answering import ask
 from workflows.context import Context, make_context
 from workflows.indexing import index_sources
-from workflows.runtime.resources import close_indexes
 from workflows.settings.indexing import IndexingContext
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The workspace of the shop, with its three states."""
-    folder = tmp_path_factory.mktemp("shop")
-    load_history(folder / "papers", folder / "workspace")
-    yield folder / "workspace"
-    close_indexes()
 
 
 def asked(root: Path, question: str, as_of: str = "", workflow: str = "mara", **settings: Any) -> dict[str, Any]:
@@ -40,28 +29,26 @@ def texts_of(state: int, folder: Path) -> set[str]:
 
 
 class TestAnswers:
-    @pytest.mark.parametrize("each", QUESTIONS, ids=lambda each: f"{each.question} {each.as_of}")
-    def test_are_right_as_of_their_date_and_hold_nothing_of_another_version(
-        self, shop: Path, each: Asked, tmp_path: Path
-    ) -> None:
-        result = asked(shop, each.question, each.as_of)
-        assert each.holds in result["answer"]
-        assert not any(word in result["answer"] for word in each.lacks)
-        assert {hit["text"] for hit in result["passages"]} <= texts_of(each.state, tmp_path / "papers")
-        assert result["as_of"] == each.as_of
+    def test_are_right_as_of_their_date_and_hold_nothing_of_another_version(self, shop: Path, tmp_path: Path) -> None:
+        for each in QUESTIONS:
+            result = asked(shop, each.question, each.as_of)
+            assert each.holds in result["answer"]
+            assert not any(word in result["answer"] for word in each.lacks)
+            assert {hit["text"] for hit in result["passages"]} <= texts_of(each.state, tmp_path / "papers")
+            assert result["as_of"] == each.as_of
 
-    @pytest.mark.parametrize("each", QUESTIONS[::4], ids=lambda each: f"{each.question} {each.as_of}")
-    def test_of_workflow_ragenta_are_too(self, shop: Path, each: Asked, tmp_path: Path) -> None:
-        result = asked(shop, each.question, each.as_of, "ragenta")
-        assert each.holds in result["answer"]
-        assert {hit["text"] for hit in result["passages"]} <= texts_of(each.state, tmp_path / "papers")
-        assert all("superseded_at" in hit for hit in result["passages"])
+    def test_of_workflow_ragenta_are_too(self, shop: Path, tmp_path: Path) -> None:
+        for each in QUESTIONS[::4]:
+            result = asked(shop, each.question, each.as_of, "ragenta")
+            assert each.holds in result["answer"]
+            assert {hit["text"] for hit in result["passages"]} <= texts_of(each.state, tmp_path / "papers")
+            assert all("superseded_at" in hit for hit in result["passages"]), each
 
-    @pytest.mark.parametrize("mode", ["dense", "sparse", "hybrid", "hipporag2"])
-    def test_are_of_their_date_in_every_mode(self, shop: Path, mode: str, tmp_path: Path) -> None:
-        result = asked(shop, QUESTIONS[0].question, QUESTIONS[0].as_of, mode=mode)
-        assert {hit["text"] for hit in result["passages"]} <= texts_of(0, tmp_path / "papers")
-        assert result["passages"][0]["text"] == "The Torvik lamp costs 40 euros."
+    def test_are_of_their_date_in_every_mode(self, shop: Path, tmp_path: Path) -> None:
+        for mode in ("dense", "sparse", "hybrid", "hipporag2"):
+            result = asked(shop, QUESTIONS[0].question, QUESTIONS[0].as_of, mode=mode)
+            assert {hit["text"] for hit in result["passages"]} <= texts_of(0, tmp_path / "papers"), mode
+            assert result["passages"][0]["text"] == "The Torvik lamp costs 40 euros.", mode
 
     def test_without_a_date_are_of_what_stands_now(self, shop: Path) -> None:
         result = asked(shop, "What does the Torvik lamp cost?")

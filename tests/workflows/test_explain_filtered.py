@@ -61,17 +61,17 @@ def all_of(explanation: Explanation) -> str:
 
 
 class TestFiltered:
-    @pytest.mark.parametrize("mode", [mode for mode in Mode if mode.walks])
-    def test_nothing_that_it_hides_is_told(self, workspace: Path, mode: Mode, tmp_path: Path) -> None:
-        result, explanation = explained(context_of(workspace, mode=mode), QUESTION_OF_BOTH, max_nodes=MOST_NODES)
-        hidden = [entity_id("Project Ember"), *SECRETS]
-        write_explanation(explanation, tmp_path / "out.graphml")
-        for text in (all_of(explanation), (tmp_path / "out.graphml").read_text("utf-8")):
-            assert [word for word in hidden if word in text] == []
-        assert {node.ref for node in explanation.nodes if node.kind == "passage"} == {"open-1", "open-2"}
-        assert explanation.shown.of_nodes == explanation.shown.nodes
-        if result["ranked_by"] == "walk":
-            check_it_is_the_walk(explanation, result)
+    def test_nothing_that_it_hides_is_told(self, workspace: Path, tmp_path: Path) -> None:
+        for mode in [mode for mode in Mode if mode.walks]:
+            result, explanation = explained(context_of(workspace, mode=mode), QUESTION_OF_BOTH, max_nodes=MOST_NODES)
+            hidden = [entity_id("Project Ember"), *SECRETS]
+            write_explanation(explanation, tmp_path / "out.graphml")
+            for text in (all_of(explanation), (tmp_path / "out.graphml").read_text("utf-8")):
+                assert [word for word in hidden if word in text] == [], mode
+            assert {node.ref for node in explanation.nodes if node.kind == "passage"} == {"open-1", "open-2"}, mode
+            assert explanation.shown.of_nodes == explanation.shown.nodes, mode
+            if result["ranked_by"] == "walk":
+                check_it_is_the_walk(explanation, result)
 
     def test_what_hidden_passages_carry_is_part_of_what_is_hidden(self, workspace: Path) -> None:
         explanation = explained(context_of(workspace), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1]
@@ -79,16 +79,14 @@ class TestFiltered:
         assert max(node.hidden[-1] for node in explanation.nodes) > 0.005
         assert explained(context_of(workspace, {}), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1].shown.inflow > 0.99
 
-    @pytest.mark.parametrize(("where", "leads"), [({}, True), (OPEN, False)], ids=["unfiltered", "filtered"])
-    def test_a_path_over_a_hidden_edge_is_left_out(
-        self, workspace: Path, where: Mapping[str, Any], leads: bool
-    ) -> None:
-        context = context_of(workspace, where)
-        result = run(context, "What is Lake Sund?").result
-        cites_orlo = {"number": 1, "passage_id": "open-2", "start": None, "end": None}
-        explanation = explain({**result, "citations": [cites_orlo]}, context)
-        refs = {node.id: node.ref for node in explanation.nodes}
-        assert (entity_id("Lake Sund") in [refs[path.seed] for path in explanation.paths]) is leads
+    def test_a_path_over_a_hidden_edge_is_left_out(self, workspace: Path) -> None:
+        for where, leads in (({}, True), (OPEN, False)):
+            context = context_of(workspace, where)
+            result = run(context, "What is Lake Sund?").result
+            cites_orlo = {"number": 1, "passage_id": "open-2", "start": None, "end": None}
+            explanation = explain({**result, "citations": [cites_orlo]}, context)
+            refs = {node.id: node.ref for node in explanation.nodes}
+            assert (entity_id("Lake Sund") in [refs[path.seed] for path in explanation.paths]) is leads
 
     def test_nodes_are_numbered_and_ranked_among_what_may_be_seen(self, workspace: Path) -> None:
         explanation = explained(context_of(workspace), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1]

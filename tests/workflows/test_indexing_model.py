@@ -15,7 +15,6 @@ from agents.chat.throttle import Throttle
 from agents.extraction import Retries
 from graph.errors import BadInput, ModelUnavailable
 from graph.storage.workspace import Workspace
-from tests.cases import mostly_slow
 from tests.extracting import InstantClock, material_of, proper_reply, titles_asked
 from tests.scripted_server import Fault, Reply, ScriptedServer
 from tests.workflows.small_world import write_lines
@@ -77,7 +76,7 @@ def test_offline_is_offline_whatever_is_configured(index: Indexer, chat_server: 
     assert chat_server.requests == []
 
 
-@pytest.mark.parametrize("concurrency", mostly_slow([8, 1], 1))
+@pytest.mark.parametrize("concurrency", [8])
 def test_faults_of_every_kind_are_got_over_and_counted(
     index: Indexer, chat_server: ScriptedServer, concurrency: int
 ) -> None:

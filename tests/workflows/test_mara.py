@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
 from langgraph.graph import END, START
 
 from agents.answers.citations import parse_citations, strip_citations
@@ -18,134 +17,88 @@ from graph.retrieve.modes import Mode
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES, TEXTS, run
 from workflows import mara, retrieval
 from workflows.context import Context
+from workflows.results import Result
 from workflows.runtime import workflow_graph
 
 MakeContext = Callable[..., Context]
 
-RESULT_KEYS = {
-    "question",
-    "understood",
-    "mode",
-    "workflow",
-    "answer",
-    "plain_answer",
-    "refused",
-    "answer_kind",
-    "cut",
-    "citations",
-    "passages",
-    "ranked_by",
-    "walk",
-    "facts",
-    "fact_outcome",
-    "relation_factors",
-    "passage_weight",
-    "tuning",
-    "seeds",
-    "timings_ms",
-    "usage",
-    "errors",
-    "models",
-    "generation",
-    "as_of",
-    "written_from",
-    "claims",
-    "claims_checked_by",
-    "structure",
-    "components",
-    "coverage",
-    "follow_ups",
-    "recorded",
-}
 GRAPH: Any = mara.graph
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_every_mode_answers_with_citations_into_its_own_passages(settings: MakeContext, mode: Mode) -> None:
-    result = run(settings(mode=mode)).result
-    cited = parse_citations(result["answer"], range(1, Context().top_k + 1))
-    assert cited.numbers
-    assert not cited.out_of_range
-    assert [citation["number"] for citation in result["citations"]] == list(cited.numbers)
-    for citation in result["citations"]:
-        assert citation["passage_id"] == result["passages"][citation["number"] - 1]["id"]
-        quoted = TEXTS[citation["passage_id"]][citation["start"] : citation["end"]]
-        assert quoted in result["plain_answer"]
-    assert result["plain_answer"] == unmarked(strip_citations(result["answer"]))
-    assert result["workflow"] == "mara"
+def test_every_mode_answers_with_citations_into_its_own_passages(settings: MakeContext) -> None:
+    for mode in Mode:
+        result = run(settings(mode=mode)).result
+        cited = parse_citations(result["answer"], range(1, Context().top_k + 1))
+        assert cited.numbers, mode
+        assert not cited.out_of_range, mode
+        assert [citation["number"] for citation in result["citations"]] == list(cited.numbers), mode
+        for citation in result["citations"]:
+            assert citation["passage_id"] == result["passages"][citation["number"] - 1]["id"], mode
+            quoted = TEXTS[citation["passage_id"]][citation["start"] : citation["end"]]
+            assert quoted in result["plain_answer"], mode
+        assert result["plain_answer"] == unmarked(strip_citations(result["answer"])), mode
+        assert result["workflow"] == "mara", mode
 
 
-def test_the_answer_follows_the_chain_from_one_passage_to_the_next(settings: MakeContext) -> None:
+def test_the_answer_follows_the_chain_from_one_passage_to_the_next_and_is_called_evidence(
+    settings: MakeContext,
+) -> None:
     result = run(settings()).result
     assert tuple(citation["passage_id"] for citation in result["citations"]) == QUESTION_PASSAGES[::-1]
     assert "1203" in result["answer"].split("\n\n")[0]
-
-
-@pytest.mark.parametrize("mode", Mode)
-def test_the_result_has_the_documented_keys_and_plain_values(settings: MakeContext, mode: Mode) -> None:
-    result = GRAPH.invoke({"question": QUESTION}, context=settings(mode=mode))
-    assert result.keys() == RESULT_KEYS
-    assert json.loads(json.dumps(result, allow_nan=False)) == result
-    assert result["models"] == {"chat": "offline", "embedding": "all-MiniLM-L6-v2", "store": "embedded"}
-    assert len(json.dumps(result)) < 20_000, "no vector and no score of all passages is in the result"
-
-
-def test_the_output_schema_names_the_same_keys() -> None:
-    assert GRAPH.get_output_jsonschema()["properties"].keys() == RESULT_KEYS
-
-
-@pytest.mark.parametrize("mode", [Mode.MARA, Mode.DENSE])
-def test_retrieval_within_the_workflow_is_retrieval_alone(settings: MakeContext, mode: Mode) -> None:
-    alone = run(settings(mode=mode), graph=retrieval.graph)
-    whole = run(settings(mode=mode))
-    assert {key: whole.result[key] for key in alone.result if key != "timings_ms"} == {
-        key: value for key, value in alone.result.items() if key != "timings_ms"
-    }
-    assert whole.visits - alone.visits == {"write_answer": 1}
-    assert whole.result["timings_ms"].keys() == whole.visits.keys()
-
-
-@pytest.mark.parametrize("mode", [Mode.MARA, Mode.SPARSE])
-def test_what_the_passages_do_not_hold_is_refused_and_why_is_told(settings: MakeContext, mode: Mode) -> None:
-    result = run(settings(mode=mode), "How are violins tuned?").result
-    assert (result["answer"], result["plain_answer"], result["citations"]) == (REFUSAL, REFUSAL, [])
-    assert (result["refused"], result["answer_kind"]) == (True, "refusal")
-    assert [(record["node"], record["kind"]) for record in result["errors"]] == [("write_answer", "Evidence")]
-    assert "No evidence for 'How are violins tuned?'" in result["errors"][0]["message"]
-
-
-def test_without_a_model_quotes_are_called_evidence(settings: MakeContext) -> None:
-    result = run(settings()).result
     assert (result["refused"], result["answer_kind"], result["errors"]) == (False, "evidence", [])
+
+
+def test_the_result_has_the_documented_keys_and_plain_values(settings: MakeContext) -> None:
+    keys = {*Result.__annotations__} - {"judge_outcome", "judgements", "bars", "final_prompt"}
+    assert GRAPH.get_output_jsonschema()["properties"].keys() == keys
+    for mode in Mode:
+        result = GRAPH.invoke({"question": QUESTION}, context=settings(mode=mode))
+        assert result.keys() == keys, mode
+        assert json.loads(json.dumps(result, allow_nan=False)) == result
+        assert result["models"] == {"chat": "offline", "embedding": "all-MiniLM-L6-v2", "store": "embedded"}
+        assert len(json.dumps(result)) < 20_000, "no vector and no score of all passages is in the result"
+
+
+def test_retrieval_within_the_workflow_is_retrieval_alone(settings: MakeContext) -> None:
+    for mode in (Mode.MARA, Mode.DENSE):
+        alone = run(settings(mode=mode), graph=retrieval.graph)
+        whole = run(settings(mode=mode))
+        assert {key: whole.result[key] for key in alone.result if key != "timings_ms"} == {
+            key: value for key, value in alone.result.items() if key != "timings_ms"
+        }, mode
+        assert whole.visits - alone.visits == {"write_answer": 1}, mode
+        assert whole.result["timings_ms"].keys() == whole.visits.keys(), mode
+
+
+def test_what_the_passages_do_not_hold_is_refused_and_why_is_told(settings: MakeContext) -> None:
+    for mode in (Mode.MARA, Mode.SPARSE):
+        result = run(settings(mode=mode), "How are violins tuned?").result
+        assert (result["answer"], result["plain_answer"], result["citations"]) == (REFUSAL, REFUSAL, []), mode
+        assert (result["refused"], result["answer_kind"]) == (True, "refusal"), mode
+        assert [(record["node"], record["kind"]) for record in result["errors"]] == [("write_answer", "Evidence")], mode
+        assert "No evidence for 'How are violins tuned?'" in result["errors"][0]["message"], mode
 
 
 def test_without_a_model_all_passages_are_read_whatever_answer_passages_are(settings: MakeContext) -> None:
     one, many = (run(settings(answer_passages=n)).result for n in (1, 50))
     assert one["answer"] == many["answer"]
     assert one["written_from"] == many["written_from"] == list(range(1, Context().top_k + 1))
+    few = run(settings(top_k=1, answer_passages=50), "Where does the Velm flow?").result
+    assert [citation["number"] for citation in few["citations"]] == [1]
 
 
-def test_fewer_passages_than_answer_passages_are_enough(settings: MakeContext) -> None:
-    result = run(settings(top_k=1, answer_passages=50), "Where does the Velm flow?").result
-    assert [citation["number"] for citation in result["citations"]] == [1]
-
-
-@pytest.mark.parametrize(
-    ("passage", "question"),
-    [
+def test_a_question_in_any_script_is_answered_from_its_passage(settings: MakeContext) -> None:
+    for passage, question in [
         ("han", "青石鎮以什麼聞名？"),
         ("arabic", "أين يقع وادي النور؟"),
         ("cyrillic", "Где стоит Белогорка?"),
         ("greek", "Πού γεννήθηκε η Αλκμήνη Ρούσου;"),
         ("devanagari", "सोनपुरा किसके किनारे बसा है?"),
-    ],
-)
-def test_a_question_in_any_script_is_answered_from_its_passage(
-    settings: MakeContext, passage: str, question: str
-) -> None:
-    done = run(settings(), question)
-    assert done.passage_ids[0] == passage
-    assert done.result["citations"][0]["passage_id"] == passage
+    ]:
+        done = run(settings(), question)
+        assert done.passage_ids[0] == passage
+        assert done.result["citations"][0]["passage_id"] == passage
 
 
 def test_the_graph_runs_asynchronously_too(settings: MakeContext) -> None:

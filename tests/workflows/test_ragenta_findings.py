@@ -9,7 +9,7 @@ import pytest
 
 from agents.final_predictor import ChatFinalPredictor
 from graph.errors import BadInput
-from tests.scripted_server import ReplyLike, ScriptedServer
+from tests.scripted_server import ReplyLike
 from tests.workflows.ragenta_world import (
     BUILDER_ANSWERED,
     NO,
@@ -26,6 +26,7 @@ from tests.workflows.ragenta_world import (
     ragenta_on_a_thread,
     well_behaved,
 )
+from tests.workflows.scripted import Scripted
 from tests.workflows.small_world import PASSAGES, Run, run, shown_to_model
 from workflows.answering import ask
 
@@ -38,12 +39,12 @@ Answered = Callable[..., Run]
 
 
 @pytest.fixture
-def answered(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> Answered:
+def answered(in_ragenta: Scripted) -> Answered:
     """Run once with an answer from passages 1 and 2, and what the claim judge finds of it."""
 
     def once(answer: str, found: ReplyLike, question: str = ONE_THING, **changes: Any) -> Run:
-        chat_server.script(well_behaved(judge=[YES], final_predictor=[answer], claim_judge=[found]))
-        return run(ragenta_settings(follow_up_rounds=0, **changes), question, quick_ragenta)
+        in_ragenta.server.script(well_behaved(judge=[YES], final_predictor=[answer], claim_judge=[found]))
+        return run(in_ragenta.settings(follow_up_rounds=0, **changes), question, quick_ragenta)
 
     return once
 
@@ -54,11 +55,16 @@ def of_one_thing(*claims: tuple[int, list[int]], listed: tuple[int, ...] = (1,),
 
 class TestWhatIsKept:
     def test_passages_that_nobody_could_judge_are_kept_where_the_judged_ones_are_not(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
+        self, in_ragenta: Scripted
     ) -> None:
         refused = lambda body: NO if shown_to_model(body)["title"] == "Marn" else "Perhaps"  # noqa: E731
-        chat_server.script(well_behaved(judge=refused, final_predictor=["NOT IN THE PASSAGES"]))
-        done = run(ragenta_settings(top_k=3, max_json_retries=0, follow_up_rounds=0), ONE_THING, quick_ragenta)
+        done = in_ragenta.ask(
+            ONE_THING,
+            well_behaved(judge=refused, final_predictor=["NOT IN THE PASSAGES"]),
+            top_k=3,
+            max_json_retries=0,
+            follow_up_rounds=0,
+        )
         assert done.result["passages"][0]["title"] == "Marn"
         assert (done.result["judge_outcome"], done.result["written_from"]) == ("failed", [2, 3])
         assert [(each["number"], each["kept"]) for each in done.result["judgements"]] == [
@@ -69,19 +75,13 @@ class TestWhatIsKept:
         assert [bar["judged"] for bar in done.result["bars"]] == [1]
         assert done.error_kinds["keep_passages", "Fallback"] == 1
 
-    def test_a_judged_passage_that_passes_leaves_no_room_for_unjudged_ones(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
-    ) -> None:
+    def test_a_judged_passage_that_passes_leaves_no_room_for_unjudged_ones(self, in_ragenta: Scripted) -> None:
         helpful = lambda body: YES if shown_to_model(body)["title"] == "Marn" else "Perhaps"  # noqa: E731
-        chat_server.script(well_behaved(judge=helpful))
-        result = run(ragenta_settings(top_k=3, max_json_retries=0), ONE_THING, quick_ragenta).result
+        result = in_ragenta.ask(ONE_THING, well_behaved(judge=helpful), top_k=3, max_json_retries=0).result
         assert (result["judge_outcome"], result["written_from"]) == ("kept", [1])
 
-    def test_no_more_are_kept_than_wanted_even_where_the_fewest_are_more(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
-    ) -> None:
-        chat_server.script(well_behaved(judge=[YES]))
-        result = run(ragenta_settings(top_k=3, min_kept=3, answer_passages=1), ONE_THING, quick_ragenta).result
+    def test_no_more_are_kept_than_wanted_even_where_the_fewest_are_more(self, in_ragenta: Scripted) -> None:
+        result = in_ragenta.ask(ONE_THING, well_behaved(judge=[YES]), top_k=3, min_kept=3, answer_passages=1).result
         assert (result["written_from"], result["bars"][0]["kept"]) == ([1], 1)
 
 
@@ -92,7 +92,7 @@ def room_for(*titles: str) -> int:
 
 class TestFollowUps:
     def test_a_passage_that_was_kept_and_not_shown_for_want_of_room_is_judged_and_shown(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext, monkeypatch: pytest.MonkeyPatch
+        self, in_ragenta: Scripted, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         room = room_for("Tarn Dam", "Flood of 1871")
         monkeypatch.setattr(ChatFinalPredictor, "budget_characters", room)
@@ -104,11 +104,10 @@ class TestFollowUps:
                 return for_the_question(body)  # type: ignore[operator]
             return YES if shown["title"] == "Ada Brandt" else NO
 
-        chat_server.script(well_behaved(judge=judge))
-        result = run(ragenta_settings(top_k=3, n=5.0), TWO_THINGS, quick_ragenta).result
+        result = in_ragenta.ask(TWO_THINGS, well_behaved(judge=judge), top_k=3, n=5.0).result
         first, second = (
             [passage["number"] for passage in shown_to_model(request.body)["passages"]]
-            for request in chat_server.requests_of("final predictor")
+            for request in in_ragenta.requests_of("final predictor")
         )
         assert (first, second) == ([1, 2], [1, 3])
         assert [(each["number"], each["kept"]) for each in result["judgements"] if each["question"] == TWO_THINGS] == [
@@ -118,16 +117,16 @@ class TestFollowUps:
         assert result["answer"] == f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [3]."
 
     def test_a_completion_that_answers_a_component_less_gives_way_to_the_answer_before_it(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
+        self, in_ragenta: Scripted
     ) -> None:
         other = assessment(
             [(THE_BUILDER, PARTIALLY, [1]), (THE_BIRTHPLACE, FULLY, [2])],
             [(1, [1]), (2, [3])],
         )
-        chat_server.script(
-            well_behaved(claim_judge=lambda body: other if len(shown_to_model(body)["claims"]) == 2 else checks(body))
+        done = in_ragenta.ask(
+            TWO_THINGS,
+            well_behaved(claim_judge=lambda body: other if len(shown_to_model(body)["claims"]) == 2 else checks(body)),
         )
-        done = run(ragenta_settings(), TWO_THINGS, quick_ragenta)
         assert done.error_kinds == {("plan_follow_ups", "EarlierAnswer"): 1}
         assert (done.result["answer"], done.result["written_from"]) == (BUILDER_ANSWERED, [1])
         assert done.result["coverage"] == PARTIALLY, "as it is of the completion"
@@ -174,14 +173,14 @@ class TestClaims:
 class TestWordsInPlaceOfAJudge:
     """They are no judgement: what they do not find is marked, whatever the settings say of unsupported claims."""
 
-    @pytest.mark.parametrize("how", ["mark", "remove"])
-    def test_they_never_refuse_an_answer_and_never_remove_a_claim(self, answered: Answered, how: str) -> None:
-        paraphrased = "Sie entstand vor langer Zeit [1]."
-        result = answered(paraphrased, "of no use", unsupported_claims=how, max_json_retries=0).result
-        assert (result["answer"], result["refused"]) == (f"{paraphrased} {MARK}", False)
-        assert (result["claims_checked_by"], result["coverage"]) == ("words", NOT)
-        assert [(each["verdict"], each["kept"]) for each in result["claims"]] == [("unsupported", True)]
-        assert [mark["number"] for mark in result["citations"]] == [1]
+    def test_they_never_refuse_an_answer_and_never_remove_a_claim(self, answered: Answered) -> None:
+        for how in ("mark", "remove"):
+            paraphrased = "Sie entstand vor langer Zeit [1]."
+            result = answered(paraphrased, "of no use", unsupported_claims=how, max_json_retries=0).result
+            assert (result["answer"], result["refused"]) == (f"{paraphrased} {MARK}", False), how
+            assert (result["claims_checked_by"], result["coverage"]) == ("words", NOT), how
+            assert [(each["verdict"], each["kept"]) for each in result["claims"]] == [("unsupported", True)], how
+            assert [mark["number"] for mark in result["citations"]] == [1], how
 
     def test_what_they_find_stays_beside_what_they_do_not(self, answered: Answered) -> None:
         done = answered(f"{FOUNDED} {ORGANS}", "of no use", unsupported_claims="remove", max_json_retries=0)
@@ -205,21 +204,15 @@ class TestOtherWorkflows:
 
 
 class TestEditsThatARouterReads:
-    @pytest.mark.parametrize(
-        ("node", "edit", "reason"),
-        [
+    def test_they_are_refused_by_name(self, ragenta_settings: MakeContext) -> None:
+        for node, edit, reason in [
             ("line_up_passages", {"candidates": [{"number": "first"}]}, r"candidates\.0\."),
             ("line_up_passages", {"candidates": "all"}, "candidates has to be a list"),
             ("merge_passages", {"candidates": [{"number": 1, "question": ONE_THING}]}, r"candidates\.0\.calls"),
             ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component is missing"),
             ("plan_follow_ups", {"round": "next"}, "round has to be a whole number"),
-        ],
-        ids=str,
-    )
-    def test_they_are_refused_by_name(
-        self, ragenta_settings: MakeContext, node: str, edit: dict[str, Any], reason: str
-    ) -> None:
-        graph, thread = ragenta_on_a_thread()
-        graph.invoke({"question": ONE_THING}, thread, context=ragenta_settings(model="offline"))
-        with pytest.raises(BadInput, match=reason):
-            graph.update_state(graph.get_state(thread).config, edit, as_node=node)
+        ]:
+            graph, thread = ragenta_on_a_thread()
+            graph.invoke({"question": ONE_THING}, thread, context=ragenta_settings(model="offline"))
+            with pytest.raises(BadInput, match=reason):
+                graph.update_state(graph.get_state(thread).config, edit, as_node=node)

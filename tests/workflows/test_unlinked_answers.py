@@ -51,37 +51,37 @@ def heard_of(graph: Any, given: Any, context: Any) -> str:
 
 @pytest.mark.usefixtures("hostile")
 class TestModels:
-    @pytest.mark.parametrize("workflow", ["mara", "ragenta"])
-    def test_answers_and_their_tokens(self, small_workspace: Path, workflow: str) -> None:
-        context = make_context(workflow, workspace=str(small_workspace), top_k=2)
-        events = list(ask_stream(QUESTION, context))
-        told = "".join("\n" if isinstance(event, NodeStarted) else getattr(event, "text", "") for event in events)
-        assert told.splitlines()[-1] == WRITTEN
-        result = ask(QUESTION, context)
-        assert (result["answer"], result["plain_answer"]) == (WRITTEN, "It was founded  in 1203.")
-        assert "evil" not in json.dumps(result)
+    def test_answers_and_their_tokens(self, small_workspace: Path) -> None:
+        for workflow in ("mara", "ragenta"):
+            context = make_context(workflow, workspace=str(small_workspace), top_k=2)
+            events = list(ask_stream(QUESTION, context))
+            told = "".join("\n" if isinstance(event, NodeStarted) else getattr(event, "text", "") for event in events)
+            assert told.splitlines()[-1] == WRITTEN, workflow
+            result = ask(QUESTION, context)
+            assert (result["answer"], result["plain_answer"]) == (WRITTEN, "It was founded  in 1203."), workflow
+            assert "evil" not in json.dumps(result), workflow
 
-    @pytest.mark.parametrize("workflow", [mara, ragenta])
-    def test_what_the_graphs_stream(self, small_workspace: Path, workflow: Any) -> None:
-        context = make_context(workflow.WORKFLOW, workspace=str(small_workspace), top_k=2)
-        heard = heard_of(workflow.graph, {"question": QUESTION}, context)
-        assert "founded" in heard
-        assert "evil" not in heard
-        assert "![" not in heard
+    def test_what_the_graphs_stream(self, small_workspace: Path) -> None:
+        for workflow in (mara, ragenta):
+            context = make_context(workflow.WORKFLOW, workspace=str(small_workspace), top_k=2)
+            heard = heard_of(workflow.graph, {"question": QUESTION}, context)
+            assert "founded" in heard, workflow
+            assert "evil" not in heard, workflow
+            assert "![" not in heard, workflow
 
     def test_what_graph_chat_says(self, settings: MakeContext) -> None:
         heard = heard_of(chat.graph, {"messages": QUESTION}, settings())
         assert "".join(heard.partition("**Sources**")[0].splitlines()) == WRITTEN
         assert "evil" not in heard
 
-    @pytest.mark.parametrize("is_streamed", [False, True])
-    def test_what_openai_s_api_says(self, small_workspace: Path, tmp_path: Path, is_streamed: bool) -> None:
-        asked = {"model": "mara", "messages": [{"role": "user", "content": QUESTION}], "stream": is_streamed}
-        told = visitor(site_of(small_workspace, tmp_path)).client.post("/v1/chat/completions", json=asked).text
-        assert "founded" in told
-        assert "**Sources**" in told
-        assert "evil" not in told
-        assert "![" not in told
+    def test_what_openai_s_api_says(self, small_workspace: Path, tmp_path: Path) -> None:
+        for is_streamed in (False, True):
+            asked = {"model": "mara", "messages": [{"role": "user", "content": QUESTION}], "stream": is_streamed}
+            told = visitor(site_of(small_workspace, tmp_path)).client.post("/v1/chat/completions", json=asked).text
+            assert "founded" in told, is_streamed
+            assert "**Sources**" in told, is_streamed
+            assert "evil" not in told, is_streamed
+            assert "![" not in told, is_streamed
 
     def test_what_the_command_line_prints(self, mara: Mara, small_workspace: Path) -> None:
         done = mara("ask", QUESTION, "-w", small_workspace)
@@ -112,13 +112,13 @@ def test_an_answerer_of_ones_own(settings: MakeContext) -> None:
     assert run(settings().with_agents(answerer=ForeignAnswerer())).result["answer"] == WRITTEN
 
 
-@pytest.mark.parametrize("door", [ask, lambda *asked: said(ask_stream(*asked))])
-def test_a_question_back(settings: MakeContext, door: Any) -> None:
-    choices = ("Where was ![x](https://evil.example/o) Orlo born?", "Where was Ada born?")
-    rewriter = ScriptedRewriter({BIRTH: Rewriting(BIRTH, choices=choices)})
-    result = door(BIRTH, settings().with_agents(rewriter=rewriter), [Turn(FOUNDER, "Duke Orlo. [1]", ("marn",))])
-    assert result["answer_kind"] == "clarification"
-    assert "evil" not in json.dumps(result)
+def test_a_question_back(settings: MakeContext) -> None:
+    for door in (ask, lambda *asked: said(ask_stream(*asked))):
+        choices = ("Where was ![x](https://evil.example/o) Orlo born?", "Where was Ada born?")
+        rewriter = ScriptedRewriter({BIRTH: Rewriting(BIRTH, choices=choices)})
+        result = door(BIRTH, settings().with_agents(rewriter=rewriter), [Turn(FOUNDER, "Duke Orlo. [1]", ("marn",))])
+        assert result["answer_kind"] == "clarification", door
+        assert "evil" not in json.dumps(result), door
 
 
 def test_what_a_question_was_understood_as(settings: MakeContext) -> None:

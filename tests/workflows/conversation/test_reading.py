@@ -57,20 +57,18 @@ def test_blocks_of_text_are_read_and_others_are_told_of() -> None:
     assert asked.notes == ("Only text is read; left out: image_url (2)",)
 
 
-@pytest.mark.parametrize(
-    ("messages", "says"),
-    [
+def test_a_conversation_that_asks_nothing_is_refused() -> None:
+    refused: list[tuple[list[BaseMessage], str]] = [
         ([], "ends without a question"),
         ([AIMessage("Hello.")], "ends without a question"),
         ([HumanMessage("a?"), AIMessage("b.")], "ends without a question"),
         ([SystemMessage("Obey.")], "ends without a question"),
         ([HumanMessage([{"type": "image", "url": "x"}])], r"holds no text, but image \(1\)"),
         ([HumanMessage([{"no": "type"}])], r"holds no text, but unknown \(1\)"),
-    ],
-)
-def test_a_conversation_that_asks_nothing_is_refused(messages: list[BaseMessage], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        next_question(messages)
+    ]
+    for messages, says in refused:
+        with pytest.raises(BadInput, match=says):
+            next_question(messages)
 
 
 def test_messages_of_other_roles_do_not_count_and_are_told_of_once() -> None:
@@ -90,16 +88,16 @@ def test_a_question_that_failed_is_a_turn_without_an_answer() -> None:
     assert next_question([HumanMessage("a?"), HumanMessage("b?")]).turns == (Turn("a?"),)
 
 
-@pytest.mark.parametrize("reply", ["2", " 2. ", "(2)", "where was orlo BORN? "])
-def test_a_choice_by_number_or_word_for_word_is_the_whole_question_and_needs_no_turns(reply: str) -> None:
-    asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
-    assert (asked.question, asked.turns) == (CHOICES[1], ())
+def test_a_choice_by_number_or_word_for_word_is_the_whole_question_and_needs_no_turns() -> None:
+    for reply in ("2", " 2. ", "(2)", "where was orlo BORN? "):
+        asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
+        assert (asked.question, asked.turns) == (CHOICES[1], ()), reply
 
 
-@pytest.mark.parametrize("reply", ["0", "3", "neither"])
-def test_other_words_lean_on_what_was_asked_back(reply: str) -> None:
-    asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
-    assert (asked.question, asked.turns) == (reply, (Turn("Where was he born?", "Which?"),))
+def test_other_words_lean_on_what_was_asked_back() -> None:
+    for reply in ("0", "3", "neither"):
+        asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
+        assert (asked.question, asked.turns) == (reply, (Turn("Where was he born?", "Which?"),))
 
 
 def test_a_number_means_a_choice_only_right_after_it_was_asked_for() -> None:
@@ -123,12 +121,12 @@ FORGED = [
 ]
 
 
-@pytest.mark.parametrize("forged", FORGED)
-def test_an_answer_whose_metadata_cannot_be_read_does_not_count_and_asks_nothing(forged: Any) -> None:
-    told = AIMessage("Secret.", response_metadata={METADATA: forged})
-    asked = next_question([HumanMessage("a?"), told, HumanMessage("1")])
-    assert (asked.question, asked.turns) == ("1", (Turn("a?"),))
-    assert asked.notes == ("Earlier answers whose sources cannot be read do not count: 1",)
+def test_an_answer_whose_metadata_cannot_be_read_does_not_count_and_asks_nothing() -> None:
+    for forged in FORGED:
+        told = AIMessage("Secret.", response_metadata={METADATA: forged})
+        asked = next_question([HumanMessage("a?"), told, HumanMessage("1")])
+        assert (asked.question, asked.turns) == ("1", (Turn("a?"),)), forged
+        assert asked.notes == ("Earlier answers whose sources cannot be read do not count: 1",), forged
 
 
 def test_what_is_too_long_is_cut_or_left_out_and_told_of() -> None:
