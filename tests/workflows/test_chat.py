@@ -46,11 +46,7 @@ class Rewriter:
     """Completes the questions that it knows, and records the turns that it was shown."""
 
     def __init__(self, known: Mapping[str, Rewriting] | None = None) -> None:
-        self.known = {
-            FOLLOW_UP: Rewriting("Who founded Marn?"),
-            HE: Rewriting(HE, choices=READINGS),
-            **(known or {}),
-        }
+        self.known = {FOLLOW_UP: Rewriting("Who founded Marn?"), HE: Rewriting(HE, choices=READINGS), **(known or {})}
         self.shown: list[list[Turn]] = []
 
     def rewrite(self, question: str, turns: Sequence[Turn], feedback: Feedback | None = None) -> Rewriting:
@@ -458,29 +454,6 @@ def test_a_cancelled_answer_stops_the_workflow(chat_server: ScriptedServer, sett
     left.join(PATIENCE_S)
     assert not left.is_alive()
     assert chat_server.requests_of("answerer") == []
-
-
-def test_conversations_at_once_keep_apart(settings: MakeContext, rewriter: Rewriter) -> None:
-    context = settings().with_agents(rewriter=rewriter)
-    talk: Any = build().compile(checkpointer=InMemorySaver())
-    first = {QUESTION: FOLLOW_UP, "Who built the Tarn Dam?": "Where was she born?"}
-    rewriter.known["Where was she born?"] = Rewriting("Where was Ada Brandt born?")
-
-    async def converse(number: int, question: str, follow_up: str) -> list[str]:
-        thread = {"configurable": {"thread_id": str(number)}}
-        for said in (question, follow_up):
-            result = await talk.ainvoke({"messages": said}, thread, context=context)
-        return [str(message.content) for message in result["messages"][1::2]]
-
-    async def all_at_once() -> list[list[str]]:
-        return await asyncio.gather(*(converse(n, *list(first.items())[n % 2]) for n in range(8)))
-
-    alone = {
-        question: [answer_text(ask(each, context)) for each in (question, rewriter.known[follow_up].question)]
-        for question, follow_up in first.items()
-    }
-    for number, answers in enumerate(asyncio.run(all_at_once())):
-        assert answers == alone[list(first)[number % 2]]
 
 
 def test_the_workflow_is_traced_below_its_turn_and_the_answer_once(

@@ -22,7 +22,7 @@ from workflows.settings.indexing import IndexingContext
 
 MakeContext = Callable[..., Context]
 
-GRAPHS = {"mara": mara.graph, "retrieval": retrieval.graph}
+GRAPHS: dict[str, Any] = {"mara": mara.graph, "retrieval": retrieval.graph}
 
 BAD_SETTINGS: list[tuple[str, Any]] = [
     ("mode", "bm25"),
@@ -207,7 +207,8 @@ def test_the_input_is_a_described_question_and_the_turns_before_it() -> None:
 
 
 def test_what_is_no_question_is_refused_by_name(settings: MakeContext) -> None:
-    for question in ("", "  \n\u3000", "?" * (QUESTION_LIMIT + 1), None, 7, ["When?"], "\ud800?"):
+    questions: list[Any] = ["", "  \n\u3000", "?" * (QUESTION_LIMIT + 1), None, 7, ["When?"], "\ud800?"]
+    for question in questions:
         for graph in GRAPHS.values():
             with pytest.raises(ValidationError, match="question"):
                 graph.invoke({"question": question}, context=settings())

@@ -110,7 +110,8 @@ class TestWithoutAModel:
         assert json.loads(json.dumps(result)) == result
 
     def test_turns_of_another_shape_are_refused_by_name(self, settings: MakeContext) -> None:
-        for turns in ([{"question": 7}], "Who?", [{"answer": "x"}], [asdict(FIRST)] * 101):
+        unreadable: list[Any] = [[{"question": 7}], "Who?", [{"answer": "x"}], [asdict(FIRST)] * 101]
+        for turns in unreadable:
             with pytest.raises(ValueError, match="turns"):
                 mara.graph.invoke({"question": LEANING, "turns": turns}, context=settings())
 

@@ -130,10 +130,15 @@ class TestStops:
                 assert masses.get(node.ref, node.mass[stop]) == pytest.approx(node.mass[stop], abs=PRPACK)
 
     def test_where_beta_is_taken_as_it_is_it_is_in_or_out_or_compared_with_nothing(self, settings: MakeContext) -> None:
-        for changes in ({"preset": "seed"}, {"mode": "mara-matrix"}):
-            assert strengths(explained(settings(**changes))[1]) == [(0.0, "without β"), (1.0, "with β")], changes
-        for changes in ({"mode": "hipporag2"}, {"weigh_relations": False}):
-            assert strengths(explained(settings(**changes))[1]) == [(1.0, "as walked")], changes
+        in_or_out, nothing = [(0.0, "without β"), (1.0, "with β")], [(1.0, "as walked")]
+        cases: list[tuple[dict[str, Any], list[tuple[float, str]]]] = [
+            ({"preset": "seed"}, in_or_out),
+            ({"mode": "mara-matrix"}, in_or_out),
+            ({"mode": "hipporag2"}, nothing),
+            ({"weigh_relations": False}, nothing),
+        ]
+        for changes, stops in cases:
+            assert strengths(explained(settings(**changes))[1]) == stops, changes
 
     def test_ranks_are_those_of_each_walk(self, plain: tuple[dict[str, Any], Explanation]) -> None:
         result, explanation = plain

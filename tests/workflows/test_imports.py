@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from workflows import Context, ask, retrieve, tools
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("agents", "graph", "workflows", "prompts")
 HEAVY = (
@@ -36,12 +38,7 @@ NEED_AN_EXTRA = {
     "workflows/serving/page/workers.py": {"uvicorn"},
 }
 """The files that are imported only where their package is wanted."""
-MAY_IMPORT = {
-    "prompts": set(),
-    "graph": set(),
-    "agents": {"graph", "prompts"},
-    "workflows": {"agents", "graph"},
-}
+MAY_IMPORT = {"prompts": set(), "graph": set(), "agents": {"graph", "prompts"}, "workflows": {"agents", "graph"}}
 """Which of our other packages each one may import."""
 
 WATCHER = """
@@ -226,3 +223,33 @@ def test_the_heavy_packages_are_imported_within_functions_alone() -> None:
                 for name in ([a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""])
             }
             assert names & set(HEAVY) <= NEED_AN_EXTRA.get(path.relative_to(ROOT).as_posix(), set()), path
+
+
+def test_each_name_is_there_whatever_modules_were_imported_before() -> None:
+    import workflows.answering
+    import workflows.explaining
+    import workflows.streaming
+
+    assert {name: getattr(workflows, name).__name__ for name in workflows.__all__} == {
+        name: name for name in workflows.__all__
+    }
+    with pytest.raises(AttributeError, match="nothing"):
+        getattr(workflows, "nothing")  # noqa: B009
+
+
+def test_a_name_is_imported_when_it_is_first_used() -> None:
+    show = "import sys, workflows; print({'langgraph', 'numpy'} & set(sys.modules)); from workflows import Context"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_passages_are_ranked_without_an_answer_and_tools_are_made_for_an_agent(small_workspace: Path) -> None:
+    context = Context(workspace=str(small_workspace))
+    found = retrieve("Where does the Velm flow?", context)
+    assert [hit["id"] for hit in found["passages"]] == [
+        hit["id"] for hit in ask("Where does the Velm flow?", context)["passages"]
+    ]
+    assert "answer" not in found
+    names = ["find_passages", "ask_documents", "discover_documents", "passage_provenance", "personalized_pagerank"]
+    assert [tool.name for tool in tools(context)] == names
+    assert [tool.name for tool in tools(Context(workspace=str(small_workspace), mode="dense"))] == names[:-1]

@@ -59,6 +59,10 @@ def refusing(*titles: str) -> Any:
 
 
 def test_the_configured_model_extracts_and_what_it_took_is_told(index: Indexer, chat_server: ScriptedServer) -> None:
+    offline = index(LAKES[:1], settings=IndexingContext(model="offline"))
+    assert offline.models["extractor"].startswith("offline")
+    assert (offline.requests, offline.cost) == (0, None)
+    assert chat_server.requests == []
     chat_server.script({"extractor": proper_reply})
     report = index(LAKES, settings=IndexingContext(model="scripted", price_in=1.0, price_out=2.0))
     assert (report.extracted, report.requests, report.cached, report.failed_count) == (N, N, 0, 0)
@@ -69,17 +73,7 @@ def test_the_configured_model_extracts_and_what_it_took_is_told(index: Indexer, 
     assert report.facts == N
 
 
-def test_offline_is_offline_whatever_is_configured(index: Indexer, chat_server: ScriptedServer) -> None:
-    report = index(LAKES, settings=IndexingContext(model="offline"))
-    assert report.models["extractor"].startswith("offline")
-    assert (report.requests, report.cost) == (0, None)
-    assert chat_server.requests == []
-
-
-@pytest.mark.parametrize("concurrency", [8])
-def test_faults_of_every_kind_are_got_over_and_counted(
-    index: Indexer, chat_server: ScriptedServer, concurrency: int
-) -> None:
+def test_faults_of_every_kind_are_got_over_and_counted(index: Indexer, chat_server: ScriptedServer) -> None:
     proper = json.dumps({"entities": ["Karv"], "triples": []})
     faults: list[Reply | str] = [
         "{",
@@ -90,11 +84,10 @@ def test_faults_of_every_kind_are_got_over_and_counted(
         Reply(fault=Fault.RESET),
     ]
     chat_server.script({"extractor": replies_once_faulty(faults)})
-    report = index(LAKES, settings=IndexingContext(model="scripted", concurrency=concurrency))
+    report = index(LAKES, settings=IndexingContext(model="scripted", concurrency=8))
     assert (report.added, report.facts, report.failed_count) == (N, N, 0)
     assert sum(report.retries.values()) == len(faults)
-    assert report.retries["malformed reply"] == 2
-    assert report.retries["rate limit"] == 1
+    assert (report.retries["malformed reply"], report.retries["rate limit"]) == (2, 1)
     assert report.requests == N + len(faults)
 
 

@@ -107,7 +107,7 @@ class TestRunsOfClients:
         assert tmp_path.name not in json.dumps(report)
 
     def test_what_is_refused_is_said_without_folders_and_leaves_nothing(self, tmp_path: Path) -> None:
-        for given in [
+        unusable: list[dict[str, Any]] = [
             {"context": {"workspace": "other"}},
             {"context": {"workspace": "x" * 300}},
             {"context": {"workspace": "a\0b"}},
@@ -119,7 +119,8 @@ class TestRunsOfClients:
             {"triples": "missing.json"},
             {"triples": "deep"},
             {"triples": "x" * 300},
-        ]:
+        ]
+        for given in unusable:
             with pytest.raises(MaraError) as refused:
                 self.run(**given)
             assert tmp_path.name not in str(refused.value), given

@@ -173,12 +173,13 @@ def test_a_thread_can_be_used_again_and_forgets_the_run_before(
 
 
 def test_input_that_cannot_be_used_is_named(settings: IndexingContext) -> None:
-    for given, says in [
+    unusable: list[tuple[Any, str]] = [
         ({"sources": []}, "No sources"),
         ({"sources": "corpus.jsonl"}, "sources"),
         ({"sources": [""] * 1_001}, "1,001 sources"),
         ({"sources": ["x"], "sync": "yes"}, "sync"),
-    ]:
+    ]
+    for given, says in unusable:
         with pytest.raises(ValueError, match=says):
             graph.invoke(given, context=settings)
 

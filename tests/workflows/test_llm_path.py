@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import count
+from itertools import count, cycle
 from typing import Any
 
 import pytest
 
-from tests.scripted_server import RecordedRequest, Reply, ReplyLike, Script
+from graph.errors import BadInput, ModelUnavailable, TransportFault
+from tests.scripted_server import Fault, RecordedRequest, Reply, ReplyLike, Script
 from tests.workflows.scripted import Scripted
 from tests.workflows.small_world import (
     ANSWERED,
@@ -19,11 +21,16 @@ from tests.workflows.small_world import (
     MANAGED,
     QUESTION,
     fed_back,
+    on_a_thread,
     picks_first_fact,
+    quick_graph,
     run,
     shown_to_model,
     well_behaved,
 )
+from workflows import mara, retrieval
+from workflows.context import Context
+from workflows.runtime import workflow_graph
 
 PROPER: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "fact filter": picks_first_fact,
@@ -210,3 +217,130 @@ def test_no_key_reaches_the_result(in_mara: Scripted, monkeypatch: pytest.Monkey
 def only(requests: list[RecordedRequest]) -> RecordedRequest:
     (request,) = requests
     return request
+
+
+MakeContext = Callable[..., Context]
+
+PROPER_REPLIES: dict[str, str] = {"fact filter": json.dumps({"facts": []}), "manager": MANAGED, "answerer": ANSWERED}
+PASSING = {
+    "429": Reply("slow down", status=429, headers={"Retry-After": "60"}),
+    "500": Reply("something broke", status=500),
+    "503": Reply("starting", status=503),
+    "connection reset": Reply(fault=Fault.RESET),
+    "body cut": Reply(ANSWERED, fault=Fault.TRUNCATED),
+    "no HTTP at all": Reply(fault=Fault.GARBAGE),
+}
+
+
+def scripts_with(role: str, *replies: Reply) -> dict[str, Script]:
+    return {**well_behaved(), role: [*replies, PROPER_REPLIES[role]]}
+
+
+def for_ever(role: str, reply: Reply) -> dict[str, Script]:
+    return {**well_behaved(), role: [reply]}
+
+
+def test_a_fault_that_passes_is_tried_again_without_a_fallback_or_an_error(in_mara: Scripted) -> None:
+    for role, (name, fault) in zip(cycle(ROLES), PASSING.items(), strict=False):
+        done = in_mara.ask(scripts=scripts_with(role, fault, fault))
+        assert len(in_mara.requests_of(role)) == 3, name
+        assert (done.result["answer"], done.result["errors"]) == (ANSWERED, []), name
+        assert {done.visits[node] for node in NODES.values()} == {1}
+        assert not done.visits.keys() & {"keep_top_facts", "neutral_relations", "quote_passages"}
+
+
+def test_faults_do_not_count_as_attempts_of_the_retry_edge(in_mara: Scripted) -> None:
+    replies = [PASSING["500"], Reply(MALFORMED), PASSING["429"], Reply(MALFORMED), PASSING["500"]]
+    done = in_mara.ask(scripts=scripts_with("manager", *replies), max_json_retries=2)
+    assert [record["attempt"] for record in done.result["errors"]] == [1, 2]
+    assert len(in_mara.requests_of("manager")) == 6
+    assert "neutral_relations" not in done.visits
+
+
+def test_a_fault_that_stays_fails_the_run_after_three_requests(in_mara: Scripted) -> None:
+    for role in ROLES:
+        with pytest.raises(TransportFault, match="chat endpoint answered 500: something broke") as failure:
+            in_mara.ask(scripts=for_ever(role, PASSING["500"]))
+        assert isinstance(failure.value, ModelUnavailable)
+        assert "try again later" in str(failure.value)
+        assert len(in_mara.requests_of(role)) == 3
+
+
+def test_a_refused_request_fails_the_run_at_once(in_mara: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-42")
+    advice = {401: "OPENAI_API_KEY", 403: "OPENAI_API_KEY", 404: "MARA_CHAT_MODEL", 400: "model"}
+    for role, (status, words) in zip(cycle(ROLES), advice.items(), strict=False):
+        refused = Reply("the key sk-very-secret-42 is wrong", status=status)
+        with pytest.raises(ModelUnavailable, match=words) as failure:
+            in_mara.ask(scripts=for_ever(role, refused))
+        assert not isinstance(failure.value, TransportFault)
+        assert str(status) in str(failure.value)
+        assert "very-secret" not in str(failure.value)
+        assert len(in_mara.requests_of(role)) == 1
+
+
+def test_an_endpoint_where_nobody_listens_is_unavailable(
+    settings: MakeContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    with pytest.raises(TransportFault, match=r"cannot be reached.*OPENAI_BASE_URL"):
+        run(settings())
+
+
+def test_a_timeout_that_is_none_is_bad_input(in_mara: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds in ("soon", "0", "-1", "nan", "inf"):
+        monkeypatch.setenv("MARA_TIMEOUT_S", seconds)
+        with pytest.raises(BadInput, match="MARA_TIMEOUT_S"):
+            run(in_mara.settings())
+        assert in_mara.server.requests == [], seconds
+
+
+def test_a_model_without_key_or_server_is_unavailable_before_any_request(settings: MakeContext) -> None:
+    with pytest.raises(ModelUnavailable, match=r"OPENAI_API_KEY.*OPENAI_BASE_URL"):
+        run(settings(model="some-model"))
+
+
+def test_a_run_after_a_failed_one_on_the_same_thread_is_clean(in_mara: Scripted) -> None:
+    graph, thread = on_a_thread()
+    in_mara.server.script({**for_ever("answerer", Reply("no", status=401)), "manager": [MALFORMED]})
+    with pytest.raises(ModelUnavailable):
+        graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
+    stopped = graph.get_state(thread).values
+    assert {record["node"] for record in stopped["errors"]} == {"weigh_relations", "neutral_relations"}
+
+    in_mara.server.script(well_behaved())
+    again = graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
+    assert again["errors"] == []
+    assert again["answer"] == ANSWERED
+    assert again["relation_factors"] is not None
+    fresh = run(in_mara.settings()).result
+    assert {key: value for key, value in again.items() if key != "timings_ms"} == {
+        key: value for key, value in fresh.items() if key != "timings_ms"
+    }
+
+
+def test_a_failed_run_can_be_resumed_where_it_stopped(in_mara: Scripted) -> None:
+    graph, thread = on_a_thread()
+    in_mara.server.script(for_ever("answerer", PASSING["500"]))
+    with pytest.raises(TransportFault):
+        graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
+    in_mara.server.script(well_behaved())
+    assert graph.invoke(None, thread, context=in_mara.settings())["answer"] == ANSWERED
+    assert [request.role for request in in_mara.server.requests] == ["answerer"]
+
+
+def test_the_workflows_try_transport_faults_alone_three_times() -> None:
+    assert (workflow_graph.TRANSPORT_RETRIES.max_attempts, workflow_graph.TRANSPORT_RETRIES.retry_on) == (
+        3,
+        TransportFault,
+    )
+    for builder in (mara.build(), retrieval.build()):
+        policies = {name: node.retry_policy for name, node in builder.nodes.items() if node.retry_policy is not None}
+        assert policies == dict.fromkeys(policies, workflow_graph.TRANSPORT_RETRIES)
+        assert policies.keys() == {"rewrite_question", *NODES.values()} & builder.nodes.keys()
+
+
+def test_the_quick_graph_of_these_tests_differs_in_nothing_else() -> None:
+    assert quick_graph.get_graph().to_json() == mara.graph.get_graph().to_json()

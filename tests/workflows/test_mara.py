@@ -6,17 +6,23 @@ import asyncio
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import pytest
 from langgraph.graph import END, START
+from pydantic import TypeAdapter
 
 from agents.answers.citations import parse_citations, strip_citations
 from agents.answers.quotes import unmarked
 from agents.roles import REFUSAL
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
 from graph.retrieve.modes import Mode
-from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES, TEXTS, run
+from tests.workflows.scripted import Scripted
+from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, QUESTION_PASSAGES, TEXTS, run, well_behaved
 from workflows import mara, retrieval
-from workflows.context import Context
+from workflows.answering import ask
+from workflows.context import Context, make_context
 from workflows.results import Result
 from workflows.runtime import workflow_graph
 
@@ -117,11 +123,7 @@ def test_runs_side_by_side_do_not_mix(settings: MakeContext) -> None:
         assert {**result, "timings_ms": {}} == {**expected, "timings_ms": {}}
 
 
-FALLBACKS = {
-    "filter_facts": "keep_top_facts",
-    "weigh_relations": "neutral_relations",
-    "write_answer": "quote_passages",
-}
+FALLBACKS = {"filter_facts": "keep_top_facts", "weigh_relations": "neutral_relations", "write_answer": "quote_passages"}
 """Who stands in for whom."""
 
 
@@ -170,3 +172,110 @@ def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
     for node, fallback in FALLBACKS.items():
         assert (labels[node, node], labels[node, fallback]) == (workflow_graph.AGAIN, workflow_graph.GIVEN_UP)
         assert f"{node} -. &nbsp;{workflow_graph.AGAIN}&nbsp; .-> {node};" in mermaid
+
+
+KEYS_IN_ORDER = [
+    "question",
+    "understood",
+    "mode",
+    "workflow",
+    "answer",
+    "plain_answer",
+    "refused",
+    "answer_kind",
+    "cut",
+    "citations",
+    "passages",
+    "ranked_by",
+    "walk",
+    "facts",
+    "fact_outcome",
+    "relation_factors",
+    "passage_weight",
+    "tuning",
+    "seeds",
+    "timings_ms",
+    "usage",
+    "errors",
+    "models",
+    "generation",
+    "as_of",
+    "recorded",
+]
+
+
+def test_the_keys_come_in_the_documented_order(settings: MakeContext) -> None:
+    for mode in ("mara", "dense"):
+        result = ask(QUESTION, settings(mode=mode))
+        assert list(result) == KEYS_IN_ORDER, mode
+        assert json.loads(json.dumps(result, allow_nan=False)) == result
+        not_always = ("understood", "walk", "relation_factors", "passage_weight", "tuning", "recorded")
+        assert None not in [value for key, value in result.items() if key not in not_always], mode
+
+
+def test_the_result_is_of_the_type_that_it_is_declared_to_be_and_that_of_ragenta_holds_all_of_it(
+    settings: MakeContext, ragenta_settings: MakeContext
+) -> None:
+    contexts = [*(settings(mode=mode) for mode in Mode), settings(check_claims=True), settings(where={"no": "such"})]
+    for context in (*contexts, ragenta_settings()):
+        result = ask(QUESTION, context)
+        TypeAdapter(Result).validate_python(result, strict=True)
+        assert result.keys() <= Result.__annotations__.keys()
+    assert result.keys() == Result.__annotations__.keys()
+
+
+def test_the_parts_of_the_result_have_the_documented_keys(settings: MakeContext) -> None:
+    result = ask(QUESTION, settings())
+    assert result["citations"][0].keys() == {"number", "passage_id", "start", "end"}
+    told = {"number", "id", "title", "text", "source", "metadata", "score", "pagerank"}
+    assert result["passages"][0].keys() == told
+    assert {"subject", "predicate", "object", "relation", "score", "kept"} <= result["facts"][0].keys()
+    assert result["relation_factors"]
+    assert result["relation_factors"].keys() == {"entity_entity", "entity_passage"}
+    assert result["seeds"]["entities"][0].keys() == {"id", "text", "weight"}
+    assert result["seeds"]["passages"][0].keys() == {"id", "weight"}
+    assert {"chat", "embedding"} <= result["models"].keys()
+    assert result["walk"]
+    assert result["walk"].keys() == {"engine", "error", "arcs", "damping", "convergence"}
+
+
+def test_what_was_retried_is_in_the_result(in_mara: Scripted) -> None:
+    in_mara.server.script({**well_behaved(), "answerer": [MALFORMED, ANSWERED]})
+    result = ask(QUESTION, in_mara.settings())
+    assert result["answer"] == ANSWERED
+    assert [(record["node"], record["kind"]) for record in result["errors"]] == [("write_answer", "MalformedReply")]
+
+
+def test_a_question_that_cannot_be_asked_is_refused_before_the_workspace_is_opened(tmp_path: Path) -> None:
+    for question in ("", " \n", "?" * 10_001, "\udcff"):
+        with pytest.raises(BadInput, match="question") as failure:
+            ask(question, Context(workspace=str(tmp_path / "none")))
+        assert not isinstance(failure.value, WorkspaceMissing), question
+
+
+def test_the_longest_question_is_answered(settings: MakeContext) -> None:
+    question = f"{QUESTION} {'x' * 10_000}"[:10_000]
+    assert ask(question, settings(mode="sparse"))["question"] == question
+
+
+def test_a_missing_or_damaged_workspace_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no workspace", encoding="utf-8")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "record.sqlite").write_bytes(b"this is no database" * 100)
+    with pytest.raises(WorkspaceMissing, match=str(tmp_path)):
+        ask(QUESTION, make_context(workspace=str(tmp_path / "none")))
+    with pytest.raises(BadInput, match="is a file"):
+        ask(QUESTION, Context(workspace=str(tmp_path / "file")))
+    with pytest.raises(WorkspaceDamaged, match=r"record\.sqlite"):
+        ask(QUESTION, Context(workspace=str(tmp_path / "broken")))
+
+
+def test_the_workspace_is_that_of_the_environment_or_dot_mara_in_the_working_folder(
+    small_workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("MARA_WORKSPACE", str(small_workspace))
+        assert ask(QUESTION, Context(mode="sparse"))["citations"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".mara").symlink_to(small_workspace, target_is_directory=True)
+    assert ask(QUESTION, Context(mode="sparse"))["citations"]

@@ -82,9 +82,7 @@ def test_a_name_alone_is_too_little_evidence_where_the_words_around_it_are_of_an
             assert error["message"].endswith("hold too little of the question")
 
 
-def test_the_name_alone_leads_the_walk_to_its_passage_and_equal_vectors_make_no_synonyms(
-    blind_workspace: Path,
-) -> None:
+def test_the_name_alone_leads_the_walk_to_its_passage_and_equal_vectors_make_no_synonyms(blind_workspace: Path) -> None:
     context = Context(workspace=str(blind_workspace), passage_weight=0, entity_seeds=0)
     for passage, question in [*QUESTIONS.items(), *WITHIN_ENGLISH.items()]:
         done = run(context, question)

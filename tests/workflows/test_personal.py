@@ -130,11 +130,7 @@ class TestConversationShare:
             found(root, conversation_id="of mia", conversation_share=0.5, user_id="tom")
 
     def test_concepts_that_a_filter_hides_are_no_seeds(self, root: Path) -> None:
-        share: dict[str, Any] = {
-            "conversation_id": "of nobody",
-            "conversation_share": 0.9,
-            "where": {"tenant": "a"},
-        }
+        share: dict[str, Any] = {"conversation_id": "of nobody", "conversation_share": 0.9, "where": {"tenant": "a"}}
         assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found(root, **share))]
 
 

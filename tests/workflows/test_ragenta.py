@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Semaphore
@@ -42,7 +41,7 @@ from tests.workflows.ragenta_world import (
     well_behaved,
 )
 from tests.workflows.scripted import Scripted
-from tests.workflows.small_world import TEXTS, run, shown_to_model
+from tests.workflows.small_world import TEXTS, shown_to_model
 from workflows import mara, ragenta
 from workflows.answering import ask
 from workflows.context import Context
@@ -234,12 +233,13 @@ def at_once(parties: int, script: Any) -> Any:
 def test_all_passages_are_judged_at_once(in_ragenta: Scripted) -> None:
     n = len(TEXTS)
     context = in_ragenta.settings(top_k=n)
-    for answer in (
-        lambda: quick_ragenta.invoke({"question": ONE_THING}, context=context),
-        lambda: asyncio.run(quick_ragenta.ainvoke({"question": ONE_THING}, context=context)),
-    ):
+
+    async def asynchronously(*asked: Any, **how: Any) -> Any:
+        return await quick_ragenta.ainvoke(*asked, **how)
+
+    for invoke in (quick_ragenta.invoke, lambda *asked, **how: asyncio.run(asynchronously(*asked, **how))):
         in_ragenta.server.script(well_behaved(predictor=at_once(n, predicts), judge=at_once(n, judges)))
-        result = answer()
+        result = invoke({"question": ONE_THING}, context=context)
         assert result["answer"] == MARN_ANSWERED
         assert [each["number"] for each in result["judgements"]] == list(range(1, n + 1))
 
@@ -260,15 +260,6 @@ def test_judgements_and_errors_stand_in_the_order_of_the_passages_whoever_is_fir
     assert titles[0] == "Marn"
     assert [error["raw"] for error in result["errors"]] == [f"Perhaps {title}" for title in titles]
     assert [each["number"] for each in result["judgements"]] == [1, 2, 3]
-
-
-@pytest.mark.slow
-def test_runs_side_by_side_do_not_mix(in_ragenta: Scripted) -> None:
-    questions = [ONE_THING, TWO_THINGS] * 2
-    alone = [run(in_ragenta.settings(), question, quick_ragenta).result for question in questions]
-    with ThreadPoolExecutor(len(questions)) as pool:
-        together = list(pool.map(lambda q: run(in_ragenta.settings(), q, quick_ragenta).result, questions))
-    assert [{**result, "timings_ms": {}} for result in together] == [{**result, "timings_ms": {}} for result in alone]
 
 
 def test_a_thread_asked_again_holds_nothing_of_the_first_run(in_ragenta: Scripted) -> None:

@@ -26,7 +26,6 @@ from tests.workflows.echoes import (
 )
 from tests.workflows.ragenta_world import quick_ragenta, ragenta_on_a_thread
 from tests.workflows.small_world import on_a_thread, run
-from tests.workflows.traced import without_timings
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.runtime.resources import close_indexes
@@ -139,42 +138,32 @@ class TestOneFilter:
         assert hidden_in(events, "ann")
         assert hidden_in(sent, "ann")
 
-    @pytest.mark.slow
-    def test_a_second_question_on_a_thread_may_bring_another(self, root: Path, chat_server: ScriptedServer) -> None:
-        graph, thread = ragenta_on_a_thread()
-        for where in ({}, ANN):
-            chat_server.script(echoing())
-            settings = echo_context(root, where)
-            result = graph.invoke({"question": QUESTION}, thread, context=settings)
-            assert without_timings(result) == without_timings(run(settings, QUESTION, quick_ragenta).result)
-
 
 class TestForksUnderANarrowerOne:
     def test_nothing_hidden_is_shown_at_any_node(self, root: Path, chat_server: ScriptedServer) -> None:
         """Each reply of the first run, malformed ones included, repeats what the fork may not see."""
-        for mode in (Mode.MARA,):
-            graph, thread = ragenta_on_a_thread()
+        graph, thread = ragenta_on_a_thread()
+        chat_server.script(echoing())
+        whole = graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, mode=Mode.MARA))
+        states = history(graph, thread)
+        assert len(whole["follow_ups"]) == 1
+        outcomes: dict[str, set[bool]] = {}
+        for state in states:
             chat_server.script(echoing())
-            whole = graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, mode=mode))
-            states = history(graph, thread)
-            assert len(whole["follow_ups"]) == 1, mode
-            outcomes: dict[str, set[bool]] = {}
-            for state in states:
-                chat_server.script(echoing())
-                outcome = go_on(graph, state.config, echo_context(root, ANN, mode=mode))
-                assert hidden_in(outcome, "bob") == [], state.next
-                assert shown_hidden(chat_server, "bob") == [], state.next
-                went_on = not isinstance(outcome, str)
-                if isinstance(outcome, dict):
-                    assert ids(outcome) <= {"ann-1", "ann-2", "ann-3"}, mode
-                    assert all(bar["judged"] <= 3 for bar in outcome["bars"]), mode
-                    assert not state.values.get("written_from"), mode
-                for node in state.next:
-                    outcomes.setdefault(node, set()).add(went_on)
-            assert {node for node, went_on in outcomes.items() if True in went_on} == {
-                node for node in GO_ON if node in outcomes
-            }, mode
-            assert {node for node, went_on in outcomes.items() if went_on == {False}} == REFUSE, mode
+            outcome = go_on(graph, state.config, echo_context(root, ANN, mode=Mode.MARA))
+            assert hidden_in(outcome, "bob") == [], state.next
+            assert shown_hidden(chat_server, "bob") == [], state.next
+            went_on = not isinstance(outcome, str)
+            if isinstance(outcome, dict):
+                assert ids(outcome) <= {"ann-1", "ann-2", "ann-3"}
+                assert all(bar["judged"] <= 3 for bar in outcome["bars"])
+                assert not state.values.get("written_from")
+            for node in state.next:
+                outcomes.setdefault(node, set()).add(went_on)
+        assert {node for node, went_on in outcomes.items() if True in went_on} == {
+            node for node in GO_ON if node in outcomes
+        }
+        assert {node for node, went_on in outcomes.items() if went_on == {False}} == REFUSE
 
     def test_nor_what_an_earlier_answer_was_written_from_and_the_last_one_was_not(
         self, root: Path, chat_server: ScriptedServer
@@ -192,26 +181,24 @@ class TestForksUnderANarrowerOne:
             assert "written from passages that this run cannot see" in outcome
 
     def test_nor_where_the_run_abstained(self, root: Path, chat_server: ScriptedServer) -> None:
-        for mode in (Mode.MARA,):
-            graph, thread = ragenta_on_a_thread()
-            chat_server.script(echoing())
-            strict = {"mode": mode, "judge_floor": 50.0}
-            graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, **strict))
-            (at,) = (state for state in history(graph, thread) if state.next == ("abstain",))
-            assert hidden_in(at.values, "bob"), mode
-            forked = graph.invoke(None, at.config, context=echo_context(root, ANN, **strict))
-            assert forked["answer"] == REFUSED, mode
-            assert hidden_in(forked, "bob") == [], mode
+        graph, thread = ragenta_on_a_thread()
+        chat_server.script(echoing())
+        strict = {"mode": Mode.MARA, "judge_floor": 50.0}
+        graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, **strict))
+        (at,) = (state for state in history(graph, thread) if state.next == ("abstain",))
+        assert hidden_in(at.values, "bob")
+        forked = graph.invoke(None, at.config, context=echo_context(root, ANN, **strict))
+        assert forked["answer"] == REFUSED
+        assert hidden_in(forked, "bob") == []
 
     def test_nor_where_the_fallback_quotes(self, root: Path, chat_server: ScriptedServer) -> None:
-        for mode in (Mode.MARA,):
-            graph, thread = ragenta_on_a_thread()
-            chat_server.script({**echoing(follow_up=False), "final predictor": ["Nothing is cited."]})
-            graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, mode=mode))
-            (at,) = (state for state in history(graph, thread) if state.next == ("quote_passages",))
-            forked = graph.invoke(None, at.config, context=echo_context(root, ANN, mode=mode))
-            assert forked["citations"], mode
-            assert hidden_in(forked, "bob") == [], mode
+        graph, thread = ragenta_on_a_thread()
+        chat_server.script({**echoing(follow_up=False), "final predictor": ["Nothing is cited."]})
+        graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, mode=Mode.MARA))
+        (at,) = (state for state in history(graph, thread) if state.next == ("quote_passages",))
+        forked = graph.invoke(None, at.config, context=echo_context(root, ANN, mode=Mode.MARA))
+        assert forked["citations"]
+        assert hidden_in(forked, "bob") == []
 
     @pytest.mark.slow
     def test_what_was_dropped_is_told_once(self, root: Path, chat_server: ScriptedServer) -> None:
@@ -225,16 +212,6 @@ class TestForksUnderANarrowerOne:
         assert [(record["node"], record["message"].split()[0]) for record in told] == [
             ("keep_passages", str(2 * hidden))
         ]
-
-    @pytest.mark.slow
-    def test_a_filter_that_hides_nothing_changes_nothing(self, root: Path, chat_server: ScriptedServer) -> None:
-        for where in ({"owner": {"$in": ["ann", "bob"]}},):
-            graph, thread = ragenta_on_a_thread()
-            chat_server.script(echoing())
-            whole = graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}))
-            for state in history(graph, thread)[-4:]:
-                again = graph.invoke(None, state.config, context=echo_context(root, where))
-                assert without_timings(again) == without_timings(whole), state.next
 
 
 def test_workflow_mara_that_checks_claims_shows_nothing_hidden_either(root: Path, chat_server: ScriptedServer) -> None:

@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.final_predictor import ChatFinalPredictor
+from agents.offline.extractor import OfflineExtractor
 from graph.errors import BadInput
-from tests.scripted_server import ReplyLike
+from graph.retrieve.modes import Mode
+from tests.builders import HashEmbedder
+from tests.scripted_server import ReplyLike, Script
+from tests.workflows.hashed_world import hashed_world
 from tests.workflows.ragenta_world import (
     BUILDER_ANSWERED,
+    FOLLOW_UP,
     NO,
     ONE_THING,
+    SUPPORTS,
     THE_BIRTHPLACE,
     THE_BUILDER,
     TWO_THINGS,
     YES,
     MakeContext,
     assessment,
+    chat_requests,
     checks,
+    in_turn,
     judged_at,
     quick_ragenta,
     ragenta_on_a_thread,
     well_behaved,
 )
 from tests.workflows.scripted import Scripted
-from tests.workflows.small_world import PASSAGES, Run, run, shown_to_model
+from tests.workflows.small_world import MALFORMED, PASSAGES, Run, run, shown_to_model, write_lines
 from workflows.answering import ask
+from workflows.indexing import index_sources
+from workflows.runtime.resources import close_indexes
 
 FULLY, PARTIALLY, NOT = "FULLY ANSWERED", "PARTIALLY ANSWERED", "NOT ANSWERED"
 FOUNDED = "Marn was founded in 1203 [1]."
@@ -119,10 +130,7 @@ class TestFollowUps:
     def test_a_completion_that_answers_a_component_less_gives_way_to_the_answer_before_it(
         self, in_ragenta: Scripted
     ) -> None:
-        other = assessment(
-            [(THE_BUILDER, PARTIALLY, [1]), (THE_BIRTHPLACE, FULLY, [2])],
-            [(1, [1]), (2, [3])],
-        )
+        other = assessment([(THE_BUILDER, PARTIALLY, [1]), (THE_BIRTHPLACE, FULLY, [2])], [(1, [1]), (2, [3])])
         done = in_ragenta.ask(
             TWO_THINGS,
             well_behaved(claim_judge=lambda body: other if len(shown_to_model(body)["claims"]) == 2 else checks(body)),
@@ -216,3 +224,178 @@ class TestEditsThatARouterReads:
             graph.invoke({"question": ONE_THING}, thread, context=ragenta_settings(model="offline"))
             with pytest.raises(BadInput, match=reason):
                 graph.update_state(graph.get_state(thread).config, edit, as_node=node)
+
+
+NOTHING_HOLDS = assessment(
+    [(THE_BUILDER, "NOT ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [2])], [(1, []), (2, [])]
+)
+COMPLETED = f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [3]."
+OTHER_WORDS = "Who was born at Lisk?"
+
+
+def test_an_answer_that_held_is_not_lost_to_its_completion(in_ragenta: Scripted) -> None:
+    done = in_ragenta.ask(
+        TWO_THINGS,
+        well_behaved(claim_judge=lambda body: NOTHING_HOLDS if _is_completed(body) else checks(body)),
+        top_k=2,
+    )
+    assert done.result["answer"] == BUILDER_ANSWERED
+    assert not done.result["refused"]
+    assert done.result["coverage"] == "PARTIALLY ANSWERED"
+    assert [claim["verdict"] for claim in done.result["claims"]] == ["supported"]
+    assert [mark["number"] for mark in done.result["citations"]] == done.result["written_from"] == [1]
+    assert done.error_kinds == {("plan_follow_ups", "EarlierAnswer"): 1}
+
+
+def test_nor_to_a_claim_judge_that_fails_at_it(in_ragenta: Scripted) -> None:
+    paraphrased = "Une ingénieure le fit [1]. Elle naquit ailleurs [3]."
+    done = in_ragenta.ask(
+        TWO_THINGS,
+        well_behaved(
+            final_predictor=lambda body: paraphrased if "draft" in shown_to_model(body) else BUILDER_ANSWERED,
+            claim_judge=lambda body: MALFORMED if _is_completed(body) else checks(body),
+        ),
+        top_k=2,
+        max_json_retries=0,
+    )
+    assert done.result["answer"] == BUILDER_ANSWERED
+    assert done.result["claims_checked_by"] == "model"
+    assert ("plan_follow_ups", "EarlierAnswer") in done.error_kinds
+
+
+def test_a_refusal_has_nothing_before_it_to_come_back_to(in_ragenta: Scripted) -> None:
+    nothing = assessment([(TWO_THINGS, "NOT ANSWERED", [])], [], [(1, FOLLOW_UP)])
+    done = in_ragenta.ask(
+        TWO_THINGS,
+        well_behaved(final_predictor=["NOT IN THE PASSAGES"], claim_judge=in_turn([nothing], nothing, nothing)),
+        top_k=2,
+    )
+    assert done.result["refused"]
+    assert done.error_kinds == {}
+
+
+def test_a_question_is_asked_in_one_round_only(in_ragenta: Scripted) -> None:
+    def judged(body: Mapping[str, Any]) -> ReplyLike:
+        shown = shown_to_model(body)
+        return YES if shown["title"] in (SUPPORTS.get(shown["question"]), "Duke Orlo") else "No 0.9"
+
+    def asks_again(repeated: str) -> Script:
+        again = assessment(
+            [(THE_BUILDER, "FULLY ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [2])],
+            [(1, [1]), (2, [3])],
+            [(2, repeated), (2, OTHER_WORDS)],
+        )
+        return lambda body: again if _is_completed(body) else checks(body)
+
+    for repeated in (FOLLOW_UP, FOLLOW_UP.upper()):
+        scripts = well_behaved(judge=judged, claim_judge=asks_again(repeated))
+        result = in_ragenta.ask(TWO_THINGS, scripts, top_k=2, follow_up_rounds=2).result
+        outcomes = {(each["question"], each["round"]): each["outcome"] for each in result["follow_ups"]}
+        assert outcomes[FOLLOW_UP, 1] == "found"
+        assert outcomes[repeated, 2] == "not asked"
+        assert outcomes[OTHER_WORDS, 2] != "not asked"
+
+
+def _is_completed(body: Mapping[str, Any]) -> bool:
+    """Whether a claim judge is shown the answer of the round of follow-ups."""
+    return len(shown_to_model(body)["claims"]) == 2
+
+
+def test_a_completion_may_drop_a_citation_that_supports_nothing(in_ragenta: Scripted) -> None:
+    twice = BUILDER_ANSWERED.replace("[1]", "[1, 2]")
+    done = in_ragenta.ask(
+        TWO_THINGS,
+        well_behaved(judge=[YES], final_predictor=lambda body: COMPLETED if "draft" in shown_to_model(body) else twice),
+        top_k=2,
+    )
+    assert done.result["answer"] == COMPLETED
+    assert ("write_answer", "MalformedReply") not in done.error_kinds
+
+
+def test_a_walk_searches_for_follow_ups_and_asks_its_agents_once_each(in_ragenta: Scripted) -> None:
+    done = in_ragenta.ask(TWO_THINGS, mode=Mode.MARA, top_k=1)
+    assert done.result["answer"] == f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [2]."
+    for role in ("fact filter", "manager"):
+        asked = [shown_to_model(request.body)["question"] for request in in_ragenta.requests_of(role)]
+        assert asked == [TWO_THINGS, FOLLOW_UP]
+    assert done.result["usage"]["calls"] == chat_requests(in_ragenta.server) == 12
+    assert done.result["question"] == TWO_THINGS
+    assert {fact["subject"] for fact in done.result["facts"] if fact["kept"]} == {"Tarn Dam"}, "those of the question"
+
+
+def test_in_the_search_of_a_follow_up_malformed_replies_fall_back_at_once_and_are_told(in_ragenta: Scripted) -> None:
+    result = in_ragenta.ask(
+        TWO_THINGS,
+        {**well_behaved(), "fact filter": in_turn([MALFORMED], '{"facts": []}'), "manager": [MALFORMED]},
+        mode=Mode.MARA,
+        top_k=1,
+        max_json_retries=1,
+    ).result
+    assert len(in_ragenta.requests_of("fact filter")) == 2
+    assert len(in_ragenta.requests_of("manager")) == 3
+    nodes = [error["node"] for error in result["errors"]]
+    assert sorted(nodes[:3]) == ["neutral_relations", "weigh_relations", "weigh_relations"]
+    assert sorted(nodes[3:]) == ["filter_facts", "keep_top_facts", "neutral_relations", "weigh_relations"]
+    assert result["answer"].startswith(BUILDER_ANSWERED)
+    assert result["usage"]["calls"] == chat_requests(in_ragenta.server)
+
+
+@pytest.fixture
+def own_world(tmp_path: Path, embedder: HashEmbedder) -> Path:
+    """The small world in a workspace of the test's own."""
+    return hashed_world(tmp_path)
+
+
+def index_anew(workspace: Path) -> None:
+    """Publish another generation, in which a passage more is about the birthplace."""
+    newer = workspace.parent / "newer.jsonl"
+    write_lines(newer, [{"id": "lisk", "title": "Lisk", "text": "Lisk is where Ada Brandt was born."}])
+    index_sources([newer], workspace, extractor=OfflineExtractor())
+
+
+def all_of(workspace: Path) -> dict[str, Any]:
+    """Settings with which the hashed vectors do not matter: every passage is found."""
+    return {"workspace": str(workspace), "top_k": len(PASSAGES), "follow_up_passages": len(PASSAGES) + 1}
+
+
+def test_in_a_newer_generation_a_follow_up_finds_nothing_and_says_so(own_world: Path, in_ragenta: Scripted) -> None:
+    checked: list[str] = []
+
+    def checks_and_indexes(body: Mapping[str, Any]) -> str:
+        if not checked:
+            index_anew(own_world)
+        checked.append(checks(body))
+        return checked[-1]
+
+    done = in_ragenta.ask(TWO_THINGS, well_behaved(claim_judge=checks_and_indexes), **all_of(own_world))
+    result = done.result
+    assert done.error_kinds == {("search_follow_up", "IndexedAnew"): 1}
+    assert result["plain_answer"] == "The Tarn Dam was built by Ada Brandt."
+    assert (result["follow_ups"][0]["outcome"], len(result["passages"])) == ("nothing new", len(PASSAGES))
+    assert "lisk" not in {hit["id"] for hit in result["passages"]}
+    assert len(result["written_from"]) == 1
+
+
+@pytest.mark.slow
+def test_nor_does_one_that_is_gone_on_with_from_a_thread(own_world: Path, in_ragenta: Scripted) -> None:
+    graph, thread = ragenta_on_a_thread()
+    settings = in_ragenta.settings(**all_of(own_world))
+    assert graph.invoke({"question": TWO_THINGS}, thread, context=settings)["errors"] == []
+    at = next(past for past in graph.get_state_history(thread) if past.next == ("search_follow_up",))
+    index_anew(own_world)
+    close_indexes()
+    again = graph.invoke(None, at.config, context=settings)
+    assert [(error["node"], error["kind"]) for error in again["errors"]] == [("search_follow_up", "IndexedAnew")]
+    assert again["plain_answer"] == "The Tarn Dam was built by Ada Brandt."
+
+
+def test_a_fork_asks_questions_of_ones_own_in_a_round_that_is_not_done_yet(in_ragenta: Scripted) -> None:
+    graph, thread = ragenta_on_a_thread()
+    in_ragenta.server.script(well_behaved(claim_judge=lambda body: checks(body, follow_up="")))
+    graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())
+    at = next(past for past in graph.get_state_history(thread) if past.next == ("plan_follow_ups",))
+    for round_, outcome in ((1, "found"), (2, "not asked")):
+        mine = {"question": FOLLOW_UP, "component": "?", "round": round_, "outcome": "not asked", "passages": []}
+        fork = graph.update_state(at.config, {"follow_ups": [mine]}, as_node="check_claims")
+        result = graph.invoke(None, fork, context=in_ragenta.settings())
+        assert [each["outcome"] for each in result["follow_ups"]] == [outcome]

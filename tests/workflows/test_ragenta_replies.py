@@ -38,12 +38,7 @@ from workflows.results import labelled
 
 Script = Callable[[Mapping[str, Any]], ReplyLike]
 
-PROPER: dict[str, Script] = {
-    "predictor": predicts,
-    "judge": judges,
-    "final predictor": writes,
-    "claim judge": checks,
-}
+PROPER: dict[str, Script] = {"predictor": predicts, "judge": judges, "final predictor": writes, "claim judge": checks}
 NODES = dict(zip(ROLES, ("predict_answer", "score_passage", "write_answer", "judge_claims"), strict=True))
 FALLBACKS = dict(zip(ROLES, ("skip_prediction", "leave_unjudged", "quote_passages", "check_words"), strict=True))
 PASSAGES = 2
@@ -54,7 +49,7 @@ JUDGED = assessment([(ONE_THING, "FULLY ANSWERED", [1])], [(1, [1])])
 
 
 NO_PREDICTION: list[tuple[ReplyLike, str]] = [
-    (Reply("It was founded in", finish_reason="length"), "cut at the token limit"),
+    (Reply("It was founded in", finish_reason="length"), "cut at the token limit")
 ]
 
 NO_JUDGEMENT: list[tuple[ReplyLike, str]] = [("The passage answers it.", "Yes or No"), ("Yes", "no confidence")]
@@ -90,10 +85,7 @@ def test_a_malformed_reply_is_recorded_and_asked_for_again(in_ragenta: Scripted)
             assert (error["node"], error["kind"], error["attempt"]) == (NODES[role], "MalformedReply", 1)
             assert reason in error["message"]
             assert error["raw"] == raw_of(reply)
-        assert {each: len(in_ragenta.requests_of(each)) for each in ROLES} == {
-            **A_PASSAGE,
-            role: 2 * A_PASSAGE[role],
-        }
+        assert {each: len(in_ragenta.requests_of(each)) for each in ROLES} == {**A_PASSAGE, role: 2 * A_PASSAGE[role]}
         assert fed_back(in_ragenta.requests_of(role)[-1].body) == error["message"]
         assert (done.result["answer"], done.result["coverage"]) == (MARN_ANSWERED, "FULLY ANSWERED"), role
         assert {each["judged_by"] for each in done.result["judgements"]} == {"logprobs"}, role

@@ -79,10 +79,7 @@ def test_passages_that_cannot_be_judged_fail_the_run_with_the_documented_error_a
         return Reply("no such model", status=404) if refused else "Marn was founded in 1203."
 
     given: Any = {"question": ONE_THING}
-    for ask in (
-        quick_ragenta.invoke,
-        lambda *asked, **how: asyncio.run(quick_ragenta.ainvoke(*asked, **how)),
-    ):
+    for ask in (quick_ragenta.invoke, lambda *asked, **how: asyncio.run(quick_ragenta.ainvoke(*asked, **how))):
         # A server of its own: requests on their way when a run fails are not called back.
         with ScriptedServer(well_behaved(predictor=refuses_some)) as server:
             monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)

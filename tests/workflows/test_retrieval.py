@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.graph import END, START
 
-from graph.errors import DependencyMissing
+from graph.errors import DependencyMissing, WorkspaceDamaged
 from graph.retrieve.modes import MARA, Mode
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
 from graph.walk.settings import Engine
+from graph.walk.strengths import TUNED_RELATIONS, TUNING_FILE, UNTUNED, adopt, revert
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import PASSAGES, QUESTION, TEXTS, Run, run, well_behaved
 from workflows import retrieval
 from workflows.context import Context
+from workflows.retrieval import graph
+from workflows.runtime.resources import close_indexes
 
 MakeContext = Callable[..., Context]
 Retrieve = Callable[..., Run]
@@ -237,3 +244,60 @@ def test_the_drawing_names_every_node_and_shows_the_retry_loops_and_the_join_wai
     assert {("filter_facts", "keep_top_facts"), ("keep_top_facts", "seed_graph")} <= arrows
     assert {("weigh_relations", "neutral_relations"), ("neutral_relations", "seed_graph")} <= arrows
     assert {("encode_question", END), ("walk_graph", END), ("retrieve_passages", END)} <= arrows
+
+
+STRONG_FACTS = replace(
+    UNTUNED,
+    strengths={**dict.fromkeys(TUNED_RELATIONS, 1.0), RelationType.TEMPORAL: 4.0, RelationType.PRIMARY: 0.25},
+    parent=0,
+    recall_before=0.5,
+    recall_after=0.6,
+)
+
+
+@pytest.fixture
+def root(small_workspace: Path, tmp_path: Path) -> Iterator[Path]:
+    yield Path(shutil.copytree(small_workspace, tmp_path / "workspace"))
+    close_indexes()
+
+
+def asked(root: Path, **changes: Any) -> dict[str, Any]:
+    return run(Context(workspace=str(root), **changes), graph=graph).result
+
+
+def test_without_a_tuning_the_result_names_version_zero(root: Path) -> None:
+    assert asked(root)["tuning"] == 0
+
+
+def test_a_tuning_changes_the_walk_until_it_is_reverted(root: Path) -> None:
+    before = asked(root)
+    adopt(root, STRONG_FACTS)
+    after = asked(root)
+    assert after["tuning"] == 1
+    assert [hit["score"] for hit in after["passages"]] != [hit["score"] for hit in before["passages"]]
+    assert after["seeds"] == before["seeds"]
+    revert(root, 0)
+    again = asked(root)
+    assert (again["tuning"], again["passages"]) == (0, before["passages"])
+
+
+def test_a_run_may_do_without_it(root: Path) -> None:
+    before = asked(root)
+    adopt(root, STRONG_FACTS)
+    untuned = asked(root, tuned=False)
+    assert (untuned["tuning"], untuned["passages"]) == (0, before["passages"])
+
+
+@pytest.mark.parametrize("mode", [Mode.HIPPORAG2, Mode.MARA_MATRIX, Mode.HYBRID])
+def test_other_modes_are_not_tuned(root: Path, mode: Mode) -> None:
+    before = asked(root, mode=mode)
+    adopt(root, STRONG_FACTS)
+    after = asked(root, mode=mode)
+    assert after["passages"] == before["passages"]
+    assert after["tuning"] == (0 if mode.walks else None)
+
+
+def test_a_history_that_cannot_be_read_is_no_tuning_that_is_passed_over(root: Path) -> None:
+    (root / TUNING_FILE).write_text("{}", encoding="utf-8")
+    with pytest.raises(WorkspaceDamaged, match="tuning"):
+        asked(root)

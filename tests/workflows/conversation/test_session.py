@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, 
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.small_world import QUESTION
 from workflows.context import Context
-from workflows.conversation.session import Conversation, Thread, asks_back
+from workflows.conversation.session import MOST_TURNS, Conversation, Conversations, Thread, asks_back, new_key
 from workflows.results import turn_of, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.settings.mara import TURNS_LIMIT
@@ -175,3 +176,59 @@ class TestMarkdown:
         assert "![" not in page.replace("\\[", "")
         assert "\x1b" not in page
         assert "\u202e" not in page
+
+
+def thread_of(*questions: str) -> Thread:
+    return Thread(tuple(map(Turn, questions)))
+
+
+def test_a_conversation_stands_as_it_was_kept_last() -> None:
+    conversations = Conversations()
+    assert conversations.find("a", {}) is None
+    conversations.keep("a", {}, thread_of("When?"))
+    conversations.keep("a", {}, thread_of("When?", "Where?"))
+    assert conversations.find("a", {}) == thread_of("When?", "Where?")
+
+
+def test_ids_are_long_and_never_the_same() -> None:
+    keys = {new_key() for _ in range(100)}
+    assert len(keys) == 100
+    assert min(map(len, keys)) >= 22
+
+
+def test_of_too_many_the_one_that_rested_longest_is_forgotten() -> None:
+    conversations = Conversations(most=2)
+    for key in ("first", "second", "first", "third"):
+        conversations.keep(key, {}, thread_of(key))
+    kept = {key: conversations.find(key, {}) for key in ("first", "second", "third")}
+    assert kept == {"first": thread_of("first"), "second": None, "third": thread_of("third")}
+
+
+def test_another_filter_does_not_go_on_with_a_conversation() -> None:
+    for other in ({}, {"tenant": "b"}, {"tenant": True}, {"tenant": 1, "year": 1}):
+        conversations = Conversations()
+        conversations.keep("a", {"tenant": 1}, thread_of("When?"))
+        assert conversations.find("a", other) is None
+        assert conversations.find("a", json.loads('{"tenant": 1}')) == thread_of("When?"), other
+
+
+@given(st.integers(0, 40))
+def test_the_first_turns_of_a_long_conversation_are_forgotten(n_turns: int) -> None:
+    conversations = Conversations()
+    questions = [f"{number}?" for number in range(n_turns)]
+    conversations.keep("a", {}, thread_of(*questions))
+    assert conversations.find("a", {}) == thread_of(*questions[-MOST_TURNS:])
+
+
+def test_servers_do_not_know_each_others_conversations() -> None:
+    Conversations().keep("a", {}, thread_of("When?"))
+    assert Conversations().find("a", {}) is None
+
+
+def test_what_is_open_is_kept_until_it_is_settled() -> None:
+    understood = {"asked": "Where was he born?", "choices": ["A?", "B?"], "names": []}
+    result: dict[str, Any] = {"question": "Where was he born?", "understood": understood, "answer": "", "citations": []}
+    thread = thread_of("When?").after(result)
+    assert ([turn.question for turn in thread.turns], thread.choices) == (["When?", "Where was he born?"], ("A?", "B?"))
+    thread = thread.after({**result, "question": "A?", "understood": None})
+    assert ([turn.question for turn in thread.turns], thread.choices) == (["When?", "A?"], ())

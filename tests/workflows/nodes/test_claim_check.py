@@ -13,15 +13,7 @@ from agents.answers.citations import strip_citations
 from tests.scripted_server import Reply, ReplyLike, ScriptedServer
 from tests.workflows.ragenta_world import assessment, chat_requests
 from tests.workflows.scripted import Scripted
-from tests.workflows.small_world import (
-    QUESTION,
-    TEXTS,
-    Run,
-    on_a_thread,
-    run,
-    shown_to_model,
-    well_behaved,
-)
+from tests.workflows.small_world import QUESTION, TEXTS, Run, on_a_thread, run, shown_to_model, well_behaved
 from workflows import mara
 from workflows.answering import ask
 from workflows.context import Context
@@ -163,17 +155,8 @@ def test_where_no_follow_up_is_wanted_none_is_suggested(check: Callable[..., Run
     assert (done.result["structure"], done.result["coverage"]) == ("multiple", PARTIALLY)
 
 
-MALFORMED: dict[str, ReplyLike] = {
-    "prose": "All is well.",
-    "no verdict on a claim": judged([1]),
-    "truncated": judged([1], [], [1])[:-9],
-    "a passage that was not shown": judged([1], [44], [1]),
-    "empty": "",
-}
-
-
 def test_a_malformed_verdict_is_asked_for_again(check: Callable[..., Run], chat_server: ScriptedServer) -> None:
-    for reply in list(MALFORMED.values())[:2]:
+    for reply in ("All is well.", judged([1]), judged([1], [44], [1])):
         done = check(THREE, reply, reply, judged([1], [2], [1]))
         assert [(error["node"], error["attempt"]) for error in done.result["errors"]] == [
             ("judge_claims", 1),
