@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from agents.roles import REFUSAL
@@ -51,94 +53,8 @@ class Words:
 
 
 WORDS: Mapping[str, Words] = {
-    "en": Words(
-        quotes="Quotes from your documents (not checked by a model)",
-        instead="Quotes from your documents (the model gave no usable answer: {})",
-        related="Also related",
-        sources="Sources",
-        not_found="Not found in the documents",
-        failed="The model gave no usable answer: {}.",
-        failures={
-            "cut": "it reached its length limit before it named a source",
-            "empty": "it wrote nothing",
-            "slow": "it took too long",
-            "spent": "no time or calls were left for it",
-            "unsourced": "it did not keep to the documents",
-        },
-        lacking="The passages found do not mention {}.",
-        too_little="The passages found say too little about it.",
-        closest="Closest passages",
-        advice="Try other words, or add documents about it.",
-        wider="A filter is set: a wider one may find more.",
-        cut="The answer stops here: the model reached its length limit.",
-        dropped="Some citations led to no source and were left out.",
-    ),
-    "de": Words(
-        quotes="Zitate aus Ihren Dokumenten (nicht von einem Modell geprüft)",
-        instead="Zitate aus Ihren Dokumenten (das Modell gab keine brauchbare Antwort: {})",
-        related="Auch dazu",
-        sources="Quellen",
-        not_found="In den Dokumenten nicht gefunden",
-        failed="Das Modell gab keine brauchbare Antwort: {}.",
-        failures={
-            "cut": "seine Längengrenze war erreicht, bevor es eine Quelle nannte",
-            "empty": "es schrieb nichts",
-            "slow": "es brauchte zu lange",
-            "spent": "dafür waren keine Zeit oder keine Aufrufe mehr übrig",
-            "unsourced": "es hielt sich nicht an die Dokumente",
-        },
-        lacking="Die gefundenen Stellen erwähnen {} nicht.",
-        too_little="Die gefundenen Stellen sagen zu wenig darüber.",
-        closest="Nächstliegende Stellen",
-        advice="Versuchen Sie es mit anderen Worten, oder fügen Sie Dokumente dazu hinzu.",
-        wider="Ein Filter ist gesetzt: Ein weiterer findet vielleicht mehr.",
-        cut="Die Antwort endet hier: Das Modell hat seine Längengrenze erreicht.",
-        dropped="Einige Verweise führten zu keiner Quelle und wurden weggelassen.",
-    ),
-    "fr": Words(
-        quotes="Citations de vos documents (non vérifiées par un modèle)",
-        instead="Citations de vos documents (le modèle n’a pas donné de réponse utilisable : {})",
-        related="À ce sujet également",
-        sources="Sources",
-        not_found="Introuvable dans les documents",
-        failed="Le modèle n’a pas donné de réponse utilisable : {}.",
-        failures={
-            "cut": "il a atteint sa limite de longueur avant de citer une source",
-            "empty": "il n’a rien écrit",
-            "slow": "il a mis trop de temps",
-            "spent": "il ne restait ni temps ni appels pour lui",
-            "unsourced": "il ne s’en est pas tenu aux documents",
-        },
-        lacking="Les passages trouvés ne mentionnent pas {}.",
-        too_little="Les passages trouvés en disent trop peu.",
-        closest="Passages les plus proches",
-        advice="Essayez d’autres mots, ou ajoutez des documents à ce sujet.",
-        wider="Un filtre est actif : un filtre plus large peut trouver davantage.",
-        cut="La réponse s’arrête ici : le modèle a atteint sa limite de longueur.",
-        dropped="Certains renvois ne menaient à aucune source et ont été retirés.",
-    ),
-    "es": Words(
-        quotes="Citas de sus documentos (no verificadas por un modelo)",
-        instead="Citas de sus documentos (el modelo no dio una respuesta utilizable: {})",
-        related="También relacionado",
-        sources="Fuentes",
-        not_found="No se encontró en los documentos",
-        failed="El modelo no dio una respuesta utilizable: {}.",
-        failures={
-            "cut": "llegó a su límite de longitud antes de citar una fuente",
-            "empty": "no escribió nada",
-            "slow": "tardó demasiado",
-            "spent": "no le quedaban tiempo ni llamadas",
-            "unsourced": "no se ciñó a los documentos",
-        },
-        lacking="Los pasajes encontrados no mencionan {}.",
-        too_little="Los pasajes encontrados dicen muy poco al respecto.",
-        closest="Pasajes más cercanos",
-        advice="Pruebe con otras palabras o añada documentos sobre el tema.",
-        wider="Hay un filtro activo: uno más amplio puede encontrar más.",
-        cut="La respuesta termina aquí: el modelo llegó a su límite de longitud.",
-        dropped="Algunas citas no llevaban a ninguna fuente y se omitieron.",
-    ),
+    language: Words(**words)
+    for language, words in tomllib.loads(files("workflows").joinpath("words.toml").read_text(encoding="utf-8")).items()
 }
 """The words by language, as its code of ISO 639-1."""
 
@@ -182,8 +98,8 @@ def language_of(text: str) -> str:
     words = tokens(text)
     scores = {each: sum(weights.get(word, 0) for word in words) for each, weights in _WEIGHTS.items()}
     best = max(scores, key=lambda each: scores[each])
-    is_told = scores[best] >= _LEAST and list(scores.values()).count(scores[best]) == 1
-    return best if is_told else "en"
+    is_clear = scores[best] >= _LEAST and list(scores.values()).count(scores[best]) == 1
+    return best if is_clear else "en"
 
 
 def words_for(question: str) -> Words:
@@ -219,20 +135,22 @@ def reasons_of(result: Mapping[str, Any], words: Words) -> list[str]:
     reasons = [words.failed.format(words.failures[failure])] if (failure := failure_of(result)) else []
     for note in result["errors"]:
         if note["kind"] in TOLD_OF_REFUSALS:
-            told = _NO_EVIDENCE.fullmatch(note["message"])
-            asked = result.get("question", "")
-            reasons.append(_lacking(told[1], words, asked) if told else f"{note['message'].rstrip('.')}.")
+            lacking = _NO_EVIDENCE.fullmatch(note["message"])
+            question = result.get("question", "")
+            reasons.append(_lacking(lacking[1], words, question) if lacking else f"{note['message'].rstrip('.')}.")
     return list(dict.fromkeys(filter(None, reasons)))
 
 
-def _lacking(told: str, words: Words, question: str) -> str:
-    if told == _NOTHING:
+def _lacking(reason: str, words: Words, question: str) -> str:
+    if reason == _NOTHING:
         return ""
-    if named := _LACKING.fullmatch(told):
-        spelt = (re.search(re.escape(name), question, re.IGNORECASE) for name in named[1].split(", "))
-        names = [found[0] if found else name for found, name in zip(spelt, named[1].split(", "), strict=True)]
+    if lacking := _LACKING.fullmatch(reason):
+        names = [
+            spelled[0] if (spelled := re.search(re.escape(name), question, re.IGNORECASE)) else name
+            for name in lacking[1].split(", ")
+        ]
         return words.lacking.format(", ".join(names))
-    return f"{told[0].upper()}{told[1:]}." if words is WORDS["en"] else words.too_little
+    return f"{reason[0].upper()}{reason[1:]}." if words is WORDS["en"] else words.too_little
 
 
 def remarks_of(result: Mapping[str, Any], words: Words) -> list[str]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,13 @@ import graph.walk.engines
 from tests.builders import HashEmbedder
 from tests.scripted_server import ScriptedServer, scripted
 from tests.trace_server import TraceServer
+from tests.workflows import conversing, ragenta_world
 from tests.workflows.command_line import CORPUS, Mara, command_line
-from tests.workflows.small_world import quick_graph, write_corpus, write_lines
+from tests.workflows.dev_server import Server, dev_server
+from tests.workflows.reading_world import read, reading_world, talk
+from tests.workflows.scripted import Scripted
+from tests.workflows.small_world import quick_graph, well_behaved, write_corpus, write_lines
+from tests.workflows.velmora_shop import load_history
 from tests.workflows.workspaces import Indexer, Row, use_embedder
 from workflows import mara as mara_workflow
 from workflows.context import Context
@@ -24,16 +30,64 @@ from workflows.runtime.resources import close_indexes
 from workflows.settings.ragenta import RagentaContext
 
 
+@contextmanager
+def unconfigured_process() -> Iterator[None]:
+    """Hide the caller's own configuration from what a session's fixture does."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("OPENAI_", "MARA_"))]:
+            patch.delenv(name)
+        yield
+
+
 @pytest.fixture(scope="session")
 def small_workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The small world, indexed once with the embedded model and read by every test."""
     folder = tmp_path_factory.mktemp("small-world")
     corpus, triples = write_corpus(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith(("OPENAI_", "MARA_"))]:
-            patch.delenv(name)
+    with unconfigured_process():
         index_sources([corpus], folder / "workspace", triples)
     yield folder / "workspace"
+    close_indexes()
+
+
+@pytest.fixture(scope="session")
+def dev_model() -> Iterator[ScriptedServer]:
+    """The chat model of the server that LangGraph develops with."""
+    with scripted(conversing.well_behaved()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def dev(tmp_path_factory: pytest.TempPathFactory, small_workspace: Path, dev_model: ScriptedServer) -> Iterator[Server]:
+    """A ``langgraph dev`` on the small workspace, which all tests share that need no settings of their own."""
+    folder = tmp_path_factory.mktemp("server")
+    with dev_server(small_workspace, folder, OPENAI_BASE_URL=dev_model.base_url) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The workspace of the shop, with its three states."""
+    folder = tmp_path_factory.mktemp("shop")
+    with unconfigured_process():
+        load_history(folder / "papers", folder / "workspace")
+    yield folder / "workspace"
+    close_indexes()
+
+
+@pytest.fixture(scope="session")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Two tenants' passages, embedded by hashes.
+
+    Mia read of Project Zember and asked of the Amstel Office; a conversation of no user cites Project Zember.
+    """
+    world = reading_world(tmp_path_factory.mktemp("reading"))
+    with pytest.MonkeyPatch.context() as patch:
+        use_embedder(patch, HashEmbedder())
+        read(world, "mia", "of-b-two")
+        talk(world, "of mia", "Who founded the Amstel Office?", "mia", ["of-a-two"])
+        talk(world, "of nobody", "Who paid for Project Zember?", cited=["of-b-two"])
+    yield world
     close_indexes()
 
 
@@ -99,6 +153,20 @@ def chat_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("MARA_TIMEOUT_S", "5")
         yield server
+
+
+@pytest.fixture
+def in_mara(chat_server: ScriptedServer, settings: Callable[..., Context]) -> Scripted:
+    """Workflow mara with scripted models, which behave at first."""
+    chat_server.script(well_behaved())
+    return Scripted(chat_server, settings, quick_graph, well_behaved)
+
+
+@pytest.fixture
+def in_ragenta(chat_server: ScriptedServer, ragenta_settings: Callable[..., RagentaContext]) -> Scripted:
+    """Workflow ragenta with scripted models, which behave at first."""
+    chat_server.script(ragenta_world.well_behaved())
+    return Scripted(chat_server, ragenta_settings, ragenta_world.quick_ragenta, ragenta_world.well_behaved)
 
 
 @pytest.fixture

@@ -165,6 +165,26 @@ def _quoted(body: Mapping[str, Any], position: int) -> Any:
     return json.loads(lines[fence + 1])
 
 
+def check_orders_are_quoted(body: Mapping[str, Any]) -> None:
+    """Check that the orders of a passage stand on one quoted line of a chat request, and nowhere else."""
+    system, material, *feedback = body["messages"]
+    assert {message["role"] for message in (material, *feedback)} == {"user"}
+    assert not any("BANANA" in message["content"] for message in (system, *feedback))
+    assert ORDERS in _strings_of(shown_to_model(body))
+    (line,) = [line for line in material["content"].splitlines() if "BANANA" in line]
+    assert "```" not in line
+    assert "<|im_start|>" not in material["content"]
+    assert material["content"].count("```") == 2
+
+
+def _strings_of(value: Any) -> str:
+    """Return all strings of a JSON value, one after the other."""
+    if isinstance(value, str):
+        return value
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return "\n".join(map(_strings_of, parts))
+
+
 def picks_first_fact(body: Mapping[str, Any]) -> str:
     """Reply as a filter that keeps the first candidate of the request."""
     return json.dumps({"facts": [number for number, *_ in shown_to_model(body)["facts"][:1]]})

@@ -10,8 +10,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from graph import server_clients
 from graph.errors import BadInput, MaraError, NoAccess, WorkspaceMissing
-from graph.server_clients import serves_clients
 from workflows import chat, discovery, for_agents, indexing, mara, ragenta
 from workflows.context import Context, asking
 
@@ -37,53 +37,42 @@ def spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "spaces"
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_an_error_names_no_folder_where_it_is_raised_streamed_and_kept(door: str, spaces: Path) -> None:
-    build, given = DOORS[door]
-    graph = build().compile(checkpointer=InMemorySaver())
-    streamed: list[str] = []
-    chunks = graph.stream(given, SERVED, stream_mode=["tasks", "debug", "custom"], subgraphs=True)
-    with pytest.raises(MaraError) as left:
-        streamed.extend(map(str, chunks))
-    kept = [task.error for task in graph.get_state(SERVED).tasks if task.error]
-    assert kept
-    assert str(spaces.parent) not in f"{left.value!r} {left.value.hint} {kept} {streamed}"
+def test_an_error_names_no_folder_where_it_is_raised_streamed_and_kept(spaces: Path) -> None:
+    for door in DOORS:
+        build, given = DOORS[door]
+        graph = build().compile(checkpointer=InMemorySaver())
+        streamed: list[str] = []
+        chunks = graph.stream(given, SERVED, stream_mode=["tasks", "debug", "custom"], subgraphs=True)
+        with pytest.raises(MaraError) as left:
+            streamed.extend(map(str, chunks))
+        kept = [task.error for task in graph.get_state(SERVED).tasks if task.error]
+        assert kept, door
+        assert str(spaces.parent) not in f"{left.value!r} {left.value.hint} {kept} {streamed}", door
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_outside_of_a_server_it_names_the_folder(door: str, spaces: Path) -> None:
-    build, given = DOORS[door]
-    given = {**given, "sources": [str(spaces / "none")]} if door == "indexing" else given
-    with pytest.raises(MaraError, match=str(spaces)):
-        build().compile().invoke(given)
+def test_outside_of_a_server_it_names_the_folder(spaces: Path) -> None:
+    for door in DOORS:
+        build, given = DOORS[door]
+        given = {**given, "sources": [str(spaces / "none")]} if door == "indexing" else given
+        with pytest.raises(MaraError, match=str(spaces)):
+            build().compile().invoke(given)
 
 
-@pytest.mark.parametrize(
-    ("door", "context"),
-    [
-        ("mara", {"workspace": "/etc"}),
-        ("ragenta", {"workspace": "/etc"}),
-        ("chat", {"workspace": "/etc"}),
-        ("indexing", {"workspace": "/etc"}),
-    ],
-)
-def test_a_first_run_of_a_server_that_names_our_graphs_alone_takes_no_path(door: str, context: Any) -> None:
-    build, given = DOORS[door]
-    assert not serves_clients()
-    with pytest.raises(BadInput, match="is not the name of a workspace"):
-        build().compile().invoke(given, SERVED, context=context)
-    assert serves_clients()
+def test_a_first_run_of_a_server_that_names_our_graphs_alone_takes_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    for door, (build, given) in DOORS.items():
+        monkeypatch.setattr(server_clients, "_SERVES", False)
+        with pytest.raises(BadInput, match="is not the name of a workspace"):
+            build().compile().invoke(given, SERVED, context={"workspace": "/etc"})
+        assert server_clients.serves_clients(), door
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_nor_does_it_let_anybody_in_who_is_not_known(
-    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "keys.toml").write_text(f"[keys.anna]\nsha256 = ['{'0' * 64}']\nwhere = {{ tenant = 'a' }}\n")
-    monkeypatch.setenv("MARA_AUTH", str(tmp_path / "keys.toml"))
-    build, given = DOORS[door]
-    with pytest.raises(NoAccess, match="Nobody is known"):
-        build().compile().invoke(given, SERVED)
+def test_nor_does_it_let_anybody_in_who_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for door in DOORS:
+        (tmp_path / "keys.toml").write_text(f"[keys.anna]\nsha256 = ['{'0' * 64}']\nwhere = {{ tenant = 'a' }}\n")
+        monkeypatch.setenv("MARA_AUTH", str(tmp_path / "keys.toml"))
+        build, given = DOORS[door]
+        with pytest.raises(NoAccess, match="Nobody is known"):
+            build().compile().invoke(given, SERVED)
 
 
 def test_code_of_an_application_beside_our_graphs_is_in_a_server_too(monkeypatch: pytest.MonkeyPatch) -> None:

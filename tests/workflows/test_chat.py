@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib.resources import as_file, files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,8 @@ from langgraph.types import Command
 from agents.leaning import ASK_SOMETHING
 from agents.rewriter import Rewriting
 from agents.roles import Feedback, Turn
-from graph.errors import BadInput, ModelUnavailable
-from tests.scripted_server import Reply, ScriptedServer
+from graph.errors import BadInput
+from tests.scripted_server import ScriptedServer
 from tests.trace_server import TraceServer
 from tests.workflows.ragenta_world import ONE_THING, TWO_THINGS
 from tests.workflows.ragenta_world import well_behaved as well_behaved_in_ragenta
@@ -33,8 +32,6 @@ from workflows.chat import build
 from workflows.context import Context, make_context
 from workflows.conversation.messages import METADATA, answer_text
 from workflows.conversation.settings import ChatContext
-from workflows.indexing import index_sources
-from workflows.settings.indexing import IndexingContext
 
 graph: Any = chat.graph
 MakeContext = Callable[..., Context]
@@ -49,11 +46,7 @@ class Rewriter:
     """Completes the questions that it knows, and records the turns that it was shown."""
 
     def __init__(self, known: Mapping[str, Rewriting] | None = None) -> None:
-        self.known = {
-            FOLLOW_UP: Rewriting("Who founded Marn?"),
-            HE: Rewriting(HE, choices=READINGS),
-            **(known or {}),
-        }
+        self.known = {FOLLOW_UP: Rewriting("Who founded Marn?"), HE: Rewriting(HE, choices=READINGS), **(known or {})}
         self.shown: list[list[Turn]] = []
 
     def rewrite(self, question: str, turns: Sequence[Turn], feedback: Feedback | None = None) -> Rewriting:
@@ -96,9 +89,9 @@ def last_of(result: Mapping[str, Any]) -> AIMessage:
     return message
 
 
-def told_by(message: AIMessage) -> dict[str, Any]:
-    told: dict[str, Any] = message.response_metadata[METADATA]
-    return told
+def metadata_of(message: AIMessage) -> dict[str, Any]:
+    metadata: dict[str, Any] = message.response_metadata[METADATA]
+    return metadata
 
 
 @pytest.fixture
@@ -114,52 +107,54 @@ def thread(settings: MakeContext, rewriter: Rewriter) -> Thread:
 def test_an_answer_is_the_workflows_with_its_sources_as_small_json(settings: MakeContext) -> None:
     message = last_of(graph.invoke({"messages": QUESTION}, context=settings()))
     alone = ask(QUESTION, settings())
-    told = told_by(message)
+    metadata = metadata_of(message)
     quoted = f"{alone['answer']}\n\n*Quotes from your documents (not checked by a model)*\n\n**Sources**\n\n- ["
     assert str(message.content).startswith(quoted)
     assert message.content == answer_text(alone)
-    assert (told["question"], told["understood"], told["workflow"]) == (QUESTION, None, "mara")
-    assert (told["answer_kind"], told["generation"]) == (alone["answer_kind"], alone["generation"])
-    assert tuple(source["passage_id"] for source in told["sources"]) == QUESTION_PASSAGES[::-1]
-    assert "1203" in told["sources"][0]["excerpt"]
-    assert json.loads(json.dumps(told)) == told
+    assert (metadata["question"], metadata["understood"], metadata["workflow"]) == (QUESTION, None, "mara")
+    assert (metadata["answer_kind"], metadata["generation"]) == (alone["answer_kind"], alone["generation"])
+    assert tuple(source["passage_id"] for source in metadata["sources"]) == QUESTION_PASSAGES[::-1]
+    assert "1203" in metadata["sources"][0]["excerpt"]
+    assert json.loads(json.dumps(metadata)) == metadata
 
 
-def test_the_text_of_an_answer_ends_with_its_sources_unless_they_are_left_out(
+def test_the_text_of_an_answer_ends_with_its_sources_unless_they_are_left_out_or_it_has_none(
     chat_server: ScriptedServer, settings: MakeContext, small_workspace: Path
 ) -> None:
     chat_server.script(well_behaved())
-    given = {"messages": QUESTION}
-    assert last_of(graph.invoke(given, context=settings())).content == SHOWN
     for listed, text in ((True, SHOWN), (False, ANSWERED)):
         chosen: Any = {"workspace": str(small_workspace), "list_sources": listed}
-        assert last_of(graph.invoke(given, context=chosen)).content == text
+        assert last_of(graph.invoke({"messages": QUESTION}, context=chosen)).content == text
+    assert last_of(graph.invoke({"messages": "hello"}, context=settings())).content == ASK_SOMETHING
 
 
-def test_an_answer_without_sources_lists_none(settings: MakeContext) -> None:
-    message = last_of(graph.invoke({"messages": "hello"}, context=settings()))
-    assert message.content == ASK_SOMETHING
+def test_any_workflow_and_any_of_its_settings_answers(small_workspace: Path) -> None:
+    for workflow in ("mara", "ragenta"):
+        chosen: Any = {"workspace": str(small_workspace), "workflow": workflow, "mode": "sparse", "top_k": 2}
+        message = last_of(graph.invoke({"messages": QUESTION}, context=chosen))
+        metadata = metadata_of(message)
+        assert (metadata["workflow"], metadata["mode"]) == (workflow, "sparse")
+        assert str(message.content).startswith(ask(QUESTION, make_context(**chosen))["answer"]), workflow
 
 
-@pytest.mark.parametrize("workflow", ["mara", "ragenta"])
-def test_any_workflow_and_any_of_its_settings_answers(small_workspace: Path, workflow: str) -> None:
-    chosen: Any = {"workspace": str(small_workspace), "workflow": workflow, "mode": "sparse", "top_k": 2}
-    message = last_of(graph.invoke({"messages": QUESTION}, context=chosen))
-    told = told_by(message)
-    assert (told["workflow"], told["mode"]) == (workflow, "sparse")
-    assert str(message.content).startswith(ask(QUESTION, make_context(**chosen))["answer"])
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
+def test_settings_and_messages_that_cannot_be_used_are_refused_by_name() -> None:
+    messages: list[tuple[Any, str]] = [
+        ([5], "messages cannot be read"),
+        (None, "messages cannot be read"),
+        ([{"role": "robot", "content": "x"}], "messages cannot be read.*robot"),
+        ([{"type": "ai", "content": {"a": 1}}], "messages cannot be read"),
+        ([], "ends without a question"),
+    ]
+    for unreadable, says in messages:
+        with pytest.raises(BadInput, match=says):
+            graph.invoke({"messages": unreadable})
+    settings: list[tuple[Any, str]] = [
         ({"n": 1.0}, "Workflow mara has no setting n"),
         ({"where": {"a": {"$regex": "b"}}}, "where.*regex"),
-    ],
-)
-def test_a_setting_that_the_workflow_lacks_or_cannot_use_is_refused_by_name(given: Any, says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        graph.invoke({"messages": QUESTION}, context=given)
+    ]
+    for unusable, says in settings:
+        with pytest.raises(BadInput, match=says):
+            graph.invoke({"messages": QUESTION}, context=unusable)
 
 
 def test_a_form_that_is_sent_whole_counts_for_what_was_changed() -> None:
@@ -175,24 +170,15 @@ def test_a_question_that_leans_on_the_thread_is_completed_and_the_next_turn_has_
     thread.say(QUESTION)
     second = thread.say([{"type": "text", "text": FOLLOW_UP}])
     assert "Duke Orlo" in str(second.content)
-    assert told_by(second)["understood"]["asked"] == FOLLOW_UP
+    assert metadata_of(second)["understood"]["asked"] == FOLLOW_UP
     thread.say("And when?")
     assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION, "Who founded Marn?"]
     assert rewriter.shown[-1][0].passages == QUESTION_PASSAGES[::-1]
 
 
-def test_without_a_thread_the_client_sends_the_whole_conversation(settings: MakeContext, rewriter: Rewriter) -> None:
-    context = settings().with_agents(rewriter=rewriter)
-    first = last_of(graph.invoke({"messages": QUESTION}, context=context))
-    plain = [("user", QUESTION), ("assistant", first.content), ("user", FOLLOW_UP)]
-    second = last_of(graph.invoke({"messages": plain}, context=context))
-    assert told_by(second)["question"] == "Who founded Marn?"
-    assert rewriter.shown == [[Turn(QUESTION, ask(QUESTION, settings())["answer"])]]
-
-
 def test_the_thread_keeps_turns_and_no_passages_and_grows_by_little_a_turn(thread: Thread) -> None:
     sizes = []
-    for _ in range(50):
+    for _ in range(5):
         thread.say(QUESTION)
         values = thread.graph.get_state(thread.config).values
         sizes.append(len(thread.graph.checkpointer.serde.dumps_typed(values)[1]))  # type: ignore[union-attr]
@@ -207,7 +193,7 @@ def test_the_thread_keeps_turns_and_no_passages_and_grows_by_little_a_turn(threa
 def test_a_question_of_several_readings_is_asked_back_in_the_shape_that_chat_interfaces_draw(thread: Thread) -> None:
     thread.say(QUESTION)
     asked_back = thread.say(HE)
-    assert told_by(asked_back)["answer_kind"] == "clarification"
+    assert metadata_of(asked_back)["answer_kind"] == "clarification"
     assert str(asked_back.content).endswith("Reply with a number from 1 to 2, or in your own words.")
     (waiting,) = thread.graph.get_state(thread.config).interrupts
     (action,) = waiting.value["action_requests"]
@@ -222,60 +208,48 @@ def edited(question: object) -> dict[str, Any]:
     return {"type": "edit", "edited_action": {"name": "choose_question", "args": {"question": question}}}
 
 
-REPLIES = {
-    "approve": ({"decisions": [{"type": "approve"}]}, READINGS[0]),
-    "edit to a number": ({"decisions": [edited("2")]}, READINGS[1]),
-    "edit to a whole number": ({"decisions": [edited(2)]}, READINGS[1]),
-    "edit to a reading": ({"decisions": [edited(READINGS[1])]}, READINGS[1]),
-    "respond": ({"decisions": [{"type": "respond", "message": "2"}]}, READINGS[1]),
-    "a number": (2, READINGS[1]),
-    "text": ("2", READINGS[1]),
-    "own words": ("Where was the Tarn Dam built?", "Where was the Tarn Dam built?"),
-}
+def test_the_choice_is_asked_as_a_whole_question(thread: Thread, rewriter: Rewriter) -> None:
+    replies: list[tuple[Any, str]] = [
+        ({"decisions": [{"type": "approve"}]}, READINGS[0]),
+        ({"decisions": [edited("2")]}, READINGS[1]),
+        ({"decisions": [edited(2)]}, READINGS[1]),
+        ({"decisions": [edited(READINGS[1])]}, READINGS[1]),
+        ({"decisions": [{"type": "respond", "message": "2"}]}, READINGS[1]),
+        (2, READINGS[1]),
+        ("2", READINGS[1]),
+        ("Where was the Tarn Dam built?", "Where was the Tarn Dam built?"),
+    ]
+    thread.say(QUESTION)
+    for reply, question in replies:
+        thread.say(HE)
+        shown = len(rewriter.shown)
+        assert metadata_of(thread.run(Command(resume=reply)))["question"] == question, reply
+        assert len(rewriter.shown) == shown, reply
+        assert thread.messages[-2].content == question, reply
 
 
-@pytest.mark.parametrize("name", REPLIES)
-def test_the_choice_is_asked_as_a_whole_question(thread: Thread, rewriter: Rewriter, name: str) -> None:
-    reply, question = REPLIES[name]
+def test_a_reply_that_cannot_be_read_is_asked_for_again(thread: Thread) -> None:
     thread.say(QUESTION)
     thread.say(HE)
-    shown = len(rewriter.shown)
-    told = told_by(thread.run(Command(resume=reply)))
-    assert told["question"] == question
-    assert len(rewriter.shown) == shown
-    assert [message.content for message in thread.messages[-2:-1]] == [question]
+    replies: list[Any] = ["", " ", [1], True, {"decisions": "x"}, {"decisions": []}, {"decisions": [edited({"a": 1})]}]
+    replies += [{"decisions": [{"type": "edit", "edited_action": odd}]} for odd in ("x", {"args": "x"}, {})]
+    for reply in replies:
+        thread.run(Command(resume=reply))
+        (waiting,) = thread.graph.get_state(thread.config).interrupts
+        description = waiting.value["action_requests"][0]["description"]
+        assert description.startswith("That reply cannot be read."), reply
+    assert metadata_of(thread.run(Command(resume="1")))["question"] == READINGS[0]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        *("", " ", [1], True, {"decisions": "x"}, {"decisions": []}, {"decisions": [edited({"a": 1})]}),
-        *({"decisions": [{"type": "edit", "edited_action": odd}]} for odd in ("x", {"args": "x"}, {})),
-    ],
-)
-def test_a_reply_that_cannot_be_read_is_asked_for_again(thread: Thread, reply: Any) -> None:
+def test_a_plain_message_instead_of_a_resume_chooses_or_asks_something_else(thread: Thread, rewriter: Rewriter) -> None:
     thread.say(QUESTION)
-    thread.say(HE)
-    thread.run(Command(resume=reply))
-    (waiting,) = thread.graph.get_state(thread.config).interrupts
-    assert waiting.value["action_requests"][0]["description"].startswith("That reply cannot be read.")
-    assert told_by(thread.run(Command(resume="1")))["question"] == READINGS[0]
-
-
-@pytest.mark.parametrize(("reply", "question"), [("2", READINGS[1]), (READINGS[0], READINGS[0])])
-def test_a_plain_message_instead_of_a_resume_chooses_too(thread: Thread, reply: str, question: str) -> None:
-    thread.say(QUESTION)
-    thread.say(HE)
-    assert told_by(thread.say(reply))["question"] == question
-    assert not thread.waits
-
-
-def test_a_plain_message_may_also_ask_something_else(thread: Thread, rewriter: Rewriter) -> None:
-    thread.say(QUESTION)
-    thread.say(HE)
-    assert told_by(thread.say("Who built the Tarn Dam?"))["question"] == "Who built the Tarn Dam?"
+    other = "Who built the Tarn Dam?"
+    for message, question in ((other, other), ("2", READINGS[1]), (READINGS[0], READINGS[0])):
+        thread.say(HE)
+        assert metadata_of(thread.say(message))["question"] == question
+        assert not thread.waits
     thread.say("And when?")
-    assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION, "Who built the Tarn Dam?"]
+    assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION, other, READINGS[1], READINGS[0]]
 
 
 def test_without_a_checkpointer_it_says_what_to_reply(settings: MakeContext, rewriter: Rewriter) -> None:
@@ -284,32 +258,25 @@ def test_without_a_checkpointer_it_says_what_to_reply(settings: MakeContext, rew
     result = graph.invoke({"messages": history}, context=context)
     assert "Reply with a number" in str(last_of(result).content)
     again = graph.invoke({"messages": [*result["messages"], ("user", "1")]}, context=context)
-    assert told_by(last_of(again))["question"] == READINGS[0]
+    assert metadata_of(last_of(again))["question"] == READINGS[0]
 
 
-def test_an_earlier_answer_made_anew_knows_only_the_turns_before_it(thread: Thread, rewriter: Rewriter) -> None:
-    thread.say(QUESTION)
-    thread.say(FOLLOW_UP)
-    thread.say("And why?")
-    again = thread.run(None, thread.before(3))
-    assert told_by(again)["question"] == "Who founded Marn?"
-    assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION]
-    assert len(thread.messages) == 4
-
-
-def test_an_earlier_question_that_is_edited_is_asked_from_the_turns_before_it(
+def test_an_earlier_question_asked_anew_or_edited_knows_only_the_turns_before_it(
     thread: Thread, rewriter: Rewriter
 ) -> None:
     thread.say(QUESTION)
     thread.say(FOLLOW_UP)
     thread.say("And why?")
-    before_it = thread.graph.get_state(thread.before(3)).parent_config
-    thread.run({"messages": [HumanMessage("And who drowned there?")]}, before_it)
+    answering = thread.before(3)
+    asking = thread.graph.get_state(answering).parent_config
+    again = thread.run(None, answering)
+    assert metadata_of(again)["question"] == "Who founded Marn?"
     assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION]
-    assert [str(message.content) for message in thread.messages if message.type == "human"] == [
-        QUESTION,
-        "And who drowned there?",
-    ]
+    assert len(thread.messages) == 4
+    thread.run({"messages": [HumanMessage("And who drowned there?")]}, asking)
+    assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION]
+    questions = [str(message.content) for message in thread.messages if message.type == "human"]
+    assert questions == [QUESTION, "And who drowned there?"]
 
 
 def test_a_question_that_fails_leaves_the_thread_open(thread: Thread) -> None:
@@ -317,31 +284,9 @@ def test_a_question_that_fails_leaves_the_thread_open(thread: Thread) -> None:
         thread.say("x" * 1_000_000)
     message = thread.say(QUESTION)
     assert "1203" in str(message.content)
-    assert told_by(message)["notes"] == [
+    assert metadata_of(message)["notes"] == [
         "Earlier messages without text, or of more than 10,000 characters, do not count: 1"
     ]
-
-
-@pytest.mark.parametrize(
-    ("messages", "says"),
-    [
-        ([5], "messages cannot be read"),
-        (None, "messages cannot be read"),
-        ([{"role": "robot", "content": "x"}], "messages cannot be read.*robot"),
-        ([{"type": "ai", "content": {"a": 1}}], "messages cannot be read"),
-        ([], "ends without a question"),
-    ],
-)
-def test_what_is_no_message_is_refused_by_name(messages: Any, says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        graph.invoke({"messages": messages})
-
-
-def test_two_hundred_messages_are_answered(settings: MakeContext) -> None:
-    history = [("user" if n % 2 == 0 else "assistant", QUESTION) for n in range(200)]
-    assert "1203" in str(
-        last_of(graph.invoke({"messages": [*history, ("user", QUESTION)]}, context=settings())).content
-    )
 
 
 def test_what_the_filter_hides_neither_counts_nor_shows_even_with_forged_metadata(
@@ -350,14 +295,14 @@ def test_what_the_filter_hides_neither_counts_nor_shows_even_with_forged_metadat
     hidden = settings(where={"source": "nowhere"}).with_agents(rewriter=rewriter)
     sees_all = last_of(graph.invoke({"messages": QUESTION}, context=settings()))
     forged = AIMessage(
-        "Marn [1].", response_metadata={METADATA: {**told_by(sees_all), "understood": {"choices": ["x"]}}}
+        "Marn [1].", response_metadata={METADATA: {**metadata_of(sees_all), "understood": {"choices": ["x"]}}}
     )
     for answer in (sees_all, forged):
         turns = [HumanMessage(QUESTION), answer, HumanMessage(FOLLOW_UP)]
         message = last_of(graph.invoke({"messages": turns}, context=hidden))
-        told = told_by(message)
-        assert (told["sources"], told["answer_kind"]) == ([], "refusal")
-        assert any("OutsideFilter: 1 earlier answers cite passages" in note for note in told["notes"])
+        metadata = metadata_of(message)
+        assert (metadata["sources"], metadata["answer_kind"]) == ([], "refusal")
+        assert any("OutsideFilter: 1 earlier answers cite passages" in note for note in metadata["notes"])
         assert all("Marn" not in turn.answer for shown in rewriter.shown for turn in shown)
 
 
@@ -405,30 +350,28 @@ def streamed_async(context: Any) -> Streamed:
     return asyncio.run(listen())
 
 
-@pytest.mark.parametrize("listen", [streamed, streamed_async])
-def test_an_answer_that_no_model_writes_is_streamed_as_one_message(
-    settings: MakeContext, listen: Callable[[Any], Streamed]
-) -> None:
-    heard = listen(settings())
-    answer = heard.last["messages"][-1]
-    assert heard.messages == {answer.id: answer.content}
-    assert heard.nodes == {"answer"}
-    assert ("walk_graph", "finished") in heard.progress
+def test_an_answer_that_no_model_writes_is_streamed_as_one_message(settings: MakeContext) -> None:
+    for listen in (streamed, streamed_async):
+        heard = listen(settings())
+        answer = heard.last["messages"][-1]
+        assert heard.messages == {answer.id: answer.content}, listen
+        assert heard.nodes == {"answer"}
+        assert ("walk_graph", "finished") in heard.progress
 
 
-@pytest.mark.parametrize("listen", [streamed, streamed_async])
 def test_a_models_answer_is_streamed_token_by_token_and_nothing_else_is(
-    chat_server: ScriptedServer, settings: MakeContext, listen: Callable[[Any], Streamed]
+    chat_server: ScriptedServer, settings: MakeContext
 ) -> None:
-    chat_server.script({**well_behaved(), "manager": [MALFORMED, MANAGED]})
-    heard = listen(settings())
-    assert list(heard.messages.values()) == [SHOWN]
-    assert heard.pieces > 3
-    assert ("weigh_relations", "malformed") in heard.progress
-    told = told_by(heard.last["messages"][-1])
-    assert (told["answer_kind"], told["usage"]["calls"]) == ("answer", 4)
-    assert [note.split(": ")[:2] for note in told["notes"]] == [["weigh_relations", "MalformedReply"]]
-    assert heard.last["messages"][-1].usage_metadata["total_tokens"] > 0
+    for listen in (streamed, streamed_async):
+        chat_server.script({**well_behaved(), "manager": [MALFORMED, MANAGED]})
+        heard = listen(settings())
+        assert list(heard.messages.values()) == [SHOWN], listen
+        assert heard.pieces > 3
+        assert ("weigh_relations", "malformed") in heard.progress
+        metadata = metadata_of(heard.last["messages"][-1])
+        assert (metadata["answer_kind"], metadata["usage"]["calls"]) == ("answer", 4)
+        assert [note.split(": ")[:2] for note in metadata["notes"]] == [["weigh_relations", "MalformedReply"]]
+        assert heard.last["messages"][-1].usage_metadata["total_tokens"] > 0
 
 
 def test_an_answer_that_is_begun_again_takes_the_place_of_the_first(
@@ -470,29 +413,23 @@ def test_an_answer_that_cites_what_is_no_passage_is_said_once_and_remarked_on(
     assert answer.content == f"It was founded in 1203 [1].\n\n{below}"
 
 
-@pytest.mark.parametrize("answerer", ["NOT IN THE PASSAGES", "It was founded in 1203."])
-def test_a_refusal_is_never_shouted(chat_server: ScriptedServer, settings: MakeContext, answerer: str) -> None:
-    chat_server.script({**well_behaved(), "answerer": [answerer]})
-    heard = streamed(settings(), "Who founded Zorblax?")
-    answer = heard.last["messages"][-1]
-    assert heard.messages[answer.id] == answer.content
-    assert answer.content.startswith("Not found in the documents.")
-    assert not any("NOT IN" in words for words in heard.messages.values())
+def test_a_refusal_is_never_shouted(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    for answerer in ("NOT IN THE PASSAGES", "It was founded in 1203."):
+        chat_server.script({**well_behaved(), "answerer": [answerer]})
+        heard = streamed(settings(), "Who founded Zorblax?")
+        answer = heard.last["messages"][-1]
+        assert heard.messages[answer.id] == answer.content
+        assert answer.content.startswith("Not found in the documents."), answerer
+        assert not any("NOT IN" in words for words in heard.messages.values())
 
 
-@pytest.mark.parametrize(("workflow", "question"), [(mara, QUESTION), (ragenta, TWO_THINGS)])
 def test_the_workflows_themselves_draw_no_internal_reply_as_chat(
-    chat_server: ScriptedServer, small_workspace: Path, workflow: Any, question: str
+    chat_server: ScriptedServer, small_workspace: Path
 ) -> None:
-    chat_server.script({**well_behaved(), **well_behaved_in_ragenta()})
-    context = make_context(workflow.WORKFLOW, workspace=str(small_workspace), top_k=2)
-    assert streamed(context, question, workflow.graph).nodes == {"write_answer"}
-
-
-def test_errors_are_those_of_the_workflow(chat_server: ScriptedServer, settings: MakeContext) -> None:
-    chat_server.script({**well_behaved(), "answerer": [Reply("no", status=401)]})
-    with pytest.raises(ModelUnavailable):
-        graph.invoke({"messages": QUESTION}, context=settings())
+    for workflow, question in ((mara, QUESTION), (ragenta, TWO_THINGS)):
+        chat_server.script({**well_behaved(), **well_behaved_in_ragenta()})
+        context = make_context(workflow.WORKFLOW, workspace=str(small_workspace), top_k=2)
+        assert streamed(context, question, workflow.graph).nodes == {"write_answer"}
 
 
 def test_a_cancelled_answer_stops_the_workflow(chat_server: ScriptedServer, settings: MakeContext) -> None:
@@ -519,29 +456,6 @@ def test_a_cancelled_answer_stops_the_workflow(chat_server: ScriptedServer, sett
     assert chat_server.requests_of("answerer") == []
 
 
-def test_twenty_conversations_at_once_keep_apart(settings: MakeContext, rewriter: Rewriter) -> None:
-    context = settings().with_agents(rewriter=rewriter)
-    talk: Any = build().compile(checkpointer=InMemorySaver())
-    first = {QUESTION: FOLLOW_UP, "Who built the Tarn Dam?": "Where was she born?"}
-    rewriter.known["Where was she born?"] = Rewriting("Where was Ada Brandt born?")
-
-    async def converse(number: int, question: str, follow_up: str) -> list[str]:
-        thread = {"configurable": {"thread_id": str(number)}}
-        for said in (question, follow_up):
-            result = await talk.ainvoke({"messages": said}, thread, context=context)
-        return [str(message.content) for message in result["messages"][1::2]]
-
-    async def all_at_once() -> list[list[str]]:
-        return await asyncio.gather(*(converse(n, *list(first.items())[n % 2]) for n in range(20)))
-
-    alone = {
-        question: [answer_text(ask(each, context)) for each in (question, rewriter.known[follow_up].question)]
-        for question, follow_up in first.items()
-    }
-    for number, answers in enumerate(asyncio.run(all_at_once())):
-        assert answers == alone[list(first)[number % 2]]
-
-
 def test_the_workflow_is_traced_below_its_turn_and_the_answer_once(
     chat_server: ScriptedServer, settings: MakeContext, traces: TraceServer
 ) -> None:
@@ -554,35 +468,3 @@ def test_the_workflow_is_traced_below_its_turn_and_the_answer_once(
     assert shape(workflow) == RETRIEVAL
     models = [run for run in root.walk() if run.run_type == "llm"]
     assert len(models) == len(chat_server.requests) == 3
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample corpus, indexed."""
-    root = tmp_path_factory.mktemp("sample") / "workspace"
-    with as_file(files("workflows.sample").joinpath("corpus.jsonl")) as corpus:
-        index_sources([corpus], root, settings=IndexingContext(model="offline"))
-    return root
-
-
-CONVERSATION = {
-    "When was Nissan founded?": "1933",
-    "And who founded it?": "Yoshisuke Aikawa",
-    "Where was he born?": "Yamaguchi",
-}
-COMPLETED = {
-    "And who founded it?": Rewriting("Who went on to found the car maker Nissan?"),
-    "Where was he born?": Rewriting("Where was Yoshisuke Aikawa born?"),
-}
-
-
-def test_a_conversation_over_the_sample_corpus(sample: Path) -> None:
-    thread = Thread(make_context(workspace=str(sample)).with_agents(rewriter=Rewriter(COMPLETED)))
-    answers = {question: str(thread.say(question).content) for question in CONVERSATION}
-    assert all(CONVERSATION[question] in answer for question, answer in answers.items()), answers
-
-
-def test_a_conversation_over_the_sample_corpus_without_a_model(sample: Path) -> None:
-    thread = Thread(make_context(workspace=str(sample), model="offline"))
-    answers = {question: str(thread.say(question).content) for question in CONVERSATION}
-    assert all(CONVERSATION[question] in answer for question, answer in answers.items()), answers

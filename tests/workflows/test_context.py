@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from graph.errors import BadInput
 from graph.retrieve.modes import HIPPORAG2, MARA, SEED, Mode, Preset, WalkSettings
@@ -22,10 +22,7 @@ from workflows.settings.indexing import IndexingContext
 
 MakeContext = Callable[..., Context]
 
-GRAPHS = {"mara": mara.graph, "retrieval": retrieval.graph}
-SCHEMA: dict[str, Any] = mara.graph.get_context_jsonschema() or {}
-FIELDS: dict[str, dict[str, Any]] = {**SCHEMA["properties"], **SCHEMA["$defs"]["Walk"]["properties"]}
-"""The settings and the parts of the walk, by name."""
+GRAPHS: dict[str, Any] = {"mara": mara.graph, "retrieval": retrieval.graph}
 
 BAD_SETTINGS: list[tuple[str, Any]] = [
     ("mode", "bm25"),
@@ -60,76 +57,63 @@ BAD_SETTINGS: list[tuple[str, Any]] = [
 ]
 
 
-def alternatives(field: dict[str, Any]) -> Iterator[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    """The schema of the settings of workflow mara."""
+    return mara.graph.get_context_jsonschema() or {}
+
+
+def alternatives(schema: dict[str, Any], field: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The schemas a field may fit, references resolved, null left out."""
     for each in field.get("anyOf", [field]):
         if "$ref" in each:
-            yield SCHEMA["$defs"][each["$ref"].rsplit("/", 1)[-1]]
+            yield schema["$defs"][each["$ref"].rsplit("/", 1)[-1]]
         elif each["type"] != "null":
             yield each
 
 
-@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_both_workflows_take_the_same_settings(graph: Any) -> None:
-    assert graph.get_context_jsonschema() == SCHEMA
+def is_bounded(schema: dict[str, Any]) -> bool:
+    """Whether a schema limits what it takes."""
+    match schema["type"]:
+        case "integer" | "number":
+            return bool(schema["minimum"] <= schema["maximum"])
+        case "string":
+            return bool(schema.get("enum") or schema["maxLength"])
+        case "object":
+            return bool(schema["maxProperties"])
+        case "array":
+            return bool(schema["maxItems"])
+    return bool(schema["type"] == "boolean")
 
 
-@pytest.mark.parametrize("name", FIELDS)
-def test_every_setting_has_a_description_and_a_default(name: str) -> None:
-    assert len(FIELDS[name]["description"]) > 20
-    assert "default" in FIELDS[name]
-
-
-@pytest.mark.parametrize("name", FIELDS)
-def test_every_setting_is_bounded(name: str) -> None:
-    for schema in alternatives(FIELDS[name]):
-        if schema["type"] in ("integer", "number"):
-            assert schema["minimum"] <= schema["maximum"]
-        elif schema["type"] == "string":
-            assert schema.get("enum") or schema["maxLength"]
-        elif schema["type"] == "object":
-            assert schema["maxProperties"]
-        elif schema["type"] == "array":
-            assert schema["maxItems"]
-        else:
-            assert schema["type"] == "boolean"
-
-
-@pytest.mark.parametrize(
-    ("settings_class", "graph"), [(Context, mara.graph), (IndexingContext, indexing.graph)], ids=["asking", "indexing"]
-)
-def test_the_form_groups_settings_and_ties_each_to_nodes(settings_class: type[BaseModel], graph: Any) -> None:
-    properties = settings_class.model_json_schema()["properties"]
-    groups = [setting["title"].split(" · ")[0] for setting in properties.values()]
-    assert all(len(setting["title"].split(" · ")) == 2 for setting in list(properties.values())[1:])
-    assert [group for group, _ in groupby(groups)] == list(dict.fromkeys(groups)), "a group stands together"
-    assert groups[0] == "Workspace"
-    for setting in properties.values():
-        assert setting["langgraph_nodes"]
-        assert set(setting["langgraph_nodes"]) <= graph.get_graph().nodes.keys()
-
-
-def test_every_default_is_within_its_bounds() -> None:
+def test_every_setting_is_described_bounded_and_has_a_default(schema: dict[str, Any]) -> None:
+    assert retrieval.graph.get_context_jsonschema() == schema
+    for name, field in schema["properties"].items():
+        assert len(field["description"]) > 20, name
+        assert "default" in field, name
+        assert all(map(is_bounded, alternatives(schema, field))), name
+        for value in re.findall(r"\((?:mara )?([\d.]+)\)", field["description"]):
+            assert getattr(MARA, name) == float(value), "the description tells the mode's own default"
     assert Context(**Context().model_dump(exclude_none=True)) == Context()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        (name, value)
-        for name, field in FIELDS.items()
-        for value in re.findall(r"\((?:mara )?([\d.]+)\)", field["description"])
-    ],
-)
-def test_a_default_told_in_a_description_is_the_modes_own(name: str, value: str) -> None:
-    assert getattr(MARA, name) == float(value)
+def test_the_form_groups_settings_and_ties_each_to_nodes() -> None:
+    for settings_class, graph in ((Context, mara.graph), (IndexingContext, indexing.graph)):
+        properties = settings_class.model_json_schema()["properties"]
+        groups = [setting["title"].split(" · ")[0] for setting in properties.values()]
+        assert all(len(setting["title"].split(" · ")) == 2 for setting in list(properties.values())[1:]), settings_class
+        assert [group for group, _ in groupby(groups)] == list(dict.fromkeys(groups)), "a group stands together"
+        assert groups[0] == "Workspace", settings_class
+        for setting in properties.values():
+            assert setting["langgraph_nodes"], settings_class
+            assert set(setting["langgraph_nodes"]) <= graph.get_graph().nodes.keys()
 
 
-@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS)
-def test_a_bad_setting_is_refused_by_name(name: str, value: Any) -> None:
-    with pytest.raises(BadInput, match=rf"A setting cannot be used \((?:walk\.)?{name}(?:: | has to )") as failure:
-        make_context(**{name: value})
-    assert failure.value.hint
+def test_a_bad_setting_is_refused_by_name() -> None:
+    for name, value in BAD_SETTINGS:
+        with pytest.raises(BadInput, match=rf"A setting cannot be used \((?:walk\.)?{name}(?:: | has to )") as failure:
+            make_context(**{name: value})
+        assert failure.value.hint, name
 
 
 def test_a_bad_condition_is_refused_with_what_is_allowed() -> None:
@@ -139,13 +123,16 @@ def test_a_bad_condition_is_refused_with_what_is_allowed() -> None:
         make_context(where={"tenant": {"$regex": ".*"}})
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("top_k", 0), ("damping", 5), ("mode", "bm25"), ("unheard_of", 1), ("where", {"tenant": {"$regex": ".*"}})],
-)
-def test_a_bad_setting_given_to_the_graph_is_refused_by_name(small_workspace: Path, name: str, value: Any) -> None:
-    with pytest.raises(ValidationError, match=name):
-        run({"workspace": str(small_workspace), name: value})
+def test_a_bad_setting_given_to_the_graph_is_refused_by_name(small_workspace: Path) -> None:
+    for name, value in [
+        ("top_k", 0),
+        ("damping", 5),
+        ("mode", "bm25"),
+        ("unheard_of", 1),
+        ("where", {"tenant": {"$regex": ".*"}}),
+    ]:
+        with pytest.raises(ValidationError, match=name):
+            run({"workspace": str(small_workspace), name: value})
 
 
 def test_a_setting_that_was_not_given_keeps_its_default() -> None:
@@ -179,9 +166,8 @@ def test_where_a_setting_is_empty_the_modes_own_value_holds() -> None:
     assert Context(mode=Mode.HIPPORAG2, preset=Preset.SEED).walk_settings() == HIPPORAG2
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_a_setting_that_is_given_changes_that_one_alone_even_where_it_is_zero() -> None:
+    for name, value in [
         ("damping", 0.0),
         ("passage_weight", 0.0),
         ("passage_seeds", 0),
@@ -193,13 +179,11 @@ def test_where_a_setting_is_empty_the_modes_own_value_holds() -> None:
         ("name_weight", 0.0),
         ("synonym_edges", False),
         ("adaptive_passage_weight", True),
-    ],
-)
-def test_a_setting_that_is_given_changes_that_one_alone_even_where_it_is_zero(name: str, value: Any) -> None:
-    changed = Context(walk=Walk(**{name: value})).walk_settings()
-    differing = {key for key in WalkSettings.__dataclass_fields__ if getattr(changed, key) != getattr(MARA, key)}
-    assert differing == {name}
-    assert getattr(changed, name) == value
+    ]:
+        changed = Context(walk=Walk(**{name: value})).walk_settings()
+        differing = {key for key in WalkSettings.__dataclass_fields__ if getattr(changed, key) != getattr(MARA, key)}
+        assert differing == {name}
+        assert getattr(changed, name) == value
 
 
 def test_without_the_manager_a_walk_goes_by_no_beta() -> None:
@@ -213,60 +197,58 @@ def test_alpha_mixes_the_hybrid_ranking_in_every_mode() -> None:
     assert Context(mode=Mode.HYBRID, walk=Walk(alpha=0.0)).hybrid_alpha == 0.0
 
 
-@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_the_input_is_a_described_question_and_the_turns_before_it(graph: Any) -> None:
-    schema = graph.get_input_jsonschema()
-    assert (list(schema["properties"]), schema["required"]) == (["question", "turns"], ["question"])
-    question, turns = schema["properties"].values()
-    assert turns["description"]
-    assert question["description"]
-    assert question["examples"]
-    assert (question["minLength"], question["maxLength"]) == (1, QUESTION_LIMIT)
+def test_the_input_is_a_described_question_and_the_turns_before_it() -> None:
+    for graph in GRAPHS.values():
+        schema = graph.get_input_jsonschema()
+        assert (list(schema["properties"]), schema["required"]) == (["question", "turns"], ["question"]), graph
+        question, turns = schema["properties"].values()
+        assert turns["description"], graph
+        assert question["description"], graph
+        assert question["examples"], graph
+        assert (question["minLength"], question["maxLength"]) == (1, QUESTION_LIMIT), graph
 
 
-@pytest.mark.parametrize(
-    "question",
-    ["", "  \n\u3000", "?" * (QUESTION_LIMIT + 1), None, 7, ["When?"], "\ud800?"],
-    ids=lambda q: repr(q)[:12],
-)
-@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_what_is_no_question_is_refused_by_name(settings: MakeContext, graph: Any, question: Any) -> None:
-    with pytest.raises(ValidationError, match="question"):
-        graph.invoke({"question": question}, context=settings())
+def test_what_is_no_question_is_refused_by_name(settings: MakeContext) -> None:
+    questions: list[Any] = ["", "  \n\u3000", "?" * (QUESTION_LIMIT + 1), None, 7, ["When?"], "\ud800?"]
+    for question in questions:
+        for graph in GRAPHS.values():
+            with pytest.raises(ValidationError, match="question"):
+                graph.invoke({"question": question}, context=settings())
 
 
-@pytest.mark.parametrize(
-    ("question", "reason"),
-    [("", "empty"), (" \u3000\n", "empty"), ("?" * (QUESTION_LIMIT + 1), "10,001 characters"), ("\udcff?", "Unicode")],
-    ids=["empty", "blank", "too long", "not Unicode"],
-)
-def test_a_question_that_cannot_be_asked_is_bad_input_with_a_hint(question: str, reason: str) -> None:
-    with pytest.raises(BadInput, match=reason) as failure:
-        check_question(question)
-    assert failure.value.hint
+def test_a_question_that_cannot_be_asked_is_bad_input_with_a_hint() -> None:
+    for question, reason in [
+        ("", "empty"),
+        (" \u3000\n", "empty"),
+        ("?" * (QUESTION_LIMIT + 1), "10,001 characters"),
+        ("\udcff?", "Unicode"),
+    ]:
+        with pytest.raises(BadInput, match=reason) as failure:
+            check_question(question)
+        assert failure.value.hint, question
 
 
-@pytest.mark.parametrize("question", ["?", "🙂", "x" * QUESTION_LIMIT, "a\x00b", "\u200b", "本"])
-def test_a_question_may_be_odd(question: str) -> None:
-    assert check_question(question) == question
+def test_a_question_may_be_odd() -> None:
+    for question in ("?", "🙂", "x" * QUESTION_LIMIT, "a\x00b", "\u200b", "本"):
+        assert check_question(question) == question
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_a_question_without_a_word_is_not_searched_but_asked_for(settings: MakeContext, mode: Mode) -> None:
-    done = run(settings(mode=mode), "?! \u200b")
-    assert (done.result["answer"], done.passage_ids) == ("Ask a question about the documents.", [])
+def test_a_question_without_a_word_is_not_searched_but_asked_for(settings: MakeContext) -> None:
+    for mode in Mode:
+        done = run(settings(mode=mode), "?! \u200b")
+        assert (done.result["answer"], done.passage_ids) == ("Ask a question about the documents.", []), mode
 
 
-@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_the_exported_graph_has_a_recursion_limit_and_no_checkpointer(graph: Any) -> None:
-    assert graph.config["recursion_limit"] == retrieval.RECURSION_LIMIT
-    assert graph.checkpointer is None
+def test_the_exported_graph_has_a_recursion_limit_and_no_checkpointer() -> None:
+    for graph in GRAPHS.values():
+        assert graph.config["recursion_limit"] == retrieval.RECURSION_LIMIT
+        assert graph.checkpointer is None
 
 
-@pytest.mark.parametrize("module", [mara, retrieval], ids=["mara", "retrieval"])
-def test_the_builder_compiles_with_a_checkpointer_of_ones_own(settings: MakeContext, module: Any) -> None:
-    saver = InMemorySaver()
-    thread: Any = {"configurable": {"thread_id": "one"}}
-    result = module.build().compile(checkpointer=saver).invoke({"question": QUESTION}, thread, context=settings())
-    assert result["passages"][0]["id"] == "lake-sund"
-    assert saver.get(thread) is not None
+def test_the_builder_compiles_with_a_checkpointer_of_ones_own(settings: MakeContext) -> None:
+    for module in (mara, retrieval):
+        saver = InMemorySaver()
+        thread: Any = {"configurable": {"thread_id": "one"}}
+        result = module.build().compile(checkpointer=saver).invoke({"question": QUESTION}, thread, context=settings())
+        assert result["passages"][0]["id"] == "lake-sund", module
+        assert saver.get(thread) is not None, module

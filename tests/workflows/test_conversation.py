@@ -48,17 +48,17 @@ class TestWithoutAModel:
         assert result["passages"][0]["id"] == "brandt"
         assert "Lisk" in result["answer"]
 
-    @pytest.mark.parametrize("mode", ["mara", "dense", "hybrid"])
-    def test_a_question_that_stands_alone_is_answered_as_without_turns(self, settings: MakeContext, mode: str) -> None:
-        alone = ask(FIRST.question, settings(mode=mode))
-        assert without_timings(ask(FIRST.question, settings(mode=mode), [FIRST])) == without_timings(alone)
-        assert alone["understood"] is None
+    def test_a_question_that_stands_alone_is_answered_as_without_turns(self, settings: MakeContext) -> None:
+        for mode in ("mara", "dense", "hybrid"):
+            alone = ask(FIRST.question, settings(mode=mode))
+            assert without_timings(ask(FIRST.question, settings(mode=mode), [FIRST])) == without_timings(alone)
+            assert alone["understood"] is None, mode
 
-    @pytest.mark.parametrize("workflow", WORKFLOWS)
-    def test_every_workflow_takes_turns(self, settings: MakeContext, small_workspace: Any, workflow: str) -> None:
-        context = make_context("ragenta" if workflow == "ragenta" else "mara", workspace=str(small_workspace))
-        result = WORKFLOWS[workflow].invoke(asking(LEANING, [FIRST]), context=context)
-        assert result["question"] == WHOLE
+    def test_every_workflow_takes_turns(self, settings: MakeContext, small_workspace: Any) -> None:
+        for workflow in WORKFLOWS:
+            context = make_context("ragenta" if workflow == "ragenta" else "mara", workspace=str(small_workspace))
+            result = WORKFLOWS[workflow].invoke(asking(LEANING, [FIRST]), context=context)
+            assert result["question"] == WHOLE, workflow
 
     def test_a_result_makes_the_next_turn(self, settings: MakeContext) -> None:
         first = ask(FIRST.question, settings())
@@ -109,10 +109,11 @@ class TestWithoutAModel:
         assert len(result["question"]) < 2_000
         assert json.loads(json.dumps(result)) == result
 
-    @pytest.mark.parametrize("turns", [[{"question": 7}], "Who?", [{"answer": "x"}], [asdict(FIRST)] * 101])
-    def test_turns_of_another_shape_are_refused_by_name(self, settings: MakeContext, turns: Any) -> None:
-        with pytest.raises(ValueError, match="turns"):
-            mara.graph.invoke({"question": LEANING, "turns": turns}, context=settings())
+    def test_turns_of_another_shape_are_refused_by_name(self, settings: MakeContext) -> None:
+        unreadable: list[Any] = [[{"question": 7}], "Who?", [{"answer": "x"}], [asdict(FIRST)] * 101]
+        for turns in unreadable:
+            with pytest.raises(ValueError, match="turns"):
+                mara.graph.invoke({"question": LEANING, "turns": turns}, context=settings())
 
 
 class TestWithAModel:

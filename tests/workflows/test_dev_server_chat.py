@@ -9,7 +9,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,20 +19,16 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.pregel.remote import RemoteGraph
 
 from tests.docs.pages import ROOT, blocks, read
-from tests.scripted_server import ScriptedServer, scripted
-from tests.workflows.dev_server import Server, dev_server
-from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, shown_to_model, well_behaved
+from tests.scripted_server import ScriptedServer
+from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER
+from tests.workflows.dev_server import Server
+from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, shown_to_model
 from tests.workflows.test_dev_server import EXPECTED
 from workflows.conversation.messages import METADATA
 from workflows.conversation.settings import ChatContext
 
 OFFLINE = {"model": "offline"}
-FOLLOW_UP, HE = "And who founded it?", "Where was he born?"
-READINGS = ["Where was Duke Orlo born?", "Where was Ada Brandt born?"]
-COMPLETED = {
-    FOLLOW_UP: {"stands_alone": False, "question": "Who founded Marn?", "choices": []},
-    HE: {"stands_alone": False, "question": HE, "choices": READINGS},
-}
+FOLLOW_UP, HE = FOUNDER, BIRTH
 
 Message = dict[str, Any]
 
@@ -41,22 +36,14 @@ SHOWN = f"{ANSWERED}\n\n**Sources**\n\n- [1] Lake Sund · `corpus.jsonl`"
 SHOWN_NEXT = SHOWN.replace("Lake Sund", "Marn")
 
 
-def completes(body: Any) -> str:
-    """Reply as a rewriter that knows the questions of these tests."""
-    asked = shown_to_model(body)["question"]
-    return json.dumps(COMPLETED.get(asked, {"stands_alone": True, "question": asked, "choices": []}))
+@pytest.fixture
+def server(dev: Server) -> Server:
+    return dev
 
 
-@pytest.fixture(scope="module")
-def model() -> Iterator[ScriptedServer]:
-    with scripted({**well_behaved(), "rewriter": completes}) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, small_workspace: Path, model: ScriptedServer) -> Iterator[Server]:
-    with dev_server(small_workspace, tmp_path_factory.mktemp("server"), OPENAI_BASE_URL=model.base_url) as running:
-        yield running
+@pytest.fixture
+def model(dev_model: ScriptedServer) -> ScriptedServer:
+    return dev_model
 
 
 class ChatUi:
@@ -118,31 +105,37 @@ def text_of(message: Message) -> str:
     return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
-def told_by(message: Message) -> dict[str, Any]:
-    told: dict[str, Any] = message["response_metadata"][METADATA]
-    return told
+def metadata_of(message: Message) -> dict[str, Any]:
+    metadata: dict[str, Any] = message["response_metadata"][METADATA]
+    return metadata
 
 
 def test_the_schemas_are_those_of_a_chat(server: Server) -> None:
     (assistant,) = server.client.assistants.search(graph_id="chat")
-    schemas = server.client.assistants.get_schemas(assistant["assistant_id"])
-    for part in (schemas["input_schema"], schemas["output_schema"], schemas["state_schema"]):
-        assert list((part or {})["properties"]) == ["messages"]
-    form = (schemas["context_schema"] or {})["properties"]
+    schemas: Any = server.client.assistants.get_schemas(assistant["assistant_id"])
+    for part in ("input_schema", "output_schema", "state_schema"):
+        assert list(schemas[part]["properties"]) == ["messages"], part
+    form = schemas["context_schema"]["properties"]
     assert form == ChatContext.model_json_schema()["properties"]
-    drawing = server.client.assistants.get_graph(assistant["assistant_id"])
-    assert {str(node["id"]) for node in drawing["nodes"]} == {"__start__", "answer", "choose_reading", "__end__"}
     assert all(setting["langgraph_nodes"] == ["answer"] for setting in form.values())
     assert all(setting["title"] and setting["description"] for setting in form.values())
 
 
-def test_agent_chat_ui_is_shown_the_conversation_at_every_moment(server: Server) -> None:
+def test_agent_chat_ui_is_shown_the_conversation_of_which_the_thread_keeps_messages_alone(server: Server) -> None:
     chat = ChatUi(server, **OFFLINE)
     shown = chat.say(QUESTION)
     assert [message["type"] for message in shown["messages"]] == ["human", "ai"]
     assert "1203" in text_of(shown["messages"][-1])
-    assert [source["passage_id"] for source in told_by(shown["messages"][-1])["sources"]] == [*QUESTION_PASSAGES[::-1]]
+    sources = metadata_of(shown["messages"][-1])["sources"]
+    assert [source["passage_id"] for source in sources] == [*QUESTION_PASSAGES[::-1]]
     assert set(chat.events) == {"metadata", "values"}
+    for past in chat.threads.get_history(chat.thread, limit=100):
+        assert not past["values"] or list(past["values"]) == ["messages"]
+        assert past["checkpoint"]["checkpoint_ns"] == ""
+    chat.context = {**OFFLINE, "workflow": "ragenta", "top_k": 3, "where": {"source": "other"}}
+    metadata = metadata_of(chat.say(FOLLOW_UP)["messages"][-1])
+    assert (metadata["workflow"], metadata["answer_kind"]) == ("ragenta", "refusal")
+    assert any("OutsideFilter" in note for note in metadata["notes"])
 
 
 def test_a_follow_up_is_completed_from_the_thread_and_regenerated_and_edited_from_the_turns_before(
@@ -151,7 +144,7 @@ def test_a_follow_up_is_completed_from_the_thread_and_regenerated_and_edited_fro
     chat = ChatUi(server)
     chat.say(QUESTION)
     second = chat.say(FOLLOW_UP)["messages"][-1]
-    assert told_by(second)["understood"]["asked"] == FOLLOW_UP
+    assert metadata_of(second)["understood"]["asked"] == FOLLOW_UP
     chat.say("And why?")
     asked = len(model.requests_of("rewriter"))
 
@@ -167,24 +160,19 @@ def test_a_follow_up_is_completed_from_the_thread_and_regenerated_and_edited_fro
     assert [text_of(message) for message in chat.messages[::2]] == [QUESTION, "And who drowned there?"]
 
 
-def test_a_question_of_several_readings_is_an_interrupt_that_a_decision_resumes(server: Server) -> None:
+def test_a_question_of_several_readings_is_an_interrupt_that_a_decision_or_a_message_resumes(server: Server) -> None:
     chat = ChatUi(server)
     chat.say(QUESTION)
     shown = chat.say(HE)
-    assert told_by(shown["messages"][-1])["answer_kind"] == "clarification"
+    assert metadata_of(shown["messages"][-1])["answer_kind"] == "clarification"
     assert chat.threads.get(chat.thread)["status"] == "interrupted"
     (action,) = chat.interrupt["action_requests"]
     edited = {"type": "edit", "edited_action": {"name": action["name"], "args": {"question": "2"}}}
     shown = chat.submit({}, command={"resume": {"decisions": [edited]}})
-    assert told_by(shown["messages"][-1])["question"] == READINGS[1]
+    assert metadata_of(shown["messages"][-1])["question"] == BIRTHS[1]
     assert chat.threads.get(chat.thread)["status"] == "idle"
-
-
-def test_a_new_message_instead_of_a_decision_is_a_choice_or_a_question(server: Server) -> None:
-    chat = ChatUi(server)
-    chat.say(QUESTION)
     chat.say(HE)
-    assert told_by(chat.say("2")["messages"][-1])["question"] == READINGS[1]
+    assert metadata_of(chat.say("1")["messages"][-1])["question"] == BIRTHS[0]
     assert chat.threads.get(chat.thread)["status"] == "idle"
 
 
@@ -196,21 +184,9 @@ def test_the_answer_comes_token_by_token_without_subgraphs_and_nothing_else_is_c
     assert "".join(piece["content"] for piece in pieces) == SHOWN
     assert len(pieces) > 4
     assert len({piece["id"] for piece in pieces}) == 1
-    assert told_by(pieces[-1])["sources"]
+    assert metadata_of(pieces[-1])["sources"]
     nodes = {part.data["node"] for part in parts if part.event == "custom"}
     assert {"filter_facts", "walk_graph", "write_answer"} <= nodes
-
-
-@pytest.mark.parametrize("context", [{}, OFFLINE])
-def test_messages_as_they_grow(server: Server, context: dict[str, str]) -> None:
-    thread = server.client.threads.create()["thread_id"]
-    given: Any = {"messages": QUESTION}
-    stream = server.client.runs.stream(thread, "chat", input=given, context=context, stream_mode="messages")
-    *_, last = [part.data for part in stream if part.event == "messages/partial"]
-    state: Any = server.client.threads.get_state(thread)["values"]
-    assert [(message["id"], message["content"]) for message in last] == [
-        (message["id"], message["content"]) for message in state["messages"][1:]
-    ]
 
 
 def test_the_main_workflow_draws_no_internal_reply_as_chat(server: Server) -> None:
@@ -222,52 +198,23 @@ def test_the_main_workflow_draws_no_internal_reply_as_chat(server: Server) -> No
     assert {about["langgraph_node"] for _, about in pieces} == {"write_answer"}
 
 
-def test_the_thread_keeps_messages_alone(server: Server) -> None:
-    chat = ChatUi(server, **OFFLINE)
-    chat.say(QUESTION)
-    for past in chat.threads.get_history(chat.thread, limit=100):
-        assert not past["values"] or list(past["values"]) == ["messages"]
-        assert past["checkpoint"]["checkpoint_ns"] == ""
+REFUSED: list[tuple[Any, Any, str]] = [
+    ({}, {}, "ends without a question.*Send a message"),
+    ({"messages": [5]}, {}, "messages cannot be read"),
+    ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, {}, "no text, but image"),
+    ({"messages": "x" * 1_000_000}, {}, "1,000,000 characters"),
+    ({"messages": QUESTION}, {"n": 1}, "mara has no setting n"),
+    ({"messages": QUESTION}, {"damping": 5}, "damping.*less than or equal to 0.99"),
+    ({"messages": QUESTION}, {"workspace": "../small"}, "not the name of a workspace"),
+]
 
 
-def test_another_workflow_and_its_settings_answer_the_next_turn(server: Server) -> None:
-    chat = ChatUi(server, **OFFLINE)
-    chat.say(QUESTION)
-    chat.context = {**OFFLINE, "workflow": "ragenta", "top_k": 3, "judge_passages": False}
-    told = told_by(chat.say(QUESTION)["messages"][-1])
-    assert (told["workflow"], told["coverage"]) == ("ragenta", "EVIDENCE, NOT JUDGED")
-
-
-def test_a_narrower_filter_lets_no_earlier_answer_count(server: Server) -> None:
-    chat = ChatUi(server, **OFFLINE)
-    chat.say(QUESTION)
-    chat.context = {**OFFLINE, "where": {"source": "other"}}
-    told = told_by(chat.say(FOLLOW_UP)["messages"][-1])
-    assert told["answer_kind"] == "refusal"
-    assert any("OutsideFilter" in note for note in told["notes"])
-
-
-REFUSED: dict[str, tuple[Any, Any, str]] = {
-    "nothing": ({}, {}, "ends without a question.*Send a message"),
-    "another input": ({"question": QUESTION}, {}, "ends without a question"),
-    "no message": ({"messages": [5]}, {}, "messages cannot be read"),
-    "another role": ({"messages": [{"role": "robot", "content": "x"}]}, {}, "cannot be read.*robot"),
-    "an answer": ({"messages": [{"role": "assistant", "content": "x"}]}, {}, "ends without a question"),
-    "a picture": ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, {}, "no text, but image"),
-    "a megabyte": ({"messages": "x" * 1_000_000}, {}, "1,000,000 characters"),
-    "a setting": ({"messages": QUESTION}, {"n": 1}, "mara has no setting n"),
-    "damping": ({"messages": QUESTION}, {"damping": 5}, "damping.*less than or equal to 0.99"),
-    "a path": ({"messages": QUESTION}, {"workspace": "../small"}, "not the name of a workspace"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_asked_fails_with_a_readable_message_and_the_thread_goes_on(server: Server, name: str) -> None:
-    given, context, says = REFUSED[name]
+def test_what_cannot_be_asked_fails_with_a_readable_message_and_the_thread_goes_on(server: Server) -> None:
     thread = server.client.threads.create()["thread_id"]
-    with pytest.raises(Exception, match=rf"(?s){says}") as refused:
-        server.client.runs.wait(thread, "chat", input=given, context=context)
-    assert "internal error" not in str(refused.value)
+    for given, context, says in REFUSED:
+        with pytest.raises(Exception, match=rf"(?s){says}") as refused:
+            server.client.runs.wait(thread, "chat", input=given, context=context)
+        assert "internal error" not in str(refused.value)
     after: Any = {"messages": QUESTION}
     answered: Any = server.client.runs.wait(thread, "chat", input=after, context=OFFLINE)
     assert "1203" in text_of(answered["messages"][-1])
@@ -306,29 +253,27 @@ def said_in(artifact: Any) -> str:
     return "".join(str(part.get("text", "")) for part in artifact["parts"])
 
 
-def test_an_agent_of_a2a_talks_on_in_its_context(server: Server, model: ScriptedServer) -> None:
+def test_an_agent_of_a2a_talks_on_in_its_context_is_asked_back_and_replies_in_words(
+    server: Server, model: ScriptedServer
+) -> None:
     agent = A2A(server)
     first = agent.send(QUESTION)
     assert first["status"]["state"] == "completed"
     assert said_in(first["artifacts"][0]) == SHOWN
-    events = agent.stream(FOLLOW_UP, contextId=first["contextId"])
+    context = first["contextId"]
+    events = agent.stream(FOLLOW_UP, contextId=context)
     *_, asked = model.requests_of("rewriter")
     assert [turn["question"] for turn in shown_to_model(asked.body)["turns"]] == [QUESTION]
     working = [each["status"] for each in events if each["kind"] == "status-update" and "message" in each["status"]]
     assert len(working) > 3
     assert said_in(next(each["artifact"] for each in events if each["kind"] == "artifact-update")) == SHOWN_NEXT
     assert events[-1]["status"]["state"] == "completed"
-
-
-def test_an_agent_of_a2a_is_asked_back_and_replies_in_words(server: Server) -> None:
-    agent = A2A(server)
-    context = agent.send(QUESTION)["contextId"]
     task = agent.send(HE, contextId=context)
     assert task["status"]["state"] == "input-required"
     assert "What do you mean" in json.dumps(task)
     agent.send("2", contextId=context, taskId=task["id"])
     state: Any = server.client.threads.get_state(context)["values"]
-    assert told_by(state["messages"][-1])["question"] == READINGS[1]
+    assert metadata_of(state["messages"][-1])["question"] == BIRTHS[1]
 
 
 def call_mcp(server: Server, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -340,12 +285,12 @@ def call_mcp(server: Server, method: str, params: dict[str, Any]) -> dict[str, A
 def test_the_servers_mcp_has_the_conversation_as_a_tool(server: Server) -> None:
     tools = {tool["name"]: tool for tool in call_mcp(server, "tools/list", {})["tools"]}
     assert tools["chat"]["inputSchema"]["properties"]["messages"]["type"] == "string"
-    told = call_mcp(server, "tools/call", {"name": "chat", "arguments": {"messages": QUESTION}})
-    assert json.dumps(SHOWN, ensure_ascii=False)[1:-1] in told["content"][0]["text"]
+    reply = call_mcp(server, "tools/call", {"name": "chat", "arguments": {"messages": QUESTION}})
+    assert json.dumps(SHOWN, ensure_ascii=False)[1:-1] in reply["content"][0]["text"]
     history = [("user", QUESTION), ("assistant", ANSWERED), ("user", FOLLOW_UP)]
     messages = [{"role": role, "content": text} for role, text in history]
-    told = call_mcp(server, "tools/call", {"name": "chat", "arguments": {"messages": messages}})
-    assert "Who founded Marn?" in told["content"][0]["text"]
+    reply = call_mcp(server, "tools/call", {"name": "chat", "arguments": {"messages": messages}})
+    assert "Who founded Marn?" in reply["content"][0]["text"]
 
 
 def test_it_is_a_node_of_another_application(server: Server) -> None:
@@ -355,7 +300,7 @@ def test_it_is_a_node_of_another_application(server: Server) -> None:
     given: Any = {"messages": QUESTION}
     answer = builder.compile().invoke(given)["messages"][-1]
     assert answer.content == SHOWN
-    assert told_by({"response_metadata": answer.response_metadata})["workflow"] == "mara"
+    assert metadata_of({"response_metadata": answer.response_metadata})["workflow"] == "mara"
 
 
 @pytest.mark.slow

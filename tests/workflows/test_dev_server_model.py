@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -63,25 +62,17 @@ def stream(server: Server, question: str = QUESTION, graph: str = "mara", **cont
     return parts
 
 
-def answer_tokens(parts: dict[str, list[Any]]) -> list[str]:
-    """The pieces of the answer as they came."""
-    messages = (message for message, about in parts["messages"] if about["langgraph_node"] == "write_answer")
-    return [message["content"] for message in messages if message["content"]]
-
-
-def test_the_answer_comes_token_by_token(server: Server, model: ScriptedServer) -> None:
-    model.script(well_behaved())
-    parts = stream(server)
-    tokens = answer_tokens(parts)
-    assert len(tokens) > 3
-    assert "".join(tokens) == parts["values"][-1]["answer"] == ANSWERED
-
-
-def test_a_malformed_reply_is_seen_as_another_round_of_its_node(server: Server, model: ScriptedServer) -> None:
+def test_the_answer_comes_token_by_token_and_a_malformed_reply_as_another_round_of_its_node(
+    server: Server, model: ScriptedServer
+) -> None:
     model.script({**well_behaved(), "manager": [MALFORMED, MANAGED]})
     parts = stream(server)
-    rounds = [told for told in parts["custom"] if told["node"] == "weigh_relations" and told["event"] != "started"]
-    assert [(told["event"], told["attempt"]) for told in rounds] == [("malformed", 1), ("finished", 2)]
+    messages = [message for message, about in parts["messages"] if about["langgraph_node"] == "write_answer"]
+    tokens = [message["content"] for message in messages if message["content"]]
+    assert len(tokens) > 3
+    assert "".join(tokens) == parts["values"][-1]["answer"] == ANSWERED
+    rounds = [event for event in parts["custom"] if event["node"] == "weigh_relations" and event["event"] != "started"]
+    assert [(event["event"], event["attempt"]) for event in rounds] == [("malformed", 1), ("finished", 2)]
     assert [fault["kind"] for fault in parts["values"][-1]["errors"]] == ["MalformedReply"]
 
 
@@ -98,41 +89,19 @@ def test_ragenta_judges_checks_and_follows_up(server: Server, model: ScriptedSer
     assert ended.count("score_passage") == ended.count("predict_answer") == len(result["judgements"])
 
 
-def test_the_log_complains_of_nothing_but_that_the_tests_langsmith_is_a_simple_one(server: Server) -> None:
-    assert [line for line in server.complaints() if "langsmith.client" not in line] == []
-
-
-def test_two_runs_at_once_keep_apart(server: Server, model: ScriptedServer) -> None:
-    model.script(well_behaved())
-    questions = [QUESTION, "Who built the Tarn Dam?"]
-    with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda question: stream(server, question), questions))
-    assert [parts["values"][-1]["question"] for parts in both] == questions
-    assert [(parts["values"][-1]["generation"]) for parts in both] == [both[0]["values"][-1]["generation"]] * 2
-    assert both[0]["values"][-1]["passages"] != both[1]["values"][-1]["passages"]
-
-
-def test_its_runs_are_traced_with_what_they_were_about(
-    server: Server, model: ScriptedServer, traces: TraceServer
-) -> None:
-    model.script(well_behaved())
-    result = stream(server)["values"][-1]
-    root = traces.wait_for_root(result)
-    assert (root.name, root.metadata["mara_workspace"]) == ("mara", "workspace")
-    assert root.metadata["mara_beta"] == result["relation_factors"]
-    assert {step.run_type for step in root.walk()} == {"chain", "embedding", "llm", "retriever", "tool"}
-
-
-def test_the_password_of_the_models_server_stands_in_no_state_no_log_and_no_trace(
+def test_its_runs_are_traced_and_the_password_of_the_models_server_stands_in_no_state_no_log_and_no_trace(
     server: Server, model: ScriptedServer, traces: TraceServer
 ) -> None:
     model.script(well_behaved())
     thread = server.client.threads.create()["thread_id"]
-    result = server.client.runs.wait(thread, "mara", input={"question": QUESTION})
-    assert isinstance(result, dict)
-    traces.wait_for_root(result)
+    result: Any = server.client.runs.wait(thread, "mara", input={"question": QUESTION})
+    root = traces.wait_for_root(result)
+    assert (root.name, root.metadata["mara_workspace"]) == ("mara", "workspace")
+    assert root.metadata["mara_beta"] == result["relation_factors"]
+    assert {step.run_type for step in root.walk()} == {"chain", "embedding", "llm", "retriever", "tool"}
     assert all(request.headers["authorization"].startswith("Basic ") for request in model.requests)
     history = json.dumps(server.client.threads.get_history(thread, limit=100))
     files = [path.read_bytes() for path in server.sources.rglob("*") if path.is_file()]
-    for told in (history.encode(), server.log.read_bytes(), *files, *traces.bodies):
-        assert PASSWORD.encode() not in told
+    for content in (history.encode(), server.log.read_bytes(), *files, *traces.bodies):
+        assert PASSWORD.encode() not in content
+    assert [line for line in server.complaints() if "langsmith.client" not in line] == []

@@ -12,12 +12,16 @@ from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
 from graph.errors import BadInput, NoAccess
+from graph.relationships.cypher.copies import open_copy
+from graph.relationships.cypher.queries import CONVERSATION_SEARCH
+from graph.relationships.record import RelationshipRecord
 from tests.builders import HashEmbedder
-from tests.workflows.reading_world import read, reading_world, talk
+from tests.workflows.reading_world import reading_world, talk
 from tests.workflows.tenants import CORPORA, MARKERS
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.discovery import passage_provenance, related_documents, what_to_read
+from workflows.document_search import search_documents
 from workflows.for_agents import discovery_tool, provenance_tool
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes
@@ -27,27 +31,14 @@ from workflows.settings.indexing import IndexingContext
 OF_A = {"where": {"tenant": "a"}}
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Mia read of Project Zember and asked of the Amstel Office; an answer to nobody cites Project Zember."""
-    world = reading_world(tmp_path_factory.mktemp("reading"))
-    with pytest.MonkeyPatch.context() as patch:
-        use_embedder(patch, HashEmbedder())
-        read(world, "mia", "of-b-two")
-        talk(world, "of mia", "Who founded the Amstel Office?", "mia", ["of-a-two"])
-        talk(world, "of nobody", "Who paid for Project Zember?", cited=["of-b-two"])
-        yield world
-    close_indexes()
-
-
 @pytest.fixture
-def context(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Context]:
+def context(readers: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Context]:
     use_embedder(monkeypatch, HashEmbedder())
-    return lambda **settings: Context(workspace=str(root), **settings)
+    return lambda **settings: Context(workspace=str(readers), **settings)
 
 
-def proposed(found: dict[str, Any]) -> list[str]:
-    return [each["document"] for each in found["documents"]]
+def proposed(proposal: dict[str, Any]) -> list[str]:
+    return [each["document"] for each in proposal["documents"]]
 
 
 class TestWhatToRead:
@@ -57,51 +48,41 @@ class TestWhatToRead:
         told = [reason["told"] for each in found["documents"] for reason in each["reasons"]]
         assert any(each.startswith("the topic is about Olaf Amstel → ") for each in told)
 
-    def test_what_a_user_viewed_is_not_proposed(self, context: Callable[..., Context]) -> None:
+    def test_what_a_user_viewed_or_a_conversation_cites_is_not_proposed(self, context: Callable[..., Context]) -> None:
         everything = proposed(what_to_read(context(), "Project Zember", 10))
         unread = proposed(what_to_read(context(user_id="mia"), "Project Zember", 10))
+        uncited = proposed(what_to_read(context(conversation_id="of nobody"), k=10))
         assert {"of-b-two", "of-a-two"} & set(everything)
         assert not {"of-b-two", "of-a-two"} & set(unread)
+        assert uncited
+        assert "of-b-two" not in uncited
 
-    def test_what_a_conversation_cites_is_not_proposed(self, context: Callable[..., Context]) -> None:
-        found = what_to_read(context(conversation_id="of nobody"), k=10)
-        assert proposed(found)
-        assert "of-b-two" not in proposed(found)
-
-    def test_a_topic_that_names_nothing_is_what_the_nearest_passages_are_about(
+    def test_a_topic_is_about_what_it_names_or_near_to_what_the_nearest_passages_are_about(
         self, context: Callable[..., Context]
     ) -> None:
-        reasons = [each for found in _documents(context, "somewhere to swim") for each in found["reasons"]]
-        assert {each["because"] for each in reasons} == {"near"}
-        assert all(each["told"].startswith("near to your topic: ") for each in reasons)
+        for topic, because, words in (
+            ("somewhere to swim", "near", "near to your topic: "),
+            ("Lake Sund", "topic", "the topic is about "),
+        ):
+            documents = what_to_read(context(), topic, 10)["documents"]
+            reasons = [reason for document in documents for reason in document["reasons"]]
+            assert {reason["because"] for reason in reasons} == {because}
+            assert all(reason["told"].startswith(words) for reason in reasons), topic
 
-    def test_only_of_what_a_topic_names_it_is_said_to_be_about(self, context: Callable[..., Context]) -> None:
-        reasons = [each for found in _documents(context, "Lake Sund") for each in found["reasons"]]
-        assert {each["because"] for each in reasons} == {"topic"}
-        assert all(each["told"].startswith("the topic is about ") for each in reasons)
-
-    def test_the_conversation_of_another_is_refused(self, context: Callable[..., Context]) -> None:
+    def test_the_conversation_of_another_is_refused_and_so_is_nothing_at_all(
+        self, context: Callable[..., Context]
+    ) -> None:
         with pytest.raises(NoAccess):
             what_to_read(context(conversation_id="of mia", user_id="tom"))
-
-    def test_something_has_to_be_given(self, context: Callable[..., Context]) -> None:
         with pytest.raises(BadInput, match="Nothing tells"):
             what_to_read(context())
 
-    @pytest.mark.parametrize("who", [{}, {"user_id": "mia"}, {"conversation_id": "of nobody"}])
-    @pytest.mark.parametrize("topic", ["Lake Sund", "Marn", "Project Zember", "somewhere to swim"])
-    def test_nothing_that_a_filter_hides_is_proposed_or_named(
-        self, context: Callable[..., Context], who: dict[str, str], topic: str
-    ) -> None:
-        found = what_to_read(context(**OF_A, **who), topic, 10)
-        assert set(proposed(found)) <= {"of-a-one", "of-a-two"}
-        assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)]
-
-
-def _documents(context: Callable[..., Context], topic: str) -> list[dict[str, Any]]:
-    documents: list[dict[str, Any]] = what_to_read(context(), topic, 10)["documents"]
-    assert documents
-    return documents
+    def test_nothing_that_a_filter_hides_is_proposed_or_named(self, context: Callable[..., Context]) -> None:
+        for who in ({}, {"user_id": "mia"}, {"conversation_id": "of nobody"}):
+            for topic in ("Lake Sund", "Marn", "Project Zember", "somewhere to swim"):
+                found = what_to_read(context(**OF_A, **who), topic, 10)
+                assert set(proposed(found)) <= {"of-a-one", "of-a-two"}, who
+                assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)], who
 
 
 class TestRelatedDocuments:
@@ -110,12 +91,12 @@ class TestRelatedDocuments:
         assert {"of-a-one", "of-b-one"} <= {each["document"] for each in found} <= {"of-a-one", "of-a-two", "of-b-one"}
         assert all(each["told"].startswith("this document explains ") for each in found)
 
-    @pytest.mark.parametrize("document", ["of-a-one", "of-b-one", "of-b-two"])
-    def test_nothing_that_a_filter_hides_is_named(self, context: Callable[..., Context], document: str) -> None:
-        found = related_documents(context(**OF_A), document, 10)
-        assert {each["document"] for each in found} <= {"of-a-one", "of-a-two"}
-        assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)]
-        assert bool(found) == document.startswith("of-a")
+    def test_nothing_that_a_filter_hides_is_named(self, context: Callable[..., Context]) -> None:
+        for document in ("of-a-one", "of-b-one", "of-b-two"):
+            found = related_documents(context(**OF_A), document, 10)
+            assert {each["document"] for each in found} <= {"of-a-one", "of-a-two"}, document
+            assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)], document
+            assert bool(found) == document.startswith("of-a")
 
     def test_as_of_a_date_nothing_is_proposed_that_did_not_stand_then(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -168,32 +149,30 @@ class TestReading:
 
 
 class TestProvenance:
-    def test_it_tells_document_source_place_and_vector(self, context: Callable[..., Context]) -> None:
-        found = passage_provenance(context(), "of-b-two")
-        assert (found["passage"], found["document"]["id"], found["document"]["version"]) == ("of-b-two", "of-b-two", 1)
-        assert [source["name"] for source in found["sources"]] == ["corpus.jsonl"]
-        assert found["position"]["chunk"] == 0
-        assert found["vector"]["store"]["model"] == "hash"
-        assert "Project Zember" in {concept["name"] for concept in found["concepts"]}
-        assert [version["until"] for version in found["versions"]] == [None]
-        json.dumps(found)
+    def test_it_tells_document_source_place_vector_and_the_number_of_viewers(
+        self, context: Callable[..., Context]
+    ) -> None:
+        provenance = passage_provenance(context(), "of-b-two")
+        document = provenance["document"]
+        assert (provenance["passage"], document["id"], document["version"]) == ("of-b-two", "of-b-two", 1)
+        assert [source["name"] for source in provenance["sources"]] == ["corpus.jsonl"]
+        assert provenance["position"]["chunk"] == 0
+        assert provenance["vector"]["store"]["model"] == "hash"
+        assert "Project Zember" in {concept["name"] for concept in provenance["concepts"]}
+        assert [version["until"] for version in provenance["versions"]] == [None]
+        assert provenance["viewers"] == 1
+        assert "mia" not in json.dumps(provenance)
 
-    def test_viewers_are_a_number(self, context: Callable[..., Context]) -> None:
-        found = passage_provenance(context(), "of-b-two")
-        assert found["viewers"] == 1
-        assert "mia" not in json.dumps(found)
+    def test_citations_are_those_of_the_users_own_conversations_and_off_a_server_of_those_of_no_user(
+        self, context: Callable[..., Context]
+    ) -> None:
+        def cited(passage: str, asking: Context) -> list[str]:
+            return [each["conversation"] for each in passage_provenance(asking, passage)["cited_in"]]
 
-    def test_citations_are_those_of_the_users_own_conversations(self, context: Callable[..., Context]) -> None:
-        def cited(**who: str) -> list[str]:
-            return [each["conversation"] for each in passage_provenance(context(**who), "of-a-two")["cited_in"]]
-
-        assert cited(user_id="mia") == ["of mia"]
-        assert cited(user_id="tom") == cited() == []
-
-    def test_a_conversation_of_nobody_is_open_but_not_on_a_server(self, context: Callable[..., Context]) -> None:
-        mine = context(user_id="tom")
-        assert [each["number"] for each in passage_provenance(mine, "of-b-two")["cited_in"]] == [1]
-        assert passage_provenance(mine.within({}), "of-b-two")["cited_in"] == []
+        assert cited("of-a-two", context(user_id="mia")) == ["of mia"]
+        assert cited("of-a-two", context(user_id="tom")) == cited("of-a-two", context()) == []
+        assert cited("of-b-two", context(user_id="tom")) == ["of nobody"]
+        assert cited("of-b-two", context(user_id="tom").within({})) == []
 
     def test_a_hidden_passage_is_as_unknown_as_any_other(self, context: Callable[..., Context]) -> None:
         with pytest.raises(BadInput) as hidden:
@@ -221,16 +200,12 @@ class TestProvenance:
 
 
 class TestTools:
-    def test_discovery_proposes_with_a_reason(self, context: Callable[..., Context]) -> None:
+    def test_they_tell_reasons_and_json_and_what_a_model_gets_wrong(self, context: Callable[..., Context]) -> None:
         called = _call(discovery_tool(context()), topic="Olaf Amstel", k=1)
         (document,) = called.artifact
         assert called.content == f"{document['title']} ({document['document']}): {document['reasons'][0]['told']}"
-
-    def test_provenance_tells_as_json(self, context: Callable[..., Context]) -> None:
         called = _call(provenance_tool(context()), passage_id="of-a-one")
         assert json.loads(called.content) == called.artifact
-
-    def test_what_a_model_gets_wrong_is_told_to_it(self, context: Callable[..., Context]) -> None:
         assert "no passage of that id" in _call(provenance_tool(context()), passage_id="nope").content
         assert "Nothing tells" in _call(discovery_tool(context())).content
         with pytest.raises(ValidationError):
@@ -239,3 +214,62 @@ class TestTools:
 
 def _call(tool: BaseTool, **arguments: Any) -> Any:
     return tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": arguments})
+
+
+TEXT = "Who founded the Amstel Office?"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    use_embedder(monkeypatch, HashEmbedder())
+    world = reading_world(tmp_path)
+    talk(world, "of mia", TEXT, "mia", ["of-a-two"])
+    talk(world, "of nobody", "Who paid for Project Zember?", cited=["of-b-two"])
+    yield world
+    close_indexes()
+
+
+def found(root: Path, k: int = 20, keep: str = "", **settings: Any) -> dict[str, dict[str, Any]]:
+    documents = search_documents(Context(workspace=str(root), **settings), TEXT, k, keep)["documents"]
+    return {each["id"]: each for each in documents}
+
+
+def counts(root: Path) -> dict[str, int]:
+    with RelationshipRecord.of(root) as record:
+        return record.counts()
+
+
+def test_without_a_conversation_documents_come_by_similarity(root: Path) -> None:
+    similarities = [each["similarity"] for each in found(root).values()]
+    assert similarities == sorted(similarities, reverse=True)
+    assert counts(root)["Query"] == 0
+
+
+def test_what_a_conversation_mentions_counts_by_three_tenths(root: Path) -> None:
+    plain, aware = found(root), found(root, conversation_id="of nobody")
+    assert any(each["concepts"] for each in aware.values())
+    for key, each in aware.items():
+        assert each["score"] == pytest.approx(0.7 * plain[key]["similarity"] + 0.3 * each["relevance"], abs=1e-5)
+
+
+def test_what_a_filter_hides_is_not_found(root: Path) -> None:
+    assert {key[:4] for key in found(root, where={"tenant": "a"})} == {"of-a"}
+
+
+def test_a_conversation_of_somebody_else_is_refused(root: Path) -> None:
+    with pytest.raises(NoAccess):
+        found(root, conversation_id="of mia", user_id="tom")
+
+
+def test_one_that_is_kept_can_be_asked_in_cypher(root: Path) -> None:
+    kept = found(root, k=5, keep="founders", conversation_id="of nobody")
+    assert counts(root)["SIMILARITY"] == len(kept) > 1
+    with open_copy(root) as copy:
+        rows = copy.query(CONVERSATION_SEARCH, {"query_id": "founders", "conversation_id": "of nobody"}).rows
+    assert {row[0] for row in rows} == set(kept)
+
+
+def test_one_of_a_user_is_not_kept_since_forgetting_would_not_find_it(root: Path) -> None:
+    with pytest.raises(BadInput, match="belongs to nobody"):
+        found(root, keep="mine", user_id="mia")
+    assert counts(root)["Query"] == 0

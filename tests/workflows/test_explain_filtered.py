@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agents.leaning import question_back
+from agents.roles import Turn
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from graph.schema import RelationType, entity_id
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
-from tests.workflows.explanations import check_it_adds_up, check_it_is_the_walk, explained
-from tests.workflows.small_world import run
+from tests.workflows.explanations import PRPACK, check_it_adds_up, check_it_is_the_walk, explained
+from tests.workflows.reading_world import read, talk
+from tests.workflows.small_world import run, write_lines
+from tests.workflows.tenants import CORPORA
 from tests.workflows.workspaces import use_embedder
-from workflows.context import Context
+from workflows.answering import ask
+from workflows.context import Context, make_context
 from workflows.explaining import MOST_NODES, explain, write_explanation
 from workflows.explanation.model import Explanation
+from workflows.indexing import index_sources
+from workflows.results import Result
 from workflows.runtime.resources import close_indexes
+from workflows.settings.enums import Workflow
+from workflows.settings.indexing import IndexingContext
 
 OPEN = {"owner": "open"}
 PASSAGES = [
@@ -61,17 +70,17 @@ def all_of(explanation: Explanation) -> str:
 
 
 class TestFiltered:
-    @pytest.mark.parametrize("mode", [mode for mode in Mode if mode.walks])
-    def test_nothing_that_it_hides_is_told(self, workspace: Path, mode: Mode, tmp_path: Path) -> None:
-        result, explanation = explained(context_of(workspace, mode=mode), QUESTION_OF_BOTH, max_nodes=MOST_NODES)
-        hidden = [entity_id("Project Ember"), *SECRETS]
-        write_explanation(explanation, tmp_path / "out.graphml")
-        for text in (all_of(explanation), (tmp_path / "out.graphml").read_text("utf-8")):
-            assert [word for word in hidden if word in text] == []
-        assert {node.ref for node in explanation.nodes if node.kind == "passage"} == {"open-1", "open-2"}
-        assert explanation.shown.of_nodes == explanation.shown.nodes
-        if result["ranked_by"] == "walk":
-            check_it_is_the_walk(explanation, result)
+    def test_nothing_that_it_hides_is_told(self, workspace: Path, tmp_path: Path) -> None:
+        for mode in [mode for mode in Mode if mode.walks]:
+            result, explanation = explained(context_of(workspace, mode=mode), QUESTION_OF_BOTH, max_nodes=MOST_NODES)
+            hidden = [entity_id("Project Ember"), *SECRETS]
+            write_explanation(explanation, tmp_path / "out.graphml")
+            for text in (all_of(explanation), (tmp_path / "out.graphml").read_text("utf-8")):
+                assert [word for word in hidden if word in text] == [], mode
+            assert {node.ref for node in explanation.nodes if node.kind == "passage"} == {"open-1", "open-2"}, mode
+            assert explanation.shown.of_nodes == explanation.shown.nodes, mode
+            if result["ranked_by"] == "walk":
+                check_it_is_the_walk(explanation, result)
 
     def test_what_hidden_passages_carry_is_part_of_what_is_hidden(self, workspace: Path) -> None:
         explanation = explained(context_of(workspace), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1]
@@ -79,16 +88,14 @@ class TestFiltered:
         assert max(node.hidden[-1] for node in explanation.nodes) > 0.005
         assert explained(context_of(workspace, {}), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1].shown.inflow > 0.99
 
-    @pytest.mark.parametrize(("where", "leads"), [({}, True), (OPEN, False)], ids=["unfiltered", "filtered"])
-    def test_a_path_over_a_hidden_edge_is_left_out(
-        self, workspace: Path, where: Mapping[str, Any], leads: bool
-    ) -> None:
-        context = context_of(workspace, where)
-        result = run(context, "What is Lake Sund?").result
-        cites_orlo = {"number": 1, "passage_id": "open-2", "start": None, "end": None}
-        explanation = explain({**result, "citations": [cites_orlo]}, context)
-        refs = {node.id: node.ref for node in explanation.nodes}
-        assert (entity_id("Lake Sund") in [refs[path.seed] for path in explanation.paths]) is leads
+    def test_a_path_over_a_hidden_edge_is_left_out(self, workspace: Path) -> None:
+        for where, leads in (({}, True), (OPEN, False)):
+            context = context_of(workspace, where)
+            result = run(context, "What is Lake Sund?").result
+            cites_orlo = {"number": 1, "passage_id": "open-2", "start": None, "end": None}
+            explanation = explain({**result, "citations": [cites_orlo]}, context)
+            refs = {node.id: node.ref for node in explanation.nodes}
+            assert (entity_id("Lake Sund") in [refs[path.seed] for path in explanation.paths]) is leads
 
     def test_nodes_are_numbered_and_ranked_among_what_may_be_seen(self, workspace: Path) -> None:
         explanation = explained(context_of(workspace), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1]
@@ -105,3 +112,78 @@ class TestFiltered:
         explanation = explained(context_of(workspace, {"owner": "nobody"}), QUESTION_OF_BOTH)[1]
         assert (explanation.nodes, explanation.edges, explanation.facts) == ((), (), ())
         assert explanation.shown.of_nodes == 0
+
+
+ALONE = "Who drained Lake Sund, and who paid for Project Zember?"
+LEANING = "And who surveyed it?"
+BEFORE = Turn("Where does Lake Sund lie?", "Lake Sund: Lake Sund lies near Marn. [1]", ("of-a-one",))
+READINGS = ("Who surveyed Lake Sund?", "Who was born in Marn?")
+ASKED_BACK = Turn("Who was it?", question_back(READINGS))
+
+WAYS: Mapping[str, tuple[str, Sequence[Turn], dict[str, Any]]] = {
+    "alone": (ALONE, (), {}),
+    "completed": (LEANING, (BEFORE,), {}),
+    "chosen": ("the second", (ASKED_BACK,), {}),
+    "filtered": (READINGS[0], (), {"where": {"tenant": "a"}}),
+    "completed and filtered": (LEANING, (BEFORE,), {"where": {"tenant": "a"}}),
+    "by provenance": (ALONE, (), {"provenance": {"source": "b.jsonl"}}),
+    "as of a date": (ALONE, (), {"as_of": "2023-06-01"}),
+    "completed as of a date": (LEANING, (BEFORE,), {"as_of": "2023-06-01"}),
+    "in its conversation": ("And who paid for it?", (), {"conversation_id": "of nobody", "conversation_share": 0.5}),
+    "personal": (ALONE, (), {"user_id": "mia", "personalise": True}),
+    "few passages": (LEANING, (BEFORE,), {"passage_seeds": 2, "passage_weight": 0.3}),
+    "every passage": (LEANING, (BEFORE,), {"passage_seeds": 0, "seed_sharpness": 2.0}),
+    "no passage": (ALONE, (), {"passage_weight": 0.0}),
+    "no entity of a fact": (LEANING, (BEFORE,), {"entity_seeds": 0, "name_weight": 1.5}),
+    "other damping": (LEANING, (BEFORE,), {"damping": 0.9, "least_damping": 0.1}),
+    "the manager's passage weight": (LEANING, (BEFORE,), {"adaptive_passage_weight": True}),
+    "without filter and manager": (LEANING, (BEFORE,), {"filter_facts": False, "weigh_relations": False}),
+}
+"""How a question is asked: its words, the turns before it, and its settings."""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The passages of two tenants, those of the second a year younger; Mia read one, and somebody asked of it."""
+    folder = tmp_path_factory.mktemp("asked")
+    for tenant, date in (("a", "2023-01-01"), ("b", "2024-01-01")):
+        corpus = folder / f"{tenant}.jsonl"
+        write_lines(corpus, [{**row, "tenant": tenant} for row in CORPORA[tenant]])
+        index_sources([corpus], folder / "workspace", settings=IndexingContext(dated=date))
+    read(folder / "workspace", "mia", "of-b-two")
+    talk(folder / "workspace", "of nobody", "Who led Project Zember?", cited=["of-b-two"])
+    yield folder / "workspace"
+    close_indexes()
+
+
+def explained_in(root: Path, way: str, mode: Mode, workflow: Workflow) -> tuple[Result, Explanation]:
+    """Ask in that way, and explain."""
+    question, turns, changes = WAYS[way]
+    settings = {"workspace": str(root), "model": "offline", "mode": mode, "remember": [], **changes}
+    context = make_context(workflow, **settings)
+    result = ask(question, context, turns)
+    assert bool(result["understood"]) is (question not in (ALONE, READINGS[0]))
+    return result, explain(result, context)
+
+
+def check_masses(told: Explanation, result: Result) -> None:
+    """Check that the masses of the passages that the run found itself are its scores, and that all masses add up."""
+    masses = {node.ref: node.mass[-1] for node in told.nodes if node.mass}
+    scores = {hit["id"]: hit.get("pagerank", hit["score"]) for hit in result["passages"] if "follow_up" not in hit}
+    assert result["walk"]
+    assert scores == pytest.approx({key: masses[key] for key in scores}, abs=result["walk"]["error"] + PRPACK)
+    check_it_adds_up(told)
+
+
+def test_the_masses_of_an_explanation_are_the_scores_of_the_run(root: Path) -> None:
+    other_modes = [mode for mode in Mode if mode.walks and mode is not Mode.MARA]
+    ways = [(way, Mode.MARA) for way in WAYS]
+    ways += [(way, mode) for way in ("alone", "completed and filtered") for mode in other_modes]
+    for way, mode in ways:
+        result, explanation = explained_in(root, way, mode, Workflow.MARA)
+        assert explanation.question == result["question"], (way, mode)
+        check_masses(explanation, result)
+    for mode in Mode:
+        result, explanation = explained_in(root, "completed", mode, Workflow.RAGENTA)
+        if mode.walks:
+            check_masses(explanation, result)

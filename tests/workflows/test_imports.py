@@ -9,11 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Set
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from workflows import Context, ask, retrieve, tools
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("agents", "graph", "workflows", "prompts")
@@ -35,12 +38,7 @@ NEED_AN_EXTRA = {
     "workflows/serving/page/workers.py": {"uvicorn"},
 }
 """The files that are imported only where their package is wanted."""
-MAY_IMPORT = {
-    "prompts": set(),
-    "graph": set(),
-    "agents": {"graph", "prompts"},
-    "workflows": {"agents", "graph"},
-}
+MAY_IMPORT = {"prompts": set(), "graph": set(), "agents": {"graph", "prompts"}, "workflows": {"agents", "graph"}}
 """Which of our other packages each one may import."""
 
 WATCHER = """
@@ -97,18 +95,11 @@ def fresh_process(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return result
 
 
-def test_importing_opens_no_connection_and_writes_no_file(fresh_process: dict[str, Any]) -> None:
+def test_importing_has_no_side_effect_and_loads_nothing_heavy(fresh_process: dict[str, Any]) -> None:
     assert fresh_process["seen"] == []
-
-
-def test_importing_starts_no_thread_and_adds_no_log_handler(fresh_process: dict[str, Any]) -> None:
     assert (fresh_process["threads"], fresh_process["log_handlers"]) == (1, 0)
-
-
-@pytest.mark.parametrize("package", HEAVY)
-def test_importing_loads_nothing_heavy(fresh_process: dict[str, Any], package: str) -> None:
-    assert package not in fresh_process["modules"]
-    assert find_spec(package) is not None, "it is installed, so that its absence means something"
+    assert not {*HEAVY} & {*fresh_process["modules"]}
+    assert all(find_spec(package) for package in HEAVY), "they are installed, so that their absence means something"
 
 
 def test_the_command_line_loads_what_its_commands_need_when_they_run() -> None:
@@ -117,12 +108,10 @@ def test_the_command_line_loads_what_its_commands_need_when_they_run() -> None:
     assert not {"numpy", "langgraph", "langchain_core", "graph.storage.record"} & set(loaded.split())
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_our_packages_resolve_inside_the_checkout(package: str) -> None:
-    spec = find_spec(package)
-    assert spec is not None
-    assert spec.origin is not None
-    assert Path(spec.origin) == ROOT / package / "__init__.py"
+def test_imports_run_one_way() -> None:
+    for package in PACKAGES:
+        ours = {name: paths for name, paths in imported_packages(package).items() if name in PACKAGES}
+        assert {name: paths for name, paths in ours.items() if name not in {*MAY_IMPORT[package], package}} == {}
 
 
 def sources(package: str) -> list[Path]:
@@ -155,14 +144,6 @@ def imported_packages(package: str) -> dict[str, set[Path]]:
     return found
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_imports_run_one_way(package: str) -> None:
-    found = imported_packages(package)
-    assert len(sources(package)) > 0
-    ours = {name: files for name, files in found.items() if name in PACKAGES and name != package}
-    assert {name: files for name, files in ours.items() if name not in MAY_IMPORT[package]} == {}
-
-
 def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
@@ -186,61 +167,35 @@ def import_graph() -> dict[str, set[str]]:
     return {name: imported_modules(path, files.keys()) - {name} for name, path in files.items()}
 
 
-def circles(imports: Mapping[str, set[str]]) -> list[list[str]]:
-    """The strongly connected components of more than one module: those that reach each other, by Tarjan's algorithm."""
-    number: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(name: str) -> None:
-        number[name] = lowest[name] = len(number)
-        stack.append(name)
-        for other in imports[name]:
-            if other not in number:
-                visit(other)
-                lowest[name] = min(lowest[name], lowest[other])
-            elif other in stack:
-                lowest[name] = min(lowest[name], number[other])
-        if lowest[name] == number[name]:
-            component = stack[stack.index(name) :]
-            del stack[stack.index(name) :]
-            found.extend([sorted(component)] if len(component) > 1 else [])
-
-    for name in imports:
-        if name not in number:
-            visit(name)
-    return sorted(found)
-
-
-def test_circles_are_found() -> None:
-    imports = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set(), "f": {"e", "g"}, "g": {"f"}}
-    assert circles(imports) == [["a", "b", "c"], ["f", "g"]]
+def circle(imports: Mapping[str, set[str]]) -> list[str]:
+    """Return modules that import each other in a circle; none where there is no circle."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def test_no_modules_import_each_other() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()})
     assert len(import_graph()) > 200
-    assert circles(import_graph()) == []
+    assert circle(import_graph()) == []
 
 
-def test_the_graph_knows_no_langgraph_no_langsmith_and_no_chat_model() -> None:
-    found = imported_packages("graph")
-    assert not found.keys() & {"langgraph", "langsmith", "langchain", "langchain_core"}
-    openai_files = {path.name for path in found.get("langchain_openai", set())}
-    assert openai_files <= {"embeddings.py"}
+def test_only_workflows_know_langgraph_and_the_graph_no_chat_model() -> None:
+    for package in ("agents", "graph", "prompts"):
+        assert not imported_packages(package).keys() & {"langgraph", "langsmith", "langgraph_sdk", "langgraph_api"}
+    packages = imported_packages("graph")
+    assert not packages.keys() & {"langchain", "langchain_core"}
+    assert {path.name for path in packages.get("langchain_openai", set())} <= {"embeddings.py"}
 
 
-@pytest.mark.parametrize("package", ["agents", "prompts"])
-def test_only_workflows_know_langgraph(package: str) -> None:
-    assert not imported_packages(package).keys() & {"langgraph", "langsmith", "langgraph_sdk", "langgraph_api"}
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_nothing_unpickles_evaluates_or_counts_tokens_by_download(package: str) -> None:
-    assert not imported_packages(package).keys() & {"pickle", "cloudpickle", "dill", "joblib", "shelve", "tiktoken"}
-    for path in sources(package):
-        calls = [node.func for node in nodes_of(path) if isinstance(node, ast.Call)]
-        assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"eval", "exec", "__import__"}, path
+def test_nothing_unpickles_evaluates_or_counts_tokens_by_download() -> None:
+    for package in PACKAGES:
+        assert not imported_packages(package).keys() & {"pickle", "cloudpickle", "dill", "joblib", "shelve", "tiktoken"}
+        for path in sources(package):
+            calls = [node.func for node in nodes_of(path) if isinstance(node, ast.Call)]
+            assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"eval", "exec", "__import__"}, path
 
 
 def reads_environment(path: Path) -> bool:
@@ -268,3 +223,33 @@ def test_the_heavy_packages_are_imported_within_functions_alone() -> None:
                 for name in ([a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""])
             }
             assert names & set(HEAVY) <= NEED_AN_EXTRA.get(path.relative_to(ROOT).as_posix(), set()), path
+
+
+def test_each_name_is_there_whatever_modules_were_imported_before() -> None:
+    import workflows.answering
+    import workflows.explaining
+    import workflows.streaming
+
+    assert {name: getattr(workflows, name).__name__ for name in workflows.__all__} == {
+        name: name for name in workflows.__all__
+    }
+    with pytest.raises(AttributeError, match="nothing"):
+        getattr(workflows, "nothing")  # noqa: B009
+
+
+def test_a_name_is_imported_when_it_is_first_used() -> None:
+    show = "import sys, workflows; print({'langgraph', 'numpy'} & set(sys.modules)); from workflows import Context"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_passages_are_ranked_without_an_answer_and_tools_are_made_for_an_agent(small_workspace: Path) -> None:
+    context = Context(workspace=str(small_workspace))
+    found = retrieve("Where does the Velm flow?", context)
+    assert [hit["id"] for hit in found["passages"]] == [
+        hit["id"] for hit in ask("Where does the Velm flow?", context)["passages"]
+    ]
+    assert "answer" not in found
+    names = ["find_passages", "ask_documents", "discover_documents", "passage_provenance", "personalized_pagerank"]
+    assert [tool.name for tool in tools(context)] == names
+    assert [tool.name for tool in tools(Context(workspace=str(small_workspace), mode="dense"))] == names[:-1]

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +19,12 @@ from numpy.typing import NDArray
 
 from agents.offline.extractor import OFFLINE_EXTRACTOR, OfflineExtractor
 from agents.roles import Feedback
-from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable
+from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable, WorkspaceLocked
 from graph.schema import Extraction, Passage
 from graph.storage.workspace import Workspace
-from tests.builders import HashEmbedder
-from tests.cases import mostly_slow
-from tests.scripted_server import Reply, ScriptedServer
+from tests.builders import Child, HashEmbedder
+from tests.extracting import proper_reply, titles_asked
+from tests.scripted_server import Fault, Reply, ScriptedServer
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import (
     BRANDT,
@@ -38,6 +44,7 @@ from workflows import indexing
 from workflows.indexing import index_sources, reembed_workspace
 from workflows.indexing_run import run
 from workflows.indexing_run.report import IndexReport
+from workflows.runtime.own_run import interruptibly
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -83,7 +90,9 @@ def at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return content_of(folder / "workspace")
 
 
-def test_the_report_counts_what_was_done_and_is_plain_json(index: Indexer, root: Path) -> None:
+def test_the_report_counts_what_was_done_and_indexing_the_same_again_does_nothing(
+    index: Indexer, root: Path, embedder: HashEmbedder
+) -> None:
     report = index(ROWS)
     assert (report.passages, report.added, report.replaced, report.unchanged) == (5, 5, 0, 0)
     assert (report.imported, report.extracted, report.unmatched_triples) == (0, 5, 0)
@@ -91,54 +100,36 @@ def test_the_report_counts_what_was_done_and_is_plain_json(index: Indexer, root:
     assert report.workspace == str(root)
     assert report.models == {"extractor": OFFLINE_EXTRACTOR, "embedding": "hash"}
     assert json.loads(json.dumps(report.to_json())).keys() == IndexReport.__dataclass_fields__.keys()
-
-
-def test_indexing_the_same_again_does_nothing(index: Indexer, root: Path, embedder: HashEmbedder) -> None:
-    first = index(ROWS)
-    asked = len(embedder.asked)
-    before = content_of(root)
+    asked, before = len(embedder.asked), content_of(root)
     again = index(ROWS)
     assert (again.added, again.replaced, again.unchanged) == (0, 0, 5)
-    assert again.generation == first.generation
-    assert (again.entities, again.facts, again.edges) == (first.entities, first.facts, first.edges)
+    assert again.generation == report.generation
+    assert (again.entities, again.facts, again.edges) == (report.entities, report.facts, report.edges)
     assert len(embedder.asked) == asked
     assert content_of(root) == before
 
 
-def test_a_known_id_with_another_text_replaces_it(index: Indexer, root: Path) -> None:
-    first = index(ROWS)
-    changed = {**KARV, "text": "Karv is a lighthouse in the north."}
-    report = index([VELM, changed])
-    assert (report.passages, report.added, report.replaced, report.unchanged) == (5, 0, 1, 1)
+def test_a_known_id_with_another_text_title_or_metadata_replaces_it_and_the_others_stay(
+    index: Indexer, root: Path
+) -> None:
+    first = index([*ROWS, VELM, VELM])
+    assert (first.passages, first.identical) == (5, 2), "a passage that is given twice stands once"
+    changed = [{**KARV, "text": "Karv is a lighthouse."}, {**VELM, "title": "River Velm"}, {**SUND, "year": 1911}]
+    report = index([*changed, BRANDT])
+    assert (report.passages, report.added, report.replaced, report.unchanged) == (5, 0, 3, 1)
     assert report.generation > first.generation
-    assert texts_in(root)["karv"] == changed["text"]
-
-
-def test_a_changed_title_or_metadata_replaces_too(index: Indexer, root: Path) -> None:
-    index([VELM, SUND])
-    report = index([{**VELM, "title": "River Velm"}, {**SUND, "year": 1911}])
-    assert (report.added, report.replaced) == (0, 2)
     passages = {passage.id: passage for passage in content_of(root)["passages"]}
-    assert passages["velm"].title == "River Velm"
-    assert passages["sund"].metadata == {"year": 1911}
+    assert passages.keys() == {row["id"] for row in ROWS}
+    assert passages["karv"].text == "Karv is a lighthouse."
+    assert (passages["velm"].title, passages["sund"].metadata) == ("River Velm", {"year": 1911})
 
 
-def test_passages_that_were_not_given_again_stay(index: Indexer, root: Path) -> None:
-    index([VELM, SUND])
-    index([KARV])
-    assert texts_in(root).keys() == {"velm", "sund", "karv"}
-
-
-@pytest.mark.parametrize("order", mostly_slow([[2, 1, 0], [0, 1, 2]], 1))
 @pytest.mark.slow
 def test_one_by_one_in_any_order_gives_the_workspace_of_all_at_once(
-    index: Indexer, root: Path, at_once: dict[str, Any], order: list[int]
+    index: Indexer, root: Path, at_once: dict[str, Any]
 ) -> None:
-    parts = [[VELM, {**SUND, "text": "It was to be replaced."}], [SUND, BRANDT], [KARV, OSTRA]]
-    if order.index(0) > order.index(1):
-        parts[0] = [VELM]
-    for part in order:
-        index(parts[part])
+    for part in ([KARV, OSTRA], [VELM, {**SUND, "text": "It was to be replaced."}], [SUND, BRANDT]):
+        index(part)
     assert content_of(root) == at_once
 
 
@@ -149,11 +140,6 @@ def test_two_texts_under_one_id_are_an_error_that_loses_nothing(index: Indexer, 
         index([BRANDT, KARV, {**KARV, "text": "Karv is something else."}])
     assert content_of(root) == before
     assert index([VELM, SUND]).unchanged == 2
-
-
-def test_the_same_passage_given_twice_stands_once_and_is_counted(index: Indexer) -> None:
-    report = index([VELM, SUND, VELM, VELM])
-    assert (report.passages, report.identical) == (2, 2)
 
 
 def test_a_run_whose_embedding_breaks_off_keeps_its_commits_and_goes_on_where_it_stopped(
@@ -272,3 +258,136 @@ def test_reembedding_that_fails_leaves_the_old_vectors(
     with refusing as server, served_embeddings(monkeypatch, server), refused:
         reembed_workspace(root)
     assert content_of(root) == before
+
+
+INDEX = """
+import sys
+from pathlib import Path
+from graph.embedding import embeddings
+from tests.builders import HashEmbedder
+from workflows import indexing
+from workflows.indexing import index_sources
+
+class Waiting(HashEmbedder):
+    "Says each text that it is to embed, and waits to be told."
+
+    def embed(self, texts):
+        if any(sys.argv[3] in text for text in texts):
+            print("reached", flush=True)
+            input()
+        return super().embed(texts)
+
+embedder = Waiting()
+embeddings._embedder = lambda *configured: embedder
+indexing.COMMIT_PASSAGES = 2
+index_sources([Path(sys.argv[1])], Path(sys.argv[2]))
+print("done", flush=True)
+"""
+"""A program for a `Child` that indexes a corpus into a workspace, and waits where it is to embed a word."""
+
+TABLES = ("passages", "names", "facts", "passage_names", "passage_facts")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    write_lines(path, list(ROWS))
+    return path
+
+
+def dump(root: Path) -> dict[str, list[Any]]:
+    """Every row of a workspace's record."""
+    with sqlite3.connect(root / "record.sqlite") as record:
+        rows = {table: sorted(record.execute(f"SELECT * FROM {table}")) for table in TABLES}
+    record.close()
+    return rows
+
+
+def test_killed_in_the_middle_of_a_batch_the_next_run_ends_as_one_go_would(
+    corpus: Path, root: Path, tmp_path: Path
+) -> None:
+    with Child(INDEX, corpus, root, "Belavia") as child:
+        assert child.hear() == "reached"
+        child.kill()
+    with Workspace(root).open_record() as record:
+        held = record.count_passages()
+    assert held < len(ROWS)
+    report = index_sources([corpus], root)
+    assert (report.added, report.unchanged, report.passages) == (len(ROWS) - held, held, len(ROWS))
+    index_sources([corpus], tmp_path / "one go")
+    assert dump(root) == dump(tmp_path / "one go")
+    assert content_of(root) == content_of(tmp_path / "one go")
+
+
+@pytest.mark.slow
+def test_a_second_run_is_told_who_writes_and_disturbs_nothing(corpus: Path, root: Path) -> None:
+    with Child(INDEX, corpus, root, "Belavia") as child:
+        assert child.hear() == "reached"
+        with pytest.raises(WorkspaceLocked, match=rf"process {child.process.pid}\b"):
+            index_sources([corpus], root)
+        child.tell()
+        while (line := child.hear()) == "reached":
+            child.tell()
+        assert line == "done"
+    assert index_sources([corpus], root).unchanged == len(ROWS)
+
+
+def test_two_runs_in_one_process_do_not_write_at_once(
+    corpus: Path, root: Path, embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work, go_on = threading.Event(), threading.Event()
+    embed = embedder.embed
+
+    def waiting(texts: list[str]) -> Any:
+        at_work.set()
+        go_on.wait(30)
+        return embed(texts)
+
+    monkeypatch.setattr(embedder, "embed", waiting)
+    first = threading.Thread(target=index_sources, args=([corpus], root))
+    first.start()
+    assert at_work.wait(30)
+    with pytest.raises(WorkspaceLocked, match=rf"process {os.getpid()}\b"):
+        index_sources([corpus], root)
+    go_on.set()
+    first.join()
+    assert index_sources([corpus], root).unchanged == len(ROWS)
+
+
+@pytest.mark.slow
+def test_an_interrupted_command_stops_promptly_says_so_and_goes_on_later(
+    corpus: Path, root: Path, chat_server: ScriptedServer
+) -> None:
+    asked, proper = threading.Event(), threading.Semaphore(2)
+
+    def hangs_after_two(body: Mapping[str, Any]) -> Reply | str:
+        if proper.acquire(blocking=False):
+            return proper_reply(body)
+        if len(titles_asked(chat_server)) == len(ROWS):
+            asked.set()
+        return Reply(fault=Fault.HANG)
+
+    chat_server.script({"extractor": hangs_after_two})
+    process = subprocess.Popen(
+        [Path(sys.executable).with_name("mara"), "index", corpus, "-w", root],
+        env={**os.environ, "MARA_TIMEOUT_S": "3600"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert asked.wait(60)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopped. What was committed is kept; run the same command to go on." in said
+    assert "Traceback" not in said
+
+    chat_server.script({"extractor": proper_reply})
+    report = index_sources([corpus], root)
+    assert (report.added, report.cached) == (len(ROWS), 2)
+
+
+class TestInterruptibly:
+    def test_work_is_done_in_the_callers_context_and_its_result_or_error_comes_back(self) -> None:
+        assert interruptibly(lambda: 7, stop=pytest.fail) == 7
+        with pytest.raises(ZeroDivisionError):
+            interruptibly(lambda: 1 // 0, stop=pytest.fail)

@@ -27,29 +27,35 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["/etc/hosts", "../up", ".", "a/b", ""])
-def test_outside_a_server_any_path_is_meant_as_it_is(name: str) -> None:
-    assert resolve_source(name) == Path(name)
+def test_outside_a_server_any_path_is_meant_as_it_is() -> None:
+    for name in ("/etc/hosts", "../up", ".", "a/b", ""):
+        assert resolve_source(name) == Path(name)
 
 
-@pytest.mark.parametrize("name", ["deep", "deep/notes.txt", "./deep", ".", "missing"])
-def test_in_a_server_paths_lie_below_its_folder(base: Path, name: str) -> None:
-    assert resolve_source(name) == base / name
+def test_in_a_server_paths_lie_below_its_folder(base: Path) -> None:
+    for name in ("deep", "deep/notes.txt", "./deep", ".", "missing"):
+        assert resolve_source(name) == base / name
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", "/etc/hosts", "..", "../secret.txt", "deep/../../secret.txt", "C:\\x", "\\\\host\\x", "deep\\..\\..\\x"],
-)
-def test_in_a_server_nothing_else_can_be_named(base: Path, name: str) -> None:
-    with pytest.raises(BadInput, match="MARA_SOURCES"):
-        resolve_source(name)
+def test_in_a_server_nothing_else_can_be_named(base: Path) -> None:
+    for name in [
+        "",
+        "/etc/hosts",
+        "..",
+        "../secret.txt",
+        "deep/../../secret.txt",
+        "C:\\x",
+        "\\\\host\\x",
+        "deep\\..\\..\\x",
+    ]:
+        with pytest.raises(BadInput, match="MARA_SOURCES"):
+            resolve_source(name)
 
 
-@pytest.mark.parametrize("name", [".env", ".git/config.json", "deep/.hidden.txt"])
-def test_in_a_server_hidden_files_are_not_to_be_had(base: Path, name: str) -> None:
-    with pytest.raises(BadInput, match="below the folder"):
-        resolve_source(name)
+def test_in_a_server_hidden_files_are_not_to_be_had(base: Path) -> None:
+    for name in (".env", ".git/config.json", "deep/.hidden.txt"):
+        with pytest.raises(BadInput, match="below the folder"):
+            resolve_source(name)
 
 
 def test_in_a_server_links_lead_nowhere_else(base: Path, tmp_path: Path) -> None:
@@ -100,9 +106,8 @@ class TestRunsOfClients:
         assert report["skipped"] == [{"source": "deep/mail.msg", "reason": reason}]
         assert tmp_path.name not in json.dumps(report)
 
-    @pytest.mark.parametrize(
-        "given",
-        [
+    def test_what_is_refused_is_said_without_folders_and_leaves_nothing(self, tmp_path: Path) -> None:
+        unusable: list[dict[str, Any]] = [
             {"context": {"workspace": "other"}},
             {"context": {"workspace": "x" * 300}},
             {"context": {"workspace": "a\0b"}},
@@ -114,15 +119,12 @@ class TestRunsOfClients:
             {"triples": "missing.json"},
             {"triples": "deep"},
             {"triples": "x" * 300},
-        ],
-    )
-    def test_what_is_refused_is_said_without_folders_and_leaves_nothing(
-        self, given: dict[str, Any], tmp_path: Path
-    ) -> None:
-        with pytest.raises(MaraError) as refused:
-            self.run(**given)
-        assert tmp_path.name not in str(refused.value)
-        assert not (tmp_path / "spaces").exists()
+        ]
+        for given in unusable:
+            with pytest.raises(MaraError) as refused:
+                self.run(**given)
+            assert tmp_path.name not in str(refused.value), given
+            assert not (tmp_path / "spaces").exists(), given
 
     def test_a_question_to_what_is_no_workspace_is_refused_without_folders(self, tmp_path: Path) -> None:
         self.run()

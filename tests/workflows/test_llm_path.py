@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import count, product
+from itertools import count, cycle
 from typing import Any
 
 import pytest
 
-from tests.cases import mostly_slow
-from tests.scripted_server import RecordedRequest, Reply, ReplyLike, Script, ScriptedServer
+from graph.errors import BadInput, ModelUnavailable, TransportFault
+from tests.scripted_server import Fault, RecordedRequest, Reply, ReplyLike, Script
+from tests.workflows.scripted import Scripted
 from tests.workflows.small_world import (
     ANSWERED,
     MALFORMED,
     MANAGED,
     QUESTION,
     fed_back,
+    on_a_thread,
     picks_first_fact,
+    quick_graph,
     run,
     shown_to_model,
     well_behaved,
 )
+from workflows import mara, retrieval
 from workflows.context import Context
-
-MakeContext = Callable[..., Context]
+from workflows.runtime import workflow_graph
 
 PROPER: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "fact filter": picks_first_fact,
@@ -37,9 +41,6 @@ NODES = {"fact filter": "filter_facts", "manager": "weigh_relations", "answerer"
 FALLBACKS = {"fact filter": "keep_top_facts", "manager": "neutral_relations", "answerer": "quote_passages"}
 ROLES = tuple(NODES)
 FOR_EVER = 99
-HOW_OFTEN = {"ok": 0, "malformed once": 1, "malformed for ever": FOR_EVER}
-COMBINATIONS = sorted(product(HOW_OFTEN, repeat=3), key=lambda outcomes: -len(set(outcomes)))
-"""Those in which all three differ come first."""
 
 
 def malformed_first(role: str, times: int) -> Script:
@@ -52,48 +53,27 @@ def scripts_of(malformed: Mapping[str, int]) -> dict[str, Script]:
     return {role: malformed_first(role, malformed.get(role, 0)) for role in ROLES}
 
 
-@pytest.mark.parametrize("outcomes", mostly_slow({", ".join(c): (c,) for c in COMBINATIONS}, 4))
-def test_every_combination_of_retries_and_fallbacks_walks_once_and_says_what_happened(
-    chat_server: ScriptedServer, settings: MakeContext, outcomes: tuple[str, str, str]
-) -> None:
-    malformed = {role: HOW_OFTEN[outcome] for role, outcome in zip(ROLES, outcomes, strict=True)}
-    chat_server.script(scripts_of(malformed))
-
-    done = run(settings())
-
-    calls = {role: min(times + 1, 3) for role, times in malformed.items()}
-    fallen = [role for role, times in malformed.items() if times == FOR_EVER]
-    assert {role: len(chat_server.requests_of(role)) for role in ROLES} == calls
-    assert done.visits == Counter(
-        {
-            "encode_question": 1,
-            "retrieve_facts": 1,
-            "retrieve_passages": 1,
-            "seed_graph": 1,
-            "walk_graph": 1,
-            **{NODES[role]: n for role, n in calls.items()},
-            **{FALLBACKS[role]: 1 for role in fallen},
-        }
-    )
-    refused = {role: min(times, 3) for role, times in malformed.items() if times}
-    assert done.error_kinds == Counter(
-        {
-            **{(NODES[role], "MalformedReply"): n for role, n in refused.items()},
-            **{(FALLBACKS[role], "Fallback"): 1 for role in fallen},
-        }
-    )
-    assert done.result["fact_outcome"] == ("failed" if "fact filter" in fallen else "kept")
-    assert (done.result["relation_factors"] is None) == ("manager" in fallen)
-    assert (done.result["answer"] == ANSWERED) == ("answerer" not in fallen)
-    assert done.result["ranked_by"] == "walk"
-    assert done.result["citations"]
+def test_every_combination_of_retries_and_fallbacks_walks_once_and_says_what_happened(in_mara: Scripted) -> None:
+    once = {"encode_question", "retrieve_facts", "retrieve_passages", "seed_graph", "walk_graph"}
+    for times in ((0, 1, FOR_EVER), (1, FOR_EVER, 0), (FOR_EVER, 0, 1), (FOR_EVER, FOR_EVER, FOR_EVER)):
+        malformed = dict(zip(ROLES, times, strict=True))
+        done = in_mara.ask(scripts=scripts_of(malformed))
+        calls = {role: min(malformed[role] + 1, 3) for role in ROLES}
+        fallen = [role for role in ROLES if malformed[role] == FOR_EVER]
+        assert {role: len(in_mara.requests_of(role)) for role in ROLES} == calls
+        visits = {**dict.fromkeys(once, 1), **{NODES[role]: n for role, n in calls.items()}}
+        assert done.visits == Counter({**visits, **{FALLBACKS[role]: 1 for role in fallen}})
+        refused = {(NODES[role], "MalformedReply"): min(malformed[role], 3) for role in ROLES if malformed[role]}
+        assert done.error_kinds == Counter({**refused, **{(FALLBACKS[role], "Fallback"): 1 for role in fallen}})
+        assert done.result["fact_outcome"] == ("failed" if "fact filter" in fallen else "kept")
+        assert (done.result["relation_factors"] is None) == ("manager" in fallen)
+        assert (done.result["answer"] == ANSWERED) == ("answerer" not in fallen)
+        assert done.result["ranked_by"] == "walk"
+        assert done.result["citations"], times
 
 
-def test_each_malformed_reply_is_recorded_with_its_attempt_reason_and_raw_text(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script({role: [MALFORMED] for role in ROLES})
-    records = run(settings()).result["errors"]
+def test_each_malformed_reply_is_recorded_with_its_attempt_reason_and_raw_text(in_mara: Scripted) -> None:
+    records = in_mara.ask(scripts={role: [MALFORMED] for role in ROLES}).result["errors"]
     for node in NODES.values():
         refusals = [record for record in records if record["node"] == node]
         assert [record["attempt"] for record in refusals] == [1, 2, 3]
@@ -101,53 +81,38 @@ def test_each_malformed_reply_is_recorded_with_its_attempt_reason_and_raw_text(
         assert all(record["message"] for record in refusals)
     for node in FALLBACKS.values():
         (fallback,) = [record for record in records if record["node"] == node]
-        assert fallback["kind"] == "Fallback"
-        assert fallback["attempt"] == 3
+        assert (fallback["kind"], fallback["attempt"], fallback["raw"]) == ("Fallback", 3, "")
         assert "stayed malformed" in fallback["message"]
-        assert fallback["raw"] == ""
     assert all(record.keys() == {"node", "kind", "message", "attempt", "raw"} for record in records)
 
 
-@pytest.mark.parametrize("retries", mostly_slow([2, 0, 1, 5], 2))
-def test_max_json_retries_is_how_often_each_role_is_asked_again(
-    chat_server: ScriptedServer, settings: MakeContext, retries: int
-) -> None:
-    chat_server.script({role: [MALFORMED] for role in ROLES})
-    done = run(settings(max_json_retries=retries))
-    assert [len(chat_server.requests_of(role)) for role in ROLES] == [retries + 1] * 3
-    assert [done.visits[FALLBACKS[role]] for role in ROLES] == [1, 1, 1]
-    assert done.visits["seed_graph"] == done.visits["walk_graph"] == 1
+def test_max_json_retries_is_how_often_each_role_is_asked_again(in_mara: Scripted) -> None:
+    for retries in (2, 0):
+        done = in_mara.ask(scripts={role: [MALFORMED] for role in ROLES}, max_json_retries=retries)
+        assert [len(in_mara.requests_of(role)) for role in ROLES] == [retries + 1] * 3
+        assert [done.visits[FALLBACKS[role]] for role in ROLES] == [1, 1, 1], retries
+        assert done.visits["seed_graph"] == done.visits["walk_graph"] == 1, retries
 
 
-def test_the_fallback_of_the_filter_keeps_the_best_candidates(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script(scripts_of({"fact filter": FOR_EVER}))
-    facts = run(settings(max_facts=2)).result["facts"]
+def test_the_fallback_of_the_filter_keeps_the_best_candidates(in_mara: Scripted) -> None:
+    facts = in_mara.ask(scripts=scripts_of({"fact filter": FOR_EVER}), max_facts=2).result["facts"]
     scores = [hit["score"] for hit in facts]
     assert len(facts) > 2
     assert scores == sorted(scores, reverse=True)
     assert [hit["kept"] for hit in facts] == [True, True] + [False] * (len(facts) - 2)
 
 
-def test_the_fallback_of_the_manager_walks_as_without_a_manager(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script(scripts_of({"manager": FOR_EVER}))
-    fallen = run(settings())
-    chat_server.script(well_behaved())
-    unweighed = run(settings(weigh_relations=False))
+def test_the_fallback_of_the_manager_walks_as_without_a_manager(in_mara: Scripted) -> None:
+    fallen = in_mara.ask(scripts=scripts_of({"manager": FOR_EVER}))
+    unweighed = in_mara.ask(weigh_relations=False)
     assert "weigh_relations" not in unweighed.visits
     assert fallen.result["passages"] == unweighed.result["passages"]
 
 
-def test_the_fallback_of_the_answerer_quotes_the_evidence_that_its_offline_twin_finds(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script(scripts_of({"answerer": FOR_EVER}))
-    result = run(settings()).result
+def test_the_fallback_of_the_answerer_quotes_the_evidence_that_its_offline_twin_finds(in_mara: Scripted) -> None:
+    result = in_mara.ask(scripts=scripts_of({"answerer": FOR_EVER})).result
     assert result["answer_kind"] == "evidence"
-    assert result["answer"] == run(settings(model="offline")).result["answer"]
+    assert result["answer"] == run(in_mara.settings(model="offline")).result["answer"]
     passages = {hit["id"]: hit["text"] for hit in result["passages"]}
     for citation in result["citations"]:
         quoted = passages[citation["passage_id"]][citation["start"] : citation["end"]]
@@ -155,36 +120,23 @@ def test_the_fallback_of_the_answerer_quotes_the_evidence_that_its_offline_twin_
         assert result["passages"][citation["number"] - 1]["id"] == citation["passage_id"]
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_the_reason_alone_is_fed_back_as_quoted_material(
-    chat_server: ScriptedServer, settings: MakeContext, role: str
-) -> None:
-    chat_server.script(scripts_of({role: 2}))
-    result = run(settings()).result
-    first, second, third = chat_server.requests_of(role)
-    reasons = [record["message"] for record in result["errors"]]
-    assert len(first.body["messages"]) == 2
-    for request, reason in ((second, reasons[0]), (third, reasons[1])):
-        assert request.body["messages"][:2] == first.body["messages"]
-        assert len(request.body["messages"]) == 3
-        assert fed_back(request.body) == reason
-        assert "Marn" not in request.text_of(2)
+def test_the_reason_alone_is_fed_back_as_quoted_material_to_its_own_role(in_mara: Scripted) -> None:
+    for role in ROLES:
+        result = in_mara.ask(scripts=scripts_of({role: 2})).result
+        first, second, third = in_mara.requests_of(role)
+        reasons = [record["message"] for record in result["errors"]]
+        for request, reason in ((second, reasons[0]), (third, reasons[1])):
+            assert request.body["messages"][:2] == first.body["messages"]
+            assert len(request.body["messages"]) == 3
+            assert fed_back(request.body) == reason
+            assert "Marn" not in request.text_of(2)
+        others = [request for request in in_mara.server.requests if request.role != role]
+        assert {len(request.body["messages"]) for request in (first, *others)} == {2}
 
 
-def test_a_refusal_is_fed_back_to_its_own_role_alone(chat_server: ScriptedServer, settings: MakeContext) -> None:
-    chat_server.script(scripts_of({"fact filter": 1}))
-    run(settings())
-    assert [len(request.body["messages"]) for request in chat_server.requests_of("fact filter")] == [2, 3]
-    assert [len(request.body["messages"]) for request in chat_server.requests_of("manager")] == [2]
-    assert [len(request.body["messages"]) for request in chat_server.requests_of("answerer")] == [2]
-
-
-def test_the_context_names_the_model_and_the_temperature_of_each_role(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    result = run(settings(model="some-model", temperature=0.25, manager_temperature=0.75)).result
-    sent = {role: chat_server.requests_of(role)[0].body for role in ROLES}
+def test_the_context_names_the_model_and_the_temperature_of_each_role(in_mara: Scripted) -> None:
+    result = in_mara.ask(model="some-model", temperature=0.25, manager_temperature=0.75).result
+    sent = {role: in_mara.requests_of(role)[0].body for role in ROLES}
     assert {body["model"] for body in sent.values()} == {"some-model"}
     assert {role: body["temperature"] for role, body in sent.items()} == {
         "fact filter": 0.25,
@@ -194,7 +146,7 @@ def test_the_context_names_the_model_and_the_temperature_of_each_role(
     assert result["models"]["chat"] == "some-model"
 
 
-def test_the_filter_and_the_manager_are_asked_side_by_side(chat_server: ScriptedServer, settings: MakeContext) -> None:
+def test_the_filter_and_the_manager_are_asked_side_by_side(in_mara: Scripted) -> None:
     both_asked = threading.Barrier(2)
 
     def when_both_are_asked(role: str) -> Script:
@@ -208,79 +160,44 @@ def test_the_filter_and_the_manager_are_asked_side_by_side(chat_server: Scripted
         return reply
 
     roles = ("fact filter", "manager")
-    chat_server.script({**well_behaved(), **{role: when_both_are_asked(role) for role in roles}})
-    assert run(settings()).result["answer"] == ANSWERED
-    assert [request.role for request in chat_server.requests][2:] == ["answerer"]
+    in_mara.server.script({**well_behaved(), **{role: when_both_are_asked(role) for role in roles}})
+    assert run(in_mara.settings()).result["answer"] == ANSWERED
+    assert [request.role for request in in_mara.server.requests][2:] == ["answerer"]
 
 
-def test_hipporag2_on_a_chat_model_asks_the_filter_and_no_manager(
-    chat_server: ScriptedServer, settings: MakeContext
+def test_only_the_roles_that_the_settings_want_are_asked(in_mara: Scripted) -> None:
+    hipporag2 = in_mara.ask(mode="hipporag2")
+    assert len(hipporag2.kept) == 1
+    assert hipporag2.result["relation_factors"] is None
+    assert sorted(request.role for request in in_mara.server.requests) == ["answerer", "fact filter"]
+    for mode in ("dense", "sparse", "hybrid"):
+        in_mara.ask(mode=mode)
+        assert [request.role for request in in_mara.server.requests] == ["answerer"], mode
+    unfiltered = in_mara.ask(filter_facts=False, fact_candidates=6)
+    assert len(unfiltered.kept) == len(unfiltered.result["facts"]) == 6
+    assert not in_mara.requests_of("fact filter")
+    assert in_mara.ask(model="offline").result["models"]["chat"] == "offline"
+    assert in_mara.server.requests == []
+
+
+def test_the_filter_sees_bare_candidates_and_the_answerer_the_best_passages_numbered_from_one(
+    in_mara: Scripted,
 ) -> None:
-    chat_server.script(well_behaved())
-    done = run(settings(mode="hipporag2"))
-    assert len(done.kept) == 1
-    assert Counter(request.role for request in chat_server.requests) == {"fact filter": 1, "answerer": 1}
-    assert done.result["relation_factors"] is None
+    result = in_mara.ask(answer_passages=3).result
+    shown = shown_to_model(only(in_mara.requests_of("fact filter")).body)
+    facts = [[n, fact["subject"], fact["predicate"], fact["object"]] for n, fact in enumerate(result["facts"], start=1)]
+    assert shown == {"question": QUESTION, "max_facts": 4, "facts": facts}
+    shown = shown_to_model(only(in_mara.requests_of("answerer")).body)
+    best = enumerate(result["passages"][:3], start=1)
+    passages = [{"number": n, "title": hit["title"], "text": hit["text"]} for n, hit in best]
+    assert (shown["question"], shown["passages"]) == (QUESTION, passages)
 
 
-@pytest.mark.parametrize("mode", ["dense", "sparse", "hybrid"])
-def test_ranking_by_similarity_asks_the_answerer_alone(
-    chat_server: ScriptedServer, settings: MakeContext, mode: str
-) -> None:
-    chat_server.script(well_behaved())
-    run(settings(mode=mode))
-    assert [request.role for request in chat_server.requests] == ["answerer"]
-
-
-def test_a_run_that_wants_no_filter_keeps_every_candidate_and_asks_none(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    done = run(settings(filter_facts=False, fact_candidates=6))
-    assert len(done.kept) == len(done.result["facts"]) == 6
-    assert not chat_server.requests_of("fact filter")
-
-
-def test_the_offline_agents_can_be_chosen_although_a_server_is_configured(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    result = run(settings(model="offline")).result
-    assert chat_server.requests == []
-    assert result["models"]["chat"] == "offline"
-
-
-def test_the_answerer_sees_the_best_passages_numbered_from_one(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    done = run(settings(answer_passages=3))
-    shown = shown_to_model(only(chat_server.requests_of("answerer")).body)
-    best = done.result["passages"][:3]
-    assert shown["question"] == QUESTION
-    assert shown["passages"] == [
-        {"number": n, "title": hit["title"], "text": hit["text"]} for n, hit in enumerate(best, start=1)
-    ]
-
-
-def test_the_filter_sees_the_candidates_without_type_or_score(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    facts = run(settings()).result["facts"]
-    shown = shown_to_model(only(chat_server.requests_of("fact filter")).body)
-    numbered = [[n, f["subject"], f["predicate"], f["object"]] for n, f in enumerate(facts, start=1)]
-    assert shown == {"question": QUESTION, "max_facts": 4, "facts": numbered}
-
-
-def test_what_the_context_window_leaves_out_of_a_prompt_stands_in_the_errors_of_its_node(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    chat_server.tells = {"/v1/models": json.dumps({"data": [{"id": "of a small window", "max_model_len": 1_450}]})}
-    result = run(settings(model="of a small window"), QUESTION).result
+def test_what_the_context_window_leaves_out_of_a_prompt_stands_in_the_errors_of_its_node(in_mara: Scripted) -> None:
+    in_mara.server.tells = {"/v1/models": json.dumps({"data": [{"id": "of a small window", "max_model_len": 1_450}]})}
+    result = run(in_mara.settings(model="of a small window"), QUESTION).result
     (told,) = [error for error in result["errors"] if error["node"] == "write_answer"]
-    shown = shown_to_model(only(chat_server.requests_of("answerer")).body)["passages"]
+    shown = shown_to_model(only(in_mara.requests_of("answerer")).body)["passages"]
     left_out = len(result["written_from"]) - len(shown)
     assert 0 < left_out < 5
     assert (told["kind"], told["message"]) == (
@@ -290,16 +207,140 @@ def test_what_the_context_window_leaves_out_of_a_prompt_stands_in_the_errors_of_
     assert result["answer"] == ANSWERED
 
 
-def test_no_key_reaches_the_result(
-    chat_server: ScriptedServer, settings: MakeContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_key_reaches_the_result(in_mara: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-42")
-    chat_server.script(scripts_of({"manager": FOR_EVER}))
-    result = run(settings()).result
-    assert chat_server.requests[0].headers["authorization"] == "Bearer sk-very-secret-42"
+    result = in_mara.ask(scripts=scripts_of({"manager": FOR_EVER})).result
+    assert in_mara.server.requests[0].headers["authorization"] == "Bearer sk-very-secret-42"
     assert "very-secret" not in json.dumps(result)
 
 
 def only(requests: list[RecordedRequest]) -> RecordedRequest:
     (request,) = requests
     return request
+
+
+MakeContext = Callable[..., Context]
+
+PROPER_REPLIES: dict[str, str] = {"fact filter": json.dumps({"facts": []}), "manager": MANAGED, "answerer": ANSWERED}
+PASSING = {
+    "429": Reply("slow down", status=429, headers={"Retry-After": "60"}),
+    "500": Reply("something broke", status=500),
+    "503": Reply("starting", status=503),
+    "connection reset": Reply(fault=Fault.RESET),
+    "body cut": Reply(ANSWERED, fault=Fault.TRUNCATED),
+    "no HTTP at all": Reply(fault=Fault.GARBAGE),
+}
+
+
+def scripts_with(role: str, *replies: Reply) -> dict[str, Script]:
+    return {**well_behaved(), role: [*replies, PROPER_REPLIES[role]]}
+
+
+def for_ever(role: str, reply: Reply) -> dict[str, Script]:
+    return {**well_behaved(), role: [reply]}
+
+
+def test_a_fault_that_passes_is_tried_again_without_a_fallback_or_an_error(in_mara: Scripted) -> None:
+    for role, (name, fault) in zip(cycle(ROLES), PASSING.items(), strict=False):
+        done = in_mara.ask(scripts=scripts_with(role, fault, fault))
+        assert len(in_mara.requests_of(role)) == 3, name
+        assert (done.result["answer"], done.result["errors"]) == (ANSWERED, []), name
+        assert {done.visits[node] for node in NODES.values()} == {1}
+        assert not done.visits.keys() & {"keep_top_facts", "neutral_relations", "quote_passages"}
+
+
+def test_faults_do_not_count_as_attempts_of_the_retry_edge(in_mara: Scripted) -> None:
+    replies = [PASSING["500"], Reply(MALFORMED), PASSING["429"], Reply(MALFORMED), PASSING["500"]]
+    done = in_mara.ask(scripts=scripts_with("manager", *replies), max_json_retries=2)
+    assert [record["attempt"] for record in done.result["errors"]] == [1, 2]
+    assert len(in_mara.requests_of("manager")) == 6
+    assert "neutral_relations" not in done.visits
+
+
+def test_a_fault_that_stays_fails_the_run_after_three_requests(in_mara: Scripted) -> None:
+    for role in ROLES:
+        with pytest.raises(TransportFault, match="chat endpoint answered 500: something broke") as failure:
+            in_mara.ask(scripts=for_ever(role, PASSING["500"]))
+        assert isinstance(failure.value, ModelUnavailable)
+        assert "try again later" in str(failure.value)
+        assert len(in_mara.requests_of(role)) == 3
+
+
+def test_a_refused_request_fails_the_run_at_once(in_mara: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-42")
+    advice = {401: "OPENAI_API_KEY", 403: "OPENAI_API_KEY", 404: "MARA_CHAT_MODEL", 400: "model"}
+    for role, (status, words) in zip(cycle(ROLES), advice.items(), strict=False):
+        refused = Reply("the key sk-very-secret-42 is wrong", status=status)
+        with pytest.raises(ModelUnavailable, match=words) as failure:
+            in_mara.ask(scripts=for_ever(role, refused))
+        assert not isinstance(failure.value, TransportFault)
+        assert str(status) in str(failure.value)
+        assert "very-secret" not in str(failure.value)
+        assert len(in_mara.requests_of(role)) == 1
+
+
+def test_an_endpoint_where_nobody_listens_is_unavailable(
+    settings: MakeContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    with pytest.raises(TransportFault, match=r"cannot be reached.*OPENAI_BASE_URL"):
+        run(settings())
+
+
+def test_a_timeout_that_is_none_is_bad_input(in_mara: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds in ("soon", "0", "-1", "nan", "inf"):
+        monkeypatch.setenv("MARA_TIMEOUT_S", seconds)
+        with pytest.raises(BadInput, match="MARA_TIMEOUT_S"):
+            run(in_mara.settings())
+        assert in_mara.server.requests == [], seconds
+
+
+def test_a_model_without_key_or_server_is_unavailable_before_any_request(settings: MakeContext) -> None:
+    with pytest.raises(ModelUnavailable, match=r"OPENAI_API_KEY.*OPENAI_BASE_URL"):
+        run(settings(model="some-model"))
+
+
+def test_a_run_after_a_failed_one_on_the_same_thread_is_clean(in_mara: Scripted) -> None:
+    graph, thread = on_a_thread()
+    in_mara.server.script({**for_ever("answerer", Reply("no", status=401)), "manager": [MALFORMED]})
+    with pytest.raises(ModelUnavailable):
+        graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
+    stopped = graph.get_state(thread).values
+    assert {record["node"] for record in stopped["errors"]} == {"weigh_relations", "neutral_relations"}
+
+    in_mara.server.script(well_behaved())
+    again = graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
+    assert again["errors"] == []
+    assert again["answer"] == ANSWERED
+    assert again["relation_factors"] is not None
+    fresh = run(in_mara.settings()).result
+    assert {key: value for key, value in again.items() if key != "timings_ms"} == {
+        key: value for key, value in fresh.items() if key != "timings_ms"
+    }
+
+
+def test_a_failed_run_can_be_resumed_where_it_stopped(in_mara: Scripted) -> None:
+    graph, thread = on_a_thread()
+    in_mara.server.script(for_ever("answerer", PASSING["500"]))
+    with pytest.raises(TransportFault):
+        graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
+    in_mara.server.script(well_behaved())
+    assert graph.invoke(None, thread, context=in_mara.settings())["answer"] == ANSWERED
+    assert [request.role for request in in_mara.server.requests] == ["answerer"]
+
+
+def test_the_workflows_try_transport_faults_alone_three_times() -> None:
+    assert (workflow_graph.TRANSPORT_RETRIES.max_attempts, workflow_graph.TRANSPORT_RETRIES.retry_on) == (
+        3,
+        TransportFault,
+    )
+    for builder in (mara.build(), retrieval.build()):
+        policies = {name: node.retry_policy for name, node in builder.nodes.items() if node.retry_policy is not None}
+        assert policies == dict.fromkeys(policies, workflow_graph.TRANSPORT_RETRIES)
+        assert policies.keys() == {"rewrite_question", *NODES.values()} & builder.nodes.keys()
+
+
+def test_the_quick_graph_of_these_tests_differs_in_nothing_else() -> None:
+    assert quick_graph.get_graph().to_json() == mara.graph.get_graph().to_json()

@@ -12,7 +12,7 @@ import pytest
 from agents.offline.extractor import OFFLINE_EXTRACTOR
 from graph.construction.knowledge_graph import load
 from graph.errors import BadInput
-from graph.relations import RelationType
+from graph.schema import entity_id
 from graph.storage.workspace import Workspace
 from tests.scripted_server import ScriptedServer
 from tests.workflows.command_line import Mara
@@ -58,7 +58,6 @@ ROWS = [
         "text": "Nordlys Insurance is a company in Vejle. It has 47 people.",
     },
 ]
-SUPPLIES = RelationType("SUPPLIES")
 TypesFile = Callable[[str], IndexingContext]
 
 
@@ -116,7 +115,7 @@ def extractors(root: Path) -> Mapping[str, int]:
 
 @pytest.mark.usefixtures("embedder")
 class TestIndexing:
-    def test_cues_make_facts_of_own_types_and_rules_tell_entity_types(
+    def test_cues_make_facts_of_own_types_and_the_workspace_keeps_them_for_later_runs(
         self, index: Indexer, root: Path, types: TypesFile
     ) -> None:
         report = index(ROWS, settings=types(TYPES))
@@ -125,18 +124,10 @@ class TestIndexing:
         stats = workspace_stats(root)
         assert stats["own_types"] == {"relations": {"SUPPLIES": 1}, "entities": {"Pump": 1, "Supplier": 1}}
         assert stats["edges_by_type"]["SUPPLIES"] == 1
-        assert entity_type(root, "orrin foundry") == "Supplier"
-        assert entity_type(root, "HX-200") == "Pump"
-        assert entity_type(root, "Vestra Holding") is None
-        assert sorted(entity_types(root).values()) == ["Pump", "Supplier"]
-
-    def test_the_workspace_keeps_them_so_that_no_later_run_needs_the_file(
-        self, index: Indexer, root: Path, types: TypesFile
-    ) -> None:
-        index(ROWS[:2], settings=types(TYPES))
-        report = index(ROWS)
-        assert (report.added, report.unchanged) == (2, 2)
-        assert report.own_types == ["SUPPLIES", "Pump", "Supplier"]
+        assert entity_types(root).keys() == {entity_id(name) for name in ("Orrin Foundry", "HX-200")}
+        assert (entity_type(root, "orrin foundry"), entity_type(root, "Vestra Holding")) == ("Supplier", None)
+        again = index(ROWS)
+        assert (again.unchanged, again.own_types) == (4, ["SUPPLIES", "Pump", "Supplier"])
         assert len(extractors(root)) == 1
 
     def test_other_rules_extract_again_and_other_meanings_do_not(
@@ -182,19 +173,17 @@ class TestIndexing:
         index(ROWS, settings=types(TYPES))
         assert preview_changes([tmp_path / "corpus.jsonl"], root)["reread"] == 0
 
-    def test_a_type_without_a_rule_is_allowed_and_told(self, index: Indexer, types: TypesFile) -> None:
+    def test_a_type_without_a_rule_is_told_and_a_file_that_cannot_be_used_changes_nothing(
+        self, index: Indexer, root: Path, types: TypesFile
+    ) -> None:
         report = index(ROWS, settings=types('[relations.INSURES]\nmeaning = "one insures the other"\n'))
         assert report.unfound_types == ["INSURES"]
         assert report.models["extractor"] == OFFLINE_EXTRACTOR
-
-    def test_a_file_that_cannot_be_used_changes_nothing(self, index: Indexer, root: Path, types: TypesFile) -> None:
-        index(ROWS, settings=types(TYPES))
-        before = workspace_stats(root)
         with pytest.raises(BadInput, match="built-in"):
             index(ROWS, settings=types("[relations.TEMPORAL]\n"))
         with pytest.raises(BadInput, match="cannot be read"):
             index(ROWS, settings=IndexingContext(types=str(root / "none.toml")))
-        assert workspace_stats(root)["generation"] == before["generation"]
+        assert workspace_stats(root)["generation"] == report.generation
 
     def test_imported_triples_may_be_of_own_types_and_untyped_ones_are_typed_by_cues(
         self, index: Indexer, root: Path, types: TypesFile, tmp_path: Path
@@ -245,22 +234,16 @@ class TestModel:
         assert schema["triples"]["items"]["properties"]["relation"]["enum"][-1] == "SUPPLIES"
         assert schema["entity_types"]["items"]["properties"]["type"]["enum"] == ["Pump", "Supplier"]
 
-    def test_a_type_that_nobody_declared_is_typed_by_rule(
+    def test_an_undeclared_type_is_typed_by_rule_and_other_cues_read_the_kept_replies_again(
         self, index: Indexer, root: Path, types: TypesFile, chat_server: ScriptedServer
     ) -> None:
         chat_server.script({"extractor": [self.extracted(relation="CASTS", predicate="delivers to")]})
         report = index(ROWS[:1], settings=types(TYPES).model_copy(update={"model": "scripted"}))
         assert relations_of(root) == {("Orrin Foundry", "SUPPLIES")}
         assert report.notes["triples typed by rule"] == 1
-
-    def test_other_cues_read_the_kept_replies_again_and_ask_nothing(
-        self, index: Indexer, types: TypesFile, chat_server: ScriptedServer
-    ) -> None:
-        chat_server.script({"extractor": [self.extracted()]})
-        index(ROWS[:1], settings=types(TYPES).model_copy(update={"model": "scripted"}))
         other = types(TYPES.replace('"suppl*", ', "")).model_copy(update={"model": "scripted"})
-        report = index(ROWS[:1], settings=other)
-        assert (report.replaced, report.cached, report.requests) == (1, 1, 0)
+        again = index(ROWS[:1], settings=other)
+        assert (again.replaced, again.cached, again.requests) == (1, 1, 0)
 
     def test_without_own_types_the_prompts_are_what_they_were(
         self, index: Indexer, root: Path, chat_server: ScriptedServer
@@ -274,7 +257,7 @@ class TestModel:
             assert "\n\n\n" not in system
             assert "entity_types" not in json.dumps(chat_server.requests_of(role)[0].body["response_format"])
 
-    def test_the_manager_weighs_own_types_beside_the_others_and_the_walk_follows(
+    def test_the_manager_weighs_own_types_beside_the_others_or_gives_them_the_least_share(
         self, index: Indexer, root: Path, types: TypesFile, chat_server: ScriptedServer
     ) -> None:
         index(ROWS, settings=types(TYPES).model_copy(update={"model": "offline"}))
@@ -282,44 +265,35 @@ class TestModel:
         passages = {"PRIMARY": 0.4, "SECONDARY": 0.3, "PERIPHERAL": 0.3}
         reply = {"entity_entity": {**shares, "supplies": 0.7}, "entity_passage": passages, "passage_weight": 0.05}
         chat_server.script({"manager": [json.dumps(reply)]})
-        found = retrieved(root, "Who pours iron for Halden Pumps?", model="scripted", filter_facts=False)
-        assert found["relation_factors"]["entity_entity"] == pytest.approx({**shares, "SUPPLIES": 0.7})
-        assert [error for error in found["errors"] if error["kind"] in ("Defaulted", "UnknownRelation")] == []
+        state = retrieved(root, "Who pours iron for Halden Pumps?", model="scripted", filter_facts=False)
+        assert state["relation_factors"]["entity_entity"] == pytest.approx({**shares, "SUPPLIES": 0.7})
+        assert [error for error in state["errors"] if error["kind"] in ("Defaulted", "UnknownRelation")] == []
         (request,) = chat_server.requests_of("manager")
         asked = request.body["response_format"]["json_schema"]["schema"]["properties"]["entity_entity"]
         assert asked["required"][-1] == "SUPPLIES"
         assert "The types SUPPLIES are of this graph alone" in request.body["messages"][0]["content"]
 
-    def test_a_manager_that_leaves_an_own_type_out_gives_it_the_least_share(
-        self, index: Indexer, root: Path, types: TypesFile, chat_server: ScriptedServer
-    ) -> None:
-        index(ROWS, settings=types(TYPES).model_copy(update={"model": "offline"}))
         reply = {"entity_entity": {"TEMPORAL": 1.0, "OWNS": 1.0}, "entity_passage": {"PRIMARY": 1.0}}
         chat_server.script({"manager": [json.dumps(reply)]})
-        found = retrieved(root, "When was it?", model="scripted", filter_facts=False)
-        assert found["relation_factors"]["entity_entity"]["SUPPLIES"] == pytest.approx(0.02)
-        (told,) = [error["message"] for error in found["errors"] if error["kind"] == "Defaulted"]
-        assert "SUPPLIES" in told
-        assert "OWNS" in told
+        state = retrieved(root, "When was it?", model="scripted", filter_facts=False)
+        assert state["relation_factors"]["entity_entity"]["SUPPLIES"] == pytest.approx(0.02)
+        (message,) = [error["message"] for error in state["errors"] if error["kind"] == "Defaulted"]
+        assert "SUPPLIES" in message
+        assert "OWNS" in message
 
 
 class TestAnswers:
     """With the embedded model, since rankings are compared."""
 
-    @pytest.mark.parametrize(
-        ("question", "places"),
-        [
+    def test_the_passage_that_an_own_type_leads_to_rises(self, roots: tuple[Path, Path]) -> None:
+        for question, places in [
             ("How many employees has the company that supplies Halden Pumps?", (1, 1)),
             ("Where is the vendor of Halden Pumps?", (2, 1)),
-        ],
-    )
-    def test_the_passage_that_an_own_type_leads_to_rises(
-        self, roots: tuple[Path, Path], question: str, places: tuple[int, int]
-    ) -> None:
-        plain, typed = (ranked(root, question) for root in roots)
-        assert (list(plain).index("orrin"), list(typed).index("orrin")) == places
-        assert typed["orrin"] / typed["vestra"] > plain["orrin"] / plain["vestra"]
-        assert typed["orrin"] > ranked(roots[1], question, weigh_relations=False)["orrin"]
+        ]:
+            plain, typed = (ranked(root, question) for root in roots)
+            assert (list(plain).index("orrin"), list(typed).index("orrin")) == places
+            assert typed["orrin"] / typed["vestra"] > plain["orrin"] / plain["vestra"], question
+            assert typed["orrin"] > ranked(roots[1], question, weigh_relations=False)["orrin"]
 
     def test_a_question_that_asks_for_no_type_at_all_ranks_as_without_beta(self, roots: tuple[Path, Path]) -> None:
         for root in roots:
@@ -340,37 +314,42 @@ class TestAnswers:
         assert score(SUPPLIES=0.9, SPATIAL=0.1) > score(SUPPLIES=0.1, SPATIAL=0.9)
         assert "called SUPPLIES. Known are HIERARCHICAL" in walked(roots[0], SUPPLIES=1.0)
 
-    def test_an_explanation_names_them_with_their_meaning(self, roots: tuple[Path, Path], tmp_path: Path) -> None:
-        question = "How many employees has the company that supplies Halden Pumps?"
-        context = Context(workspace=str(roots[1]))
-        result = ask(roots[1], question)
-        told = explain(result, context)
-        assert told.own_relations["SUPPLIES"].startswith("one company delivers goods")
-        assert "SUPPLIES" in {edge.relation for edge in told.edges}
-        assert {node.label: node.type for node in told.nodes}["Orrin Foundry"] == "Supplier"
-        for name in ("page.html", "data.json", "graph.graphml"):
-            write_explanation(told, tmp_path / name)
-            assert "SUPPLIES" in (tmp_path / name).read_text()
-        assert "--SUPPLIES: #b320f7;" in (tmp_path / "page.html").read_text()
-        assert "Supplier" in (tmp_path / "graph.graphml").read_text()
-
-    def test_a_filter_hides_the_types_of_names_which_hidden_passages_may_have_given(
-        self, roots: tuple[Path, Path]
+    def test_an_explanation_names_them_with_their_meaning_and_under_a_filter_no_type_of_a_name(
+        self, roots: tuple[Path, Path], tmp_path: Path
     ) -> None:
-        context = Context(workspace=str(roots[1]), where={"source": "corpus.jsonl"})
-        told = explain(ask(roots[1], "Who supplies Halden Pumps?", where={"source": "corpus.jsonl"}), context)
-        assert {node.type for node in told.nodes} == {""}
+        question = "How many employees has the company that supplies Halden Pumps?"
+        explanation = explain(ask(roots[1], question), Context(workspace=str(roots[1])))
+        assert explanation.own_relations["SUPPLIES"].startswith("one company delivers goods")
+        assert "SUPPLIES" in {edge.relation for edge in explanation.edges}
+        assert {node.label: node.type for node in explanation.nodes}["Orrin Foundry"] == "Supplier"
+        for name, words in (
+            ("page.html", "--SUPPLIES: #b320f7;"),
+            ("data.json", "SUPPLIES"),
+            ("g.graphml", "Supplier"),
+        ):
+            write_explanation(explanation, tmp_path / name)
+            assert words in (tmp_path / name).read_text()
+        where = {"source": "corpus.jsonl"}
+        filtered = explain(ask(roots[1], question, where=where), Context(workspace=str(roots[1]), where=where))
+        assert {node.type for node in filtered.nodes} == {""}, "a hidden passage may have given it"
 
 
 @pytest.mark.usefixtures("embedder")
 class TestCommandLine:
-    def test_types_are_given_told_shown_and_given_up(self, mara: Mara, root: Path, tmp_path: Path) -> None:
+    def test_types_are_given_told_shown_and_given_up_and_a_wrong_file_is_refused(
+        self, mara: Mara, root: Path, tmp_path: Path
+    ) -> None:
         write_lines(tmp_path / "corpus.jsonl", ROWS)
-        (tmp_path / "types.toml").write_text(TYPES + "[relations.INSURES]\n")
         run = ("index", tmp_path / "corpus.jsonl", "-w", root)
-        told = mara(*run, "--types", tmp_path / "types.toml").out
-        assert "own types: INSURES, SUPPLIES, Pump, Supplier" in told
-        assert "own types that no rule finds: INSURES" in told
+        (tmp_path / "types.toml").write_text('[relations.SUPPLIES]\ncues = ["*"]\n')
+        refused = mara(*run, "--types", tmp_path / "types.toml")
+        assert refused.code == BadInput.exit_code
+        assert "[relations.SUPPLIES] cues: '*' cannot be used" in " ".join(refused.err.split())
+        assert not root.exists()
+        (tmp_path / "types.toml").write_text(TYPES + "[relations.INSURES]\n")
+        report = mara(*run, "--types", tmp_path / "types.toml").out
+        assert "own types: INSURES, SUPPLIES, Pump, Supplier" in report
+        assert "own types that no rule finds: INSURES" in report
         edges = mara("show", "edges", "Halden Pumps", "-w", root).out
         assert "Orrin Foundry (Supplier)  SUPPLIES, weight" in edges
         assert "SUPPLIES: one company delivers" in edges
@@ -378,11 +357,3 @@ class TestCommandLine:
         assert "4 of those replaced have not changed" in " ".join(preview.out.split())
         assert mara(*run, "--types", "none").code == 0
         assert "SUPPLIES" not in mara("show", "edges", "Halden Pumps", "-w", root).out
-
-    def test_a_wrong_file_ends_the_command_with_what_is_wrong(self, mara: Mara, root: Path, tmp_path: Path) -> None:
-        write_lines(tmp_path / "corpus.jsonl", ROWS)
-        (tmp_path / "types.toml").write_text('[relations.SUPPLIES]\ncues = ["*"]\n')
-        done = mara("index", tmp_path / "corpus.jsonl", "-w", root, "--types", tmp_path / "types.toml")
-        assert done.code == BadInput.exit_code
-        assert "[relations.SUPPLIES] cues: '*' cannot be used" in " ".join(done.err.split())
-        assert not root.exists()

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Semaphore
@@ -16,7 +15,6 @@ import pytest
 
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
-from tests.cases import mostly_slow
 from tests.scripted_server import Reply, ReplyLike, ScriptedServer
 from tests.workflows.ragenta_world import (
     BUILDER_ANSWERED,
@@ -42,7 +40,8 @@ from tests.workflows.ragenta_world import (
     ragenta_on_a_thread,
     well_behaved,
 )
-from tests.workflows.small_world import TEXTS, run, shown_to_model
+from tests.workflows.scripted import Scripted
+from tests.workflows.small_world import TEXTS, shown_to_model
 from workflows import mara, ragenta
 from workflows.answering import ask
 from workflows.context import Context
@@ -65,23 +64,20 @@ ABSTAINED = {
 }
 
 
-def told(result: Mapping[str, Any], *keys: str) -> tuple[Any, ...]:
+def values_of(result: Mapping[str, Any], *keys: str) -> tuple[Any, ...]:
     return tuple(result[key] for key in keys)
 
 
-def test_a_question_goes_from_retrieval_to_checked_claims(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    done = run(ragenta_settings(), ONE_THING, quick_ragenta)
+def test_a_question_goes_from_retrieval_to_checked_claims(in_ragenta: Scripted) -> None:
+    done = in_ragenta.ask(ONE_THING)
     assert done.passage_ids == ["marn", "lake-sund"]
     assert done.result["answer"] == MARN_ANSWERED
     assert done.result["plain_answer"] == "Marn was founded in 1203."
-    assert told(done.result, "refused", "written_from", "judge_outcome") == (False, [1], "kept")
-    assert told(done.result, "structure", "coverage", "claims_checked_by") == ("single", "FULLY ANSWERED", "model")
-    assert told(done.result, "errors", "follow_ups", "workflow") == ([], [], "ragenta")
-    assert {role: len(chat_server.requests_of(role)) for role in ROLES} == dict(zip(ROLES, (2, 2, 1, 1), strict=True))
-    assert done.result["usage"]["calls"] == chat_requests(chat_server) == 6
+    assert values_of(done.result, "refused", "written_from", "judge_outcome") == (False, [1], "kept")
+    assert values_of(done.result, "structure", "coverage", "claims_checked_by") == ("single", "FULLY ANSWERED", "model")
+    assert values_of(done.result, "errors", "follow_ups", "workflow") == ([], [], "ragenta")
+    assert {role: len(in_ragenta.requests_of(role)) for role in ROLES} == dict(zip(ROLES, (2, 2, 1, 1), strict=True))
+    assert done.result["usage"]["calls"] == chat_requests(in_ragenta.server) == 6
     assert done.result["timings_ms"].keys() == {
         *("encode_question", "retrieve_passages", "line_up_passages", "predict_answer", "score_passage"),
         *("keep_passages", "write_answer", "judge_claims", "settle_claims", "plan_follow_ups"),
@@ -95,33 +91,27 @@ def test_a_question_goes_from_retrieval_to_checked_claims(
     )
 
 
-def test_each_passage_is_predicted_from_and_judged_by_itself(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    result = run(ragenta_settings(), ONE_THING, quick_ragenta).result
+def test_each_passage_is_predicted_from_and_judged_by_itself(in_ragenta: Scripted) -> None:
+    result = in_ragenta.ask(ONE_THING).result
     marn, lake = result["judgements"]
-    assert told(marn, "passage_id", "number", "judged_by", "kept") == ("marn", 1, "logprobs", True)
-    assert told(lake, "passage_id", "number", "judged_by", "kept") == ("lake-sund", 2, "logprobs", False)
-    assert told(marn, "question", "prediction") == (ONE_THING, f"{SAID['Marn']}.")
-    assert told(lake, "question", "prediction") == (ONE_THING, "")
+    assert values_of(marn, "passage_id", "number", "judged_by", "kept") == ("marn", 1, "logprobs", True)
+    assert values_of(lake, "passage_id", "number", "judged_by", "kept") == ("lake-sund", 2, "logprobs", False)
+    assert values_of(marn, "question", "prediction") == (ONE_THING, f"{SAID['Marn']}.")
+    assert values_of(lake, "question", "prediction") == (ONE_THING, "")
     assert [marn["score"], lake["score"]] == pytest.approx([YES_SCORE, NO_SCORE])
     (bar,) = result["bars"]
-    assert told(bar, "question", "floor", "judged", "kept") == (ONE_THING, 0.0, 2, 1)
-    assert told(bar, "tau", "sigma", "bar") == pytest.approx((0.0, 2.95, -1.475))
+    assert values_of(bar, "question", "floor", "judged", "kept") == (ONE_THING, 0.0, 2, 1)
+    assert values_of(bar, "tau", "sigma", "bar") == pytest.approx((0.0, 2.95, -1.475))
     seen = {
         material["title"]: material
-        for material in (shown_to_model(request.body) for request in chat_server.requests_of("judge"))
+        for material in (shown_to_model(request.body) for request in in_ragenta.requests_of("judge"))
     }
     assert seen["Marn"]["answer_from_it"] == f"{SAID['Marn']}."
     assert seen["Lake Sund"]["answer_from_it"] == ""
 
 
-def test_claims_name_what_supports_them_and_where_it_stands(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    result = run(ragenta_settings(), ONE_THING, quick_ragenta).result
+def test_claims_name_what_supports_them_and_the_final_prompt_is_the_one_that_was_sent(in_ragenta: Scripted) -> None:
+    result = in_ragenta.ask(ONE_THING).result
     (claim,) = result["claims"]
     (span,) = claim.pop("spans")
     assert claim == {
@@ -133,141 +123,97 @@ def test_claims_name_what_supports_them_and_where_it_stands(
         "verdict": "supported",
         "kept": True,
     }
-    assert told(span, "number", "passage_id") == (1, "marn")
+    assert values_of(span, "number", "passage_id") == (1, "marn")
     assert TEXTS["marn"][span["start"] : span["end"]] == "It was founded in 1203 by Duke Orlo."
     assert result["citations"] == [span]
     assert result["components"] == [{"text": ONE_THING, "coverage": "FULLY ANSWERED", "claims": [1]}]
-
-
-def test_the_final_prompt_is_what_the_final_predictor_was_sent(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    result = run(ragenta_settings(), ONE_THING, quick_ragenta).result
-    (request,) = chat_server.requests_of("final predictor")
+    (request,) = in_ragenta.requests_of("final predictor")
     assert result["final_prompt"] == "\n\n".join(message["content"] for message in request.body["messages"])
     assert [p["title"] for p in shown_to_model(request.body)["passages"]] == ["Marn"], "what is not kept is not shown"
 
 
-@pytest.mark.parametrize(
-    ("mode", "checked", "judged"),
-    mostly_slow(
-        sorted(product([Mode.HYBRID, Mode.MARA], [True, False], [True, False]), key=lambda it: it[1] != it[2]), 4
-    ),
-)
-def test_there_are_at_most_four_calls_and_two_a_passage(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, mode: Mode, checked: bool, judged: bool
-) -> None:
-    chat_server.script(well_behaved())
-    context = ragenta_settings(mode=mode, top_k=4, judge_passages=judged, check_claims=checked)
-    result = run(context, ONE_THING, quick_ragenta).result
-    walk = 2 if mode.walks else 0
-    assert chat_requests(chat_server) == result["usage"]["calls"] == walk + 4 * 2 * judged + 1 + checked
-    assert result["plain_answer"].startswith(SAID["Marn"])
-    assert bool(result["claims"]) == bool(result["coverage"]) == bool(result["claims_checked_by"]) == checked
-    assert result["ranked_by"] == ("walk" if mode.walks else "hybrid")
+def test_there_are_at_most_four_calls_and_two_a_passage(in_ragenta: Scripted) -> None:
+    for mode, checked, judged in product((Mode.HYBRID, Mode.MARA), (True, False), (True, False)):
+        result = in_ragenta.ask(ONE_THING, mode=mode, top_k=4, judge_passages=judged, check_claims=checked).result
+        calls = (2 if mode.walks else 0) + 4 * 2 * judged + 1 + checked
+        assert chat_requests(in_ragenta.server) == result["usage"]["calls"] == calls
+        assert result["plain_answer"].startswith(SAID["Marn"])
+        assert bool(result["claims"]) == bool(result["coverage"]) == bool(result["claims_checked_by"]) == checked
+        assert result["ranked_by"] == ("walk" if mode.walks else "hybrid")
 
 
-@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.MARA])
-def test_a_question_for_several_things_is_answered_component_by_component(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, mode: Mode
-) -> None:
-    chat_server.script(well_behaved(judge=lambda body: YES if shown_to_model(body)["title"] in SAID else NO))
-    result = run(ragenta_settings(mode=mode, top_k=3), TWO_THINGS, quick_ragenta).result
+def test_a_question_for_several_things_is_answered_component_by_component(in_ragenta: Scripted) -> None:
+    scripts = well_behaved(judge=lambda body: YES if shown_to_model(body)["title"] in SAID else NO)
+    result = in_ragenta.ask(TWO_THINGS, scripts, mode=Mode.MARA, top_k=3).result
     number = {hit["id"]: hit["number"] for hit in result["passages"]}
     tarn, brandt = number["tarn-dam"], number["brandt"]
     assert result["answer"] == f"{SAID['Tarn Dam']} [{tarn}]. {SAID['Ada Brandt']} [{brandt}]."
-    assert told(result, "structure", "coverage", "follow_ups") == ("multiple", "FULLY ANSWERED", [])
+    assert values_of(result, "structure", "coverage", "follow_ups") == ("multiple", "FULLY ANSWERED", [])
     assert [(c["text"], c["claims"]) for c in result["components"]] == [(THE_BUILDER, [1]), (THE_BIRTHPLACE, [2])]
     assert [(claim["component"], claim["supported_by"]) for claim in result["claims"]] == [(1, [tarn]), (2, [brandt])]
+    partial = in_ragenta.ask(TWO_THINGS, max_follow_ups=0).result
+    assert values_of(partial, "answer", "structure", "coverage") == (BUILDER_ANSWERED, "multiple", "PARTIALLY ANSWERED")
 
 
-def test_what_is_missing_leaves_a_question_partially_answered(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    result = run(ragenta_settings(max_follow_ups=0), TWO_THINGS, quick_ragenta).result
-    assert told(result, "answer", "structure", "coverage") == (BUILDER_ANSWERED, "multiple", "PARTIALLY ANSWERED")
+def test_a_refusal_is_not_answered_and_asked_after_only_where_follow_ups_are_wanted(in_ragenta: Scripted) -> None:
+    judge = lambda body: YES if shown_to_model(body)["question"] == ONE_THING else NO  # noqa: E731
+    for rounds in (0, 1):
+        scripts = well_behaved(final_predictor=[REFUSED], judge=judge)
+        result = in_ragenta.ask(ONE_THING, scripts, follow_up_rounds=rounds).result
+        assert values_of(result, "answer", "refused", "citations", "claims") == (REFUSED, True, [], [])
+        assert values_of(result, "coverage", "judge_outcome", "written_from") == ("NOT ANSWERED", "kept", [1, 2])
+        assert len(in_ragenta.requests_of("claim judge")) == rounds
+        assert result["usage"]["calls"] == chat_requests(in_ragenta.server)
 
 
-@pytest.mark.parametrize("rounds", [0, 1])
-def test_a_refusal_is_not_answered_and_asked_after_only_where_follow_ups_are_wanted(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, rounds: int
-) -> None:
-    chat_server.script(
-        well_behaved(
-            final_predictor=[REFUSED], judge=lambda body: YES if shown_to_model(body)["question"] == ONE_THING else NO
-        )
-    )
-    result = run(ragenta_settings(follow_up_rounds=rounds), ONE_THING, quick_ragenta).result
-    assert told(result, "answer", "refused", "citations", "claims") == (REFUSED, True, [], [])
-    assert told(result, "coverage", "judge_outcome") == ("NOT ANSWERED", "kept")
-    assert result["written_from"] == [1, 2]
-    assert len(chat_server.requests_of("claim judge")) == rounds
-    assert result["usage"]["calls"] == chat_requests(chat_server)
-
-
-def test_without_a_passage_that_helps_nothing_is_answered_and_nobody_asked(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved(judge=[NO]))
-    done = run(ragenta_settings(), ONE_THING, quick_ragenta)
+def test_without_a_passage_that_helps_nothing_is_answered_and_nobody_asked(in_ragenta: Scripted) -> None:
+    done = in_ragenta.ask(ONE_THING, well_behaved(judge=[NO]))
     assert {key: done.result[key] for key in ABSTAINED} == ABSTAINED
     assert done.result["components"] == [{"text": ONE_THING, "coverage": "NOT ANSWERED", "claims": []}]
     assert [each["kept"] for each in done.result["judgements"]] == [False, False]
     assert done.result["bars"][0]["kept"] == 0
     assert done.visits["abstain"] == 1
-    assert chat_server.requests_of("final predictor") == chat_server.requests_of("claim judge") == []
+    assert in_ragenta.requests_of("final predictor") == in_ragenta.requests_of("claim judge") == []
 
 
-def test_a_filter_that_selects_nothing_abstains_and_asks_nobody(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    result = run(ragenta_settings(where={"tenant": "a"}), ONE_THING, quick_ragenta).result
+def test_a_filter_that_selects_nothing_abstains_and_asks_nobody(in_ragenta: Scripted) -> None:
+    result = in_ragenta.ask(ONE_THING, where={"tenant": "a"}).result
     assert {key: result[key] for key in ABSTAINED} == ABSTAINED
     assert [error["kind"] for error in result["errors"]] == ["UnknownKeys", "NothingSelected"]
-    assert chat_requests(chat_server) == 0
+    assert chat_requests(in_ragenta.server) == 0
 
 
 SCORES = {"Marn": 0.5, "Lake Sund": -1.0, "Ada Brandt": 4.0, "Tarn Dam": 1.5}
 """Of the passages 1 to 4: the mean is 1.25, the standard deviation 1.82."""
 
 
-@pytest.mark.parametrize(
-    ("changes", "kept"),
-    [
-        pytest.param({}, [3, 4, 1], id="over tau - sigma / 2"),
-        pytest.param({"n": 0}, [3, 4], id="over tau"),
-        pytest.param({"n": -1, "min_kept": 0}, [3], id="over tau + sigma"),
-        pytest.param({"n": -1}, [3, 4], id="the least number"),
-        pytest.param({"n": -5, "min_kept": 0}, [], id="none"),
-        pytest.param({"n": 5}, [3, 4, 1], id="the floor holds, whatever the bar"),
-        pytest.param({"n": 5, "judge_floor": -1}, [3, 4, 1, 2], id="a floor is reached at its height"),
-        pytest.param({"judge_floor": 4.1}, [], id="the least number does not beat the floor"),
-        pytest.param({"answer_passages": 1}, [3], id="the greatest number"),
-    ],
-)
-def test_passages_over_the_bar_are_kept_the_best_first_with_their_numbers(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, changes: dict[str, Any], kept: list[int]
-) -> None:
-    chat_server.script(well_behaved(judge=judged_at(SCORES), final_predictor=[REFUSED]))
-    result = run(ragenta_settings(top_k=4, check_claims=False, **changes), ONE_THING, quick_ragenta).result
-    assert [hit["title"] for hit in result["passages"]] == list(SCORES)
-    assert result["written_from"] == kept
-    assert {each["number"] for each in result["judgements"] if each["kept"]} == set(kept)
-    shown = [shown_to_model(request.body)["passages"] for request in chat_server.requests_of("final predictor")]
-    assert [[passage["number"] for passage in passages] for passages in shown] == ([kept] if kept else [])
+def test_passages_over_the_bar_are_kept_the_best_first_with_their_numbers(in_ragenta: Scripted) -> None:
+    scripts = well_behaved(judge=judged_at(SCORES), final_predictor=[REFUSED])
+    cases: list[tuple[str, dict[str, Any], list[int]]] = [
+        ("over tau - sigma / 2", {}, [3, 4, 1]),
+        ("over tau", {"n": 0}, [3, 4]),
+        ("over tau + sigma", {"n": -1, "min_kept": 0}, [3]),
+        ("the least number", {"n": -1}, [3, 4]),
+        ("none", {"n": -5, "min_kept": 0}, []),
+        ("the floor holds, whatever the bar", {"n": 5}, [3, 4, 1]),
+        ("a floor is reached at its height", {"n": 5, "judge_floor": -1}, [3, 4, 1, 2]),
+        ("the least number does not beat the floor", {"judge_floor": 4.1}, []),
+        ("the greatest number", {"answer_passages": 1}, [3]),
+    ]
+    for rule, changes, kept in cases:
+        result = in_ragenta.ask(ONE_THING, scripts, top_k=4, check_claims=False, **changes).result
+        assert [hit["title"] for hit in result["passages"]] == list(SCORES)
+        assert result["written_from"] == kept, rule
+        assert {each["number"] for each in result["judgements"] if each["kept"]} == set(kept), rule
+        shown = [shown_to_model(request.body)["passages"] for request in in_ragenta.requests_of("final predictor")]
+        assert [[passage["number"] for passage in passages] for passages in shown] == ([kept] if kept else []), rule
 
 
-def test_without_judges_the_best_retrieved_passages_are_kept(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    result = run(ragenta_settings(judge_passages=False, top_k=3, answer_passages=2), ONE_THING, quick_ragenta).result
-    assert told(result, "written_from", "judge_outcome") == ([1, 2], "not judged")
-    assert told(result, "judgements", "bars") == ([], [])
-    assert not {request.role for request in chat_server.requests} & {"predictor", "judge"}
+def test_without_judges_the_best_retrieved_passages_are_kept(in_ragenta: Scripted) -> None:
+    result = in_ragenta.ask(ONE_THING, judge_passages=False, top_k=3, answer_passages=2).result
+    assert values_of(result, "written_from", "judge_outcome") == ([1, 2], "not judged")
+    assert values_of(result, "judgements", "bars") == ([], [])
+    assert not {request.role for request in in_ragenta.server.requests} & {"predictor", "judge"}
 
 
 def at_once(parties: int, script: Any) -> Any:
@@ -284,22 +230,21 @@ def at_once(parties: int, script: Any) -> Any:
     return reply
 
 
-@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
-def test_all_passages_are_judged_at_once(chat_server: ScriptedServer, ragenta_settings: MakeContext, how: str) -> None:
+def test_all_passages_are_judged_at_once(in_ragenta: Scripted) -> None:
     n = len(TEXTS)
-    chat_server.script(well_behaved(predictor=at_once(n, predicts), judge=at_once(n, judges)))
-    context = ragenta_settings(top_k=n)
-    if how == "invoke":
-        result = quick_ragenta.invoke({"question": ONE_THING}, context=context)
-    else:
-        result = asyncio.run(quick_ragenta.ainvoke({"question": ONE_THING}, context=context))
-    assert result["answer"] == MARN_ANSWERED
-    assert [each["number"] for each in result["judgements"]] == list(range(1, n + 1))
+    context = in_ragenta.settings(top_k=n)
+
+    async def asynchronously(*asked: Any, **how: Any) -> Any:
+        return await quick_ragenta.ainvoke(*asked, **how)
+
+    for invoke in (quick_ragenta.invoke, lambda *asked, **how: asyncio.run(asynchronously(*asked, **how))):
+        in_ragenta.server.script(well_behaved(predictor=at_once(n, predicts), judge=at_once(n, judges)))
+        result = invoke({"question": ONE_THING}, context=context)
+        assert result["answer"] == MARN_ANSWERED
+        assert [each["number"] for each in result["judgements"]] == list(range(1, n + 1))
 
 
-def test_judgements_and_errors_stand_in_the_order_of_the_passages_whoever_is_first(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
+def test_judgements_and_errors_stand_in_the_order_of_the_passages_whoever_is_first(in_ragenta: Scripted) -> None:
     others = Semaphore(0)
 
     def marn_last(body: Mapping[str, Any]) -> ReplyLike:
@@ -310,57 +255,31 @@ def test_judgements_and_errors_stand_in_the_order_of_the_passages_whoever_is_fir
         answered = title != "Marn" or all(others.acquire(timeout=5) for _ in range(2))
         return f"Perhaps {title}" if answered else "The others were never asked again"
 
-    chat_server.script(well_behaved(judge=marn_last))
-    result = run(ragenta_settings(top_k=3), ONE_THING, quick_ragenta).result
+    result = in_ragenta.ask(ONE_THING, well_behaved(judge=marn_last), top_k=3).result
     titles = [hit["title"] for hit in result["passages"]]
     assert titles[0] == "Marn"
     assert [error["raw"] for error in result["errors"]] == [f"Perhaps {title}" for title in titles]
     assert [each["number"] for each in result["judgements"]] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("at_once", [1, 2])
-@pytest.mark.slow
-def test_a_caller_may_let_fewer_passages_be_judged_at_once(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, at_once: int
-) -> None:
-    chat_server.script(well_behaved())
-    usual = run(ragenta_settings(top_k=4), TWO_THINGS, quick_ragenta).result
-    slower = run(ragenta_settings(top_k=4), TWO_THINGS, quick_ragenta.with_config(max_concurrency=at_once)).result
-    assert {**slower, "timings_ms": {}} == {**usual, "timings_ms": {}}
-
-
-@pytest.mark.slow
-def test_runs_side_by_side_do_not_mix(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
-    chat_server.script(well_behaved())
-    questions = [ONE_THING, TWO_THINGS] * 2
-    alone = [run(ragenta_settings(), question, quick_ragenta).result for question in questions]
-    with ThreadPoolExecutor(len(questions)) as pool:
-        together = list(pool.map(lambda q: run(ragenta_settings(), q, quick_ragenta).result, questions))
-    assert [{**result, "timings_ms": {}} for result in together] == [{**result, "timings_ms": {}} for result in alone]
-
-
-@pytest.mark.parametrize("second", [ONE_THING, pytest.param(TWO_THINGS, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "changes", mostly_slow([{"judge_passages": False, "check_claims": False}, {}, {"mode": "mara"}], 2)
-)
-def test_a_thread_asked_again_holds_nothing_of_the_first_run(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, second: str, changes: dict[str, Any]
-) -> None:
+def test_a_thread_asked_again_holds_nothing_of_the_first_run(in_ragenta: Scripted) -> None:
     graph, used = ragenta_on_a_thread()
-    chat_server.script(well_behaved(claim_judge=["of no use"], judge=malformed_once(judges, "Perhaps")))
-    graph.invoke({"question": TWO_THINGS}, used, context=ragenta_settings(top_k=4, follow_up_rounds=2))
-    chat_server.script(well_behaved())
-    graph.invoke({"question": TWO_THINGS}, used, context=ragenta_settings(mode="mara"))
-    graph.invoke({"question": second}, used, context=ragenta_settings(**changes))
-    other, fresh = ragenta_on_a_thread()
-    other.invoke({"question": second}, fresh, context=ragenta_settings(**changes))
-    again, once = graph.get_state(used).values, other.get_state(fresh).values
-    assert again.keys() == once.keys()
-    times = {"timings_ms": 0, "follow_ups_began": 0, "spent": 0}
-    assert {**again, **times} == {**once, **times}
-    assert again["timings_ms"].keys() == once["timings_ms"].keys()
-    assert again["spent"]["calls"] == once["spent"]["calls"]
-    assert (again["follow_ups_began"] is None) == (once["follow_ups_began"] is None)
+    in_ragenta.server.script(well_behaved(claim_judge=["of no use"], judge=malformed_once(judges, "Perhaps")))
+    graph.invoke({"question": TWO_THINGS}, used, context=in_ragenta.settings(top_k=4, follow_up_rounds=2))
+    in_ragenta.server.script(well_behaved())
+    graph.invoke({"question": TWO_THINGS}, used, context=in_ragenta.settings(mode="mara"))
+    for changes in ({"judge_passages": False, "check_claims": False}, {}):
+        context = in_ragenta.settings(**changes)
+        graph.invoke({"question": ONE_THING}, used, context=context)
+        other, fresh = ragenta_on_a_thread()
+        other.invoke({"question": ONE_THING}, fresh, context=context)
+        again, once = graph.get_state(used).values, other.get_state(fresh).values
+        assert again.keys() == once.keys()
+        times = {"timings_ms": 0, "follow_ups_began": 0, "spent": 0}
+        assert {**again, **times} == {**once, **times}
+        assert again["timings_ms"].keys() == once["timings_ms"].keys()
+        assert again["spent"]["calls"] == once["spent"]["calls"]
+        assert (again["follow_ups_began"] is None) == (once["follow_ups_began"] is None)
 
 
 def test_settings_of_another_workflow_are_refused(ragenta_settings: MakeContext) -> None:
@@ -374,31 +293,26 @@ def test_plain_python_without_a_context_takes_the_workflows_defaults(
     monkeypatch.setenv("MARA_WORKSPACE", str(small_workspace))
     chat_server.script(well_behaved())
     result = quick_ragenta.invoke({"question": ONE_THING})
-    assert told(result, "mode", "answer", "claims_checked_by") == ("hybrid", MARN_ANSWERED, "model")
+    assert values_of(result, "mode", "answer", "claims_checked_by") == ("hybrid", MARN_ANSWERED, "model")
     assert len(result["judgements"]) == len(TEXTS)
 
 
-@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.MARA])
-def test_offline_the_workflow_runs_whole_and_gives_plain_values(ragenta_settings: MakeContext, mode: Mode) -> None:
-    context = ragenta_settings(mode=mode, top_k=5, model=OFFLINE)
+def test_offline_the_workflow_runs_whole_and_gives_plain_values(ragenta_settings: MakeContext) -> None:
+    context = ragenta_settings(mode=Mode.HYBRID, top_k=5, model=OFFLINE)
     result = ask(ONE_THING, context)
     assert "1203" in result["plain_answer"]
-    assert told(result, "answer_kind", "coverage", "errors") == ("evidence", "EVIDENCE, NOT JUDGED", [])
+    assert values_of(result, "answer_kind", "coverage", "errors") == ("evidence", "EVIDENCE, NOT JUDGED", [])
     assert {claim["verdict"] for claim in result["claims"]} == {"quoted"}
-    assert told(result, "claims_checked_by", "usage", "final_prompt") == ("offline", NO_USAGE, "")
+    assert values_of(result, "claims_checked_by", "usage", "final_prompt") == ("offline", NO_USAGE, "")
     assert {each["judged_by"] for each in result["judgements"]} == {"words"}
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert {**ask(ONE_THING, context), "timings_ms": {}} == {**result, "timings_ms": {}}
 
 
-def test_the_result_holds_the_documented_keys(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
-    chat_server.script(well_behaved())
-    result = ask(TWO_THINGS, ragenta_settings())
+def test_the_result_holds_the_documented_keys(in_ragenta: Scripted) -> None:
+    result = ask(TWO_THINGS, in_ragenta.settings())
     added = {"judge_outcome", "judgements", "bars", "written_from", "final_prompt"}
-    of_claims = {"claims", "claims_checked_by", "structure", "components", "coverage", "follow_ups"}
-    of_mara = set(mara.graph.get_output_jsonschema()["properties"])
-    assert of_claims <= result.keys()
-    assert result.keys() == of_mara | added
+    assert result.keys() == set(mara.graph.get_output_jsonschema()["properties"]) | added
     assert ragenta.graph.get_output_jsonschema()["properties"].keys() == result.keys()
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from itertools import count
+from collections.abc import Callable, Mapping
+from itertools import count, product
 from random import Random
 from typing import Any
 
 import pytest
 
-from tests.cases import mostly_slow
 from tests.scripted_server import ReplyLike, Script, ScriptedServer
 from tests.workflows.ragenta_world import (
     BUILDER_ANSWERED,
@@ -20,6 +19,7 @@ from tests.workflows.ragenta_world import (
     TWO_THINGS,
     YES,
     MakeContext,
+    assessment,
     chat_requests,
     checks,
     in_turn,
@@ -30,6 +30,7 @@ from tests.workflows.ragenta_world import (
     well_behaved,
     writes,
 )
+from tests.workflows.scripted import Scripted
 from tests.workflows.small_world import run, shown_to_model
 from workflows.nodes import follow_up_budget, ragenta
 
@@ -84,114 +85,65 @@ def spent_on_follow_ups(server: ScriptedServer) -> int:
     return len(roles) - roles.index("claim judge") - 1
 
 
-FEW = (0, 1, 2, 3, 4, 5, 6, 8, 9, 11, 13, 20)
-BUDGETS = [(mode, calls, share) for mode in ("hybrid", "mara") for calls in (7, 13) for share in (0.5,)]
-MORE_BUDGETS = [(mode, calls, share) for mode in LEAST for calls in FEW for share in (0.0, 0.5, 0.9)]
+def test_follow_ups_never_take_more_calls_than_they_may(in_ragenta: Scripted) -> None:
+    for mode, calls in product(LEAST, (3, 7, 13)):
+        scripts = well_behaved(claim_judge=lacking(QUESTIONS), judge=generous)
+        settings = {"mode": mode, "top_k": 1, "follow_up_calls": calls, "follow_up_passages": 3, "follow_up_rounds": 3}
+        result = in_ragenta.ask(TWO_THINGS, unreliable(scripts, 0.5, seed=calls), **settings).result
+        assert spent_on_follow_ups(in_ragenta.server) <= calls
+        assert result["usage"]["calls"] == chat_requests(in_ragenta.server)
+        asked = [each for each in result["follow_ups"] if each["outcome"] != "not asked"]
+        assert bool(asked) == (calls >= LEAST[mode])
+        assert result["answer"].startswith(BUILDER_ANSWERED)
+        if len(asked) < len(result["follow_ups"]):
+            assert SPENT in {error["kind"] for error in result["errors"]}
 
 
-@pytest.mark.parametrize(
-    ("mode", "calls", "share"),
-    mostly_slow([*BUDGETS, *(case for case in MORE_BUDGETS if case not in BUDGETS)], len(BUDGETS)),
-)
-def test_follow_ups_never_take_more_calls_than_they_may(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, mode: str, calls: int, share: float
-) -> None:
-    scripts = well_behaved(claim_judge=lacking(QUESTIONS), judge=generous)
-    chat_server.script(unreliable(scripts, share, seed=calls))
-    context = ragenta_settings(mode=mode, top_k=1, follow_up_calls=calls, follow_up_passages=3, follow_up_rounds=3)
-    result = run(context, TWO_THINGS, quick_ragenta).result
-    assert spent_on_follow_ups(chat_server) <= calls
-    assert result["usage"]["calls"] == chat_requests(chat_server)
-    asked = [each for each in result["follow_ups"] if each["outcome"] != "not asked"]
-    assert bool(asked) == (calls >= LEAST[mode])
-    assert result["answer"].startswith(BUILDER_ANSWERED)
-    if len(asked) < len(result["follow_ups"]):
-        assert SPENT in {error["kind"] for error in result["errors"]}
+def test_as_much_is_asked_as_the_calls_let(in_ragenta: Scripted) -> None:
+    for calls, asked, judged, spent in ((3, 0, 0, 0), (4, 1, 1, 4), (5, 1, 1, 4), (6, 2, 2, 6), (8, 3, 3, 8)):
+        scripts = well_behaved(claim_judge=in_turn(checks, lacking_once()), judge=generous)
+        result = in_ragenta.ask(TWO_THINGS, scripts, top_k=1, follow_up_calls=calls, follow_up_passages=3).result
+        assert [each["outcome"] for each in result["follow_ups"]] == ["found"] * asked + ["not asked"] * (3 - asked)
+        assert spent_on_follow_ups(in_ragenta.server) == spent
+        assert sum(each["question"] != TWO_THINGS for each in result["judgements"]) == judged
+        errors = [error for error in result["errors"] if error["kind"] == SPENT]
+        nodes = ["plan_follow_ups"] * (asked < 3) + ["merge_passages"] * (asked > 0)
+        assert [error["node"] for error in errors] == nodes, calls
+        if asked < 3:
+            assert errors[0]["message"].startswith(f"{3 - asked} follow-up questions were not asked")
+    scripts = well_behaved(claim_judge=in_turn(checks, lacking_once()), judge=generous)
+    unlimited = in_ragenta.ask(TWO_THINGS, scripts, top_k=1, follow_up_calls=60, follow_up_passages=3).result
+    assert SPENT not in {error["kind"] for error in unlimited["errors"]}
+    assert sum(each["question"] != TWO_THINGS for each in unlimited["judgements"]) > 3
 
 
-@pytest.mark.parametrize(
-    ("calls", "asked", "judged", "spent"),
-    [
-        pytest.param(3, 0, 0, 0, id="none is asked"),
-        pytest.param(4, 1, 1, 4, id="one passage"),
-        pytest.param(5, 1, 1, 4, id="one passage, and one call left"),
-        pytest.param(6, 2, 2, 6, id="a passage each"),
-        pytest.param(8, 3, 3, 8, id="a passage each for all"),
-        pytest.param(60, 3, None, None, id="all of them"),
-    ],
-)
-def test_as_much_is_asked_as_the_calls_let(
-    chat_server: ScriptedServer,
-    ragenta_settings: MakeContext,
-    calls: int,
-    asked: int,
-    judged: int | None,
-    spent: int | None,
-) -> None:
-    chat_server.script(well_behaved(claim_judge=in_turn(checks, lacking_once()), judge=generous))
-    context = ragenta_settings(top_k=1, follow_up_calls=calls, follow_up_passages=3)
-    result = run(context, TWO_THINGS, quick_ragenta).result
-    outcomes = [each["outcome"] for each in result["follow_ups"]]
-    assert outcomes == ["found"] * asked + ["not asked"] * (3 - asked)
-    of_follow_ups = [each for each in result["judgements"] if each["question"] != TWO_THINGS]
-    told = [(error["node"], error["message"]) for error in result["errors"] if error["kind"] == SPENT]
-    if spent is None:
-        assert told == []
-        assert len(of_follow_ups) > 3
-        return
-    assert spent_on_follow_ups(chat_server) == spent
-    assert len(of_follow_ups) == judged
-    nodes = ["plan_follow_ups"] * (asked < 3) + ["merge_passages"] * (asked > 0)
-    assert [node for node, _ in told] == nodes
-    assert told[0][1].startswith(f"{3 - asked} follow-up questions were not asked" if asked < 3 else "")
+def lacking_once(questions: tuple[str, ...] = QUESTIONS) -> str:
+    """Return the claim judge's reply to the first answer, with these follow-ups."""
+    components = [("Who built it?", "FULLY ANSWERED", [1]), ("Where was the builder born?", "NOT ANSWERED", [])]
+    return assessment(components, [(1, [1])], [(2, question) for question in questions])
 
 
-def lacking_once() -> str:
-    """The claim judge's reply to the first answer."""
-    return json.dumps(
-        {
-            "structure": "multiple",
-            "components": [
-                {"text": "Who built it?", "coverage": "FULLY ANSWERED", "claims": [1]},
-                {"text": "Where was the builder born?", "coverage": "NOT ANSWERED", "claims": []},
-            ],
-            "claims": [{"number": 1, "supported_by": [1], "relevant": True}],
-            "follow_ups": [{"component": 2, "question": question} for question in QUESTIONS],
-        }
-    )
-
-
-def test_passages_that_are_not_judged_for_want_of_calls_are_not_in_the_result(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved(judge=generous))
-    context = ragenta_settings(top_k=1, follow_up_calls=6, follow_up_passages=5)
-    result = run(context, TWO_THINGS, quick_ragenta).result
+def test_passages_that_are_not_judged_for_want_of_calls_are_not_in_the_result(in_ragenta: Scripted) -> None:
+    settings = {"top_k": 1, "follow_up_calls": 6, "follow_up_passages": 5}
+    result = in_ragenta.ask(TWO_THINGS, well_behaved(judge=generous), **settings).result
     assert [hit["number"] for hit in result["passages"]] == [1, 2, 3]
     (error,) = result["errors"]
     assert (error["node"], error["kind"]) == ("merge_passages", SPENT)
     assert error["message"].startswith("2 passages")
 
 
-def test_each_follow_up_has_a_passage_judged_also_where_its_best_one_is_in_the_answer(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
+def test_each_follow_up_has_a_passage_judged_also_where_its_best_one_is_in_the_answer(in_ragenta: Scripted) -> None:
     both = ("When was Marn founded?", "Who built the Tarn Dam in 1866?")
-    first = json.loads(lacking_once())
-    first["follow_ups"] = [{"component": 2, "question": question} for question in both]
-    chat_server.script(well_behaved(claim_judge=in_turn(checks, json.dumps(first)), judge=generous))
-    context = ragenta_settings(top_k=1, follow_up_calls=6, follow_up_passages=3)
-    result = run(context, TWO_THINGS, quick_ragenta).result
+    scripts = well_behaved(claim_judge=in_turn(checks, lacking_once(both)), judge=generous)
+    result = in_ragenta.ask(TWO_THINGS, scripts, top_k=1, follow_up_calls=6, follow_up_passages=3).result
     judged = [each["question"] for each in result["judgements"] if each["question"] != TWO_THINGS]
     assert sorted(judged) == sorted(both)
     assert [each["outcome"] for each in result["follow_ups"]] == ["found", "found"]
 
 
-def test_without_calls_for_follow_ups_the_question_itself_takes_all_it_needs(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved(final_predictor=in_turn(writes, "<think>", "<think>")))
-    result = run(ragenta_settings(follow_up_calls=0), TWO_THINGS, quick_ragenta).result
+def test_without_calls_for_follow_ups_the_question_itself_takes_all_it_needs(in_ragenta: Scripted) -> None:
+    scripts = well_behaved(final_predictor=in_turn(writes, "<think>", "<think>"))
+    result = in_ragenta.ask(TWO_THINGS, scripts, follow_up_calls=0).result
     assert result["answer"] == BUILDER_ANSWERED
     assert [error["kind"] for error in result["errors"]] == ["MalformedReply", "MalformedReply", SPENT]
 
@@ -230,54 +182,39 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def test_no_seconds_ask_no_follow_up(chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock) -> None:
-    chat_server.script(well_behaved())
-    done = run(ragenta_settings(follow_up_seconds=0), TWO_THINGS, quick_ragenta)
+def test_seconds_count_from_the_first_follow_ups_on(in_ragenta: Scripted, clock: Clock) -> None:
+    result = in_ragenta.ask(TWO_THINGS, well_behaved(predictor=clock.late_after(predicts, TWO_THINGS))).result
+    assert (result["follow_ups"][0]["outcome"], result["errors"]) == ("found", [])
+    done = in_ragenta.ask(TWO_THINGS, follow_up_seconds=0)
     assert "search_follow_up" not in done.visits
     assert [(each["node"], each["kind"]) for each in done.result["errors"]] == [("plan_follow_ups", SPENT)]
     assert done.result["follow_ups"][0]["outcome"] == "not asked"
     assert done.result["answer"] == BUILDER_ANSWERED
 
 
-def test_seconds_count_from_the_first_follow_ups_on(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
-) -> None:
-    chat_server.script(well_behaved(predictor=clock.late_after(predicts, TWO_THINGS)))
-    result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
-    assert result["follow_ups"][0]["outcome"] == "found"
-    assert result["errors"] == []
-
-
 def test_time_over_before_the_passages_are_judged_leaves_them_unjudged_and_is_told(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
+    in_ragenta: Scripted, clock: Clock
 ) -> None:
     picks = well_behaved()["fact filter"]
     scripts = {**well_behaved(), "fact filter": clock.late_after(picks, FOLLOW_UP)}
-    chat_server.script(scripts)
-    result = run(ragenta_settings(mode="mara", top_k=1), TWO_THINGS, quick_ragenta).result
+    result = in_ragenta.ask(TWO_THINGS, scripts, mode="mara", top_k=1).result
     assert [each["judged_by"] for each in result["judgements"]] == ["logprobs", "unjudged"]
     assert result["follow_ups"][0]["outcome"] == "not judged"
     assert [error["kind"] for error in result["errors"]] == [SPENT]
     assert result["answer"] == BUILDER_ANSWERED
-    assert {role: len(chat_server.requests_of(role)) for role in ROLES} == dict.fromkeys(ROLES, 1)
+    assert {role: len(in_ragenta.requests_of(role)) for role in ROLES} == dict.fromkeys(ROLES, 1)
 
 
-def test_time_over_between_predictor_and_judge_asks_no_judge(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
-) -> None:
-    chat_server.script(well_behaved(predictor=clock.late_after(predicts, FOLLOW_UP)))
-    result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
+def test_time_over_between_predictor_and_judge_asks_no_judge(in_ragenta: Scripted, clock: Clock) -> None:
+    result = in_ragenta.ask(TWO_THINGS, well_behaved(predictor=clock.late_after(predicts, FOLLOW_UP))).result
     last = result["judgements"][-1]
     assert (last["question"], last["judged_by"], last["score"], last["kept"]) == (FOLLOW_UP, "unjudged", None, False)
     assert last["prediction"]
     assert [error["kind"] for error in result["errors"]] == [SPENT]
 
 
-def test_time_over_after_judging_leaves_the_answer_as_it_was_and_is_told(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
-) -> None:
-    chat_server.script(well_behaved(judge=clock.late_after(judges, FOLLOW_UP)))
-    done = run(ragenta_settings(), TWO_THINGS, quick_ragenta)
+def test_time_over_after_judging_leaves_the_answer_as_it_was_and_is_told(in_ragenta: Scripted, clock: Clock) -> None:
+    done = in_ragenta.ask(TWO_THINGS, well_behaved(judge=clock.late_after(judges, FOLLOW_UP)))
     assert done.result["answer"] == BUILDER_ANSWERED
     assert done.result["written_from"] == [1]
     assert done.visits["write_answer"] == done.visits["check_claims"] == 1
@@ -287,70 +224,54 @@ def test_time_over_after_judging_leaves_the_answer_as_it_was_and_is_told(
 
 
 def test_what_is_being_written_when_the_time_is_over_is_waited_for_and_nothing_follows(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
+    in_ragenta: Scripted, clock: Clock
 ) -> None:
     def late_with_a_draft(body: Mapping[str, Any]) -> ReplyLike:
         if "draft" in shown_to_model(body):
             clock.seconds += 3600
         return writes(body)
 
-    chat_server.script(
-        well_behaved(final_predictor=late_with_a_draft, claim_judge=lacking((FOLLOW_UP,)), judge=generous)
-    )
-    result = run(ragenta_settings(follow_up_rounds=2), TWO_THINGS, quick_ragenta).result
+    result = in_ragenta.ask(
+        TWO_THINGS,
+        well_behaved(final_predictor=late_with_a_draft, claim_judge=lacking((FOLLOW_UP,)), judge=generous),
+        follow_up_rounds=2,
+    ).result
     assert "born in Lisk" in result["plain_answer"]
     assert [each["outcome"] for each in result["follow_ups"]] == ["found", "not asked"]
     assert [(error["node"], error["kind"]) for error in result["errors"]] == [("plan_follow_ups", SPENT)]
 
 
-@pytest.mark.slow
-def test_a_thread_asked_again_begins_with_a_whole_budget(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
-) -> None:
+def test_once_the_time_is_over_no_further_attempt_is_begun(in_ragenta: Scripted, clock: Clock) -> None:
+    def malformed_and_late(script: Callable[[Mapping[str, Any]], ReplyLike]) -> Script:
+        def reply(body: Mapping[str, Any]) -> ReplyLike:
+            shown = shown_to_model(body)
+            if "draft" not in shown and len(shown.get("claims", [])) < 2:
+                return script(body)
+            clock.seconds += 3600
+            return "<think>"
+
+        return reply
+
+    for role, script, failing in (
+        ("final predictor", writes, [("write_answer", "MalformedReply"), ("quote_passages", "Fallback")]),
+        ("claim judge", checks, [("judge_claims", "MalformedReply"), ("check_words", "Fallback")]),
+    ):
+        scripts = {**well_behaved(), role: malformed_and_late(script)}
+        result = in_ragenta.ask(TWO_THINGS, scripts, max_json_retries=3).result
+        assert len(in_ragenta.requests_of(role)) == 2
+        assert [(error["node"], error["kind"]) for error in result["errors"]] == failing
+        assert result["answer"].startswith(BUILDER_ANSWERED)
+
+
+def test_a_fork_that_brings_more_seconds_has_them(in_ragenta: Scripted, clock: Clock) -> None:
     graph, thread = ragenta_on_a_thread()
-    chat_server.script(well_behaved())
-    for _ in range(2):
-        result = graph.invoke({"question": TWO_THINGS}, thread, context=ragenta_settings(follow_up_calls=4))
-        clock.seconds += 3600
-        assert result["errors"] == []
-        assert result["follow_ups"][0]["outcome"] == "found"
-
-
-@pytest.mark.parametrize(
-    ("role", "node", "stands_in"),
-    [("final predictor", "write_answer", "quote_passages"), ("claim judge", "judge_claims", "check_words")],
-)
-def test_once_the_time_is_over_no_further_attempt_is_begun(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock, role: str, node: str, stands_in: str
-) -> None:
-    proper: dict[str, Any] = {"final predictor": writes, "claim judge": checks}
-
-    def malformed_and_late(body: Mapping[str, Any]) -> ReplyLike:
-        shown = shown_to_model(body)
-        if "draft" not in shown and len(shown.get("claims", [])) < 2:
-            return proper[role](body)  # type: ignore[no-any-return]
-        clock.seconds += 3600
-        return "<think>"
-
-    chat_server.script({**well_behaved(), role: malformed_and_late})
-    result = run(ragenta_settings(max_json_retries=3), TWO_THINGS, quick_ragenta).result
-    assert len(chat_server.requests_of(role)) == 2
-    told = [(error["node"], error["kind"]) for error in result["errors"]]
-    assert told == [(node, "MalformedReply"), (stands_in, "Fallback")]
-    assert result["answer"].startswith(BUILDER_ANSWERED)
-
-
-def test_a_fork_that_brings_more_seconds_has_them(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
-) -> None:
-    graph, thread = ragenta_on_a_thread()
-    chat_server.script(well_behaved(predictor=clock.late_after(predicts, FOLLOW_UP)))
-    first = graph.invoke({"question": TWO_THINGS}, thread, context=ragenta_settings())
+    in_ragenta.server.script(well_behaved(predictor=clock.late_after(predicts, FOLLOW_UP)))
+    first = graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())
     assert first["follow_ups"][0]["outcome"] == "not judged"
     at = next(past for past in graph.get_state_history(thread) if past.next == ("merge_passages",))
-    chat_server.script(well_behaved())
+    in_ragenta.server.script(well_behaved())
     clock.seconds -= 1
     for seconds, outcome in ((60, "not judged"), (3600, "found")):
-        again = graph.invoke(None, at.config, context=ragenta_settings(follow_up_seconds=seconds))
+        again = graph.invoke(None, at.config, context=in_ragenta.settings(follow_up_seconds=seconds))
         assert again["follow_ups"][0]["outcome"] == outcome
     assert again["errors"] == []

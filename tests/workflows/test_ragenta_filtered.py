@@ -12,7 +12,6 @@ import pytest
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from tests.builders import HashEmbedder
-from tests.cases import mostly_slow
 from tests.scripted_server import ScriptedServer
 from tests.trace_server import TraceServer
 from tests.workflows.echoes import (
@@ -27,15 +26,10 @@ from tests.workflows.echoes import (
 )
 from tests.workflows.ragenta_world import quick_ragenta, ragenta_on_a_thread
 from tests.workflows.small_world import on_a_thread, run
-from tests.workflows.traced import without_timings
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.runtime.resources import close_indexes
 from workflows.streaming import ask_stream, event_json
-
-EITHER_RETRIEVAL = pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.MARA])
-MOSTLY_BY_A_WALK = pytest.mark.parametrize("mode", mostly_slow([Mode.MARA, Mode.HYBRID], 1))
-"""A walk leaves all that retrieval by similarity leaves in the state, and facts and seeds."""
 
 REFUSED = "NOT IN THE PASSAGES"
 
@@ -87,39 +81,46 @@ def shown_hidden(server: ScriptedServer, owner: str) -> list[list[str]]:
 
 
 class TestOneFilter:
-    @EITHER_RETRIEVAL
     def test_retrieval_and_follow_ups_see_what_is_selected_and_no_more(
-        self, root: Path, chat_server: ScriptedServer, mode: Mode
+        self, root: Path, chat_server: ScriptedServer
     ) -> None:
-        chat_server.script(echoing())
-        result = run(echo_context(root, ANN, mode=mode, top_k=2), QUESTION, quick_ragenta).result
-        assert [follow_up["outcome"] for follow_up in result["follow_ups"]] == ["found"]
-        assert ids(result) == {"ann-1", "ann-2", "ann-3"}
-        assert [hit["number"] for hit in result["passages"]] == [1, 2, 3]
-        assert hidden_in(result, "bob") == []
-        assert shown_hidden(chat_server, "bob") == []
-        assert "OutsideFilter" not in {record["kind"] for record in result["errors"]}
+        for mode in (Mode.HYBRID, Mode.MARA):
+            chat_server.script(echoing())
+            result = run(echo_context(root, ANN, mode=mode, top_k=2), QUESTION, quick_ragenta).result
+            assert [follow_up["outcome"] for follow_up in result["follow_ups"]] == ["found"], mode
+            assert ids(result) == {"ann-1", "ann-2", "ann-3"}, mode
+            assert [hit["number"] for hit in result["passages"]] == [1, 2, 3], mode
+            assert hidden_in(result, "bob") == [], mode
+            assert shown_hidden(chat_server, "bob") == [], mode
+            assert "OutsideFilter" not in {record["kind"] for record in result["errors"]}, mode
 
-    @EITHER_RETRIEVAL
     @pytest.mark.slow
-    def test_without_one_everything_is_found(self, root: Path, chat_server: ScriptedServer, mode: Mode) -> None:
+    def test_without_one_everything_is_found(self, root: Path, chat_server: ScriptedServer) -> None:
         """What the other tests do not find is there to be found."""
-        chat_server.script(echoing())
-        result = run(echo_context(root, {}, mode=mode), QUESTION, quick_ragenta).result
-        assert ids(result) == {passage.id for passage in PASSAGES}
-        for key in ("passages", "judgements", "claims", "components", "follow_ups", "answer", "final_prompt", "errors"):
-            assert hidden_in(result[key], "bob"), key
-        assert bool(hidden_in(result["facts"], "bob")) == mode.walks
+        for mode in (Mode.HYBRID, Mode.MARA):
+            chat_server.script(echoing())
+            result = run(echo_context(root, {}, mode=mode), QUESTION, quick_ragenta).result
+            assert ids(result) == {passage.id for passage in PASSAGES}, mode
+            for key in (
+                "passages",
+                "judgements",
+                "claims",
+                "components",
+                "follow_ups",
+                "answer",
+                "final_prompt",
+                "errors",
+            ):
+                assert hidden_in(result[key], "bob"), key
+            assert bool(hidden_in(result["facts"], "bob")) == mode.walks
 
-    @EITHER_RETRIEVAL
-    def test_where_nothing_is_selected_nobody_is_asked(
-        self, root: Path, chat_server: ScriptedServer, mode: Mode
-    ) -> None:
-        chat_server.script(echoing())
-        result = run(echo_context(root, {"owner": "nobody"}, mode=mode), QUESTION, quick_ragenta).result
-        assert (result["answer"], result["judge_outcome"]) == (REFUSED, "nothing supports")
-        assert [record["kind"] for record in result["errors"]] == ["NothingSelected"]
-        assert chat_server.requests == []
+    def test_where_nothing_is_selected_nobody_is_asked(self, root: Path, chat_server: ScriptedServer) -> None:
+        for mode in (Mode.HYBRID, Mode.MARA):
+            chat_server.script(echoing())
+            result = run(echo_context(root, {"owner": "nobody"}, mode=mode), QUESTION, quick_ragenta).result
+            assert (result["answer"], result["judge_outcome"]) == (REFUSED, "nothing supports"), mode
+            assert [record["kind"] for record in result["errors"]] == ["NothingSelected"], mode
+            assert chat_server.requests == [], mode
 
     def test_offline_no_word_of_a_hidden_passage_gets_out(self, root: Path) -> None:
         settings = echo_context(root, ANN, model="offline", judge_floor=-50.0)
@@ -137,29 +138,19 @@ class TestOneFilter:
         assert hidden_in(events, "ann")
         assert hidden_in(sent, "ann")
 
-    @pytest.mark.slow
-    def test_a_second_question_on_a_thread_may_bring_another(self, root: Path, chat_server: ScriptedServer) -> None:
-        graph, thread = ragenta_on_a_thread()
-        for where in ({}, ANN):
-            chat_server.script(echoing())
-            settings = echo_context(root, where)
-            result = graph.invoke({"question": QUESTION}, thread, context=settings)
-            assert without_timings(result) == without_timings(run(settings, QUESTION, quick_ragenta).result)
-
 
 class TestForksUnderANarrowerOne:
-    @MOSTLY_BY_A_WALK
-    def test_nothing_hidden_is_shown_at_any_node(self, root: Path, chat_server: ScriptedServer, mode: Mode) -> None:
+    def test_nothing_hidden_is_shown_at_any_node(self, root: Path, chat_server: ScriptedServer) -> None:
         """Each reply of the first run, malformed ones included, repeats what the fork may not see."""
         graph, thread = ragenta_on_a_thread()
         chat_server.script(echoing())
-        whole = graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, mode=mode))
+        whole = graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, mode=Mode.MARA))
         states = history(graph, thread)
         assert len(whole["follow_ups"]) == 1
         outcomes: dict[str, set[bool]] = {}
         for state in states:
             chat_server.script(echoing())
-            outcome = go_on(graph, state.config, echo_context(root, ANN, mode=mode))
+            outcome = go_on(graph, state.config, echo_context(root, ANN, mode=Mode.MARA))
             assert hidden_in(outcome, "bob") == [], state.next
             assert shown_hidden(chat_server, "bob") == [], state.next
             went_on = not isinstance(outcome, str)
@@ -189,11 +180,10 @@ class TestForksUnderANarrowerOne:
             assert isinstance(outcome, str), as_node
             assert "written from passages that this run cannot see" in outcome
 
-    @MOSTLY_BY_A_WALK
-    def test_nor_where_the_run_abstained(self, root: Path, chat_server: ScriptedServer, mode: Mode) -> None:
+    def test_nor_where_the_run_abstained(self, root: Path, chat_server: ScriptedServer) -> None:
         graph, thread = ragenta_on_a_thread()
         chat_server.script(echoing())
-        strict = {"mode": mode, "judge_floor": 50.0}
+        strict = {"mode": Mode.MARA, "judge_floor": 50.0}
         graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, **strict))
         (at,) = (state for state in history(graph, thread) if state.next == ("abstain",))
         assert hidden_in(at.values, "bob")
@@ -201,13 +191,12 @@ class TestForksUnderANarrowerOne:
         assert forked["answer"] == REFUSED
         assert hidden_in(forked, "bob") == []
 
-    @MOSTLY_BY_A_WALK
-    def test_nor_where_the_fallback_quotes(self, root: Path, chat_server: ScriptedServer, mode: Mode) -> None:
+    def test_nor_where_the_fallback_quotes(self, root: Path, chat_server: ScriptedServer) -> None:
         graph, thread = ragenta_on_a_thread()
         chat_server.script({**echoing(follow_up=False), "final predictor": ["Nothing is cited."]})
-        graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, mode=mode))
+        graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, mode=Mode.MARA))
         (at,) = (state for state in history(graph, thread) if state.next == ("quote_passages",))
-        forked = graph.invoke(None, at.config, context=echo_context(root, ANN, mode=mode))
+        forked = graph.invoke(None, at.config, context=echo_context(root, ANN, mode=Mode.MARA))
         assert forked["citations"]
         assert hidden_in(forked, "bob") == []
 
@@ -223,18 +212,6 @@ class TestForksUnderANarrowerOne:
         assert [(record["node"], record["message"].split()[0]) for record in told] == [
             ("keep_passages", str(2 * hidden))
         ]
-
-    @pytest.mark.parametrize("where", mostly_slow({"everything": {"owner": {"$in": ["ann", "bob"]}}, "none": {}}, 1))
-    @pytest.mark.slow
-    def test_a_filter_that_hides_nothing_changes_nothing(
-        self, root: Path, chat_server: ScriptedServer, where: dict[str, Any]
-    ) -> None:
-        graph, thread = ragenta_on_a_thread()
-        chat_server.script(echoing())
-        whole = graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}))
-        for state in history(graph, thread)[-4:]:
-            again = graph.invoke(None, state.config, context=echo_context(root, where))
-            assert without_timings(again) == without_timings(whole), state.next
 
 
 def test_workflow_mara_that_checks_claims_shows_nothing_hidden_either(root: Path, chat_server: ScriptedServer) -> None:

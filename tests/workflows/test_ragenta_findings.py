@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.final_predictor import ChatFinalPredictor
+from agents.offline.extractor import OfflineExtractor
 from graph.errors import BadInput
-from tests.scripted_server import ReplyLike, ScriptedServer
+from graph.retrieve.modes import Mode
+from tests.builders import HashEmbedder
+from tests.scripted_server import ReplyLike, Script
+from tests.workflows.hashed_world import hashed_world
 from tests.workflows.ragenta_world import (
     BUILDER_ANSWERED,
+    FOLLOW_UP,
     NO,
     ONE_THING,
+    SUPPORTS,
     THE_BIRTHPLACE,
     THE_BUILDER,
     TWO_THINGS,
     YES,
     MakeContext,
     assessment,
+    chat_requests,
     checks,
+    in_turn,
     judged_at,
     quick_ragenta,
     ragenta_on_a_thread,
     well_behaved,
 )
-from tests.workflows.small_world import PASSAGES, Run, run, shown_to_model
+from tests.workflows.scripted import Scripted
+from tests.workflows.small_world import MALFORMED, PASSAGES, Run, run, shown_to_model, write_lines
 from workflows.answering import ask
+from workflows.indexing import index_sources
+from workflows.runtime.resources import close_indexes
 
 FULLY, PARTIALLY, NOT = "FULLY ANSWERED", "PARTIALLY ANSWERED", "NOT ANSWERED"
 FOUNDED = "Marn was founded in 1203 [1]."
@@ -38,12 +50,12 @@ Answered = Callable[..., Run]
 
 
 @pytest.fixture
-def answered(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> Answered:
+def answered(in_ragenta: Scripted) -> Answered:
     """Run once with an answer from passages 1 and 2, and what the claim judge finds of it."""
 
     def once(answer: str, found: ReplyLike, question: str = ONE_THING, **changes: Any) -> Run:
-        chat_server.script(well_behaved(judge=[YES], final_predictor=[answer], claim_judge=[found]))
-        return run(ragenta_settings(follow_up_rounds=0, **changes), question, quick_ragenta)
+        in_ragenta.server.script(well_behaved(judge=[YES], final_predictor=[answer], claim_judge=[found]))
+        return run(in_ragenta.settings(follow_up_rounds=0, **changes), question, quick_ragenta)
 
     return once
 
@@ -54,11 +66,16 @@ def of_one_thing(*claims: tuple[int, list[int]], listed: tuple[int, ...] = (1,),
 
 class TestWhatIsKept:
     def test_passages_that_nobody_could_judge_are_kept_where_the_judged_ones_are_not(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
+        self, in_ragenta: Scripted
     ) -> None:
         refused = lambda body: NO if shown_to_model(body)["title"] == "Marn" else "Perhaps"  # noqa: E731
-        chat_server.script(well_behaved(judge=refused, final_predictor=["NOT IN THE PASSAGES"]))
-        done = run(ragenta_settings(top_k=3, max_json_retries=0, follow_up_rounds=0), ONE_THING, quick_ragenta)
+        done = in_ragenta.ask(
+            ONE_THING,
+            well_behaved(judge=refused, final_predictor=["NOT IN THE PASSAGES"]),
+            top_k=3,
+            max_json_retries=0,
+            follow_up_rounds=0,
+        )
         assert done.result["passages"][0]["title"] == "Marn"
         assert (done.result["judge_outcome"], done.result["written_from"]) == ("failed", [2, 3])
         assert [(each["number"], each["kept"]) for each in done.result["judgements"]] == [
@@ -69,19 +86,13 @@ class TestWhatIsKept:
         assert [bar["judged"] for bar in done.result["bars"]] == [1]
         assert done.error_kinds["keep_passages", "Fallback"] == 1
 
-    def test_a_judged_passage_that_passes_leaves_no_room_for_unjudged_ones(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
-    ) -> None:
+    def test_a_judged_passage_that_passes_leaves_no_room_for_unjudged_ones(self, in_ragenta: Scripted) -> None:
         helpful = lambda body: YES if shown_to_model(body)["title"] == "Marn" else "Perhaps"  # noqa: E731
-        chat_server.script(well_behaved(judge=helpful))
-        result = run(ragenta_settings(top_k=3, max_json_retries=0), ONE_THING, quick_ragenta).result
+        result = in_ragenta.ask(ONE_THING, well_behaved(judge=helpful), top_k=3, max_json_retries=0).result
         assert (result["judge_outcome"], result["written_from"]) == ("kept", [1])
 
-    def test_no_more_are_kept_than_wanted_even_where_the_fewest_are_more(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
-    ) -> None:
-        chat_server.script(well_behaved(judge=[YES]))
-        result = run(ragenta_settings(top_k=3, min_kept=3, answer_passages=1), ONE_THING, quick_ragenta).result
+    def test_no_more_are_kept_than_wanted_even_where_the_fewest_are_more(self, in_ragenta: Scripted) -> None:
+        result = in_ragenta.ask(ONE_THING, well_behaved(judge=[YES]), top_k=3, min_kept=3, answer_passages=1).result
         assert (result["written_from"], result["bars"][0]["kept"]) == ([1], 1)
 
 
@@ -92,7 +103,7 @@ def room_for(*titles: str) -> int:
 
 class TestFollowUps:
     def test_a_passage_that_was_kept_and_not_shown_for_want_of_room_is_judged_and_shown(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext, monkeypatch: pytest.MonkeyPatch
+        self, in_ragenta: Scripted, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         room = room_for("Tarn Dam", "Flood of 1871")
         monkeypatch.setattr(ChatFinalPredictor, "budget_characters", room)
@@ -104,11 +115,10 @@ class TestFollowUps:
                 return for_the_question(body)  # type: ignore[operator]
             return YES if shown["title"] == "Ada Brandt" else NO
 
-        chat_server.script(well_behaved(judge=judge))
-        result = run(ragenta_settings(top_k=3, n=5.0), TWO_THINGS, quick_ragenta).result
+        result = in_ragenta.ask(TWO_THINGS, well_behaved(judge=judge), top_k=3, n=5.0).result
         first, second = (
             [passage["number"] for passage in shown_to_model(request.body)["passages"]]
-            for request in chat_server.requests_of("final predictor")
+            for request in in_ragenta.requests_of("final predictor")
         )
         assert (first, second) == ([1, 2], [1, 3])
         assert [(each["number"], each["kept"]) for each in result["judgements"] if each["question"] == TWO_THINGS] == [
@@ -118,16 +128,13 @@ class TestFollowUps:
         assert result["answer"] == f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [3]."
 
     def test_a_completion_that_answers_a_component_less_gives_way_to_the_answer_before_it(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
+        self, in_ragenta: Scripted
     ) -> None:
-        other = assessment(
-            [(THE_BUILDER, PARTIALLY, [1]), (THE_BIRTHPLACE, FULLY, [2])],
-            [(1, [1]), (2, [3])],
+        other = assessment([(THE_BUILDER, PARTIALLY, [1]), (THE_BIRTHPLACE, FULLY, [2])], [(1, [1]), (2, [3])])
+        done = in_ragenta.ask(
+            TWO_THINGS,
+            well_behaved(claim_judge=lambda body: other if len(shown_to_model(body)["claims"]) == 2 else checks(body)),
         )
-        chat_server.script(
-            well_behaved(claim_judge=lambda body: other if len(shown_to_model(body)["claims"]) == 2 else checks(body))
-        )
-        done = run(ragenta_settings(), TWO_THINGS, quick_ragenta)
         assert done.error_kinds == {("plan_follow_ups", "EarlierAnswer"): 1}
         assert (done.result["answer"], done.result["written_from"]) == (BUILDER_ANSWERED, [1])
         assert done.result["coverage"] == PARTIALLY, "as it is of the completion"
@@ -174,14 +181,14 @@ class TestClaims:
 class TestWordsInPlaceOfAJudge:
     """They are no judgement: what they do not find is marked, whatever the settings say of unsupported claims."""
 
-    @pytest.mark.parametrize("how", ["mark", "remove"])
-    def test_they_never_refuse_an_answer_and_never_remove_a_claim(self, answered: Answered, how: str) -> None:
-        paraphrased = "Sie entstand vor langer Zeit [1]."
-        result = answered(paraphrased, "of no use", unsupported_claims=how, max_json_retries=0).result
-        assert (result["answer"], result["refused"]) == (f"{paraphrased} {MARK}", False)
-        assert (result["claims_checked_by"], result["coverage"]) == ("words", NOT)
-        assert [(each["verdict"], each["kept"]) for each in result["claims"]] == [("unsupported", True)]
-        assert [mark["number"] for mark in result["citations"]] == [1]
+    def test_they_never_refuse_an_answer_and_never_remove_a_claim(self, answered: Answered) -> None:
+        for how in ("mark", "remove"):
+            paraphrased = "Sie entstand vor langer Zeit [1]."
+            result = answered(paraphrased, "of no use", unsupported_claims=how, max_json_retries=0).result
+            assert (result["answer"], result["refused"]) == (f"{paraphrased} {MARK}", False), how
+            assert (result["claims_checked_by"], result["coverage"]) == ("words", NOT), how
+            assert [(each["verdict"], each["kept"]) for each in result["claims"]] == [("unsupported", True)], how
+            assert [mark["number"] for mark in result["citations"]] == [1], how
 
     def test_what_they_find_stays_beside_what_they_do_not(self, answered: Answered) -> None:
         done = answered(f"{FOUNDED} {ORGANS}", "of no use", unsupported_claims="remove", max_json_retries=0)
@@ -205,21 +212,190 @@ class TestOtherWorkflows:
 
 
 class TestEditsThatARouterReads:
-    @pytest.mark.parametrize(
-        ("node", "edit", "reason"),
-        [
+    def test_they_are_refused_by_name(self, ragenta_settings: MakeContext) -> None:
+        for node, edit, reason in [
             ("line_up_passages", {"candidates": [{"number": "first"}]}, r"candidates\.0\."),
             ("line_up_passages", {"candidates": "all"}, "candidates has to be a list"),
             ("merge_passages", {"candidates": [{"number": 1, "question": ONE_THING}]}, r"candidates\.0\.calls"),
             ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component is missing"),
             ("plan_follow_ups", {"round": "next"}, "round has to be a whole number"),
-        ],
-        ids=str,
+        ]:
+            graph, thread = ragenta_on_a_thread()
+            graph.invoke({"question": ONE_THING}, thread, context=ragenta_settings(model="offline"))
+            with pytest.raises(BadInput, match=reason):
+                graph.update_state(graph.get_state(thread).config, edit, as_node=node)
+
+
+NOTHING_HOLDS = assessment(
+    [(THE_BUILDER, "NOT ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [2])], [(1, []), (2, [])]
+)
+COMPLETED = f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [3]."
+OTHER_WORDS = "Who was born at Lisk?"
+
+
+def test_an_answer_that_held_is_not_lost_to_its_completion(in_ragenta: Scripted) -> None:
+    done = in_ragenta.ask(
+        TWO_THINGS,
+        well_behaved(claim_judge=lambda body: NOTHING_HOLDS if _is_completed(body) else checks(body)),
+        top_k=2,
     )
-    def test_they_are_refused_by_name(
-        self, ragenta_settings: MakeContext, node: str, edit: dict[str, Any], reason: str
-    ) -> None:
-        graph, thread = ragenta_on_a_thread()
-        graph.invoke({"question": ONE_THING}, thread, context=ragenta_settings(model="offline"))
-        with pytest.raises(BadInput, match=reason):
-            graph.update_state(graph.get_state(thread).config, edit, as_node=node)
+    assert done.result["answer"] == BUILDER_ANSWERED
+    assert not done.result["refused"]
+    assert done.result["coverage"] == "PARTIALLY ANSWERED"
+    assert [claim["verdict"] for claim in done.result["claims"]] == ["supported"]
+    assert [mark["number"] for mark in done.result["citations"]] == done.result["written_from"] == [1]
+    assert done.error_kinds == {("plan_follow_ups", "EarlierAnswer"): 1}
+
+
+def test_nor_to_a_claim_judge_that_fails_at_it(in_ragenta: Scripted) -> None:
+    paraphrased = "Une ingénieure le fit [1]. Elle naquit ailleurs [3]."
+    done = in_ragenta.ask(
+        TWO_THINGS,
+        well_behaved(
+            final_predictor=lambda body: paraphrased if "draft" in shown_to_model(body) else BUILDER_ANSWERED,
+            claim_judge=lambda body: MALFORMED if _is_completed(body) else checks(body),
+        ),
+        top_k=2,
+        max_json_retries=0,
+    )
+    assert done.result["answer"] == BUILDER_ANSWERED
+    assert done.result["claims_checked_by"] == "model"
+    assert ("plan_follow_ups", "EarlierAnswer") in done.error_kinds
+
+
+def test_a_refusal_has_nothing_before_it_to_come_back_to(in_ragenta: Scripted) -> None:
+    nothing = assessment([(TWO_THINGS, "NOT ANSWERED", [])], [], [(1, FOLLOW_UP)])
+    done = in_ragenta.ask(
+        TWO_THINGS,
+        well_behaved(final_predictor=["NOT IN THE PASSAGES"], claim_judge=in_turn([nothing], nothing, nothing)),
+        top_k=2,
+    )
+    assert done.result["refused"]
+    assert done.error_kinds == {}
+
+
+def test_a_question_is_asked_in_one_round_only(in_ragenta: Scripted) -> None:
+    def judged(body: Mapping[str, Any]) -> ReplyLike:
+        shown = shown_to_model(body)
+        return YES if shown["title"] in (SUPPORTS.get(shown["question"]), "Duke Orlo") else "No 0.9"
+
+    def asks_again(repeated: str) -> Script:
+        again = assessment(
+            [(THE_BUILDER, "FULLY ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [2])],
+            [(1, [1]), (2, [3])],
+            [(2, repeated), (2, OTHER_WORDS)],
+        )
+        return lambda body: again if _is_completed(body) else checks(body)
+
+    for repeated in (FOLLOW_UP, FOLLOW_UP.upper()):
+        scripts = well_behaved(judge=judged, claim_judge=asks_again(repeated))
+        result = in_ragenta.ask(TWO_THINGS, scripts, top_k=2, follow_up_rounds=2).result
+        outcomes = {(each["question"], each["round"]): each["outcome"] for each in result["follow_ups"]}
+        assert outcomes[FOLLOW_UP, 1] == "found"
+        assert outcomes[repeated, 2] == "not asked"
+        assert outcomes[OTHER_WORDS, 2] != "not asked"
+
+
+def _is_completed(body: Mapping[str, Any]) -> bool:
+    """Whether a claim judge is shown the answer of the round of follow-ups."""
+    return len(shown_to_model(body)["claims"]) == 2
+
+
+def test_a_completion_may_drop_a_citation_that_supports_nothing(in_ragenta: Scripted) -> None:
+    twice = BUILDER_ANSWERED.replace("[1]", "[1, 2]")
+    done = in_ragenta.ask(
+        TWO_THINGS,
+        well_behaved(judge=[YES], final_predictor=lambda body: COMPLETED if "draft" in shown_to_model(body) else twice),
+        top_k=2,
+    )
+    assert done.result["answer"] == COMPLETED
+    assert ("write_answer", "MalformedReply") not in done.error_kinds
+
+
+def test_a_walk_searches_for_follow_ups_and_asks_its_agents_once_each(in_ragenta: Scripted) -> None:
+    done = in_ragenta.ask(TWO_THINGS, mode=Mode.MARA, top_k=1)
+    assert done.result["answer"] == f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [2]."
+    for role in ("fact filter", "manager"):
+        asked = [shown_to_model(request.body)["question"] for request in in_ragenta.requests_of(role)]
+        assert asked == [TWO_THINGS, FOLLOW_UP]
+    assert done.result["usage"]["calls"] == chat_requests(in_ragenta.server) == 12
+    assert done.result["question"] == TWO_THINGS
+    assert {fact["subject"] for fact in done.result["facts"] if fact["kept"]} == {"Tarn Dam"}, "those of the question"
+
+
+def test_in_the_search_of_a_follow_up_malformed_replies_fall_back_at_once_and_are_told(in_ragenta: Scripted) -> None:
+    result = in_ragenta.ask(
+        TWO_THINGS,
+        {**well_behaved(), "fact filter": in_turn([MALFORMED], '{"facts": []}'), "manager": [MALFORMED]},
+        mode=Mode.MARA,
+        top_k=1,
+        max_json_retries=1,
+    ).result
+    assert len(in_ragenta.requests_of("fact filter")) == 2
+    assert len(in_ragenta.requests_of("manager")) == 3
+    nodes = [error["node"] for error in result["errors"]]
+    assert sorted(nodes[:3]) == ["neutral_relations", "weigh_relations", "weigh_relations"]
+    assert sorted(nodes[3:]) == ["filter_facts", "keep_top_facts", "neutral_relations", "weigh_relations"]
+    assert result["answer"].startswith(BUILDER_ANSWERED)
+    assert result["usage"]["calls"] == chat_requests(in_ragenta.server)
+
+
+@pytest.fixture
+def own_world(tmp_path: Path, embedder: HashEmbedder) -> Path:
+    """The small world in a workspace of the test's own."""
+    return hashed_world(tmp_path)
+
+
+def index_anew(workspace: Path) -> None:
+    """Publish another generation, in which a passage more is about the birthplace."""
+    newer = workspace.parent / "newer.jsonl"
+    write_lines(newer, [{"id": "lisk", "title": "Lisk", "text": "Lisk is where Ada Brandt was born."}])
+    index_sources([newer], workspace, extractor=OfflineExtractor())
+
+
+def all_of(workspace: Path) -> dict[str, Any]:
+    """Settings with which the hashed vectors do not matter: every passage is found."""
+    return {"workspace": str(workspace), "top_k": len(PASSAGES), "follow_up_passages": len(PASSAGES) + 1}
+
+
+def test_in_a_newer_generation_a_follow_up_finds_nothing_and_says_so(own_world: Path, in_ragenta: Scripted) -> None:
+    checked: list[str] = []
+
+    def checks_and_indexes(body: Mapping[str, Any]) -> str:
+        if not checked:
+            index_anew(own_world)
+        checked.append(checks(body))
+        return checked[-1]
+
+    done = in_ragenta.ask(TWO_THINGS, well_behaved(claim_judge=checks_and_indexes), **all_of(own_world))
+    result = done.result
+    assert done.error_kinds == {("search_follow_up", "IndexedAnew"): 1}
+    assert result["plain_answer"] == "The Tarn Dam was built by Ada Brandt."
+    assert (result["follow_ups"][0]["outcome"], len(result["passages"])) == ("nothing new", len(PASSAGES))
+    assert "lisk" not in {hit["id"] for hit in result["passages"]}
+    assert len(result["written_from"]) == 1
+
+
+@pytest.mark.slow
+def test_nor_does_one_that_is_gone_on_with_from_a_thread(own_world: Path, in_ragenta: Scripted) -> None:
+    graph, thread = ragenta_on_a_thread()
+    settings = in_ragenta.settings(**all_of(own_world))
+    assert graph.invoke({"question": TWO_THINGS}, thread, context=settings)["errors"] == []
+    at = next(past for past in graph.get_state_history(thread) if past.next == ("search_follow_up",))
+    index_anew(own_world)
+    close_indexes()
+    again = graph.invoke(None, at.config, context=settings)
+    assert [(error["node"], error["kind"]) for error in again["errors"]] == [("search_follow_up", "IndexedAnew")]
+    assert again["plain_answer"] == "The Tarn Dam was built by Ada Brandt."
+
+
+def test_a_fork_asks_questions_of_ones_own_in_a_round_that_is_not_done_yet(in_ragenta: Scripted) -> None:
+    graph, thread = ragenta_on_a_thread()
+    in_ragenta.server.script(well_behaved(claim_judge=lambda body: checks(body, follow_up="")))
+    graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())
+    at = next(past for past in graph.get_state_history(thread) if past.next == ("plan_follow_ups",))
+    for round_, outcome in ((1, "found"), (2, "not asked")):
+        mine = {"question": FOLLOW_UP, "component": "?", "round": round_, "outcome": "not asked", "passages": []}
+        fork = graph.update_state(at.config, {"follow_ups": [mine]}, as_node="check_claims")
+        result = graph.invoke(None, fork, context=in_ragenta.settings())
+        assert [each["outcome"] for each in result["follow_ups"]] == [outcome]

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.graph import END, START
 
-from graph.errors import DependencyMissing
+from graph.errors import DependencyMissing, WorkspaceDamaged
 from graph.retrieve.modes import MARA, Mode
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
 from graph.walk.settings import Engine
-from tests.cases import mostly_slow
+from graph.walk.strengths import TUNED_RELATIONS, TUNING_FILE, UNTUNED, adopt, revert
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import PASSAGES, QUESTION, TEXTS, Run, run, well_behaved
 from workflows import retrieval
 from workflows.context import Context
+from workflows.retrieval import graph
+from workflows.runtime.resources import close_indexes
 
 MakeContext = Callable[..., Context]
 Retrieve = Callable[..., Run]
@@ -31,26 +37,6 @@ NODES_OF_MODE = {
     Mode.DENSE: ["encode_question", "retrieve_passages"],
     Mode.SPARSE: ["encode_question", "retrieve_passages"],
     Mode.HYBRID: ["encode_question", "retrieve_passages"],
-}
-RESULT_KEYS = {
-    "question",
-    "understood",
-    "mode",
-    "passages",
-    "ranked_by",
-    "walk",
-    "facts",
-    "fact_outcome",
-    "relation_factors",
-    "passage_weight",
-    "tuning",
-    "seeds",
-    "timings_ms",
-    "usage",
-    "errors",
-    "models",
-    "generation",
-    "as_of",
 }
 UNRELATED = "How are violins tuned?"
 
@@ -74,53 +60,43 @@ def entity_names(done: Run) -> list[str]:
     return [seed["text"] for seed in done.result["seeds"]["entities"]]
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_a_mode_runs_its_own_nodes_each_once_and_times_them(retrieve: Retrieve, mode: Mode) -> None:
-    start = time.perf_counter()
-    done = retrieve(mode=mode)
-    elapsed_ms = (time.perf_counter() - start) * 1000
-    assert done.visits == Counter(NODES_OF_MODE[mode])
-    assert done.result["timings_ms"].keys() == done.visits.keys()
-    assert all(0 < spent < elapsed_ms for spent in done.result["timings_ms"].values())
-
-
-@pytest.mark.parametrize("mode", Mode)
-def test_the_result_has_the_documented_keys_and_plain_values(retrieve: Retrieve, mode: Mode) -> None:
-    result = retrieve(mode=mode).result
-    assert result.keys() == RESULT_KEYS
-    assert json.loads(json.dumps(result, allow_nan=False)) == result
-    assert (result["question"], result["mode"], result["errors"]) == (QUESTION, mode.value, [])
-    assert result["generation"] == 1
-
-
-@pytest.mark.parametrize("mode", Mode)
-def test_passages_are_whole_distinct_and_best_first(retrieve: Retrieve, mode: Mode) -> None:
-    done = retrieve(mode=mode)
-    hits = done.result["passages"]
-    told = {"number", "id", "title", "text", "source", "metadata", "score"}
-    assert [hit.keys() for hit in hits] == [told | ({"pagerank"} if mode is Mode.MARA else set())] * len(hits)
-    assert [hit["number"] for hit in hits] == list(range(1, len(hits) + 1))
-    assert [hit["text"] for hit in hits] == [TEXTS[hit["id"]] for hit in hits]
-    assert len(set(done.passage_ids)) == len(hits)
-    scores = [hit["score"] for hit in hits]
-    assert scores == sorted(scores, reverse=True)
-    assert done.result["ranked_by"] == ("walk" if mode.walks else mode.value)
-
-
-@pytest.mark.parametrize("mode", mostly_slow(Mode, 1))
-@pytest.mark.parametrize("engine", Engine)
-def test_the_engine_changes_no_ranking_and_is_told_where_something_walked(
-    retrieve: Retrieve, mode: Mode, engine: Engine
+def test_a_mode_runs_its_own_nodes_each_once_and_times_them_and_its_passages_are_whole_and_best_first(
+    retrieve: Retrieve,
 ) -> None:
-    done, reference = (retrieve(mode=mode, engine=each, top_k=3) for each in (engine, Engine.IGRAPH))
-    assert done.passage_ids == reference.passage_ids
-    walk = done.result["walk"]
-    if not mode.walks:
-        assert walk is None
-        return
-    assert walk["engine"] == ("matrix" if engine is Engine.AUTO else engine.value), "the graph is small"
-    assert 0 <= walk["error"] < 0.1
-    assert (walk["arcs"] is None) == (walk["engine"] == "igraph")
+    for mode in Mode:
+        start = time.perf_counter()
+        done = retrieve(mode=mode)
+        elapsed_ms = (time.perf_counter() - start) * 1000
+        assert done.visits == Counter(NODES_OF_MODE[mode])
+        assert done.result["timings_ms"].keys() == done.visits.keys()
+        assert all(0 < spent < elapsed_ms for spent in done.result["timings_ms"].values()), mode
+        assert json.loads(json.dumps(done.result, allow_nan=False)) == done.result
+        assert (done.result["question"], done.result["mode"], done.result["errors"]) == (QUESTION, mode.value, [])
+        assert done.result["ranked_by"] == ("walk" if mode.walks else mode.value)
+        hits = done.result["passages"]
+        keys = {"number", "id", "title", "text", "source", "metadata", "score"}
+        assert [hit.keys() for hit in hits] == [keys | ({"pagerank"} if mode is Mode.MARA else set())] * len(hits)
+        assert [hit["number"] for hit in hits] == list(range(1, len(hits) + 1))
+        assert [hit["text"] for hit in hits] == [TEXTS[hit["id"]] for hit in hits]
+        assert len(set(done.passage_ids)) == len(hits), mode
+        scores = [hit["score"] for hit in hits]
+        assert scores == sorted(scores, reverse=True), mode
+        for k in (1, 3):
+            assert retrieve(mode=mode, top_k=k).passage_ids == done.passage_ids[:k]
+        if mode is not Mode.SPARSE:
+            assert sorted(retrieve(mode=mode, top_k=200).passage_ids) == sorted(TEXTS)
+
+
+def test_the_engine_changes_no_ranking_and_is_told_where_something_walked(retrieve: Retrieve) -> None:
+    reference = retrieve(engine=Engine.IGRAPH, top_k=3)
+    for engine in Engine:
+        done = retrieve(engine=engine, top_k=3)
+        assert done.passage_ids == reference.passage_ids, engine
+        walk = done.result["walk"]
+        assert walk["engine"] == ("matrix" if engine is Engine.AUTO else engine.value), "the graph is small"
+        assert 0 <= walk["error"] < 0.1
+        assert (walk["arcs"] is None) == (walk["engine"] == "igraph")
+    assert retrieve(mode="dense").result["walk"] is None
 
 
 @pytest.mark.usefixtures("without_numba")
@@ -130,23 +106,9 @@ def test_without_numba_the_engine_push_is_refused_with_what_to_install(retrieve:
     assert retrieve().result["walk"]["engine"] == "matrix"
 
 
-@pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("k", [1, 3])
-def test_top_k_is_how_many_of_the_same_ranking_are_returned(retrieve: Retrieve, mode: Mode, k: int) -> None:
-    assert retrieve(mode=mode, top_k=k).passage_ids == retrieve(mode=mode).passage_ids[:k]
-
-
-@pytest.mark.parametrize("mode", [Mode.MARA, Mode.HIPPORAG2, Mode.MARA_MATRIX, Mode.DENSE, Mode.HYBRID])
-def test_more_passages_than_there_are_gives_all_of_them(retrieve: Retrieve, mode: Mode) -> None:
-    assert sorted(retrieve(mode=mode, top_k=200).passage_ids) == sorted(key for key, _, _ in PASSAGES)
-
-
-def test_the_sparse_mode_returns_passages_that_hold_a_word_of_the_question_alone(retrieve: Retrieve) -> None:
+def test_alpha_goes_from_the_sparse_ranking_by_words_to_the_dense_one(retrieve: Retrieve) -> None:
     assert retrieve("Who built the dam, and when?", mode="sparse").passage_ids[0] == "tarn-dam"
     assert retrieve("xylophone", mode="sparse").result["passages"] == []
-
-
-def test_alpha_1_and_0_give_the_dense_and_the_sparse_ranking(retrieve: Retrieve) -> None:
     assert retrieve(mode="hybrid", alpha=1).passage_ids == retrieve(mode="dense").passage_ids
     assert retrieve(mode="hybrid", alpha=0).passage_ids == retrieve(mode="sparse").passage_ids
 
@@ -200,20 +162,17 @@ def test_a_name_counts_by_its_alias_and_not_by_a_part_of_it(retrieve_choosing_no
     assert entity_names(retrieve_choosing_nothing("Where is Velmont, where Marni lives?")) == []
 
 
-@pytest.mark.parametrize("mode", ["hipporag2", "mara-matrix"])
-def test_where_the_filter_finds_nothing_a_mode_as_published_falls_to_the_dense_ranking(
-    retrieve_choosing_nothing: Retrieve, mode: str
+def test_without_any_seed_or_fact_of_a_mode_as_published_the_ranking_is_dense_and_says_so(
+    retrieve_choosing_nothing: Retrieve,
 ) -> None:
-    fallen = retrieve_choosing_nothing(mode=mode)
-    assert (fallen.result["fact_outcome"], fallen.result["ranked_by"]) == ("nothing relevant", "dense")
-    assert fallen.result["passages"] == retrieve_choosing_nothing(mode="dense").result["passages"]
-
-
-def test_without_any_seed_the_ranking_is_dense_and_says_so(retrieve_choosing_nothing: Retrieve) -> None:
-    done = retrieve_choosing_nothing(passage_weight=0, name_weight=0)
-    assert done.result["seeds"] == {"entities": [], "passages": []}
-    assert done.result["ranked_by"] == "dense"
-    assert done.result["passages"] == retrieve_choosing_nothing(mode="dense").result["passages"]
+    dense = retrieve_choosing_nothing(mode="dense").result["passages"]
+    for mode in ("hipporag2", "mara-matrix"):
+        fallen = retrieve_choosing_nothing(mode=mode).result
+        assert (fallen["fact_outcome"], fallen["ranked_by"]) == ("nothing relevant", "dense")
+        assert fallen["passages"] == dense, mode
+    seedless = retrieve_choosing_nothing(passage_weight=0, name_weight=0).result
+    assert seedless["seeds"] == {"entities": [], "passages": []}
+    assert (seedless["ranked_by"], seedless["passages"]) == ("dense", dense)
 
 
 def test_offline_hipporag2_keeps_its_five_candidates_and_asks_no_manager(retrieve: Retrieve) -> None:
@@ -275,18 +234,8 @@ def test_damping_0_ranks_the_seeds_alone(retrieve: Retrieve) -> None:
     assert all(hit["score"] == 0 for hit in done.result["passages"][len(ranked) :])
 
 
-def test_the_same_question_gives_the_same_result(retrieve: Retrieve) -> None:
-    first, second = retrieve().result, retrieve().result
-    assert {**first, "timings_ms": {}} == {**second, "timings_ms": {}}
-
-
-def test_the_join_waits_for_all_branches_and_runs_once() -> None:
-    builder = retrieval.build()
-    deferred = {name for name, node in builder.nodes.items() if node.defer}
-    assert deferred == {"seed_graph"}
-
-
-def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
+def test_the_drawing_names_every_node_and_shows_the_retry_loops_and_the_join_waits_for_all_branches() -> None:
+    assert {name for name, node in retrieval.build().nodes.items() if node.defer} == {"seed_graph"}
     drawing = retrieval.graph.get_graph()
     fallbacks = {"complete_question", "keep_top_facts", "neutral_relations"}
     assert drawing.nodes.keys() == {START, END, *NODES_OF_MODE[Mode.MARA], "rewrite_question", *fallbacks}
@@ -295,5 +244,60 @@ def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
     assert {("filter_facts", "keep_top_facts"), ("keep_top_facts", "seed_graph")} <= arrows
     assert {("weigh_relations", "neutral_relations"), ("neutral_relations", "seed_graph")} <= arrows
     assert {("encode_question", END), ("walk_graph", END), ("retrieve_passages", END)} <= arrows
-    mermaid = drawing.draw_mermaid()
-    assert all(f"{name}(" in mermaid for name in drawing.nodes)
+
+
+STRONG_FACTS = replace(
+    UNTUNED,
+    strengths={**dict.fromkeys(TUNED_RELATIONS, 1.0), RelationType.TEMPORAL: 4.0, RelationType.PRIMARY: 0.25},
+    parent=0,
+    recall_before=0.5,
+    recall_after=0.6,
+)
+
+
+@pytest.fixture
+def root(small_workspace: Path, tmp_path: Path) -> Iterator[Path]:
+    yield Path(shutil.copytree(small_workspace, tmp_path / "workspace"))
+    close_indexes()
+
+
+def asked(root: Path, **changes: Any) -> dict[str, Any]:
+    return run(Context(workspace=str(root), **changes), graph=graph).result
+
+
+def test_without_a_tuning_the_result_names_version_zero(root: Path) -> None:
+    assert asked(root)["tuning"] == 0
+
+
+def test_a_tuning_changes_the_walk_until_it_is_reverted(root: Path) -> None:
+    before = asked(root)
+    adopt(root, STRONG_FACTS)
+    after = asked(root)
+    assert after["tuning"] == 1
+    assert [hit["score"] for hit in after["passages"]] != [hit["score"] for hit in before["passages"]]
+    assert after["seeds"] == before["seeds"]
+    revert(root, 0)
+    again = asked(root)
+    assert (again["tuning"], again["passages"]) == (0, before["passages"])
+
+
+def test_a_run_may_do_without_it(root: Path) -> None:
+    before = asked(root)
+    adopt(root, STRONG_FACTS)
+    untuned = asked(root, tuned=False)
+    assert (untuned["tuning"], untuned["passages"]) == (0, before["passages"])
+
+
+@pytest.mark.parametrize("mode", [Mode.HIPPORAG2, Mode.MARA_MATRIX, Mode.HYBRID])
+def test_other_modes_are_not_tuned(root: Path, mode: Mode) -> None:
+    before = asked(root, mode=mode)
+    adopt(root, STRONG_FACTS)
+    after = asked(root, mode=mode)
+    assert after["passages"] == before["passages"]
+    assert after["tuning"] == (0 if mode.walks else None)
+
+
+def test_a_history_that_cannot_be_read_is_no_tuning_that_is_passed_over(root: Path) -> None:
+    (root / TUNING_FILE).write_text("{}", encoding="utf-8")
+    with pytest.raises(WorkspaceDamaged, match="tuning"):
+        asked(root)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 
 from agents.fact_filter import FactChoice
 from agents.roles import Feedback
 from graph.schema import ScoredFact
 from tests.builders import HashEmbedder
-from tests.cases import mostly_slow
 from tests.workflows.workspaces import Indexer
-from workflows import mara, ragenta, retrieval
 from workflows.answering import ask
 from workflows.context import Context
 from workflows.runtime.resources import close_indexes
-from workflows.settings.ragenta import RagentaContext
-from workflows.streaming import Answered, ask_stream
 
 QUESTION = "When was Marn founded?"
 YEARS = (1203, 1304, 1405, 1506)
@@ -47,46 +38,16 @@ class WhileFactsAreFiltered:
         return FactChoice(tuple(candidates))
 
 
-Run = Callable[[Context], Mapping[str, Any]]
-ASKED: Any = {"question": QUESTION}
-
-
-def streamed(context: Context) -> Mapping[str, Any]:
-    *_, last = ask_stream(QUESTION, context)
-    assert isinstance(last, Answered)
-    return last.result
-
-
-def with_own_checkpointer(context: Context) -> Mapping[str, Any]:
-    graph = mara.build().compile(checkpointer=InMemorySaver())
-    return graph.invoke(ASKED, {"configurable": {"thread_id": "1"}}, context=context)
-
-
-WAYS: Mapping[str, tuple[Run, type[Context]]] = {
-    "ask": (lambda context: ask(QUESTION, context), Context),
-    "ask_stream": (streamed, Context),
-    "ainvoke": (lambda context: asyncio.run(mara.graph.ainvoke(ASKED, context=context)), Context),
-    "retrieval": (lambda context: retrieval.graph.invoke(ASKED, context=context), Context),
-    "batch": (lambda context: mara.graph.batch([ASKED], context=context)[0], Context),
-    "ragenta": (lambda context: ragenta.graph.invoke(ASKED, context=context), RagentaContext),
-    "a compiled builder": (with_own_checkpointer, Context),
-}
-
-
-@pytest.mark.parametrize("way", mostly_slow({name: name for name in WAYS}, 1))
-def test_a_run_ends_on_the_generation_it_began_with(
-    index: Indexer, root: Path, embedder: HashEmbedder, way: str
-) -> None:
+def test_a_run_ends_on_the_generation_it_began_with(index: Indexer, root: Path, embedder: HashEmbedder) -> None:
     index(rows_of(YEARS[0]))
-    run, form = WAYS[way]
-    context = form(workspace=str(root), mode="mara")
 
     def rewrite() -> None:
         for year in YEARS[1:]:
             index(rows_of(year))
             assert str(year) in ask(QUESTION, Context(workspace=str(root)))["passages"][0]["text"]
 
-    result = run(context.with_agents(fact_filter=WhileFactsAreFiltered(rewrite)))
+    context = Context(workspace=str(root), mode="mara")
+    result = ask(QUESTION, context.with_agents(fact_filter=WhileFactsAreFiltered(rewrite)))
     assert result["generation"] == 1
     assert {hit["text"] for hit in result["passages"]} == {row["text"] for row in rows_of(YEARS[0])}
     assert result["errors"] == []

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput, ModelUnavailable
-from tests.cases import mostly_slow
 from tests.dictation import every, result_in, screens, starts
-from tests.scripted_server import Fault, Reply, ScriptedServer
+from tests.scripted_server import Fault, Reply
 from tests.workflows.ragenta_world import (
     FOLLOW_UP,
     MARN_ANSWERED,
@@ -24,6 +23,7 @@ from tests.workflows.ragenta_world import (
     quick_ragenta,
     well_behaved,
 )
+from tests.workflows.scripted import Scripted
 from tests.workflows.small_world import shown_to_model
 from tests.workflows.traced import without_timings
 from workflows import ragenta as ragenta_workflow
@@ -44,11 +44,8 @@ def told(events: list[Event], event: str = "finished") -> Counter[str]:
     return Counter(each.node for each in events if isinstance(each, Progress) and each.event == event)
 
 
-def test_each_node_starts_once_and_each_passage_is_told_as_progress(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    events = list(ask_stream(ONE_THING, ragenta_settings(top_k=5)))
+def test_each_node_starts_once_and_each_passage_is_told_as_progress(in_ragenta: Scripted) -> None:
+    events = list(ask_stream(ONE_THING, in_ragenta.settings(top_k=5)))
     assert starts(events) == [(node, 1) for node in [*BEFORE_THE_ANSWER, *AFTER_IT]]
     assert told(events, "started") == Counter(predict_answer=5, score_passage=5, judge_claims=1, settle_claims=1)
     judged = Counter(predict_answer=5, score_passage=5, judge_claims=1, settle_claims=1)
@@ -56,10 +53,9 @@ def test_each_node_starts_once_and_each_passage_is_told_as_progress(
     assert told(events) == judged + outside
 
 
-def test_only_the_answers_words_are_tokens(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
+def test_only_the_answers_words_are_tokens(in_ragenta: Scripted) -> None:
     """Predictors, judges and the claim judge write, too."""
-    chat_server.script(well_behaved())
-    events = list(ask_stream(ONE_THING, ragenta_settings()))
+    events = list(ask_stream(ONE_THING, in_ragenta.settings()))
     written = events.index(NodeStarted("write_answer", 1))
     checked = events.index(NodeStarted("check_claims", 1))
     tokens = [event.text for event in events[written:checked] if isinstance(event, Token)]
@@ -68,11 +64,8 @@ def test_only_the_answers_words_are_tokens(chat_server: ScriptedServer, ragenta_
     assert screens(events) == [MARN_ANSWERED, result_in(events)["answer"]]
 
 
-def test_an_answer_that_is_completed_is_written_a_second_time(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    events = list(ask_stream(TWO_THINGS, ragenta_settings()))
+def test_an_answer_that_is_completed_is_written_a_second_time(in_ragenta: Scripted) -> None:
+    events = list(ask_stream(TWO_THINGS, in_ragenta.settings()))
     second = ["merge_passages", "keep_passages", "write_answer", *AFTER_IT]
     attempts = {"merge_passages": 1}
     assert starts(events) == [
@@ -85,47 +78,33 @@ def test_an_answer_that_is_completed_is_written_a_second_time(
     assert whole == last == result_in(events)["answer"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "question"),
-    mostly_slow(
-        {
-            "as published": ({}, TWO_THINGS),
-            "unchecked": ({"check_claims": False}, ONE_THING),
-            "by a walk": ({"mode": "mara"}, TWO_THINGS),
-        },
-        2,
-    ),
-)
-def test_what_stands_on_the_screen_and_the_result_are_those_of_ask(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, settings: Mapping[str, Any], question: str
-) -> None:
-    chat_server.script(well_behaved())
-    events = list(ask_stream(question, ragenta_settings(**settings)))
-    asked = ask(question, ragenta_settings(**settings))
-    assert list(result_in(events)) == list(asked)
-    assert without_timings(result_in(events)) == without_timings(asked)
-    assert screens(events)[-1] == asked["answer"]
+def test_what_stands_on_the_screen_and_the_result_are_those_of_ask(in_ragenta: Scripted) -> None:
+    for settings, question in (({}, TWO_THINGS), ({"check_claims": False}, ONE_THING)):
+        in_ragenta.server.script(well_behaved())
+        events = list(ask_stream(question, in_ragenta.settings(**settings)))
+        asked = ask(question, in_ragenta.settings(**settings))
+        assert list(result_in(events)) == list(asked), settings
+        assert without_timings(result_in(events)) == without_timings(asked), settings
+        assert screens(events)[-1] == asked["answer"], settings
 
 
-@pytest.mark.parametrize("question", [ONE_THING, "Who sank the ferry of Orsund?"], ids=["answered", "abstains"])
-def test_offline_the_answer_comes_as_one_token(ragenta_settings: MakeContext, question: str) -> None:
-    events = list(ask_stream(question, ragenta_settings(model="offline")))
-    result = result_in(events)
-    assert screens(events) == [result["answer"]] * (not result["refused"])
-    kinds = {event_json(event)["kind"] for event in events} - {"token"}
-    assert kinds == {"node_started", "progress", "answered"}
+def test_offline_the_answer_comes_as_one_token(ragenta_settings: MakeContext) -> None:
+    for question in (ONE_THING, "Who sank the ferry of Orsund?"):
+        events = list(ask_stream(question, ragenta_settings(model="offline")))
+        result = result_in(events)
+        assert screens(events) == [result["answer"]] * (not result["refused"]), question
+        kinds = {event_json(event)["kind"] for event in events} - {"token"}
+        assert kinds == {"node_started", "progress", "answered"}, question
 
 
-def test_a_judge_that_is_asked_again_starts_no_node_again(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved(judge=malformed_once(judges, "Perhaps.")))
-    events = list(ask_stream(ONE_THING, ragenta_settings()))
+def test_a_judge_that_is_asked_again_starts_no_node_again(in_ragenta: Scripted) -> None:
+    in_ragenta.server.script(well_behaved(judge=malformed_once(judges, "Perhaps.")))
+    events = list(ask_stream(ONE_THING, in_ragenta.settings()))
     assert starts(events) == [(node, 1) for node in [*BEFORE_THE_ANSWER, *AFTER_IT]]
     assert (told(events, "malformed")["score_passage"], told(events)["score_passage"]) == (2, 2)
 
 
-def test_nor_one_whose_endpoint_fails_for_a_moment(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
+def test_nor_one_whose_endpoint_fails_for_a_moment(in_ragenta: Scripted) -> None:
     failed: list[str] = []
 
     def busy_at_first(body: Mapping[str, Any]) -> Reply:
@@ -135,49 +114,43 @@ def test_nor_one_whose_endpoint_fails_for_a_moment(chat_server: ScriptedServer, 
         failed.append(title)
         return Reply("busy", status=503)
 
-    chat_server.script(well_behaved(judge=busy_at_first))
-    events = list(ask_stream(ONE_THING, ragenta_settings()))
+    in_ragenta.server.script(well_behaved(judge=busy_at_first))
+    events = list(ask_stream(ONE_THING, in_ragenta.settings()))
     assert starts(events) == [(node, 1) for node in [*BEFORE_THE_ANSWER, *AFTER_IT]]
     assert told(events, "started")["score_passage"] == 4
     assert screens(events)[-1] == MARN_ANSWERED
 
 
-def test_a_second_answer_that_breaks_off_is_taken_up_anew(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
+def test_a_second_answer_that_breaks_off_is_taken_up_anew(in_ragenta: Scripted) -> None:
     scripts = well_behaved()
     broken = Reply("The Tarn Dam was built by Ada Brandt [1]. Ada Brandt was born [3].", fault=Fault.TRUNCATED)
     replies = iter([None, broken])
     whole = scripts["final predictor"]
     assert callable(whole)
     scripts["final predictor"] = lambda body: next(replies, None) or whole(body)
-    chat_server.script(scripts)
-    events = list(ask_stream(TWO_THINGS, ragenta_settings()))
+    in_ragenta.server.script(scripts)
+    events = list(ask_stream(TWO_THINGS, in_ragenta.settings()))
     assert [attempt for node, attempt in starts(events) if node == "write_answer"] == [1, 2, 3]
     assert screens(events)[-1] == result_in(events)["answer"]
     assert "Lisk" in screens(events)[-1]
 
 
-def test_the_search_for_a_follow_up_is_progress_and_says_what_it_does(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    events = list(ask_stream(TWO_THINGS, ragenta_settings(mode="mara")))
+def test_the_search_for_a_follow_up_is_progress_and_says_what_it_does(in_ragenta: Scripted) -> None:
+    events = list(ask_stream(TWO_THINGS, in_ragenta.settings(mode="mara")))
     assert result_in(events)["follow_ups"][0]["question"] == FOLLOW_UP
     assert [attempt for node, attempt in starts(events) if node == "walk_graph"] == [1]
     assert told(events)["walk_graph"] == told(events)["filter_facts"] == 2
 
 
-def test_errors_are_those_of_ask(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
-    chat_server.script(well_behaved(judge=[Reply("no", status=401)]))
+def test_errors_are_those_of_ask(in_ragenta: Scripted) -> None:
+    in_ragenta.server.script(well_behaved(judge=[Reply("no", status=401)]))
     with pytest.raises(ModelUnavailable):
-        list(ask_stream(ONE_THING, ragenta_settings()))
+        list(ask_stream(ONE_THING, in_ragenta.settings()))
     with pytest.raises(BadInput, match="empty"):
-        ask_stream(" ", ragenta_settings())
+        ask_stream(" ", in_ragenta.settings())
 
 
-def test_the_async_twin_tells_the_same(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
-    chat_server.script(well_behaved())
-    events = asyncio.run(every(ragenta_settings(), TWO_THINGS))
-    twin = list(ask_stream(TWO_THINGS, ragenta_settings()))
+def test_the_async_twin_tells_the_same(in_ragenta: Scripted) -> None:
+    events = asyncio.run(every(in_ragenta.settings(), TWO_THINGS))
+    twin = list(ask_stream(TWO_THINGS, in_ragenta.settings()))
     assert (starts(events), screens(events), told(events)) == (starts(twin), screens(twin), told(twin))

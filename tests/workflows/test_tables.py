@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,104 +41,72 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return workspace
 
 
-@pytest.fixture(params=list(Workflow))
-def workflow(request: pytest.FixtureRequest) -> Workflow:
-    """Each workflow in turn."""
-    found: Workflow = request.param
-    return found
+def answers(question: str, folder: Path) -> list[str]:
+    """Return the answers of both workflows to a question; empty for a refusal."""
+    results = [ask(question, make_context(each, workspace=str(folder), model=OFFLINE)) for each in Workflow]
+    return ["" if result["refused"] else result["plain_answer"] for result in results]
 
 
-def asked(question: str, folder: Path, workflow: Workflow) -> dict[str, Any]:
-    """Return the result of a question."""
-    return dict(ask(question, make_context(workflow, workspace=str(folder), model=OFFLINE)))
+def test_the_rows_that_tell_are_quoted_or_compared(folder: Path) -> None:
+    quoted = {
+        "Which clients does Mara Quist manage?": ["Harrow Silk", "Selby Lace", "Derwent Felt"],
+        "What does Tom Ferris manage?": ["Brodick Wool", "Leith Canvas"],
+        "How many employees does the company have?": ["employees: 41", "employees: 12", "employees: 90"],
+        "Which sites does the company have?": ["Halifax", "Kelso", "Perth"],
+        "Who has more looms, Harrow Silk or Brodick Wool?": ["Harrow Silk (looms_installed: 14; Brodick Wool: 6)"],
+        "Which costs more, F12 or F14?": ["F12 (cost: 210 EUR; F14: 40 EUR)"],
+        "What does F12 cost?": ["belt torn"],
+        "Which faults are there?": ["motor too hot", "belt torn", "belt loose"],
+        "Who was born first, Ruth Amery or Jon Brae?": ["Ruth Amery (1964; Jon Brae: 1971)"],
+        "Who has been a client longer, Harrow Silk or Brodick Wool?": ["Brodick Wool (since: 1998; Harrow Silk: 2017)"],
+    }
+    for question, words in quoted.items():
+        for answer in answers(question, folder):
+            assert [each for each in words if each not in answer] == [], question
 
 
-@pytest.mark.parametrize(
-    ("question", "told"),
-    [
-        ("Which clients does Mara Quist manage?", ["Harrow Silk", "Selby Lace", "Derwent Felt"]),
-        ("What does Tom Ferris manage?", ["Brodick Wool", "Leith Canvas"]),
-        ("How many employees does the company have?", ["employees: 41", "employees: 12", "employees: 90"]),
-        ("Which sites does the company have?", ["Halifax", "Kelso", "Perth"]),
-        ("Who has more looms, Harrow Silk or Brodick Wool?", ["Harrow Silk (looms_installed: 14; Brodick Wool: 6)"]),
-        ("Which costs more, F12 or F14?", ["F12 (cost: 210 EUR; F14: 40 EUR)"]),
-        ("What does F12 cost?", ["belt torn"]),
-        ("Which faults are there?", ["motor too hot", "belt torn", "belt loose"]),
-        ("Who was born first, Ruth Amery or Jon Brae?", ["Ruth Amery (1964; Jon Brae: 1971)"]),
-        (
-            "Who has been a client longer, Harrow Silk or Brodick Wool?",
-            ["Brodick Wool (since: 1998; Harrow Silk: 2017)"],
-        ),
-    ],
-)
-def test_the_rows_that_tell_are_quoted_or_compared(
-    question: str, told: list[str], folder: Path, workflow: Workflow
-) -> None:
-    answer = asked(question, folder, workflow)["plain_answer"]
-    assert [words for words in told if words not in answer] == []
+def test_what_no_column_tells_is_quoted_and_not_compared(folder: Path) -> None:
+    clients = ("Harrow Silk: account_manager: ", "Brodick Wool: account_manager: ")
+    looms = ("looms_installed: 14", "looms_installed: 6")
+    cases: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
+        ("Which is larger, Harrow Silk or Brodick Wool?", clients, looms),
+        ("Which was founded first, Harrow Silk or Brodick Wool?", clients, looms),
+        ("Which client is older, Harrow Silk or Brodick Wool?", clients, looms),
+        ("Which is heavier, Calder 40 or Calder 60?", ("Looms",), ("410 kg", "680 kg")),
+        ("Which is cheaper, Calder 40 or Calder 60?", ("Looms",), ("over 9,000 EUR", "8,000 EUR")),
+        ("Who has more looms, Mara Quist or Ada Bell?", ("",), ("Mara Quist", "looms_installed: 31")),
+    ]
+    for question, starts, words in cases:
+        for answer in answers(question, folder):
+            assert answer.startswith(starts), question
+            assert [each for each in words if each not in answer] == [], question
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Which is larger, Harrow Silk or Brodick Wool?",
-        "Which was founded first, Harrow Silk or Brodick Wool?",
-        "Which client is older, Harrow Silk or Brodick Wool?",
-    ],
-)
-def test_what_no_column_tells_is_quoted_and_not_compared(question: str, folder: Path, workflow: Workflow) -> None:
-    answer = asked(question, folder, workflow)["plain_answer"]
-    assert answer.startswith(("Harrow Silk: account_manager: ", "Brodick Wool: account_manager: "))
-    assert "looms_installed: 14" in answer
-    assert "looms_installed: 6" in answer
-
-
-@pytest.mark.parametrize(
-    ("question", "start", "told"),
-    [
-        ("Which is heavier, Calder 40 or Calder 60?", "Looms", ["410 kg", "680 kg"]),
-        ("Which is cheaper, Calder 40 or Calder 60?", "Looms", ["over 9,000 EUR", "8,000 EUR"]),
-        ("Who has more looms, Mara Quist or Ada Bell?", "", ["Mara Quist", "looms_installed: 31"]),
-    ],
-)
-def test_numbers_of_sentences_and_of_one_row_of_several_are_quoted_and_not_compared(
-    question: str, start: str, told: list[str], folder: Path, workflow: Workflow
-) -> None:
-    answer = asked(question, folder, workflow)["plain_answer"]
-    assert answer.startswith(start)
-    assert [words for words in told if words not in answer] == []
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
+def test_what_no_row_tells_is_refused(folder: Path) -> None:
+    for question in (
         "Which clients did Mara Quist sue?",
         "Which clients does Ingrid Dahl manage?",
         "How many lorries does the company have?",
         "What is the turnover of the company?",
         "How old is Mara Quist?",
-    ],
-)
-def test_what_no_row_tells_is_refused(question: str, folder: Path, workflow: Workflow) -> None:
-    assert asked(question, folder, workflow)["refused"]
+    ):
+        assert answers(question, folder) == ["", ""], question
 
 
-@pytest.mark.parametrize(
-    ("question", "parts"),
-    [
-        ("What does F12 mean and what does it cost?", ["What does F12 mean?", "What does F12 cost?"]),
-        ("What rises on 1 January 2026, and what is excepted?", ["What rises on 1 January 2026?", "What is excepted?"]),
-        ("How heavy is Calder 40, and what does it cost?", ["How heavy is Calder 40?", "What does Calder 40 cost?"]),
-        ("Which inn has Wi-Fi, and in which city?", ["Which inn has Wi-Fi, and in which city?"]),
-    ],
-)
-def test_parts_are_questions_and_those_with_evidence_are_not_called_missing(
-    question: str, parts: list[str], folder: Path
-) -> None:
-    result = asked(question, folder, Workflow.RAGENTA)
-    assert [part["text"] for part in result["components"]] == parts
-    assert {part["coverage"] for part in result["components"]} == {"EVIDENCE, NOT JUDGED"}
-    assert (result["follow_ups"], result["errors"]) == ([], [])
+def test_parts_are_questions_and_those_with_evidence_are_not_called_missing(folder: Path) -> None:
+    rise, excepted = "What rises on 1 January 2026", "hat is excepted?"
+    heavy, inn = "How heavy is Calder 40", "Which inn has Wi-Fi, and in which city?"
+    cases = {
+        "What does F12 mean and what does it cost?": ["What does F12 mean?", "What does F12 cost?"],
+        f"{rise}, and w{excepted}": [f"{rise}?", f"W{excepted}"],
+        f"{heavy}, and what does it cost?": [f"{heavy}?", "What does Calder 40 cost?"],
+        inn: [inn],
+    }
+    for question, parts in cases.items():
+        result = ask(question, make_context(Workflow.RAGENTA, workspace=str(folder), model=OFFLINE))
+        assert [part["text"] for part in result["components"]] == parts
+        assert {part["coverage"] for part in result["components"]} == {"EVIDENCE, NOT JUDGED"}, question
+        assert (result["follow_ups"], result["errors"]) == ([], [])
 
 
 def test_rows_that_were_not_found_are_listed_too_and_cited_behind_those_that_were(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ from agents.rewriter import Rewriting
 from agents.roles import Answer, Citation, Turn
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows import ragenta_world
-from tests.workflows.command_line import Mara
 from tests.workflows.conversing import BIRTH, FOUNDER, ScriptedRewriter, said
 from tests.workflows.serving.page.site import site_of, visitor
 from tests.workflows.small_world import QUESTION, run, well_behaved
@@ -22,7 +20,6 @@ from workflows import chat, mara, ragenta
 from workflows.answering import ask
 from workflows.context import Context, make_context
 from workflows.indexing import index_sources
-from workflows.serving.mcp_server import make_server
 from workflows.streaming import NodeStarted, ask_stream
 
 MakeContext = Callable[..., Context]
@@ -51,53 +48,31 @@ def heard_of(graph: Any, given: Any, context: Any) -> str:
 
 @pytest.mark.usefixtures("hostile")
 class TestModels:
-    @pytest.mark.parametrize("workflow", ["mara", "ragenta"])
-    def test_answers_and_their_tokens(self, small_workspace: Path, workflow: str) -> None:
-        context = make_context(workflow, workspace=str(small_workspace), top_k=2)
-        events = list(ask_stream(QUESTION, context))
-        told = "".join("\n" if isinstance(event, NodeStarted) else getattr(event, "text", "") for event in events)
-        assert told.splitlines()[-1] == WRITTEN
-        result = ask(QUESTION, context)
-        assert (result["answer"], result["plain_answer"]) == (WRITTEN, "It was founded  in 1203.")
-        assert "evil" not in json.dumps(result)
-
-    @pytest.mark.parametrize("workflow", [mara, ragenta])
-    def test_what_the_graphs_stream(self, small_workspace: Path, workflow: Any) -> None:
-        context = make_context(workflow.WORKFLOW, workspace=str(small_workspace), top_k=2)
-        heard = heard_of(workflow.graph, {"question": QUESTION}, context)
-        assert "founded" in heard
-        assert "evil" not in heard
-        assert "![" not in heard
+    def test_answers_their_tokens_and_what_the_graphs_stream(self, small_workspace: Path) -> None:
+        for workflow in (mara, ragenta):
+            context = make_context(workflow.WORKFLOW, workspace=str(small_workspace), top_k=2)
+            events = list(ask_stream(QUESTION, context))
+            words = "".join("\n" if isinstance(event, NodeStarted) else getattr(event, "text", "") for event in events)
+            assert words.splitlines()[-1] == WRITTEN
+            result = ask(QUESTION, context)
+            assert (result["answer"], result["plain_answer"]) == (WRITTEN, "It was founded  in 1203.")
+            assert "evil" not in json.dumps(result)
+            heard = heard_of(workflow.graph, {"question": QUESTION}, context)
+            assert "founded" in heard
+            assert not [foreign for foreign in ("evil", "![") if foreign in heard]
 
     def test_what_graph_chat_says(self, settings: MakeContext) -> None:
         heard = heard_of(chat.graph, {"messages": QUESTION}, settings())
         assert "".join(heard.partition("**Sources**")[0].splitlines()) == WRITTEN
         assert "evil" not in heard
 
-    @pytest.mark.parametrize("is_streamed", [False, True])
-    def test_what_openai_s_api_says(self, small_workspace: Path, tmp_path: Path, is_streamed: bool) -> None:
-        asked = {"model": "mara", "messages": [{"role": "user", "content": QUESTION}], "stream": is_streamed}
-        told = visitor(site_of(small_workspace, tmp_path)).client.post("/v1/chat/completions", json=asked).text
-        assert "founded" in told
-        assert "**Sources**" in told
-        assert "evil" not in told
-        assert "![" not in told
-
-    def test_what_the_command_line_prints(self, mara: Mara, small_workspace: Path) -> None:
-        done = mara("ask", QUESTION, "-w", small_workspace)
-        assert "in 1203 [1]" in done.out
-        assert "evil" not in done.out + done.err
-
-    def test_what_a_tool_of_mcp_returns(self, small_workspace: Path) -> None:
-        from mcp import Client
-
-        async def call() -> str:
-            async with Client(make_server(small_workspace)) as client:
-                return str(await client.call_tool("ask", {"question": QUESTION}))
-
-        told = asyncio.run(call())
-        assert "It was founded  in 1203 [1]." in told
-        assert "evil" not in told
+    def test_what_openai_s_api_says(self, small_workspace: Path, tmp_path: Path) -> None:
+        for is_streamed in (False, True):
+            asked = {"model": "mara", "messages": [{"role": "user", "content": QUESTION}], "stream": is_streamed}
+            reply = visitor(site_of(small_workspace, tmp_path)).client.post("/v1/chat/completions", json=asked).text
+            assert "founded" in reply
+            assert "**Sources**" in reply
+            assert not [foreign for foreign in ("evil", "![") if foreign in reply]
 
 
 class ForeignAnswerer:
@@ -112,13 +87,13 @@ def test_an_answerer_of_ones_own(settings: MakeContext) -> None:
     assert run(settings().with_agents(answerer=ForeignAnswerer())).result["answer"] == WRITTEN
 
 
-@pytest.mark.parametrize("door", [ask, lambda *asked: said(ask_stream(*asked))])
-def test_a_question_back(settings: MakeContext, door: Any) -> None:
-    choices = ("Where was ![x](https://evil.example/o) Orlo born?", "Where was Ada born?")
-    rewriter = ScriptedRewriter({BIRTH: Rewriting(BIRTH, choices=choices)})
-    result = door(BIRTH, settings().with_agents(rewriter=rewriter), [Turn(FOUNDER, "Duke Orlo. [1]", ("marn",))])
-    assert result["answer_kind"] == "clarification"
-    assert "evil" not in json.dumps(result)
+def test_a_question_back(settings: MakeContext) -> None:
+    for door in (ask, lambda *asked: said(ask_stream(*asked))):
+        choices = ("Where was ![x](https://evil.example/o) Orlo born?", "Where was Ada born?")
+        rewriter = ScriptedRewriter({BIRTH: Rewriting(BIRTH, choices=choices)})
+        result = door(BIRTH, settings().with_agents(rewriter=rewriter), [Turn(FOUNDER, "Duke Orlo. [1]", ("marn",))])
+        assert result["answer_kind"] == "clarification", door
+        assert "evil" not in json.dumps(result), door
 
 
 def test_what_a_question_was_understood_as(settings: MakeContext) -> None:
@@ -132,23 +107,18 @@ def test_what_a_question_was_understood_as(settings: MakeContext) -> None:
     assert "evil" not in json.dumps(result)
 
 
-@pytest.mark.parametrize("workflow", ["mara", "ragenta"])
-@pytest.mark.parametrize(
-    "image",
-    [
-        "![](https://evil.example/a.png)",
-        '![of a mill](https://evil.example/a.png "M")',
-        "<img src=//evil.example>",
-    ],
-)
-def test_quotes_of_a_passage_with_an_image(tmp_path: Path, workflow: str, image: str) -> None:
-    text = f"The Karv mill {image} was built in 1874 by Ida Brandt. It is open on Sundays."
-    (tmp_path / "mill.jsonl").write_text(json.dumps({"id": "mill", "title": "Karv mill", "text": text}) + "\n")
-    index_sources([tmp_path / "mill.jsonl"], tmp_path / "workspace")
-    result = ask("When was the Karv mill built?", make_context(workflow, workspace=str(tmp_path / "workspace")))
-    assert result["answer_kind"] == "evidence"
-    assert "1874" in result["answer"]
-    assert "evil" not in result["answer"] + result["plain_answer"]
+def test_quotes_of_a_passage_with_an_image(tmp_path: Path) -> None:
+    images = ("![](https://evil.example/a.png)", '![of a mill](https://e.example/evil "M")', "<img src=//evil.example>")
+    for number, image in enumerate(images):
+        text = f"The Karv mill {image} was built in 1874 by Ida Brandt. It is open on Sundays."
+        corpus, root = tmp_path / "mill.jsonl", tmp_path / str(number)
+        corpus.write_text(json.dumps({"id": "mill", "title": "Karv mill", "text": text}) + "\n")
+        index_sources([corpus], root)
+        for workflow in ("mara", "ragenta"):
+            result = ask("When was the Karv mill built?", make_context(workflow, workspace=str(root)))
+            assert result["answer_kind"] == "evidence", image
+            assert "1874" in result["answer"]
+            assert "evil" not in result["answer"] + result["plain_answer"], image
 
 
 def test_a_link_to_the_source_of_a_passage_and_an_address_in_its_words_stay(

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from agents.roles import REFUSAL
 from workflows.results import label_of, labelled, refusal_text
 from workflows.settings.enums import ResultKind
 from workflows.wording import WORDS, language_of, without_words
 
 
-@pytest.mark.parametrize(
-    ("question", "language"),
-    [
+def test_the_language_of_a_question_is_told_by_its_function_words() -> None:
+    for question, language in [
         ("Who founded Marn?", "en"),
         ("Was Marn founded in 1203?", "en"),
         ("Wer hat Marn gegründet?", "de"),
@@ -26,10 +23,8 @@ from workflows.wording import WORDS, language_of, without_words
         ("Der Spiegel circulation", "en"),
         ("Los Angeles population", "en"),
         ("日産はいつ設立されましたか", "en"),
-    ],
-)
-def test_the_language_of_a_question_is_told_by_its_function_words(question: str, language: str) -> None:
-    assert language_of(question) == language
+    ]:
+        assert language_of(question) == language
 
 
 def result(kind: ResultKind, *errors: tuple[str, str, str], question: str = "Who founded Marn?") -> dict[str, Any]:
@@ -49,24 +44,21 @@ def result(kind: ResultKind, *errors: tuple[str, str, str], question: str = "Who
 FELL_BACK = ("quote_passages", "Fallback", "The answerer's replies stayed malformed: the answer quotes")
 
 
-@pytest.mark.parametrize(
-    ("fault", "why"),
-    [
+def test_where_a_model_failed_that_is_the_reason_that_is_told() -> None:
+    for fault, why in [
         (("MalformedReply", "The reply was cut at the token limit: write less"), "cut"),
         (("MalformedReply", "The reply is empty"), "empty"),
         (("MalformedReply", "The answer cites no passage"), "unsourced"),
         (("SlowReply", "The chat endpoint sent no token for 5 s"), "slow"),
         (("BudgetSpent", "The question's time is over"), "spent"),
-    ],
-)
-def test_where_a_model_failed_that_is_the_reason_that_is_told(fault: tuple[str, str], why: str) -> None:
-    for words, question in ((WORDS["en"], "Who founded Marn?"), (WORDS["de"], "Wer hat Marn gegründet?")):
-        notes = (("write_answer", *fault), FELL_BACK)
-        quoted = result(ResultKind.EVIDENCE, *notes, question=question)
-        assert label_of(quoted) == words.instead.format(words.failures[why])
-        refused = refusal_text(result(ResultKind.REFUSAL, *notes, question=question))
-        assert refused.startswith(f"{words.not_found}. {words.failed.format(words.failures[why])}")
-    assert label_of(result(ResultKind.EVIDENCE)) == "Quotes from your documents (not checked by a model)"
+    ]:
+        for words, question in ((WORDS["en"], "Who founded Marn?"), (WORDS["de"], "Wer hat Marn gegründet?")):
+            notes = (("write_answer", *fault), FELL_BACK)
+            quoted = result(ResultKind.EVIDENCE, *notes, question=question)
+            assert label_of(quoted) == words.instead.format(words.failures[why])
+            refused = refusal_text(result(ResultKind.REFUSAL, *notes, question=question))
+            assert refused.startswith(f"{words.not_found}. {words.failed.format(words.failures[why])}")
+        assert label_of(result(ResultKind.EVIDENCE)) == "Quotes from your documents (not checked by a model)", fault
 
 
 def test_a_refusal_says_what_is_missing_names_the_closest_passages_and_what_to_try() -> None:
@@ -80,12 +72,12 @@ def test_a_refusal_says_what_is_missing_names_the_closest_passages_and_what_to_t
     )
 
 
-@pytest.mark.parametrize("words", WORDS.values(), ids=[*WORDS])
-def test_words_around_an_answer_are_taken_off_where_it_comes_back(words: Any) -> None:
-    answer = "It is old [1].\n\n*It is.*"
-    for around in (words.cut, f"*{words.dropped}*", f"*{words.quotes}*", f"*{words.instead.format('why')}*"):
-        assert without_words(f"{answer}\n\n{around}") == answer
-    assert without_words(f"{words.not_found}. {words.too_little}\n\n{words.advice}") == REFUSAL
+def test_words_around_an_answer_are_taken_off_where_it_comes_back() -> None:
+    for words in WORDS.values():
+        answer = "It is old [1].\n\n*It is.*"
+        for around in (words.cut, f"*{words.dropped}*", f"*{words.quotes}*", f"*{words.instead.format('why')}*"):
+            assert without_words(f"{answer}\n\n{around}") == answer, words
+        assert without_words(f"{words.not_found}. {words.too_little}\n\n{words.advice}") == REFUSAL
 
 
 def test_quotes_stand_under_their_label_in_the_language_of_the_question() -> None:

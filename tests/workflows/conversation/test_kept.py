@@ -103,32 +103,25 @@ def turns(store: Conversations) -> list[tuple[int, str, str]]:
     return [(turn.number, turn.question, turn.state) for turn in store.read(ME, TALK)[1]]
 
 
-def test_a_conversation_begins_with_its_first_question(store: Conversations) -> None:
+def test_a_conversation_begins_with_its_first_question_which_makes_a_short_title(store: Conversations) -> None:
     assert store.of(ME) == []
     turn = begin(store, "turn-0001", "Who built\n the Tarn Dam?")
     assert (turn.number, turn.state, turn.settings, turn.result) == (1, RUNNING, {"mode": "mara"}, None)
     (listed,) = store.of(ME)
     assert (listed.id, listed.title) == (TALK, "Who built the Tarn Dam?")
-
-
-def test_a_long_question_makes_a_short_title(store: Conversations) -> None:
-    begin(store, "turn-0001", "why " * 100)
+    with pytest.raises(BadInput, match="needs a title"):
+        store.rename(ME, TALK, "  \n")
+    store.begin(ME, "conversation-2", "turn-0002", "why " * 100, {})
     title = store.of(ME)[0].title
     assert len(title) <= 80
     assert title.endswith("…")
 
 
-def test_the_results_before_a_turn_come_with_it(store: Conversations) -> None:
-    answered(store, "turn-0001", "Who?")
-    begin(store, "turn-0002", "lost")
-    finish(store, "turn-0002", FAILED, error="no")
-    _, results = store.begin(ME, TALK, "turn-0003", "When?", {})
-    assert [result["question"] for result in results] == ["Who?"]
-
-
-def test_of_a_long_conversation_the_last_results_come_along_in_their_order(store: Conversations) -> None:
+def test_the_last_results_before_a_turn_come_with_it_in_their_order(store: Conversations) -> None:
     for number in range(LAST_TURNS + 3):
         answered(store, f"turn-{number:04}", str(number))
+    begin(store, "turn-lost", "lost")
+    finish(store, "turn-lost", FAILED, error="no")
     _, results = store.begin(ME, TALK, "turn-last", "When?", {})
     assert [result["question"] for result in results] == [str(number) for number in range(3, LAST_TURNS + 3)]
 
@@ -184,16 +177,12 @@ def test_a_deleted_conversation_takes_its_turns_along(store: Conversations) -> N
     answered(store, "turn-0001")
     begin(store, "turn-0002")
     store.delete(ME, TALK)
+    store.tell(Report("turn-0002", 0, [{"kind": "void"}], "It was so"))
     finish(store, "turn-0002", ANSWERED, result=RESULT)
     assert store.of(ME) == []
+    assert store.follow([("turn-0002", 0)]) == [("", [])]
     with pytest.raises(NoConversation):
         store.turn(ME, "turn-0001")
-
-
-def test_a_title_is_not_empty(store: Conversations) -> None:
-    begin(store, "turn-0001")
-    with pytest.raises(BadInput, match="needs a title"):
-        store.rename(ME, TALK, "  \n")
 
 
 def test_a_turn_nobody_works_at_any_more_is_cut(store: Conversations, clock: Clock) -> None:
@@ -238,21 +227,18 @@ class TestVersions:
         assert [key for key, _ in self.shown(store)] == ["turn-0003", "turn-0005"]
         assert [key for key, _ in self.shown(store, "turn-0002")] == ["turn-0001", "turn-0002", "turn-0004"]
 
-    @pytest.mark.parametrize("state", [STOPPED, FAILED])
     def test_an_answer_stays_beside_a_version_that_came_to_nothing_until_that_is_asked_again(
-        self, store: Conversations, state: str
+        self, store: Conversations, clock: Clock
     ) -> None:
         begin(store, "turn-0003", "When, by the way?", replaces="turn-0002")
-        finish(store, "turn-0003", state)
+        finish(store, "turn-0003", STOPPED)
         assert self.shown(store)[1:] == [("turn-0003", ("turn-0002", "turn-0003"))]
-        answered(store, "turn-0004", "When, then?", replaces="turn-0003")
-        assert self.shown(store)[1:] == [("turn-0004", ("turn-0002", "turn-0004"))]
-
-    def test_an_answer_stays_beside_a_version_that_was_cut(self, store: Conversations, clock: Clock) -> None:
-        begin(store, "turn-0003", "Who built it?", replaces="turn-0002")
+        begin(store, "turn-0004", "When, then?", replaces="turn-0003")
         clock.now += CUT_AFTER_S
-        assert turns(store)[1:] == [(2, "Who built it?", CUT)]
-        assert self.shown(store, "turn-0002")[1:] == [("turn-0002", ("turn-0002", "turn-0003"))]
+        assert turns(store)[1:] == [(2, "When, then?", CUT)]
+        assert self.shown(store, "turn-0002")[1:] == [("turn-0002", ("turn-0002", "turn-0004"))]
+        answered(store, "turn-0005", "When?", replaces="turn-0004")
+        assert self.shown(store)[1:] == [("turn-0005", ("turn-0002", "turn-0005"))]
 
     def test_a_version_that_came_to_nothing_stays_where_another_turn_follows_it(self, store: Conversations) -> None:
         begin(store, "turn-0003")
@@ -262,14 +248,11 @@ class TestVersions:
         assert self.shown(store)[2:] == [("turn-0005", ("turn-0003", "turn-0005"))]
         assert [key for key, _ in self.shown(store, "turn-0004")][2:] == ["turn-0003", "turn-0004"]
 
-    def test_all_go_with_their_conversation(self, store: Conversations) -> None:
+    def test_all_go_with_their_conversation_and_with_their_user(self, store: Conversations) -> None:
         answered(store, "turn-0003", "Who built it?", replaces="turn-0001")
         assert len(store.turns(TALK)) == 3
         store.delete(ME, TALK)
         assert store.turns(TALK) == []
-
-    def test_all_go_with_their_user(self, store: Conversations) -> None:
-        store.delete(ME, TALK)
         owner = f"ada:{'0' * 16}"
         asked: dict[str, Any] = {"turn-a": {}, "turn-b": {"replaces": "turn-a"}, "turn-c": {"follows": "turn-a"}}
         for turn, more in asked.items():
@@ -302,12 +285,9 @@ def test_a_first_question_that_came_to_nothing_is_asked_again_in_its_place(store
 def test_only_a_turn_of_the_same_conversation_is_replaced_or_followed(store: Conversations) -> None:
     answered(store, "turn-0001")
     store.begin(ME, "conversation-2", "turn-0002", "Where?", {})
-    with pytest.raises(NoConversation):
-        begin(store, "turn-0003", replaces="turn-0002")
-    with pytest.raises(NoConversation):
-        begin(store, "turn-0003", replaces="nothing-there")
-    with pytest.raises(NoConversation):
-        begin(store, "turn-0003", follows="turn-0002")
+    for how in ({"replaces": "turn-0002"}, {"replaces": "nothing-there"}, {"follows": "turn-0002"}):
+        with pytest.raises(NoConversation):
+            begin(store, "turn-0003", **how)
 
 
 class TestATurnUnderWay:
@@ -325,17 +305,12 @@ class TestATurnUnderWay:
         ((state, events),) = store.follow([("turn-0001", position)])
         return state, [json.loads(event) for event in events]
 
-    def test_is_followed_from_any_event_on(self, store: Conversations) -> None:
-        told = [{**event, "at": at} for at, event in enumerate(self.TOLD)]
-        assert self.followed(store) == (RUNNING, told)
-        assert self.followed(store, 2) == (RUNNING, told[2:])
-        assert self.followed(store, 3) == (RUNNING, [])
-
-    def test_what_is_told_twice_stands_once(self, store: Conversations) -> None:
+    def test_is_followed_from_any_event_on_and_read_with_the_words_so_far(self, store: Conversations) -> None:
         store.tell(Report("turn-0001", 2, self.TOLD[2:], "It was"))
-        assert len(self.followed(store)[1]) == 3
-
-    def test_is_read_with_the_words_so_far(self, store: Conversations) -> None:
+        events = [{**event, "at": at} for at, event in enumerate(self.TOLD)]
+        assert self.followed(store) == (RUNNING, events), "an event that is told twice stands once"
+        assert self.followed(store, 2) == (RUNNING, events[2:])
+        assert self.followed(store, 3) == (RUNNING, [])
         (turn,) = store.read(ME, TALK)[1]
         assert (turn.state, turn.answer) == (RUNNING, "It was")
         assert store.of(ME)[0].running
@@ -371,11 +346,6 @@ class TestATurnUnderWay:
         assert self.followed(store)[0] == CUT
         kept = store.turn(ME, "turn-0001")
         assert (kept.state, kept.answer, store.of(ME)[0].running) == (CUT, "It was", False)
-
-    def test_is_gone_with_its_conversation(self, store: Conversations) -> None:
-        store.delete(ME, TALK)
-        store.tell(Report("turn-0001", 3, self.TOLD[2:], "It was so"))
-        assert self.followed(store) == ("", [])
 
     def test_is_the_only_one_of_its_conversation(self, store: Conversations, clock: Clock) -> None:
         for how in ({}, {"replaces": "turn-0001"}):
@@ -440,17 +410,15 @@ def test_threads_and_processes_that_write_at_once_lose_and_double_nothing(tmp_pa
     assert [turn.number for turn in kept] == list(range(1, len(kept) + 1))
 
 
-def test_only_its_user_may_read_the_file(tmp_path: Path) -> None:
-    begin(Conversations(tmp_path), "turn-0001")
-    (file,) = tmp_path.rglob("*.sqlite")
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
-
-def test_reading_makes_nothing(store: Conversations, tmp_path: Path) -> None:
+def test_reading_makes_nothing_and_only_its_user_may_read_the_file(tmp_path: Path) -> None:
+    store = Conversations(tmp_path)
     assert (store.of(ME), store.of_user(ME), store.turns(TALK), store.remove_user(ME)) == ([], [], [], 0)
     with pytest.raises(NoConversation):
         store.read(ME, TALK)
     assert [*tmp_path.iterdir()] == []
+    begin(store, "turn-0001")
+    (file,) = tmp_path.rglob("*.sqlite")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_a_history_of_before_turns_could_be_followed_is_read_and_written(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMe
 
 from agents.roles import Turn
 from graph.errors import BadInput
-from workflows.conversation.messages import ANSWER_LIMIT, METADATA, next_question
+from workflows.conversation.messages import ANSWER_LIMIT, METADATA, next_question, sources_list, without_sources
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 
 CHOICES = ["Where was Ada born?", "Where was Orlo born?"]
@@ -57,20 +57,18 @@ def test_blocks_of_text_are_read_and_others_are_told_of() -> None:
     assert asked.notes == ("Only text is read; left out: image_url (2)",)
 
 
-@pytest.mark.parametrize(
-    ("messages", "says"),
-    [
+def test_a_conversation_that_asks_nothing_is_refused() -> None:
+    refused: list[tuple[list[BaseMessage], str]] = [
         ([], "ends without a question"),
         ([AIMessage("Hello.")], "ends without a question"),
         ([HumanMessage("a?"), AIMessage("b.")], "ends without a question"),
         ([SystemMessage("Obey.")], "ends without a question"),
         ([HumanMessage([{"type": "image", "url": "x"}])], r"holds no text, but image \(1\)"),
         ([HumanMessage([{"no": "type"}])], r"holds no text, but unknown \(1\)"),
-    ],
-)
-def test_a_conversation_that_asks_nothing_is_refused(messages: list[BaseMessage], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        next_question(messages)
+    ]
+    for messages, says in refused:
+        with pytest.raises(BadInput, match=says):
+            next_question(messages)
 
 
 def test_messages_of_other_roles_do_not_count_and_are_told_of_once() -> None:
@@ -90,16 +88,16 @@ def test_a_question_that_failed_is_a_turn_without_an_answer() -> None:
     assert next_question([HumanMessage("a?"), HumanMessage("b?")]).turns == (Turn("a?"),)
 
 
-@pytest.mark.parametrize("reply", ["2", " 2. ", "(2)", "where was orlo BORN? "])
-def test_a_choice_by_number_or_word_for_word_is_the_whole_question_and_needs_no_turns(reply: str) -> None:
-    asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
-    assert (asked.question, asked.turns) == (CHOICES[1], ())
+def test_a_choice_by_number_or_word_for_word_is_the_whole_question_and_needs_no_turns() -> None:
+    for reply in ("2", " 2. ", "(2)", "where was orlo BORN? "):
+        asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
+        assert (asked.question, asked.turns) == (CHOICES[1], ()), reply
 
 
-@pytest.mark.parametrize("reply", ["0", "3", "neither"])
-def test_other_words_lean_on_what_was_asked_back(reply: str) -> None:
-    asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
-    assert (asked.question, asked.turns) == (reply, (Turn("Where was he born?", "Which?"),))
+def test_other_words_lean_on_what_was_asked_back() -> None:
+    for reply in ("0", "3", "neither"):
+        asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
+        assert (asked.question, asked.turns) == (reply, (Turn("Where was he born?", "Which?"),))
 
 
 def test_a_number_means_a_choice_only_right_after_it_was_asked_for() -> None:
@@ -123,12 +121,12 @@ FORGED = [
 ]
 
 
-@pytest.mark.parametrize("forged", FORGED)
-def test_an_answer_whose_metadata_cannot_be_read_does_not_count_and_asks_nothing(forged: Any) -> None:
-    told = AIMessage("Secret.", response_metadata={METADATA: forged})
-    asked = next_question([HumanMessage("a?"), told, HumanMessage("1")])
-    assert (asked.question, asked.turns) == ("1", (Turn("a?"),))
-    assert asked.notes == ("Earlier answers whose sources cannot be read do not count: 1",)
+def test_an_answer_whose_metadata_cannot_be_read_does_not_count_and_asks_nothing() -> None:
+    for forged in FORGED:
+        told = AIMessage("Secret.", response_metadata={METADATA: forged})
+        asked = next_question([HumanMessage("a?"), told, HumanMessage("1")])
+        assert (asked.question, asked.turns) == ("1", (Turn("a?"),)), forged
+        assert asked.notes == ("Earlier answers whose sources cannot be read do not count: 1",), forged
 
 
 def test_what_is_too_long_is_cut_or_left_out_and_told_of() -> None:
@@ -170,3 +168,57 @@ def test_any_messages_are_read_or_refused_by_name(messages: list[BaseMessage]) -
     except BadInput:
         return
     assert all(turn.question.strip() for turn in asked.turns)
+
+
+TEXT = "## Dam\n\nIt was built in 1874. It is open."
+
+
+def hit(number: int, **given: Any) -> dict[str, Any]:
+    return {"number": number, "id": f"p{number}", "title": "", "source": "", "text": TEXT, "metadata": {}, **given}
+
+
+def result_of(*cited: dict[str, Any]) -> Any:
+    marks = [{"number": each["number"], "passage_id": each["id"], "start": 8, "end": 29} for each in cited]
+    return {"passages": [hit(9, title="Not cited"), *cited], "citations": marks}
+
+
+def test_names_title_source_section_and_page_of_each_cited_passage_in_the_order_of_the_citations() -> None:
+    cited = (
+        hit(7, title="Karv mill", source="docs/mill.pdf", metadata={"page": 3, "page_end": 4}),
+        hit(2, title="Tarn", source="https://tarn.example/dam", metadata={"page": 1}),
+        hit(3),
+    )
+    assert sources_list(result_of(*cited, cited[0])) == "\n".join(
+        [
+            "**Sources**",
+            "",
+            "- [7] Karv mill · `docs/mill.pdf` · Dam · pages 3 to 4",
+            "- [2] Tarn · `https://tarn.example/dam` · Dam · page 1",
+            "- [3] Dam",
+        ]
+    )
+
+
+def test_is_empty_where_nothing_is_cited() -> None:
+    assert sources_list(result_of()) == ""
+
+
+def test_makes_no_image_link_or_heading_of_the_words_of_a_document() -> None:
+    hostile = hit(1, title="# ![x](https://evil.example/a.png)\n<img src=//evil.example>", source="`a`![](b)")
+    listed = sources_list(result_of(hostile)).splitlines()
+    assert listed[2:] == [
+        r"- [1] \# !\[x\](https://evil.example/a.png) \<img src=//evil.example\> · `` `a`![](b) `` · Dam"
+    ]
+
+
+def test_is_no_part_of_the_answer_in_the_next_turn() -> None:
+    for answer in ("It is open [1].", "One.\n\n**Sources**\n\n- none", ""):
+        shown = f"{answer}\n\n{sources_list(result_of(hit(1, title='Tarn'), hit(2)))}"
+        assert without_sources(shown) == answer
+        asked = next_question([HumanMessage("Is it?"), AIMessage(shown), HumanMessage("And now?")])
+        assert asked.turns == (Turn("Is it?", answer),)
+
+
+def test_other_text_stays_as_it_is() -> None:
+    for text in ("**Sources**", "A.\n\n**Sources**\n\n- [1] a\n\nmore", "A.\n\n**Sources**\n- [1] a"):
+        assert without_sources(text) == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, 
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.small_world import QUESTION
 from workflows.context import Context
-from workflows.conversation.session import Conversation, Thread, asks_back
+from workflows.conversation.session import MOST_TURNS, Conversation, Conversations, Thread, asks_back, new_key
 from workflows.results import turn_of, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.settings.mara import TURNS_LIMIT
@@ -57,15 +58,7 @@ def test_a_question_comes_with_the_turns_before_it_as_they_were_understood(
     assert conversation.last == second
 
 
-def test_a_question_that_was_left_before_its_answer_is_forgotten(talk: tuple[Conversation, ScriptedRewriter]) -> None:
-    conversation, _ = talk
-    said(conversation.ask(ABOUT_MARN))
-    with closing(conversation.ask(FOUNDER)) as events:
-        next(events)
-    assert questions(conversation) == [ABOUT_MARN]
-
-
-def test_a_question_that_failed_is_forgotten_and_the_next_one_answered(
+def test_a_question_that_failed_or_was_left_is_forgotten_and_the_next_one_answered(
     talk: tuple[Conversation, ScriptedRewriter], chat_server: ScriptedServer
 ) -> None:
     conversation, _ = talk
@@ -75,18 +68,22 @@ def test_a_question_that_failed_is_forgotten_and_the_next_one_answered(
             said(conversation.ask(typed))
     chat_server.script([Reply("In 1203 [1].")])
     said(conversation.ask(ABOUT_MARN))
+    with closing(conversation.ask(FOUNDER)) as events:
+        next(events)
     assert questions(conversation) == [ABOUT_MARN]
 
 
 class TestAskingBack:
-    def test_the_number_of_a_choice_asks_it_as_a_whole_question(
+    def test_the_number_of_a_choice_asks_it_as_a_whole_question_and_another_leaves_it_open(
         self, talk: tuple[Conversation, ScriptedRewriter]
     ) -> None:
         conversation, rewriter = talk
         said(conversation.ask(ABOUT_MARN))
-        open_question = said(conversation.ask(BIRTH))
-        assert asks_back(open_question)
-        assert conversation.thread.choices == BIRTHS
+        assert asks_back(said(conversation.ask(BIRTH)))
+        for number in ("0", "3", "99"):
+            with pytest.raises(BadInput, match=rf"no choice {number}\. Choose from 1 to 2"):
+                said(conversation.ask(number))
+            assert conversation.thread.choices == BIRTHS
         picked = said(conversation.ask(" 2 "))
         assert (picked["question"], picked["understood"]) == (BIRTHS[1], None)
         assert "Lisk" in picked["answer"]
@@ -105,52 +102,31 @@ class TestAskingBack:
         assert conversation.thread.choices == ()
         assert questions(conversation) == [ABOUT_MARN, FOUNDER_OF_MARN]
 
-    def test_a_choice_may_be_typed_too(self) -> None:
-        assert Thread((Turn("When?"),), BIRTHS).read(f"{BIRTHS[0]} ") == (BIRTHS[0], ())
-
-    @pytest.mark.parametrize("number", ["0", "3", "99"])
-    def test_a_number_that_no_choice_has_leaves_it_open(
-        self, talk: tuple[Conversation, ScriptedRewriter], number: str
-    ) -> None:
-        conversation, _ = talk
-        said(conversation.ask(ABOUT_MARN))
-        said(conversation.ask(BIRTH))
-        with pytest.raises(BadInput, match=rf"no choice {number}\. Choose from 1 to 2"):
-            said(conversation.ask(number))
-        assert conversation.thread.choices == BIRTHS
-
-    def test_a_number_is_a_question_like_any_other_where_nothing_is_open_and_so_is_a_year(self) -> None:
+    def test_a_choice_may_be_typed_too_and_a_number_is_a_question_where_nothing_is_open_and_so_is_a_year(self) -> None:
         turns = (Turn("When?"),)
+        assert Thread(turns, BIRTHS).read(f"{BIRTHS[0]} ") == (BIRTHS[0], ())
         assert Thread(turns).read("1") == ("1", turns)
         assert Thread(turns, BIRTHS).read("1952") == ("1952", turns)
 
 
 class TestCorrecting:
-    def test_what_was_meant_is_asked_alone_and_takes_the_place_of_the_last_turn(
+    def test_what_was_meant_is_asked_alone_and_takes_the_place_of_the_last_turn_unless_it_fails_or_is_left(
         self, talk: tuple[Conversation, ScriptedRewriter]
     ) -> None:
         conversation, rewriter = talk
+        with pytest.raises(BadInput, match="No question was asked yet"):
+            said(conversation.correct(ABOUT_MARN))
         said(conversation.ask(ABOUT_MARN))
         said(conversation.ask(FOUNDER))
+        with pytest.raises(BadInput):
+            said(conversation.correct(" "))
+        with closing(conversation.correct(BIRTH)) as events:
+            next(events)
+        assert questions(conversation) == [ABOUT_MARN, FOUNDER_OF_MARN]
         meant = said(conversation.correct(BIRTHS[1]))
         assert meant["understood"] is None
         assert len(rewriter.heard) == 1
         assert questions(conversation) == [ABOUT_MARN, BIRTHS[1]]
-
-    def test_a_correction_that_fails_or_is_left_changes_nothing(
-        self, talk: tuple[Conversation, ScriptedRewriter]
-    ) -> None:
-        conversation, _ = talk
-        said(conversation.ask(ABOUT_MARN))
-        with pytest.raises(BadInput):
-            said(conversation.correct(" "))
-        with closing(conversation.correct(FOUNDER)) as events:
-            next(events)
-        assert questions(conversation) == [ABOUT_MARN]
-
-    def test_without_a_question_there_is_nothing_to_correct(self, talk: tuple[Conversation, ScriptedRewriter]) -> None:
-        with pytest.raises(BadInput, match="No question was asked yet"):
-            said(talk[0].correct(ABOUT_MARN))
 
 
 def test_starting_over_forgets_all_turns(talk: tuple[Conversation, ScriptedRewriter]) -> None:
@@ -200,3 +176,59 @@ class TestMarkdown:
         assert "![" not in page.replace("\\[", "")
         assert "\x1b" not in page
         assert "\u202e" not in page
+
+
+def thread_of(*questions: str) -> Thread:
+    return Thread(tuple(map(Turn, questions)))
+
+
+def test_a_conversation_stands_as_it_was_kept_last() -> None:
+    conversations = Conversations()
+    assert conversations.find("a", {}) is None
+    conversations.keep("a", {}, thread_of("When?"))
+    conversations.keep("a", {}, thread_of("When?", "Where?"))
+    assert conversations.find("a", {}) == thread_of("When?", "Where?")
+
+
+def test_ids_are_long_and_never_the_same() -> None:
+    keys = {new_key() for _ in range(100)}
+    assert len(keys) == 100
+    assert min(map(len, keys)) >= 22
+
+
+def test_of_too_many_the_one_that_rested_longest_is_forgotten() -> None:
+    conversations = Conversations(most=2)
+    for key in ("first", "second", "first", "third"):
+        conversations.keep(key, {}, thread_of(key))
+    kept = {key: conversations.find(key, {}) for key in ("first", "second", "third")}
+    assert kept == {"first": thread_of("first"), "second": None, "third": thread_of("third")}
+
+
+def test_another_filter_does_not_go_on_with_a_conversation() -> None:
+    for other in ({}, {"tenant": "b"}, {"tenant": True}, {"tenant": 1, "year": 1}):
+        conversations = Conversations()
+        conversations.keep("a", {"tenant": 1}, thread_of("When?"))
+        assert conversations.find("a", other) is None
+        assert conversations.find("a", json.loads('{"tenant": 1}')) == thread_of("When?"), other
+
+
+@given(st.integers(0, 40))
+def test_the_first_turns_of_a_long_conversation_are_forgotten(n_turns: int) -> None:
+    conversations = Conversations()
+    questions = [f"{number}?" for number in range(n_turns)]
+    conversations.keep("a", {}, thread_of(*questions))
+    assert conversations.find("a", {}) == thread_of(*questions[-MOST_TURNS:])
+
+
+def test_servers_do_not_know_each_others_conversations() -> None:
+    Conversations().keep("a", {}, thread_of("When?"))
+    assert Conversations().find("a", {}) is None
+
+
+def test_what_is_open_is_kept_until_it_is_settled() -> None:
+    understood = {"asked": "Where was he born?", "choices": ["A?", "B?"], "names": []}
+    result: dict[str, Any] = {"question": "Where was he born?", "understood": understood, "answer": "", "citations": []}
+    thread = thread_of("When?").after(result)
+    assert ([turn.question for turn in thread.turns], thread.choices) == (["When?", "Where was he born?"], ("A?", "B?"))
+    thread = thread.after({**result, "question": "A?", "understood": None})
+    assert ([turn.question for turn in thread.turns], thread.choices) == (["When?", "A?"], ())

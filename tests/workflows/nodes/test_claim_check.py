@@ -10,24 +10,13 @@ from typing import Any
 import pytest
 
 from agents.answers.citations import strip_citations
-from tests.cases import mostly_slow
 from tests.scripted_server import Reply, ReplyLike, ScriptedServer
 from tests.workflows.ragenta_world import assessment, chat_requests
-from tests.workflows.small_world import (
-    ANSWERED,
-    QUESTION,
-    TEXTS,
-    Run,
-    on_a_thread,
-    quick_graph,
-    run,
-    shown_to_model,
-    well_behaved,
-)
-from workflows import mara, ragenta
+from tests.workflows.scripted import Scripted
+from tests.workflows.small_world import QUESTION, TEXTS, Run, on_a_thread, run, shown_to_model, well_behaved
+from workflows import mara
 from workflows.answering import ask
 from workflows.context import Context
-from workflows.runtime import workflow_graph
 
 MakeContext = Callable[..., Context]
 
@@ -43,12 +32,12 @@ def judged(*supported_by: list[int], irrelevant: tuple[int, ...] = (), coverage:
 
 
 @pytest.fixture
-def check(chat_server: ScriptedServer, settings: MakeContext) -> Callable[..., Run]:
+def check(in_mara: Scripted) -> Callable[..., Run]:
     """Run once with a claim judge's replies on an answer, in mode ``hybrid``."""
 
     def once(answer: str, *replies: ReplyLike, **changes: Any) -> Run:
-        chat_server.script({**well_behaved(), "answerer": [answer], "claim judge": list(replies)})
-        return run(settings(mode="hybrid", check_claims=True, **changes), ABOUT)
+        in_mara.server.script({**well_behaved(), "answerer": [answer], "claim judge": list(replies)})
+        return run(in_mara.settings(mode="hybrid", check_claims=True, **changes), ABOUT)
 
     return once
 
@@ -57,14 +46,13 @@ def verdicts(result: Any) -> list[tuple[str, bool]]:
     return [(claim["verdict"], claim["kept"]) for claim in result["claims"]]
 
 
-def test_claims_are_checked_only_where_that_is_wanted(chat_server: ScriptedServer, settings: MakeContext) -> None:
-    chat_server.script(well_behaved())
-    done = run(settings(), QUESTION)
-    assert chat_server.requests_of("claim judge") == []
+def test_claims_are_checked_only_where_that_is_wanted(in_mara: Scripted) -> None:
+    done = in_mara.ask(QUESTION)
+    assert in_mara.requests_of("claim judge") == []
     assert "check_claims" not in done.visits
     of_claims = ("claims", "claims_checked_by", "structure", "components", "coverage", "follow_ups")
     assert [done.result[key] for key in of_claims] == [[], "", "", [], "", []]
-    assert not set(of_claims) & ask(QUESTION, settings()).keys()
+    assert not set(of_claims) & ask(QUESTION, in_mara.settings()).keys()
 
 
 def test_a_supported_answer_stays_as_it_is(check: Callable[..., Run], chat_server: ScriptedServer) -> None:
@@ -99,23 +87,18 @@ def test_the_judge_is_shown_the_claims_and_the_passages_of_the_answer(
     assert shown["max_follow_ups"] == 0, "no follow-up is wanted"
 
 
-@pytest.mark.parametrize(
-    ("how", "answer", "kept"),
-    [
+def test_unsupported_claims_are_marked_or_removed_and_irrelevant_ones_removed(check: Callable[..., Run]) -> None:
+    for how, answer, kept in [
         ("mark", "Marn was founded in 1203 [1]. Marn is made of glass [2]. [unsupported]", [1, 2]),
         ("remove", "Marn was founded in 1203 [1].", [1]),
-    ],
-)
-def test_unsupported_claims_are_marked_or_removed_and_irrelevant_ones_removed(
-    check: Callable[..., Run], how: str, answer: str, kept: list[int]
-) -> None:
-    result = check(THREE, judged([1], [], [1], irrelevant=(3,)), unsupported_claims=how).result
-    assert result["answer"] == answer
-    assert result["plain_answer"] == strip_citations(answer).replace(" [unsupported]", "")
-    assert verdicts(result) == [("supported", True), ("unsupported", how == "mark"), ("irrelevant", False)]
-    assert [mark["number"] for mark in result["citations"]] == kept
-    assert [claim["text"] for claim in result["claims"]][1] == "Marn is made of glass."
-    assert result["coverage"] == PARTIALLY, "a part of it is not supported"
+    ]:
+        result = check(THREE, judged([1], [], [1], irrelevant=(3,)), unsupported_claims=how).result
+        assert result["answer"] == answer
+        assert result["plain_answer"] == strip_citations(answer).replace(" [unsupported]", "")
+        assert verdicts(result) == [("supported", True), ("unsupported", how == "mark"), ("irrelevant", False)]
+        assert [mark["number"] for mark in result["citations"]] == kept
+        assert [claim["text"] for claim in result["claims"]][1] == "Marn is made of glass.", how
+        assert result["coverage"] == PARTIALLY, "a part of it is not supported"
 
 
 def test_a_claim_is_supported_by_what_it_cites_alone(check: Callable[..., Run]) -> None:
@@ -126,19 +109,17 @@ def test_a_claim_is_supported_by_what_it_cites_alone(check: Callable[..., Run]) 
     assert result["claims"][1]["cited"] == [], "an uncited claim gets no citation"
 
 
-@pytest.mark.parametrize("how", ["mark", "remove"])
-@pytest.mark.parametrize("coverage", [FULLY, PARTIALLY])
-def test_an_answer_of_which_nothing_is_supported_becomes_a_refusal(
-    check: Callable[..., Run], how: str, coverage: str
-) -> None:
-    result = check(THREE, judged([], [], [], coverage=coverage), unsupported_claims=how).result
-    assert (result["answer"], result["plain_answer"], result["refused"]) == (
-        *("NOT IN THE PASSAGES", "NOT IN THE PASSAGES"),
-        True,
-    )
-    assert result["citations"] == []
-    assert verdicts(result) == [("unsupported", False)] * 3
-    assert (result["coverage"], result["components"][0]["coverage"]) == (NOT, NOT)
+def test_an_answer_of_which_nothing_is_supported_becomes_a_refusal(check: Callable[..., Run]) -> None:
+    for how in ("mark", "remove"):
+        for coverage in (FULLY, PARTIALLY):
+            result = check(THREE, judged([], [], [], coverage=coverage), unsupported_claims=how).result
+            assert (result["answer"], result["plain_answer"], result["refused"]) == (
+                *("NOT IN THE PASSAGES", "NOT IN THE PASSAGES"),
+                True,
+            ), how
+            assert result["citations"] == [], how
+            assert verdicts(result) == [("unsupported", False)] * 3, how
+            assert (result["coverage"], result["components"][0]["coverage"]) == (NOT, NOT), how
 
 
 def test_what_is_true_but_answers_nothing_is_a_refusal(check: Callable[..., Run]) -> None:
@@ -174,56 +155,43 @@ def test_where_no_follow_up_is_wanted_none_is_suggested(check: Callable[..., Run
     assert (done.result["structure"], done.result["coverage"]) == ("multiple", PARTIALLY)
 
 
-MALFORMED: dict[str, ReplyLike] = {
-    "prose": "All is well.",
-    "no verdict on a claim": judged([1]),
-    "truncated": judged([1], [], [1])[:-9],
-    "a passage that was not shown": judged([1], [44], [1]),
-    "empty": "",
-}
+def test_a_malformed_verdict_is_asked_for_again(check: Callable[..., Run], chat_server: ScriptedServer) -> None:
+    for reply in ("All is well.", judged([1]), judged([1], [44], [1])):
+        done = check(THREE, reply, reply, judged([1], [2], [1]))
+        assert [(error["node"], error["attempt"]) for error in done.result["errors"]] == [
+            ("judge_claims", 1),
+            ("judge_claims", 2),
+        ], reply
+        assert len(chat_server.requests_of("claim judge")) == 3, reply
+        assert (done.result["answer"], done.result["claims_checked_by"]) == (THREE, "model"), reply
+        assert done.result["timings_ms"].keys() >= {"judge_claims", "settle_claims"}, reply
 
 
-@pytest.mark.parametrize("reply", mostly_slow(MALFORMED, 2))
-def test_a_malformed_verdict_is_asked_for_again(
-    check: Callable[..., Run], chat_server: ScriptedServer, reply: ReplyLike
-) -> None:
-    done = check(THREE, reply, reply, judged([1], [2], [1]))
-    assert [(error["node"], error["attempt"]) for error in done.result["errors"]] == [
-        ("judge_claims", 1),
-        ("judge_claims", 2),
-    ]
-    assert len(chat_server.requests_of("claim judge")) == 3
-    assert (done.result["answer"], done.result["claims_checked_by"]) == (THREE, "model")
-    assert done.result["timings_ms"].keys() >= {"judge_claims", "settle_claims"}
+def test_a_verdict_that_is_cut_is_asked_for_once_more(check: Callable[..., Run], chat_server: ScriptedServer) -> None:
+    for second, checked_by in ((judged([1], [2], [1]), "model"), ("All is well.", "words")):
+        cut = Reply(judged([1], [], [1]), finish_reason="length")
+        done = check(THREE, cut, second, judged([1], [2], [1]))
+        assert done.result["claims_checked_by"] == checked_by
+        assert len(chat_server.requests_of("claim judge")) == 2, second
 
 
-@pytest.mark.parametrize(("second", "checked_by"), [(judged([1], [2], [1]), "model"), ("All is well.", "words")])
-def test_a_verdict_that_is_cut_is_asked_for_once_more(
-    check: Callable[..., Run], chat_server: ScriptedServer, second: str, checked_by: str
-) -> None:
-    cut = Reply(judged([1], [], [1]), finish_reason="length")
-    done = check(THREE, cut, second, judged([1], [2], [1]))
-    assert done.result["claims_checked_by"] == checked_by
+def test_malformed_for_ever_words_are_compared(check: Callable[..., Run], chat_server: ScriptedServer) -> None:
+    done = check("Marn was founded in 1203 [1]. Marn exports organs [1].", "of no use", max_json_retries=1)
+    assert done.error_kinds == Counter({("judge_claims", "MalformedReply"): 2, ("check_words", "Fallback"): 1})
     assert len(chat_server.requests_of("claim judge")) == 2
-
-
-@pytest.mark.parametrize("retries", mostly_slow([1, 0, 3], 1))
-def test_malformed_for_ever_words_are_compared(
-    check: Callable[..., Run], chat_server: ScriptedServer, retries: int
-) -> None:
-    done = check("Marn was founded in 1203 [1]. Marn exports organs [1].", "of no use", max_json_retries=retries)
-    assert done.error_kinds == Counter(
-        {("judge_claims", "MalformedReply"): retries + 1, ("check_words", "Fallback"): 1}
-    )
-    assert len(chat_server.requests_of("claim judge")) == retries + 1
     assert done.result["claims_checked_by"] == "words"
     assert verdicts(done.result) == [("supported", True), ("unsupported", True)]
     assert done.result["usage"]["calls"] == chat_requests(chat_server)
 
 
-def test_quotes_that_no_model_judged_stay_quotes(chat_server: ScriptedServer, settings: MakeContext) -> None:
-    chat_server.script({**well_behaved(), "answerer": ["No idea."], "claim judge": ["of no use"]})
-    done = run(settings(mode="hybrid", check_claims=True, max_json_retries=0), ABOUT)
+def test_quotes_that_no_model_judged_stay_quotes(in_mara: Scripted) -> None:
+    done = in_mara.ask(
+        ABOUT,
+        {**well_behaved(), "answerer": ["No idea."], "claim judge": ["of no use"]},
+        mode="hybrid",
+        check_claims=True,
+        max_json_retries=0,
+    )
     assert done.visits["quote_passages"] == done.visits["check_claims"] == 1
     assert done.result["claims"]
     assert {claim["verdict"] for claim in done.result["claims"]} == {"quoted"}
@@ -241,36 +209,12 @@ def test_offline_every_claim_is_a_quote_with_its_place(settings: MakeContext) ->
     assert json.loads(json.dumps(result, allow_nan=False)) == result
 
 
-def test_a_walk_takes_one_call_more(chat_server: ScriptedServer, settings: MakeContext) -> None:
-    verdict = assessment([(QUESTION, FULLY, [1])], [(1, [1])])
-    chat_server.script({**well_behaved(), "claim judge": [verdict]})
-    result = run(settings(check_claims=True), QUESTION).result
-    assert result["answer"] == ANSWERED
-    assert result["usage"]["calls"] == chat_requests(chat_server) == 4
-
-
-def test_a_thread_that_was_checked_and_then_is_not_holds_nothing_of_the_check(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
+def test_a_thread_that_was_checked_and_then_is_not_holds_nothing_of_the_check(in_mara: Scripted) -> None:
     graph, thread = on_a_thread()
-    chat_server.script({**well_behaved(), "answerer": [THREE], "claim judge": ["of no use"]})
-    graph.invoke({"question": ABOUT}, thread, context=settings(check_claims=True, mode="hybrid"))
-    chat_server.script(well_behaved())
-    again = graph.invoke({"question": ABOUT}, thread, context=settings())
-    fresh = run(settings(), ABOUT).result
+    in_mara.server.script({**well_behaved(), "answerer": [THREE], "claim judge": ["of no use"]})
+    graph.invoke({"question": ABOUT}, thread, context=in_mara.settings(check_claims=True, mode="hybrid"))
+    in_mara.server.script(well_behaved())
+    again = graph.invoke({"question": ABOUT}, thread, context=in_mara.settings())
+    fresh = run(in_mara.settings(), ABOUT).result
     assert {**again, "timings_ms": {}} == {**fresh, "timings_ms": {}}
     assert again["timings_ms"].keys() == fresh["timings_ms"].keys()
-
-
-def test_a_transport_fault_of_the_claim_judge_is_tried_again(check: Callable[..., Run]) -> None:
-    broke = Reply("something broke", status=500)
-    assert check(THREE, broke, broke, judged([1], [2], [1])).result["errors"] == []
-
-
-def test_both_workflows_run_the_same_check() -> None:
-    checks: list[Any] = [workflow.build().nodes["check_claims"].runnable for workflow in (mara, ragenta)]
-    for nodes in (check.builder.nodes for check in checks):
-        assert nodes.keys() == {"judge_claims", "check_words", "settle_claims"}
-        assert {name for name, node in nodes.items() if node.retry_policy} == {"judge_claims"}
-        assert nodes["judge_claims"].retry_policy == workflow_graph.TRANSPORT_RETRIES
-    assert quick_graph.get_graph(xray=True).to_json() == mara.graph.get_graph(xray=True).to_json()

@@ -10,7 +10,6 @@ import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from graph.errors import BadInput
-from tests.scripted_server import ScriptedServer
 from tests.workflows.ragenta_world import (
     FOLLOW_UP,
     ONE_THING,
@@ -18,9 +17,8 @@ from tests.workflows.ragenta_world import (
     MakeContext,
     quick_ragenta,
     ragenta_on_a_thread,
-    well_behaved,
 )
-from tests.workflows.small_world import run
+from tests.workflows.scripted import Scripted
 from tests.workflows.traced import without_timings
 from workflows import ragenta
 from workflows.nodes.passage_judge import ONE_PASSAGE, build_passage_judge
@@ -112,24 +110,9 @@ class TestNarrowness:
 
 
 class TestOnAThread:
-    def test_nothing_of_the_last_question_is_in_the_next_ones_result(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
-    ) -> None:
-        chat_server.script(well_behaved())
+    def test_the_state_is_plain_json_after_every_node_and_survives_the_checkpoint(self, in_ragenta: Scripted) -> None:
         graph, thread = ragenta_on_a_thread()
-        first = graph.invoke({"question": TWO_THINGS}, thread, context=ragenta_settings())
-        assert first["follow_ups"]
-        second = graph.invoke({"question": ONE_THING}, thread, context=ragenta_settings())
-        assert without_timings(second) == without_timings(run(ragenta_settings(), ONE_THING, quick_ragenta).result)
-        kept = graph.get_state(thread).values
-        assert (kept["round"], kept["found"], kept["follow_ups_began"], kept["follow_ups"]) == (0, [], None, [])
-
-    def test_the_state_is_plain_json_after_every_node_and_survives_the_checkpoint(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
-    ) -> None:
-        chat_server.script(well_behaved())
-        graph, thread = ragenta_on_a_thread()
-        graph.invoke({"question": TWO_THINGS}, thread, context=ragenta_settings())
+        graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())
         strict = JsonPlusSerializer(allowed_msgpack_modules=[])
         for snapshot in graph.get_state_history(thread):
             assert json.loads(json.dumps(snapshot.values, allow_nan=False)) == snapshot.values
@@ -156,42 +139,33 @@ class TestOnAThread:
 
 
 class TestForks:
-    def test_a_fork_at_any_node_gives_the_same_result(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
-    ) -> None:
-        chat_server.script(well_behaved())
+    def test_a_fork_at_any_node_gives_the_same_result(self, in_ragenta: Scripted) -> None:
         graph, thread = ragenta_on_a_thread()
-        whole = graph.invoke({"question": TWO_THINGS}, thread, context=ragenta_settings())
+        whole = graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())
         states = history(graph, thread)
         assert [state.next[0] for state in states] == ROUND
         for state in states:
-            again = graph.invoke(None, state.config, context=ragenta_settings())
+            again = graph.invoke(None, state.config, context=in_ragenta.settings())
             assert without_timings(again) == without_timings(whole), state.next
 
-    def test_a_fork_may_keep_fewer_passages_and_judges_none_of_them_again(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
-    ) -> None:
-        chat_server.script(well_behaved())
+    def test_a_fork_may_keep_fewer_passages_and_judges_none_of_them_again(self, in_ragenta: Scripted) -> None:
         graph, thread = ragenta_on_a_thread()
-        first = graph.invoke({"question": ONE_THING}, thread, context=ragenta_settings(judge_floor=-5.0, n=5.0))
+        first = graph.invoke({"question": ONE_THING}, thread, context=in_ragenta.settings(judge_floor=-5.0, n=5.0))
         assert len(first["written_from"]) == 2
-        asked = len(chat_server.requests)
+        asked = len(in_ragenta.server.requests)
         at = before(graph, thread, "keep_passages")
-        second = graph.invoke(None, at.config, context=ragenta_settings(judge_floor=0.0))
+        second = graph.invoke(None, at.config, context=in_ragenta.settings(judge_floor=0.0))
         assert [record["kept"] for record in second["judgements"]] == [True, False]
         assert second["written_from"] == [1]
-        assert {request.role for request in chat_server.requests[asked:]} == {"final predictor", "claim judge"}
+        assert {request.role for request in in_ragenta.server.requests[asked:]} == {"final predictor", "claim judge"}
 
-    def test_a_draft_may_be_rewritten_before_it_is_completed(
-        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
-    ) -> None:
-        chat_server.script(well_behaved())
+    def test_a_draft_may_be_rewritten_before_it_is_completed(self, in_ragenta: Scripted) -> None:
         graph, thread = ragenta_on_a_thread()
-        graph.invoke({"question": TWO_THINGS}, thread, context=ragenta_settings())
+        graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())
         at = before(graph, thread, "write_answer", last=True)
         draft = DraftRecord(text="In 1866 the Tarn Dam was built by Ada Brandt [1].", cited=[1])
         fork = graph.update_state(at.config, {"draft": draft}, as_node="keep_passages")
-        result = graph.invoke(None, fork, context=ragenta_settings())
+        result = graph.invoke(None, fork, context=in_ragenta.settings())
         assert result["answer"].startswith(draft["text"])
         assert "born in Lisk" in result["answer"]
 
@@ -211,9 +185,8 @@ class TestEdits:
 
         return graph, thread, go_on
 
-    @pytest.mark.parametrize(
-        ("node", "edit", "reason"),
-        [
+    def test_what_does_not_fit_is_named(self, done: tuple[Any, Any, Callable[..., Any]]) -> None:
+        for node, edit, reason in [
             ("line_up_passages", {"passages": "none"}, "passages has to be a list"),
             ("line_up_passages", {"passages": [{"id": "marn"}]}, r"passages\.0\.number is missing"),
             ("keep_passages", {"judgements": [{"passage_id": "marn", "question": "?"}]}, "judgements.*is missing"),
@@ -240,14 +213,9 @@ class TestEdits:
             ("check_claims", {"answer": None}, "answer has to be a text"),
             ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component is missing"),
             ("plan_follow_ups", {"follow_ups_began": "noon"}, "follow_ups_began has to be a number"),
-        ],
-        ids=str,
-    )
-    def test_what_does_not_fit_is_named(
-        self, done: tuple[Any, Any, Callable[..., Any]], node: str, edit: dict[str, Any], reason: str
-    ) -> None:
-        with pytest.raises(BadInput, match=reason):
-            done[2](node, edit)
+        ]:
+            with pytest.raises(BadInput, match=reason):
+                done[2](node, edit)
 
     def test_a_number_that_no_passage_has_is_not_shown_to_anyone(
         self, done: tuple[Any, Any, Callable[..., Any]]

@@ -15,16 +15,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from agents.chat.usage import Usage
 from graph.errors import BadInput, MalformedReply
+from graph.retrieve.modes import Mode
 from graph.schema import entity_id
-from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.small_world import (
-    ANSWERED,
-    MALFORMED,
-    QUESTION,
-    on_a_thread,
-    run,
-    well_behaved,
-)
+from tests.scripted_server import Reply
+from tests.trace_server import TraceServer
+from tests.workflows.scripted import Scripted
+from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, on_a_thread, run, well_behaved
 from workflows import mara
 from workflows.context import Context
 from workflows.states.records import (
@@ -74,8 +70,11 @@ def without_timings(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_errors_append_and_none_starts_afresh() -> None:
     first, second = error_of("a", "Kind", "one", 1), error_of("b", "Kind", "two", 2)
-    assert add_errors([first], [second]) == [first, second]
+    errors, timings = [first], {"a": 1.0}
+    assert add_errors(errors, [second]) == [first, second]
     assert add_errors([first, second], None) == []
+    add_timings(timings, {"a": 1.0})
+    assert (errors, timings) == ([first], {"a": 1.0}), "what is added to stays as it is"
 
 
 @given(MILLISECONDS, MILLISECONDS)
@@ -102,23 +101,14 @@ def test_usages_add_up_in_any_order_and_none_starts_afresh(usages: list[Usage]) 
     assert add_usage(of_a_subgraph, total) == total
 
 
-def test_the_next_question_of_a_thread_counts_its_own_calls_and_tokens(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
+def test_the_next_question_of_a_thread_counts_its_own_calls_and_tokens(in_mara: Scripted) -> None:
     told = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
-    chat_server.script(well_behaved() | {"answerer": ["Not cited.", Reply(ANSWERED, usage=told)]})
+    in_mara.server.script(well_behaved() | {"answerer": ["Not cited.", Reply(ANSWERED, usage=told)]})
     graph, thread = on_a_thread()
-    first, second = (graph.invoke({"question": QUESTION}, thread, context=settings()) for _ in range(2))
+    first, second = (graph.invoke({"question": QUESTION}, thread, context=in_mara.settings()) for _ in range(2))
     assert (first["usage"]["calls"], second["usage"]["calls"]) == (4, 3)
     assert second["usage"]["prompt_tokens"] == 100 + 2
     assert first["usage"]["prompt_tokens"] == 100 + 3
-
-
-def test_reducers_leave_what_they_are_given_alone() -> None:
-    errors, timings = [error_of("a", "Kind", "one", 1)], {"a": 1.0}
-    add_errors(errors, errors)
-    add_timings(timings, {"a": 1.0})
-    assert (len(errors), timings) == (1, {"a": 1.0})
 
 
 def test_an_error_keeps_the_first_2000_characters_of_a_reply() -> None:
@@ -138,16 +128,16 @@ def test_a_refused_reply_passes_through_the_state_whole() -> None:
     assert feedback_from(None) is None
 
 
-def test_nothing_of_a_threads_last_run_leaks_into_the_next(chat_server: ScriptedServer, settings: MakeContext) -> None:
+def test_nothing_of_a_threads_last_run_leaks_into_the_next(in_mara: Scripted) -> None:
     graph, thread = on_a_thread()
-    chat_server.script({role: [MALFORMED] for role in ("fact filter", "manager", "answerer")})
-    first = graph.invoke({"question": QUESTION}, thread, context=settings())
+    in_mara.server.script({role: [MALFORMED] for role in ("fact filter", "manager", "answerer")})
+    first = graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
     assert len(first["errors"]) == 12
     assert {"keep_top_facts", "neutral_relations", "quote_passages"} <= first["timings_ms"].keys()
 
-    chat_server.script(well_behaved())
-    second = graph.invoke({"question": OTHER_QUESTION}, thread, context=settings())
-    alone = run(settings(), OTHER_QUESTION)
+    in_mara.server.script(well_behaved())
+    second = graph.invoke({"question": OTHER_QUESTION}, thread, context=in_mara.settings())
+    alone = run(in_mara.settings(), OTHER_QUESTION)
     assert without_timings(second) == without_timings(alone.result)
     assert second["timings_ms"].keys() == alone.visits.keys()
     kept = graph.get_state(thread).values
@@ -166,97 +156,66 @@ def test_a_run_that_ranks_by_similarity_shows_no_facts_of_the_walk_before_it(set
     assert (ranked["facts"], ranked["relation_factors"], ranked["seeds"]["entities"]) == ([], None, [])
 
 
-def test_threads_do_not_see_each_other(chat_server: ScriptedServer, settings: MakeContext) -> None:
-    graph, one = on_a_thread()
-    two = {"configurable": {"thread_id": "two"}}
-    chat_server.script({**well_behaved(), "manager": [MALFORMED]})
-    graph.invoke({"question": QUESTION}, one, context=settings())
-    chat_server.script(well_behaved())
-    graph.invoke({"question": OTHER_QUESTION}, two, context=settings())
-    assert len(graph.get_state(one).values["errors"]) == 4
-    assert graph.get_state(two).values["errors"] == []
-    assert graph.get_state(one).values["question"] == QUESTION
+def test_a_refused_question_does_not_shut_its_thread(settings: MakeContext) -> None:
+    for bad in ({"question": ""}, {"question": " \n"}, {"question": 5}, {}):
+        graph, thread = on_a_thread()
+        with pytest.raises(ValueError, match="question"):
+            graph.invoke(bad, thread, context=settings())
+        assert graph.get_state(thread).next == (FIRST_NODE,), bad
+        assert graph.invoke({"question": QUESTION}, thread, context=settings())["citations"], bad
 
 
-@pytest.mark.parametrize("bad", [{"question": ""}, {"question": " \n"}, {"question": 5}, {}], ids=str)
-def test_a_refused_question_does_not_shut_its_thread(settings: MakeContext, bad: dict[str, Any]) -> None:
-    graph, thread = on_a_thread()
-    with pytest.raises(ValueError, match="question"):
-        graph.invoke(bad, thread, context=settings())
-    assert graph.get_state(thread).next == (FIRST_NODE,)
-    assert graph.invoke({"question": QUESTION}, thread, context=settings())["citations"]
-
-
-def test_state_is_plain_json_after_every_node_and_holds_no_vector(
-    chat_server: ScriptedServer, settings: MakeContext
+def test_state_is_plain_json_after_every_node_holds_no_vector_and_survives_the_checkpoint_without_a_word(
+    in_mara: Scripted, caplog: pytest.LogCaptureFixture
 ) -> None:
     graph, thread = on_a_thread()
-    chat_server.script({**well_behaved(), "manager": [MALFORMED]})
-    graph.invoke({"question": QUESTION}, thread, context=settings())
-    history = list(graph.get_state_history(thread))
+    in_mara.server.script({**well_behaved(), "manager": [MALFORMED]})
+    with caplog.at_level(logging.WARNING, logger="langgraph"):
+        result = graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
+        history = list(graph.get_state_history(thread))
+    assert caplog.messages == []
     assert len(history) > 7
+    strict = JsonPlusSerializer(allowed_msgpack_modules=[])
     for snapshot in history:
         assert json.loads(json.dumps(snapshot.values, allow_nan=False)) == snapshot.values
+        assert strict.loads_typed(strict.dumps_typed(snapshot.values)) == snapshot.values
         assert longest_run_of_numbers(snapshot.values) <= 8
+    assert {key: history[0].values[key] for key in result} == result
 
 
-def test_state_survives_the_checkpoint_without_a_word(settings: MakeContext, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fork_before_the_walk_walks_from_other_seeds_and_asks_no_filter_again(in_mara: Scripted) -> None:
     graph, thread = on_a_thread()
-    with caplog.at_level(logging.WARNING):
-        result = graph.invoke({"question": QUESTION}, thread, context=settings())
-        saved = graph.get_state(thread).values
-        list(graph.get_state_history(thread))
-    assert {key: saved[key] for key in result} == result
-    strict = JsonPlusSerializer(allowed_msgpack_modules=[])
-    assert strict.loads_typed(strict.dumps_typed(saved)) == saved
-    assert caplog.messages == []
-
-
-def test_a_fork_before_the_walk_walks_from_other_seeds_and_asks_no_filter_again(
-    chat_server: ScriptedServer, settings: MakeContext
-) -> None:
-    graph, thread = on_a_thread()
-    chat_server.script({**well_behaved(), "answerer": [MALFORMED, ANSWERED]})
-    first = graph.invoke({"question": QUESTION}, thread, context=settings())
+    in_mara.server.script({**well_behaved(), "answerer": [MALFORMED, ANSWERED]})
+    first = graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
     (before,) = [state for state in graph.get_state_history(thread) if state.next == ("walk_graph",)]
 
-    asked = len(chat_server.requests)
+    asked = len(in_mara.server.requests)
     fork = graph.update_state(before.config, {"seeds": {"entities": [], "passages": [{"id": "glass", "weight": 1.0}]}})
-    forked = graph.invoke(None, fork, context=settings())
-    assert [request.role for request in chat_server.requests[asked:]] == ["answerer"]
+    forked = graph.invoke(None, fork, context=in_mara.settings())
+    assert [request.role for request in in_mara.server.requests[asked:]] == ["answerer"]
     assert forked["passages"][0]["id"] == "glass"
     assert forked["passages"][0]["id"] != first["passages"][0]["id"]
     assert forked["errors"] == []
 
-    again = graph.invoke(None, before.config, context=settings())
+    again = graph.invoke(None, before.config, context=in_mara.settings())
     assert again["passages"] == first["passages"]
 
 
-def test_a_fork_under_other_settings_says_so_in_its_result(settings: MakeContext) -> None:
-    graph, thread = on_a_thread()
-    first = graph.invoke({"question": QUESTION}, thread, context=settings(model="offline"))
-    (before,) = [state for state in graph.get_state_history(thread) if state.next == ("walk_graph",)]
-    forked = graph.invoke(None, before.config, context=settings(model="offline", mode="hipporag2"))
-    assert (first["mode"], forked["mode"]) == ("mara", "hipporag2")
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
+def test_an_edit_that_no_walk_can_use_is_refused_by_name(settings: MakeContext) -> None:
+    edits: list[dict[str, Any]] = [
         {"relation_factors": {"entity_entity": {"TEMPORAL": -5}, "entity_passage": {}}},
         {"relation_factors": {"entity_entity": {"TEMPORAL": float("nan")}, "entity_passage": {}}},
         {"relation_factors": {"entity_entity": {"TEMPORAL": "x"}, "entity_passage": {}}},
         {"seeds": {"entities": [], "passages": [{"id": "glass", "weight": -1.0}]}},
         {"seeds": {"entities": [{"id": entity_id("Velm"), "text": "Velm", "weight": -1.0}], "passages": []}},
-    ],
-)
-def test_an_edit_that_no_walk_can_use_is_refused_by_name(settings: MakeContext, edit: dict[str, Any]) -> None:
+    ]
     graph, thread = on_a_thread()
     graph.invoke({"question": QUESTION}, thread, context=settings(model="offline"))
     (before,) = [state for state in graph.get_state_history(thread) if state.next == ("walk_graph",)]
-    fork = graph.update_state(before.config, edit)
-    with pytest.raises(BadInput, match=next(iter(edit))):
-        graph.invoke(None, fork, context=settings(model="offline"))
+    for edit in edits:
+        fork = graph.update_state(before.config, edit)
+        with pytest.raises(BadInput, match=next(iter(edit))):
+            graph.invoke(None, fork, context=settings(model="offline"))
 
 
 def test_a_fork_may_change_the_settings_and_choose_other_facts(settings: MakeContext) -> None:
@@ -280,14 +239,14 @@ def test_the_state_can_be_edited_in_the_name_of_every_node(settings: MakeContext
         assert (edited.values["question"], edited.next) == (OTHER_QUESTION, FOLLOWERS[node])
 
 
-def test_a_fork_from_the_start_of_a_failed_run_runs_clean(chat_server: ScriptedServer, settings: MakeContext) -> None:
+def test_a_fork_from_the_start_of_a_failed_run_runs_clean(in_mara: Scripted) -> None:
     graph, thread = on_a_thread()
-    chat_server.script({**well_behaved(), "manager": [Reply("no", status=401)]})
+    in_mara.server.script({**well_behaved(), "manager": [Reply("no", status=401)]})
     with pytest.raises(RuntimeError, match="OPENAI_API_KEY"):
-        graph.invoke({"question": QUESTION}, thread, context=settings())
+        graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
     (start,) = [state for state in graph.get_state_history(thread) if state.next == (FIRST_NODE,)]
-    chat_server.script(well_behaved())
-    assert graph.invoke(None, start.config, context=settings())["answer"] == ANSWERED
+    in_mara.server.script(well_behaved())
+    assert graph.invoke(None, start.config, context=in_mara.settings())["answer"] == ANSWERED
 
 
 def longest_run_of_numbers(value: Any) -> int:
@@ -299,3 +258,106 @@ def longest_run_of_numbers(value: Any) -> int:
     if value and all(isinstance(item, int | float) for item in value):
         return len(value)
     return max(map(longest_run_of_numbers, value), default=0)
+
+
+NAMELESS: dict[str, Any] = {"entities": [{"id": "x", "weight": 1.0}], "passages": []}
+"""Seeds, of which one lacks its text."""
+
+
+def asked(context: Context) -> tuple[Any, dict[str, Any]]:
+    """A finished run on a thread, and its states by the node that was next."""
+    graph, thread = on_a_thread()
+    graph.invoke({"question": QUESTION}, thread, context=context)
+    return graph, {node: state for state in graph.get_state_history(thread) for node in state.next}
+
+
+def go_on(context: Context, node: str, edit: dict[str, Any], then: Context | None = None) -> dict[str, Any]:
+    """Edit the state before a node, and go on from there."""
+    graph, before = asked(context)
+    fork = graph.update_state(before[node].config, edit) if edit else before[node].config
+    result = graph.invoke(None, fork, context=then or context)
+    assert isinstance(result, dict)
+    return result
+
+
+def test_what_no_walk_can_start_from_is_refused_by_name(settings: MakeContext) -> None:
+    edits: list[tuple[dict[str, Any], str]] = [
+        ({"seeds": "junk"}, "seeds"),
+        ({"seeds": None}, "seeds"),
+        ({"seeds": NAMELESS}, "seeds.entities.0.text is missing"),
+        ({"seeds": {"entities": []}}, "seeds.passages is missing"),
+        ({"relation_factors": "x"}, "relation_factors"),
+        ({"relation_factors": {"entity_entity": {}}}, "entity_passage is missing"),
+        ({"passage_weight": "heavy"}, "passage_weight"),
+        ({"mode": "bogus"}, "mode is 'bogus'.*Give one of"),
+        ({"mode": None}, "mode"),
+    ]
+    graph, before = asked(settings())
+    for edit, reason in edits:
+        fork = graph.update_state(before["walk_graph"].config, edit)
+        with pytest.raises(BadInput, match=reason):
+            graph.invoke(None, fork, context=settings())
+
+
+def test_facts_are_to_say_whether_they_are_kept(settings: MakeContext) -> None:
+    graph, before = asked(settings())
+    facts = before["seed_graph"].values["facts"]
+    unkept = [{key: value for key, value in fact.items() if key != "kept"} for fact in facts]
+    fork = graph.update_state(before["seed_graph"].config, {"facts": unkept}, as_node="filter_facts")
+    with pytest.raises(BadInput, match=r"facts\.0\.kept is missing.*and 5 more"):
+        graph.invoke(None, fork, context=settings())
+
+
+def test_a_refusal_that_is_none_is_refused(settings: MakeContext) -> None:
+    for refusal in ("again", {"reason": "r", "raw": ""}, {"final": "no"}):
+        graph, before = asked(settings())
+        with pytest.raises(BadInput, match="refusal"):
+            graph.update_state(before["seed_graph"].config, {"filter_refusal": refusal}, as_node="filter_facts")
+
+
+def test_seeds_that_the_workspace_does_not_hold_are_dropped_and_counted(settings: MakeContext) -> None:
+    seeds = {
+        "entities": [{"id": "entity-zzz", "text": "zz", "weight": 1.0}],
+        "passages": [{"id": "lake-sund", "weight": 1.0}, {"id": "nowhere", "weight": 1.0}],
+    }
+    result = go_on(settings(), "walk_graph", {"seeds": seeds})
+    assert result["ranked_by"] == "walk"
+    (told,) = result["errors"]
+    assert (told["node"], told["kind"], told["message"][:9]) == ("walk_graph", "UnknownEntries", "2 entries")
+
+
+def test_a_good_edit_changes_the_walk_and_is_no_error(settings: MakeContext) -> None:
+    seeds = {"entities": [], "passages": [{"id": "glass", "weight": 1}]}
+    result = go_on(settings(), "walk_graph", {"seeds": seeds})
+    assert result["passages"][0]["id"] == "glass"
+    assert {(told["node"], told["kind"]) for told in result["errors"]} <= {("write_answer", "Evidence")}
+
+
+def test_a_run_that_walks_cannot_go_on_by_similarity(settings: MakeContext) -> None:
+    for node in ("retrieve_passages", "filter_facts", "seed_graph", "walk_graph"):
+        for begun in (Mode.MARA, Mode.HIPPORAG2):
+            with pytest.raises(BadInput, match=f"began in mode {begun} and cannot go on in mode dense"):
+                go_on(settings(mode=begun), node, {}, settings(mode="dense"))
+
+
+def test_a_run_by_similarity_cannot_go_on_with_a_walk(settings: MakeContext) -> None:
+    with pytest.raises(BadInput, match="began in mode dense and cannot go on in mode mara"):
+        go_on(settings(mode="dense"), "retrieve_passages", {}, settings())
+
+
+def test_modes_of_one_kind_may_take_over_from_each_other(settings: MakeContext) -> None:
+    for begun, then in (("mara", "hipporag2"), ("dense", "sparse")):
+        result = go_on(settings(mode=begun), "retrieve_passages", {}, settings(mode=then))
+        assert result["ranked_by"] == {"hipporag2": "walk", "sparse": "sparse"}[then]
+
+
+def test_a_trace_changes_nothing_of_that(settings: MakeContext) -> None:
+    with TraceServer() as server, server.tracing(), pytest.raises(BadInput, match="is missing"):
+        go_on(settings(), "walk_graph", {"seeds": NAMELESS})
+
+
+def test_a_beta_that_names_no_relation_is_walked_with_and_told(settings: MakeContext) -> None:
+    factors: dict[str, Any] = {"entity_entity": {}, "entity_passage": {}}
+    with TraceServer() as server, server.tracing():
+        result = go_on(settings(), "walk_graph", {"relation_factors": factors})
+    assert [told["kind"] for told in result["errors"]] == ["UnknownRelation"]
