@@ -263,32 +263,22 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
         workspace.publish(record)
         yield "Wrote manifest.json again"
     elif broken:
-        _derive_again(workspace, record)
+        # What exists in part is derived under the next number, and without a copy.
+        workspace.index_folder(record.generation).mkdir(parents=True, exist_ok=True)
+        publish(workspace, record)
         yield f"Derived snapshot, word index and search index again, as generation {record.generation}"
     lost_ones = {finding.check for finding in found.findings if not finding.ok and not finding.repairable}
     if RELATIONSHIPS in to_mend or (broken and RELATIONSHIPS not in lost_ones and has_relationships(workspace.root)):
-        yield _relate_again(workspace, record)
+        with RelationshipRecord.of(workspace.root) as relationships:
+            forget_step(relationships)
+        relate(workspace, record)
+        yield "Brought the relationship graph in step with the passages"
     for path in _temporary_files(workspace.root):
         path.unlink()
         yield f"Deleted {path.name}"
     for folder in workspace.stale_folders():
         shutil.rmtree(folder)
         yield f"Deleted generation {folder.name}"
-
-
-def _relate_again(workspace: Workspace, record: Record) -> str:
-    """Compare all of the relationship graph with the passages, and write what differs; return what was done."""
-    with RelationshipRecord.of(workspace.root) as relationships:
-        forget_step(relationships)
-    relate(workspace, record)
-    return "Brought the relationship graph in step with the passages"
-
-
-def _derive_again(workspace: Workspace, record: Record) -> None:
-    """Publish what the record gives, and take nothing over from what was published before."""
-    # What exists in part is derived under the next number, and without a copy.
-    workspace.index_folder(record.generation).mkdir(parents=True, exist_ok=True)
-    publish(workspace, record)
 
 
 def check_relationships(workspace: Workspace, record: Record) -> Finding:

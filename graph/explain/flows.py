@@ -34,16 +34,11 @@ class EdgeFacts:
     """Finds the facts of edges; with a selection, those that it supports alone."""
 
     def __init__(self, graph: KnowledgeGraph, selection: Selection | None = None) -> None:
-        edges = graph.edges
-        kind_of = {kind: index for index, kind in enumerate(graph.kinds)}
-        kinds = np.array([kind_of.get(EdgeKind(relation), -1) for relation in graph.facts.types])[graph.facts.relations]
-        keys = _keys(graph, graph.facts.ends.min(axis=1), graph.facts.ends.max(axis=1), kinds)
-        of_edges = _keys(graph, edges.source, edges.target, edges.kind)
-        place = np.searchsorted(of_edges, keys)
-        held = (np.append(of_edges, -1)[place] == keys) & (kinds >= 0)
+        place = edges_of_facts(graph)
+        stated = place >= 0
         if selection is not None:
-            held &= graph.facts.passages.holding(selection.passages)
-        facts = np.flatnonzero(held)
+            stated &= graph.facts.passages.holding(selection.passages)
+        facts = np.flatnonzero(stated)
         order = np.argsort(place[facts], kind="stable")
         self._facts, self._edges = facts[order], place[facts][order]
         self._graph, self._selection = graph, selection
@@ -59,6 +54,17 @@ class EdgeFacts:
         facts = map(self._graph.facts.rows.at, self._facts[low:high].tolist())
         shown = [fact if self._selection is None else self._selection.fact(fact.fact.id) for fact in facts]
         return sorted([fact for fact in shown if fact], key=lambda fact: -len(fact.passages))
+
+
+def edges_of_facts(graph: KnowledgeGraph) -> NDArray[np.intp]:
+    """Return the place of the edge that each fact is part of; -1 for a fact without one."""
+    edges, ends = graph.edges, graph.facts.ends
+    kind_of = {kind: index for index, kind in enumerate(graph.kinds)}
+    kinds = np.array([kind_of.get(EdgeKind(relation), -1) for relation in graph.facts.types])[graph.facts.relations]
+    keys = _keys(graph, ends.min(axis=1), ends.max(axis=1), kinds)
+    of_edges = _keys(graph, edges.source, edges.target, edges.kind)
+    places = np.searchsorted(of_edges, keys)
+    return np.where((np.append(of_edges, -1)[places] == keys) & (kinds >= 0), places, -1)
 
 
 def _keys(

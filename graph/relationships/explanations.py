@@ -9,8 +9,9 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import IS_FACT_KIND, IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind
+from graph.construction.edges import IS_FACT_KIND, IS_OWN_TITLE, IS_PASSAGE_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.explain.flows import edges_of_facts
 from graph.relations import RelationType
 from graph.relationships.concepts import NAME_ALONE
 from graph.taxonomy import tells_kind
@@ -205,7 +206,7 @@ def _statements(graph: KnowledgeGraph, document_of: Ints) -> _Statements:
     facts = graph.facts
     owners = np.repeat(np.arange(len(facts)), np.diff(facts.passages.starts))
     ends = facts.ends.astype(np.int64)
-    confidences = _mean_confidences(graph, ends)
+    confidences = _mean_confidences(graph)
     kept = (ends[:, 0] != ends[:, 1])[owners] & (document_of[facts.passages.values] >= 0)
     owners = owners[kept]
     return _Statements(
@@ -217,26 +218,13 @@ def _statements(graph: KnowledgeGraph, document_of: Ints) -> _Statements:
     )
 
 
-def _mean_confidences(graph: KnowledgeGraph, ends: Ints) -> Doubles:
+def _mean_confidences(graph: KnowledgeGraph) -> Doubles:
     """Return of each fact the mean confidence of all statements of its pair and type; 0 for a loop, which has none."""
-    edges, relations = graph.edges, graph.facts.relations
+    edges, places = graph.edges, edges_of_facts(graph)
     if not len(edges):
-        return np.zeros(len(ends))
-    index = {kind: place for place, kind in enumerate(graph.kinds)}
-    kind_of = np.asarray([index.get(EdgeKind(relation), 0) for relation in graph.facts.types], dtype=np.int64)
-    sought = _edge_keys(graph, ends.min(axis=1), ends.max(axis=1), kind_of[relations])
-    keys = _edge_keys(graph, edges.source, edges.target, edges.kind)
-    places = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
+        return np.zeros(len(places))
     means = edges.weight[places].astype(np.float64) / np.maximum(1, edges.count[places])
-    return np.where(keys[places] == sought, np.minimum(1.0, means), 0.0)
-
-
-def _edge_keys(
-    graph: KnowledgeGraph, source: NDArray[np.integer], target: NDArray[np.integer], kind: NDArray[np.integer]
-) -> Ints:
-    """Return one number an edge, in the order of the graph's edges."""
-    keys = (source.astype(np.int64) * graph.n_nodes + target) * len(graph.kinds) + kind
-    return np.asarray(keys, dtype=np.int64)
+    return np.where(places >= 0, np.minimum(1.0, means), 0.0)
 
 
 def _documents_of_pairs(stated: _Statements, pairs: Ints, n_entities: int) -> Doubles:

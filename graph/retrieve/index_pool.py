@@ -228,7 +228,8 @@ class IndexPool:
         """Close what has to make room and what was replaced, as far as no reference to it is left."""
         with self._lock:
             self._make_room()
-        self._close(self._take_unreferenced())
+        while self._unreferenced:
+            self._close([self._unreferenced.popleft()])
 
     def close(self) -> None:
         """Close every index."""
@@ -302,12 +303,6 @@ class IndexPool:
         if not self._open[place]:
             del self._open[place]
         return index
-
-    def _take_unreferenced(self) -> list[OpenFiles]:
-        taken: list[OpenFiles] = []
-        while self._unreferenced:
-            taken.append(self._unreferenced.popleft())
-        return taken
 
     def _close(self, files: Iterable[OpenFiles]) -> None:
         for each in files:

@@ -109,9 +109,7 @@ class TestMeaning:
         rows=st.lists(st.dictionaries(KEYS, VALUES), min_size=1, max_size=8),
         where=st.dictionaries(KEYS, CONDITIONS, min_size=1),
     )
-    def test_the_rows_that_meet_all_conditions_are_selected(
-        self, rows: list[dict[str, MetadataValue]], where: dict[str, Any]
-    ) -> None:
+    def test_rows_that_meet_all_are_selected(self, rows: list[dict[str, MetadataValue]], where: dict[str, Any]) -> None:
         asked = [(c.key, c.operator, c.operand) for c in read_conditions(where)]
         expected = {place for place, row in enumerate(rows) if all(holds(row, *each) for each in asked)}
         assert chosen(rows, where) == expected
@@ -153,7 +151,7 @@ class TestNarrowing:
         fixed=st.dictionaries(KEYS, CONDITIONS, min_size=1),
         own=st.dictionaries(KEYS, CONDITIONS, min_size=1),
     )
-    def test_the_two_select_what_both_select_or_are_refused(
+    def test_both_hold_or_are_refused(
         self, rows: list[dict[str, MetadataValue]], fixed: dict[str, Any], own: dict[str, Any]
     ) -> None:
         asked = [{(each.key, each.operator): each.operand for each in read_conditions(one)} for one in (fixed, own)]

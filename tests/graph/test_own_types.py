@@ -137,9 +137,7 @@ class TestTyping:
             assert OWN.asked_in(question) == {name: ASKED if name in asked else 0.0 for name in OWN.relation_types}
 
     @given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
-    def test_without_a_cue_everything_is_as_it_is_without_own_types(
-        self, subject: str, predicate: str, end: str
-    ) -> None:
+    def test_without_a_cue_all_is_as_without_own_types(self, subject: str, predicate: str, end: str) -> None:
         own = own_types_of({"relations": {"SUPPLIES": {"cues": ["qqqq zzzz qqqq"]}}})
         if predicate.strip().upper() != "SUPPLIES":
             assert type_triple(subject, predicate, end, own) == type_triple(subject, predicate, end)

@@ -40,16 +40,12 @@ class TestServing:
         monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
         assert not serves_clients()
 
-    def test_the_platform_tells_by_the_graphs_that_it_hands_to_its_server(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_platform_tells_by_its_graphs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
         assert serves_clients()
 
 
-def test_an_error_says_what_it_was_raised_with_and_leaves_a_server_without_paths(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_error_leaves_a_server_without_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARA_WORKSPACE", "/data/spaces/mara")
     errors: list[Callable[[str], MaraError]] = [WorkspaceMissing, TransportFault, NoAccess, MalformedReply]
     for error in errors:

@@ -39,12 +39,12 @@ pytestmark = pytest.mark.usefixtures("no_embedder")
 class TestLooking:
     def test_a_whole_workspace_is_in_order_and_nothing_is_written(self, workspace: Workspace) -> None:
         before = everything_in(workspace.root)
-        found = examine_workspace(workspace.root)
+        examination = examine_workspace(workspace.root)
         assert everything_in(workspace.root) == before
-        assert (found.ok, found.generation) == (True, 1)
-        assert not problems(found)
-        assert not tidyings(found)
-        assert len({finding.check for finding in found.findings}) == len(found.findings) > 12
+        assert (examination.ok, examination.generation) == (True, 1)
+        assert not problems(examination)
+        assert not tidyings(examination)
+        assert len({finding.check for finding in examination.findings}) == len(examination.findings) > 12
         hold = workspace.hold(1)
         with workspace.open_record() as record:
             assert record.count_passages() == 4
@@ -66,10 +66,10 @@ class TestLooking:
         for name, content in left.items():
             (workspace.root / name).write_bytes(content)
         before = everything_in(workspace.root)
-        found = examine_workspace(workspace.root)
+        examination = examine_workspace(workspace.root)
         assert everything_in(workspace.root) == before
-        assert problems(found) == {"published generation": True}
-        assert said(found, "passages").startswith("5 passages"), "the log is read, too"
+        assert problems(examination) == {"published generation": True}
+        assert said(examination, "passages").startswith("5 passages"), "the log is read, too"
 
     def test_nothing_is_written_to_what_is_broken(self, workspace: Workspace) -> None:
         shutil.rmtree(published(workspace) / "chroma")
@@ -88,14 +88,12 @@ class TestLooking:
                     look(root)
         assert not list(empty.iterdir())
         Workspace(empty).create()
-        found = examine_workspace(empty)
-        assert (found.ok, found.generation) == (True, None)
+        examination = examine_workspace(empty)
+        assert (examination.ok, examination.generation) == (True, None)
         publish_workspace(workspace.root, [], removed=[passage.id for passage in PASSAGES])
         assert examine_workspace(workspace.root).ok
 
-    def test_what_is_written_meanwhile_is_looked_at_again(
-        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_change_meanwhile_is_looked_at_again(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         looked: list[int] = []
 
         def publish_and_compare(folder: Path, record: RecordReader) -> Finding:
@@ -105,10 +103,10 @@ class TestLooking:
             return compare_with_record(folder, record)
 
         monkeypatch.setattr(doctor, "compare_with_record", publish_and_compare)
-        found = examine_workspace(workspace.root)
-        assert found.ok, problems(found)
+        examination = examine_workspace(workspace.root)
+        assert examination.ok, problems(examination)
         assert looked == [1, 2]
-        assert found.generation == 2
+        assert examination.generation == 2
 
 
 class TestWriters:
@@ -119,11 +117,11 @@ class TestWriters:
                 write_passages(record, [passage_of("ij", "Title ij", "text")], TRIPLES, HashEmbedder())
                 record.mark_complete(False)
             (workspace.root / "index" / "2").mkdir()
-            found = examine_workspace(workspace.root)
-            assert found.ok
-            assert not tidyings(found)
-            assert f"process {writer.process.pid}" in said(found, "writer")
-            assert "moved on" in said(found, "published generation")
+            examination = examine_workspace(workspace.root)
+            assert examination.ok
+            assert not tidyings(examination)
+            assert f"process {writer.process.pid}" in said(examination, "writer")
+            assert "moved on" in said(examination, "published generation")
 
     @pytest.mark.slow
     def test_a_repair_waits_for_no_writer(self, workspace: Workspace) -> None:
@@ -138,9 +136,9 @@ class TestWriters:
         with Child(HOLD_LOCK, workspace.root) as writer:
             assert writer.hear() == "locked"
             writer.kill()
-        found = examine_workspace(workspace.root)
-        assert found.ok
-        assert "takes over" in said(found, "writer")
+        examination = examine_workspace(workspace.root)
+        assert examination.ok
+        assert "takes over" in said(examination, "writer")
 
     def test_what_was_committed_and_not_published_is_published(self, workspace: Workspace) -> None:
         with workspace.open_record() as record:
@@ -187,29 +185,29 @@ class TestWhatCannotBeRepaired:
         damage_record(workspace, "DELETE FROM facts WHERE rowid = 1")
         (workspace.root / "manifest.json").unlink()
         before = everything_in(workspace.root)
-        found, done, after = repair_workspace(workspace.root)
-        assert problems(found) == {"vectors": False}
-        assert "mara doctor --reembed" in said(found, "vectors")
+        examination, done, after = repair_workspace(workspace.root)
+        assert problems(examination) == {"vectors": False}
+        assert "mara doctor --reembed" in said(examination, "vectors")
         assert not done
-        assert after == found
+        assert after == examination
         assert everything_in(workspace.root) == before
 
     @pytest.mark.parametrize("damage", [garbage("record.sqlite"), truncated("record.sqlite"), gone("record.sqlite")])
     def test_a_record_that_cannot_be_opened(self, workspace: Workspace, damage: Damage) -> None:
         damage(workspace)
         before = everything_in(workspace.root)
-        found, done, _ = repair_workspace(workspace.root)
-        assert problems(found) == {"record file": False}
-        assert "backup" in said(found, "record file")
-        assert said(found, "snapshot").startswith("4 passages"), "questions can still be answered"
+        examination, done, _ = repair_workspace(workspace.root)
+        assert problems(examination) == {"record file": False}
+        assert "backup" in said(examination, "record file")
+        assert said(examination, "snapshot").startswith("4 passages"), "questions can still be answered"
         assert not done
         assert everything_in(workspace.root) == before
 
     def test_another_format_is_said_with_the_way_out(self, workspace: Workspace) -> None:
         damage_record(workspace, "UPDATE meta SET value = '99' WHERE key = 'format_version'")
-        found, _, _ = repair_workspace(workspace.root)
-        assert problems(found) == {"record file": False}
-        assert "--workspace NEW" in said(found, "record file")
+        examination, _, _ = repair_workspace(workspace.root)
+        assert problems(examination) == {"record file": False}
+        assert "--workspace NEW" in said(examination, "record file")
 
     def test_kept_replies(self, workspace: Workspace) -> None:
         path = workspace.root / "replies.sqlite"
@@ -230,6 +228,6 @@ def test_after_a_repair_indexing_goes_on(workspace: Workspace) -> None:
     shutil.rmtree(published(workspace))
     repair_workspace(workspace.root)
     publish_workspace(workspace.root, [passage_of("ij", "Title ij", "text")], TRIPLES, removed=["ab"])
-    found = examine_workspace(workspace.root)
-    assert found.ok, problems(found)
-    assert "4 passages" in said(found, "snapshot")
+    examination = examine_workspace(workspace.root)
+    assert examination.ok, problems(examination)
+    assert "4 passages" in said(examination, "snapshot")

@@ -104,9 +104,9 @@ DERIVED: dict[str, tuple[Damage, str]] = {
 @pytest.mark.parametrize(("damage", "check"), DERIVED.values(), ids=DERIVED)
 def test_what_is_derived_is_found_damaged(workspace: Workspace, damage: Damage, check: str) -> None:
     damage(workspace)
-    found = problems(examine_workspace(workspace.root))
-    assert check in found
-    assert all(found.values()), "all of it can be repaired"
+    examination = problems(examine_workspace(workspace.root))
+    assert check in examination
+    assert all(examination.values()), "all of it can be repaired"
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,7 @@ UNSEARCHABLE: dict[str, tuple[Callable[[ChromaSet], None], str]] = {
 
 
 @pytest.mark.parametrize(("change", "check"), mostly_slow(UNSEARCHABLE, 5))
-def test_what_the_search_index_lacks_is_found_and_written_again(
-    workspace: Workspace, change: Callable[[ChromaSet], None], check: str
-) -> None:
+def test_a_lack_is_found_and_mended(workspace: Workspace, change: Callable[[ChromaSet], None], check: str) -> None:
     with_store(workspace, change)
     before, _, after = repair_workspace(workspace.root)
     assert problems(before) == {check: True}
@@ -235,18 +233,18 @@ class TestLayers:
 
     def test_a_layer_and_its_base_are_in_order_and_nobody_writes_to_them(self, layered: Workspace) -> None:
         before = everything_in(layered.root)
-        found = examine_workspace(layered.root)
-        assert found.ok, problems(found)
-        assert not tidyings(found)
-        assert "All 5 vectors of passages" in said(found, "search index: vectors of passages")
+        examination = examine_workspace(layered.root)
+        assert examination.ok, problems(examination)
+        assert not tidyings(examination)
+        assert "All 5 vectors of passages" in said(examination, "search index: vectors of passages")
         assert everything_in(layered.root) == before
 
     @pytest.mark.parametrize(("damage", "check"), mostly_slow(LAYERED, 4))
     def test_what_is_damaged_is_found(self, layered: Workspace, damage: Damage, check: str) -> None:
         damage(layered)
-        found = problems(examine_workspace(layered.root))
-        assert check in found
-        assert all(found.values()), "all of it can be repaired"
+        examination = problems(examine_workspace(layered.root))
+        assert check in examination
+        assert all(examination.values()), "all of it can be repaired"
 
     @pytest.mark.parametrize("name", mostly_slow(["a vector of the base", "no base", "a vector of the layer"], 1))
     def test_what_is_damaged_is_made_whole(self, layered: Workspace, name: str) -> None:
@@ -274,9 +272,9 @@ class TestServer:
 
     def test_a_whole_workspace_is_in_order(self, served: Workspace) -> None:
         before = everything_in(served.root)
-        found = examine_workspace(served.root)
-        assert found.ok, problems(found)
-        assert not tidyings(found)
+        examination = examine_workspace(served.root)
+        assert examination.ok, problems(examination)
+        assert not tidyings(examination)
         assert everything_in(served.root) == before
 
     @pytest.mark.parametrize("name", mostly_slow(["a missing passage", "no collection", "a fact's vector"], 1))
@@ -290,7 +288,7 @@ class TestServer:
 
     def test_one_that_does_not_answer(self, served: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MARA_VECTORS", "chroma+http://127.0.0.1:9")
-        found, done, _ = repair_workspace(served.root)
-        assert problems(found) == {"search index": False}
-        assert "chroma run" in said(found, "search index")
+        examination, done, _ = repair_workspace(served.root)
+        assert problems(examination) == {"search index": False}
+        assert "chroma run" in said(examination, "search index")
         assert not done

@@ -28,8 +28,8 @@ def related(workspace: Workspace) -> Workspace:
 
 
 def finding_of(workspace: Workspace) -> Finding:
-    (found,) = [finding for finding in examine_workspace(workspace.root).findings if finding.check == RELATIONSHIPS]
-    return found
+    (finding,) = [finding for finding in examine_workspace(workspace.root).findings if finding.check == RELATIONSHIPS]
+    return finding
 
 
 def files_of(root: Path) -> dict[str, bytes]:

@@ -119,16 +119,16 @@ class TestBestPaths:
 class TestToldPaths:
     def test_a_path_over_a_fact_stands_last_however_little_it_brings(self, monkeypatch: pytest.MonkeyPatch) -> None:
         flows = flows_from({A: 1.0}, (A, P, MENTION, 1.0), (A, B, TEMPORAL, 1e-6), (B, P, MENTION, 1.0))
-        [[best, told]] = told_paths(flows, [P])
-        assert (nodes_of(best), nodes_of(told)) == ([A, P], [A, B, P])
-        assert told.mass == pytest.approx(flows.restart[A] * 0.5 * 1e-6 * 0.5, rel=1e-3)
+        [[best, shown]] = told_paths(flows, [P])
+        assert (nodes_of(best), nodes_of(shown)) == ([A, P], [A, B, P])
+        assert shown.mass == pytest.approx(flows.restart[A] * 0.5 * 1e-6 * 0.5, rel=1e-3)
         monkeypatch.setattr(flow_paths, "MOST_TRIED", 1)
         assert [len(paths) for paths in told_paths(flows, [P])] == [1], "a search without end is given up"
 
     def test_the_fact_is_taken_beside_a_heavier_synonym_and_once_alone(self) -> None:
         flows = flows_from({A: 1.0}, (A, B, SAME, 9.0), (A, B, CAUSAL, 1.0), (B, P, MENTION, 1.0))
-        [[best, told]] = told_paths(flows, [P])
-        assert [flows.graph.weight.item(path.steps[0].edge) for path in (best, told)] == [9.0, 1.0]
+        [[best, shown]] = told_paths(flows, [P])
+        assert [flows.graph.weight.item(path.steps[0].edge) for path in (best, shown)] == [9.0, 1.0]
         flows = flows_from({A: 1.0, C: 1.0}, (A, B, TEMPORAL, 1.0), (B, P, MENTION, 1.0), (C, P, MENTION, 1.0))
         assert told_paths(flows, [P]) == best_paths(flows, [P])
 
@@ -139,8 +139,8 @@ class TestToldPaths:
     def test_no_way_leads_straight_back_and_a_faint_one_leads_on(self) -> None:
         edges = [(A, B, TEMPORAL, 9.0), (A, P, MENTION, 9.0)]
         assert [nodes_of(path) for path in told_paths(flows_from({A: 1.0}, *edges), [P])[0]] == [[A, P]]
-        [[_, told]] = told_paths(flows_from({A: 1.0}, *edges, (B, P, MENTION, 0.001)), [P])
-        assert nodes_of(told) == [A, B, P]
+        [[_, shown]] = told_paths(flows_from({A: 1.0}, *edges, (B, P, MENTION, 0.001)), [P])
+        assert nodes_of(shown) == [A, B, P]
 
     def test_it_takes_no_edge_and_starts_at_no_seed_that_is_ruled_out(self) -> None:
         edges = [(A, P, MENTION, 5.0), (C, P, MENTION, 5.0), (A, B, TEMPORAL, 1.0), (B, P, MENTION, 1.0)]
@@ -159,8 +159,8 @@ class TestToldPaths:
         assert paths[: len(best)] == best
         expected = max(brute_force(flows, node, over_fact=True))
         assert any(over_facts(flows, path) for path in paths) is (expected > 0)
-        for told in paths[len(best) :]:
+        for shown in paths[len(best) :]:
             assert not any(over_facts(flows, path) for path in best)
-            assert told.node == node
-            assert told.mass == pytest.approx(expected)
-            assert len(set(nodes_of(told))) == len(nodes_of(told))
+            assert shown.node == node
+            assert shown.mass == pytest.approx(expected)
+            assert len(set(nodes_of(shown))) == len(nodes_of(shown))

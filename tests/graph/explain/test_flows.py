@@ -76,9 +76,7 @@ class TestAnyWalk:
 
     @some
     @given(st.data(), walks())
-    def test_what_some_edges_carry_and_what_the_others_do_make_up_the_inflow(
-        self, data: st.DataObject, given_walk: Given
-    ) -> None:
+    def test_what_some_edges_and_the_others_carry_is_the_inflow(self, data: st.DataObject, given_walk: Given) -> None:
         flows = walked(*given_walk)
         check_all_is_accounted_for(flows)
         some_edges = np.array([data.draw(st.booleans()) for _ in range(len(flows.graph))], dtype=bool)
@@ -271,9 +269,7 @@ class TestVisible:
         assert [*map(graph.entity_names.__getitem__, hidden[:-1]), hidden[-1]] == ["karv", closed]
         assert not visible.edges[graph.edges.target == closed].any()
 
-    def test_an_edge_between_known_names_that_only_a_hidden_passage_states_is_not(
-        self, index: Index, selection: Selection
-    ) -> None:
+    def test_an_edge_that_only_a_hidden_passage_states_is_not(self, index: Index, selection: Selection) -> None:
         visible = visible_part(index.graph, selection, EdgeFacts(index.graph, selection))
         assert visible.edges[edge_between(index, "Velm", "Lake Sund", SPATIAL)]
         assert not visible.edges[edge_between(index, "Velm", "Lake Sund", RelationType.CAUSALITY)]

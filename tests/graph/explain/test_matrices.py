@@ -118,10 +118,10 @@ class TestMatrices:
             restart = np.zeros(10)
             restart[list(seeds)] = list(seeds.values())
             factors = factors_for(CAUSES, MARA_MATRIX)
-            found = walk(graph.counted, restart, factors, MARA_MATRIX.damping, engine)
+            walked = walk(graph.counted, restart, factors, MARA_MATRIX.damping, engine)
             expected = power_iteration(scipy.sparse.csc_array(adjacency(graph.counted, CAUSES)), restart, 0.5)
-            assert np.abs(found.scores - expected).sum() <= found.error + 1e-9
-            assert np.argsort(-found.scores[6:]).tolist() == np.argsort(-expected[6:]).tolist()
+            assert np.abs(walked.scores - expected).sum() <= walked.error + 1e-9
+            assert np.argsort(-walked.scores[6:]).tolist() == np.argsort(-expected[6:]).tolist()
 
     def test_without_beta_it_is_the_walk_of_the_baseline(self, graph: KnowledgeGraph) -> None:
         restart = np.ones(10)
@@ -158,9 +158,7 @@ class TestMatrices:
 
 
 class TestFiles:
-    def test_they_hold_the_matrices_of_the_weights_asked_for_byte_by_byte(
-        self, graph: KnowledgeGraph, tmp_path: Path
-    ) -> None:
+    def test_they_hold_the_matrices_of_the_weights_asked_for(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         meanings = []
         for weights in MatrixWeights:
             described = write_matrices(graph, tmp_path / weights, workspace_id="w1", weights=weights)["matrices"]
@@ -177,9 +175,7 @@ class TestFiles:
                 assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
         assert not meanings[0] & meanings[1]
 
-    def test_the_metadata_says_who_the_rows_are_and_what_the_entries_mean(
-        self, graph: KnowledgeGraph, tmp_path: Path
-    ) -> None:
+    def test_the_metadata_tells_rows_and_entries(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         written = write_matrices(graph, tmp_path / "new" / "export", workspace_id="w1")
         relations = ("hierarchical", "temporal", "spatial", "causality", "attribution", "synonym", "passage")
         names = {path.name for path in (tmp_path / "new" / "export").iterdir()}
@@ -201,7 +197,7 @@ class TestFiles:
         named = [*(f"w_{relation.lower()}" for relation in ENTITY_RELATIONS), 1.0, 1.0]
         assert [described[name]["coefficient"] for name in relations] == named
 
-    def test_an_export_broken_off_is_no_whole_one_and_can_be_done_again(
+    def test_an_export_broken_off_is_no_whole_one(
         self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write_matrices(graph, tmp_path, workspace_id="earlier")

@@ -99,9 +99,7 @@ class TestWhatIsComputed:
             assert list(later.concepts.documents_of(NISSAN)) == ["datsun"]
 
 
-def test_a_message_mentions_a_concept_of_the_generation_and_the_mention_goes_with_it(
-    workspace: Workspace, record: RelationshipRecord
-) -> None:
+def test_a_mention_of_a_concept_goes_with_the_concept(workspace: Workspace, record: RelationshipRecord) -> None:
     record.put_node(conversation("thread"))
     say(record, "thread", "m", "Nissan", "Yokohama", by="")
     assert record.edge(EdgeType.MENTIONS, (NodeType.MESSAGE, "m"), (NodeType.CONCEPT, NISSAN)) is not None
@@ -161,7 +159,7 @@ class TestWhatAUserWrote:
         assert [near.name for near in record.concepts.neighbours(self.PORT)] == ["Nissan"]
         assert_holds(record, added)
 
-    def test_it_stays_with_the_next_generation(
+    def test_it_outlasts_it(
         self, workspace: Workspace, record: RelationshipRecord, surer: Edge, added: list[Edge]
     ) -> None:
         new = Passage("renault", "Renault", "Renault is French.", "cars.jsonl")

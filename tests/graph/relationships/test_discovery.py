@@ -35,18 +35,14 @@ def counted(discoveries: list[Discovery]) -> dict[str, int]:
 
 
 class TestForAUser:
-    def test_documents_count_by_the_concepts_one_or_two_steps_from_the_questions(
-        self, record: RelationshipRecord
-    ) -> None:
+    def test_documents_count_by_concepts_one_or_two_steps_from_questions(self, record: RelationshipRecord) -> None:
         best = counted(discover(record, user_id="mia", as_published=True, k=10))
         assert list(best.items()) == [("d-yokohama", 2), ("d-alliance", 1), ("d-nissan", 1), ("d-port", 1)]
         three = counted(discover(record, user_id="mia", as_published=True))
         assert list(three) == ["d-yokohama", "d-alliance", "d-nissan"]
         assert discover(record, user_id="' OR ''='") == []
 
-    def test_the_concepts_of_what_was_read_count_too_unless_it_was_marked_as_no_help(
-        self, record: RelationshipRecord
-    ) -> None:
+    def test_concepts_of_what_was_read_count_unless_it_was_no_help(self, record: RelationshipRecord) -> None:
         assert counted(discover(record, user_id="mia")) == {"d-alliance": 2, "d-nissan": 2, "d-yokohama": 2}
         record.link(viewed("mia", "d-renault", score=-1.0))
         assert counted(discover(record, user_id="mia")) == {"d-yokohama": 2, "d-alliance": 1, "d-nissan": 1}
@@ -62,9 +58,9 @@ class TestForAUser:
     def test_a_path_from_what_was_read_names_the_document(self, record: RelationshipRecord) -> None:
         record.put_node(user("tom"))
         record.link(viewed("tom", "d-silk"))
-        found = discover(record, user_id="tom")
-        assert counted(found) == {"d-yokohama": 2, "d-nissan": 1, "d-port": 1}
-        assert {path.seed.document for each in found for path in each.paths} == {"d-silk"}
+        proposals = discover(record, user_id="tom")
+        assert counted(proposals) == {"d-yokohama": 2, "d-nissan": 1, "d-port": 1}
+        assert {path.seed.document for each in proposals for path in each.paths} == {"d-silk"}
 
     def test_a_year_that_two_documents_share_leads_from_none_to_the_other(self, record: RelationshipRecord) -> None:
         before = discover(record, user_id="mia", k=10)
@@ -72,14 +68,12 @@ class TestForAUser:
         record.link_all([related("Nissan", "1933", "TEMPORAL"), explains("d-of-that-year", "1933")])
         assert discover(record, user_id="mia", k=10) == before
 
-    def test_what_everything_has_to_do_with_leads_to_nothing_before_what_is_rare(
-        self, record: RelationshipRecord
-    ) -> None:
+    def test_the_common_leads_to_nothing_before_the_rare(self, record: RelationshipRecord) -> None:
         record.put_nodes([concept("Europe"), concept("Keel"), *(document(f"d-{n}") for n in range(9))])
         record.link_all(related("Nissan", name) for name in ("Europe", "Keel"))
         record.link_all([*(explains(f"d-{n}", "Europe") for n in range(8)), explains("d-8", "Keel")])
-        found = [each.id for each in discover(record, user_id="mia", k=20)]
-        assert found.index("d-8") < found.index("d-0")
+        proposals = [each.id for each in discover(record, user_id="mia", k=20)]
+        assert proposals.index("d-8") < proposals.index("d-0")
         as_published = [each.id for each in discover(record, user_id="mia", k=20, as_published=True)]
         assert as_published.index("d-8") > as_published.index("d-0")
 
@@ -102,9 +96,9 @@ class TestForATopic:
         assert discover(record, concepts=["entity-unknown", 'x"]; DROP TABLE concept; --']) == []
 
     def test_a_document_leads_from_what_it_explains_and_not_to_itself(self, record: RelationshipRecord) -> None:
-        found = discover(record, document_id="d-silk", k=10)
-        assert counted(found) == {"d-yokohama": 2, "d-nissan": 1, "d-port": 1}
-        assert {(path.seed.because, path.seed.document) for each in found for path in each.paths} == {
+        proposals = discover(record, document_id="d-silk", k=10)
+        assert counted(proposals) == {"d-yokohama": 2, "d-nissan": 1, "d-port": 1}
+        assert {(path.seed.because, path.seed.document) for each in proposals for path in each.paths} == {
             (Because.DOCUMENT, "d-silk")
         }
         assert "d-nissan" not in counted(discover(record, document_id="d-nissan", k=10))
@@ -117,9 +111,7 @@ class TestForATopic:
             discover(record, concepts=[entity_id("Silk")], k=0)
 
 
-def test_the_surest_edges_the_best_documents_and_the_nearest_concepts_are_followed(
-    record: RelationshipRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_surest_best_and_nearest_are_followed(record: RelationshipRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     nissan = [entity_id("Nissan")]
     with monkeypatch.context() as patch:
         patch.setattr(discovery, "DOCUMENT_LIMIT", 1)
@@ -156,10 +148,12 @@ def test_it_finds_what_the_search_of_003_finds(
         record.link_all(related(*pair) for pair in edges)
         record.link_all(explains(*pair) for pair in explained)
         record.link_all(viewed("u", key) for key in read)
-        found = counted(discover(record, user_id="u", concepts=list(map(entity_id, topic)), as_published=True, k=10))
+        proposals = counted(
+            discover(record, user_id="u", concepts=list(map(entity_id, topic)), as_published=True, k=10)
+        )
     near = {name: {other for pair in edges for other in pair if name in pair and other != name} for name in NAMES}
     reached: set[str] = set()
     for seed in topic:
         reached |= near[seed] | {far for step in near[seed] for far in near[step] if far != seed}
     expected = {key: sum((key, name) in explained for name in reached) for key in DOCUMENTS if key not in read}
-    assert found == {key: number for key, number in expected.items() if number}
+    assert proposals == {key: number for key, number in expected.items() if number}

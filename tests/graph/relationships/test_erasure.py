@@ -52,7 +52,7 @@ def follows(record: RelationshipRecord) -> set[tuple[str, str]]:
 @given(
     st.lists(st.tuples(st.sampled_from(USERS), st.sampled_from(["shared", ""])), max_size=8), st.sampled_from(USERS[:2])
 )
-def test_all_of_a_user_goes_and_nothing_else(
+def test_all_of_a_user_goes_alone(
     tmp_path_factory: pytest.TempPathFactory, turns: list[tuple[str, str]], gone: str
 ) -> None:
     """A conversation that nobody owns is shared by all."""
@@ -88,9 +88,7 @@ def test_of_messages_that_stay_each_follows_the_one_before_it_now(record: Relati
     assert past.conversations(record) == []
 
 
-def test_a_turn_in_the_place_of_another_leaves_nothing_of_that_unless_it_is_another_users(
-    record: RelationshipRecord,
-) -> None:
+def test_a_turn_that_replaces_another_leaves_nothing_of_it(record: RelationshipRecord) -> None:
     write(record, "before")
     replaced = write(record, "old")
     turn = NewTurn("new", "Question?", "Answer.", NOON, NOON, "shared", replaces="old")

@@ -98,9 +98,7 @@ class TestExplanations:
         assert joined[0, "Velm"][0] == max(apart[0, "Velm"][0], apart[1, "Velm"][0])
         assert set(joined) == {(0, "Velm"), (0, "spring")}
 
-    def test_a_fact_of_an_own_type_tells_an_application_and_one_of_a_name_with_itself_nothing(
-        self, tmp_path: Path
-    ) -> None:
+    def test_an_own_type_tells_an_application_and_a_loop_nothing(self, tmp_path: Path) -> None:
         supplies = RelationType("SUPPLIES")
         facts: Facts = {
             "p": [("Velm", "supplies", "Marn", supplies, 0.6)],

@@ -148,9 +148,7 @@ class TestATurn:
         views = past.views(record, "ada")
         assert [(view.document, view.view_count) for view in views] == [("aikawa", 1), ("nissan", 1)]
 
-    def test_written_again_it_changes_nothing_and_of_another_run_it_is_another_turn(
-        self, record: RelationshipRecord
-    ) -> None:
+    def test_written_again_it_changes_nothing_but_of_another_run(self, record: RelationshipRecord) -> None:
         first = record_turn(record, turn(), SpelledNames())
         before = record.counts(), past.views(record, "ada")
         again = record_turn(record, turn(answer="Another wording", answered_at=at(9)), SpelledNames())

@@ -81,9 +81,7 @@ def test_a_question_weighs_one_and_answers_and_others_questions_nothing(record: 
     assert profile.concepts[entity_id("Silk")].best.did is Did.ASKED
 
 
-def test_a_document_weighs_more_the_more_often_and_the_longer_it_was_read_and_as_it_was_marked(
-    record: RelationshipRecord,
-) -> None:
+def test_a_document_weighs_by_how_often_and_long_it_was_read_or_its_mark(record: RelationshipRecord) -> None:
     for count, seconds, weight in [(1, None, 0.5), (3, None, 0.75), (1, 120, 0.75), (1, 0, 0.5)]:
         record.link(viewed("tom", "d-port", count=count, seconds=seconds))
         assert profile_of(record, "tom").documents["d-port"].weight == weight
@@ -155,9 +153,7 @@ def test_no_passage_rises_or_falls_by_the_reach_or_more(ranking: list[Candidate]
 
 
 @given(ranking=candidates, profile=profiles)
-def test_shifts_are_bounded_and_have_a_reason_and_between_equals_the_order_stays(
-    ranking: list[Candidate], profile: Profile
-) -> None:
+def test_shifts_are_bounded_have_a_reason_and_keep_equals_in_order(ranking: list[Candidate], profile: Profile) -> None:
     """What was marked as not relevant may move twice as far."""
     placed = personal_ranking(ranking, profile)
     assert all(abs(before - after) < 2 * REACH for after, before in enumerate(order(placed)))

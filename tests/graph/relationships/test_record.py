@@ -254,7 +254,7 @@ class TestProcesses:
                     reader.tell()
                     assert reader.hear() == f"{n + 1} {n + 1} {n + 1}"
 
-    def test_a_second_writer_waits_and_says_so_and_a_killed_one_leaves_nothing_behind(
+    def test_a_second_writer_waits_a_killed_one_leaves_nothing(
         self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patch, Child(HOLD, tmp_path) as writer:
@@ -269,7 +269,7 @@ class TestProcesses:
             record.put_node(A_DOCUMENT)
         assert record.node(NodeType.DOCUMENT, "report") == A_DOCUMENT
 
-    def test_removed_bytes_stay_while_another_reads_and_that_is_said(
+    def test_removed_bytes_that_stay_are_said(
         self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         secret = b"a sentence of one user"

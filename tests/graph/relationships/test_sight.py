@@ -95,9 +95,7 @@ def test_discovery_goes_no_way_that_is_hidden(record: RelationshipRecord, sight:
     assert [(path.name, [step.name for step in path.steps]) for path in only.paths] == [("lake sund", ["marn"])]
 
 
-def test_discovery_starts_from_nothing_that_was_read_in_hiding(
-    record: RelationshipRecord, index: Index, sight: Sight
-) -> None:
+def test_discovery_starts_from_nothing_read_in_hiding(record: RelationshipRecord, index: Index, sight: Sight) -> None:
     """The secret names Lake Sund, and so does an open passage; that the user read the secret stays untold."""
     record.put_node(user("tom"))
     record.link(viewed("tom", "secret"))

@@ -37,12 +37,12 @@ def add_source(record: RelationshipRecord, document_id: str) -> None:
     record.link(Edge(EdgeType.SOURCED_FROM, (NodeType.DOCUMENT, document_id), (NodeType.SOURCE, "s")))
 
 
-def names(found: Surroundings) -> list[object]:
-    return [node.properties["name"] for node in found.concepts]
+def names(around: Surroundings) -> list[object]:
+    return [node.properties["name"] for node in around.concepts]
 
 
-def related(found: Surroundings) -> list[str]:
-    return [node.id for node in found.related]
+def related(around: Surroundings) -> list[str]:
+    return [node.id for node in around.related]
 
 
 def cite_chunk(record: RelationshipRecord, message: str, chunk: str) -> None:
@@ -51,9 +51,9 @@ def cite_chunk(record: RelationshipRecord, message: str, chunk: str) -> None:
 
 class TestWhatIsNextToIt:
     def test_concepts_by_relevance_with_the_type_of_the_explanation(self, record: RelationshipRecord) -> None:
-        found = surroundings_of(record, "d-nissan")
-        assert names(found) == ["Nissan", "Yokohama"]
-        explained = found.explains("d-nissan").values()
+        around = surroundings_of(record, "d-nissan")
+        assert names(around) == ["Nissan", "Yokohama"]
+        explained = around.explains("d-nissan").values()
         assert [edge.properties["relevance_score"] for edge in explained] == [1.0, 0.5]
         assert {edge.properties["explanation_type"] for edge in explained} == {"mention"}
 
@@ -61,33 +61,31 @@ class TestWhatIsNextToIt:
         assert related(surroundings_of(record, "d-nissan")) == ["d-alliance", "d-yokohama"], "equal: by id"
         record.put_node(document("d-more"))
         record.link(explains("d-more", "Nissan"))
-        found = surroundings_of(record, "d-nissan")
-        assert related(found) == ["d-yokohama", "d-alliance", "d-more"], "1/2, then 1/3 each"
-        assert found.commonness == {entity_id("Nissan"): 3, entity_id("Yokohama"): 2}
+        around = surroundings_of(record, "d-nissan")
+        assert related(around) == ["d-yokohama", "d-alliance", "d-more"], "1/2, then 1/3 each"
+        assert around.commonness == {entity_id("Nissan"): 3, entity_id("Yokohama"): 2}
         record.link(explains("d-alliance", "Yokohama", 0.1))
-        found = surroundings_of(record, "d-nissan")
-        assert related(found) == ["d-alliance", "d-more", "d-yokohama"], "1/3 + 1/3, then 1/3 each"
-        assert list(found.explains("d-alliance")) == [entity_id("Nissan"), entity_id("Yokohama")]
+        around = surroundings_of(record, "d-nissan")
+        assert related(around) == ["d-alliance", "d-more", "d-yokohama"], "1/3 + 1/3, then 1/3 each"
+        assert list(around.explains("d-alliance")) == [entity_id("Nissan"), entity_id("Yokohama")]
 
     def test_a_date_is_explained_and_relates_nothing(self, record: RelationshipRecord) -> None:
         record.put_node(concept("1933"))
         record.link_all(explains(key, "1933", 0.9) for key in ("d-nissan", "d-silk", "d-alliance"))
-        found = surroundings_of(record, "d-nissan")
-        assert names(found) == ["Nissan", "1933", "Yokohama"]
-        assert related(found) == ["d-alliance", "d-yokohama"]
-        assert list(found.explains("d-alliance")) == [entity_id("Nissan")]
+        around = surroundings_of(record, "d-nissan")
+        assert names(around) == ["Nissan", "1933", "Yokohama"]
+        assert related(around) == ["d-alliance", "d-yokohama"]
+        assert list(around.explains("d-alliance")) == [entity_id("Nissan")]
 
-    def test_sources_and_passages_in_their_order_and_the_edges_between_all_that_is_shown(
-        self, record: RelationshipRecord
-    ) -> None:
+    def test_sources_passages_in_order_and_the_edges_between_all(self, record: RelationshipRecord) -> None:
         add_chunks(record, "d-nissan", 3)
         add_source(record, "d-nissan")
-        found = surroundings_of(record, "d-nissan", chunks=2)
-        assert ([chunk.id for chunk in found.chunks], found.of_chunks) == (["d-nissan#0", "d-nissan#1"], 3)
-        assert [source.id for source in found.sources] == ["s"]
-        nodes = {(node.type, node.id) for node in found.parts if isinstance(node, Node)}
-        assert len(found.edges) == 7
-        for edge in found.edges:
+        around = surroundings_of(record, "d-nissan", chunks=2)
+        assert ([chunk.id for chunk in around.chunks], around.of_chunks) == (["d-nissan#0", "d-nissan#1"], 3)
+        assert [source.id for source in around.sources] == ["s"]
+        nodes = {(node.type, node.id) for node in around.parts if isinstance(node, Node)}
+        assert len(around.edges) == 7
+        for edge in around.edges:
             assert {edge.source, edge.target} <= nodes
             assert record.edge(edge.type, edge.source, edge.target) == edge
         alone = surroundings_of(record, "d-plain")
@@ -101,13 +99,13 @@ class TestHowMuch:
         for number, name in enumerate(many):
             record.link_all([explains("d-plain", name, 1 - number / 100), explains(f"x{number:02}", name)])
         add_chunks(record, "d-plain", 20)
-        found = surroundings_of(record, "d-plain", chunks=4, concepts=5, related=3)
-        assert (len(found.chunks), len(found.concepts), related(found)) == (4, 5, ["x00", "x01", "x02"])
-        assert (found.of_chunks, found.of_concepts) == (20, 30)
+        around = surroundings_of(record, "d-plain", chunks=4, concepts=5, related=3)
+        assert (len(around.chunks), len(around.concepts), related(around)) == (4, 5, ["x00", "x01", "x02"])
+        assert (around.of_chunks, around.of_concepts) == (20, 30)
 
     def test_the_rarest_shared_concept_is_shown_however_little_relevant(self, record: RelationshipRecord) -> None:
-        found = surroundings_of(record, "d-nissan", concepts=1)
-        assert names(found) == ["Nissan", "Yokohama"], "the second is all that d-yokohama shares"
+        around = surroundings_of(record, "d-nissan", concepts=1)
+        assert names(around) == ["Nissan", "Yokohama"], "the second is all that d-yokohama shares"
         assert names(surroundings_of(record, "d-nissan", concepts=1, related=1)) == ["Nissan"]
         assert names(surroundings_of(record, "d-nissan", concepts=0, related=0)) == []
 
@@ -125,9 +123,9 @@ class TestPeople:
 
     def test_no_message_no_conversation_and_no_user_is_part_of_it(self, record: RelationshipRecord) -> None:
         cite(record, "m2", "d-renault")
-        found = surroundings_of(record, "d-renault")
-        assert found.messages == 1
-        ends = [[(each.type, "")] if isinstance(each, Node) else [each.source, each.target] for each in found.parts]
+        around = surroundings_of(record, "d-renault")
+        assert around.messages == 1
+        ends = [[(each.type, "")] if isinstance(each, Node) else [each.source, each.target] for each in around.parts]
         assert {of for pair in ends for of, _ in pair} == {NodeType.DOCUMENT, NodeType.CONCEPT}
 
 

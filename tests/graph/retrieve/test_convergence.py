@@ -68,9 +68,9 @@ class TestConverged:
     def test_anchors_that_agree_keep_the_order(self, scores: list[float], strength: float) -> None:
         best_first = sorted(scores, reverse=True)
         ranking = list(enumerate(best_first))
-        found = converged(ranking, [0.7, 0.3], np.array([best_first] * 2), strength)
-        assert [passage for passage, _ in found] == [passage for passage, _ in ranking]
-        assert found[0][1] == pytest.approx(best_first[0], rel=2e-3)
+        mixed = converged(ranking, [0.7, 0.3], np.array([best_first] * 2), strength)
+        assert [passage for passage, _ in mixed] == [passage for passage, _ in ranking]
+        assert mixed[0][1] == pytest.approx(best_first[0], rel=2e-3)
 
     @given(
         st.lists(st.floats(1e-6, 1), min_size=3, max_size=8),
@@ -81,6 +81,6 @@ class TestConverged:
         self, scores: list[float], reached: list[tuple[float, float]], strength: float
     ) -> None:
         ranking = list(enumerate(sorted(scores, reverse=True)))
-        found = [passage for passage, _ in converged(ranking, [0.5, 0.5], np.array(reached), strength)]
-        assert sorted(found[:2]) == [0, 1]
-        assert found[2:] == list(range(2, len(scores)))
+        mixed = [passage for passage, _ in converged(ranking, [0.5, 0.5], np.array(reached), strength)]
+        assert sorted(mixed[:2]) == [0, 1]
+        assert mixed[2:] == list(range(2, len(scores)))

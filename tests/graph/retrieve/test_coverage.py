@@ -42,15 +42,15 @@ def cases(draw: st.DrawFn) -> tuple[list[tuple[int, float]], np.ndarray, np.ndar
 
 
 @given(cases(), st.floats(0, 10))
-def test_only_one_passage_moves_and_scores_still_descend(
+def test_only_one_moves(
     case: tuple[list[tuple[int, float]], np.ndarray, np.ndarray, np.ndarray], strength: float
 ) -> None:
     ranking, weights, has_word, joined = case
-    found = second_for_open_words(ranking, weights, has_word, joined, strength)
-    scores = [score for _, score in found]
+    reordered = second_for_open_words(ranking, weights, has_word, joined, strength)
+    scores = [score for _, score in reordered]
     assert scores == sorted(scores, reverse=True)
-    assert found[0] == ranking[0]
-    moved = found[1][0]
-    assert [row for row, _ in found if row != moved] == [row for row, _ in ranking if row != moved]
+    assert reordered[0] == ranking[0]
+    moved = reordered[1][0]
+    assert [row for row, _ in reordered if row != moved] == [row for row, _ in ranking if row != moved]
     if strength == 0:
         assert scores == pytest.approx([score for _, score in ranking])

@@ -73,14 +73,12 @@ def run(pool: IndexPool, *roots: Path) -> Iterator[list[Index]]:
 
 def ask(pool: IndexPool, root: Path) -> list[str]:
     index = pool.get(root, HashEmbedder())
-    found = sorted(index.graph.passages[passage].id for passage, _ in index.search_passages("Nissan", 9))
+    passages = sorted(index.graph.passages[passage].id for passage, _ in index.search_passages("Nissan", 9))
     pool.close_unused()
-    return found
+    return passages
 
 
-def test_those_that_fit_stay_open_and_the_one_that_was_used_least_recently_makes_room(
-    pool: IndexPool, tenants: list[Path]
-) -> None:
+def test_those_that_fit_stay_open_and_the_least_recent_makes_room(pool: IndexPool, tenants: list[Path]) -> None:
     for which in (0, 1, 0):
         assert ask(pool, tenants[which]) == ["nissan", "sund"]
     assert (open_among(tenants), pool.workspaces) == ("ab", 2)
@@ -91,9 +89,7 @@ def test_those_that_fit_stay_open_and_the_one_that_was_used_least_recently_makes
         assert ask(pool, root) == ["nissan", "sund"], "however few fit"
 
 
-def test_each_limit_counts_and_one_larger_than_the_budget_stays_until_another_is_asked_for(
-    template: Path, tenants: list[Path]
-) -> None:
+def test_each_limit_counts_and_one_that_is_larger_stays_alone(template: Path, tenants: list[Path]) -> None:
     one = cost_of(template)
     few_files, few_threads = OpenCost(1e12, 1.5 * one.files, 1e6), OpenCost(1e12, 1e6, 1.5 * one.threads)
     for budget in (few_files, few_threads, OpenCost(1, 1, 1)):
@@ -120,9 +116,7 @@ class TestRunsUnderWay:
         ask(pool, tenants[2])
         assert open_among(tenants) == "bc"
 
-    def test_its_generation_stays_although_the_workspace_was_written(
-        self, pool: IndexPool, tenants: list[Path]
-    ) -> None:
+    def test_its_generation_stays_although_a_writer_came(self, pool: IndexPool, tenants: list[Path]) -> None:
         with run(pool, tenants[0]) as (begun,):
             publish_workspace(tenants[0], [passage_of("new", "New", "text")])
             for root in tenants:
@@ -205,9 +199,9 @@ def test_threads_that_ask_for_many_workspaces_get_each_its_own(tmp_path: Path) -
         for step in range(12):
             which = (seed * 5 + step * (seed + 1)) % len(roots)
             with run(pool, roots[which]) as (index,):
-                found = [index.graph.passages[passage].id for passage, _ in index.search_passages("Text", 3)]
-                if found != [f"p{which}"]:
-                    wrong.append((which, found))
+                passages = [index.graph.passages[passage].id for passage, _ in index.search_passages("Text", 3)]
+                if passages != [f"p{which}"]:
+                    wrong.append((which, passages))
             del index
             pool.close_unused()
 

@@ -157,7 +157,7 @@ class TestOpening:
             with pytest.raises(WorkspaceMissing, match=r"holds no passage"):
                 open_index(root, HashEmbedder())
 
-    def test_what_is_whole_is_opened_without_a_word_and_held_until_it_is_closed(
+    def test_what_is_whole_is_opened_without_a_word(
         self, workspace: Workspace, caplog: pytest.LogCaptureFixture
     ) -> None:
         for _ in range(2):
@@ -207,9 +207,7 @@ class TestDerivingAgain:
             path.write_text(content)
             self.assert_mended(workspace)
 
-    def test_a_file_of_the_snapshot_is_told_and_mended_once(
-        self, workspace: Workspace, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_a_file_of_the_snapshot_is_mended(self, workspace: Workspace, caplog: pytest.LogCaptureFixture) -> None:
         damages: list[tuple[str, Callable[[Path], None]]] = [
             ("snapshot.json", truncate),
             ("passages.bounds.npy", overwrite),
@@ -287,9 +285,7 @@ class TestDerivingAgain:
             assert RelationType.CAUSALITY not in relations
             index.close()
 
-    def test_what_cannot_be_mended_is_given_up_with_what_to_do(
-        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_what_cannot_be_mended_is_given_up(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(folder: Path) -> None:
             raise OSError("the disk is dying")
 

@@ -37,11 +37,11 @@ def pool() -> Iterator[IndexPool]:
     pool.close()
 
 
-def found(index: Index) -> list[str]:
+def passages_in(index: Index) -> list[str]:
     return sorted(index.graph.passages[passage].id for passage, _ in index.search_passages("Nissan", 9))
 
 
-def test_after_a_write_the_new_generation_answers_and_the_old_one_still_does(
+def test_after_a_write_both_generations_answer(
     pool: IndexPool, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = pool.get(workspace.root, HashEmbedder())
@@ -50,8 +50,8 @@ def test_after_a_write_the_new_generation_answers_and_the_old_one_still_does(
     publish_workspace(workspace.root, [passage_of("new", "New", "text")], removed=["marn"])
     new = pool.get(workspace.root, HashEmbedder())
     assert (old.graph.generation, new.graph.generation) == (1, 2)
-    assert found(old) == ["marn", "nissan", "sund"]
-    assert found(new) == ["new", "nissan", "sund"]
+    assert passages_in(old) == ["marn", "nissan", "sund"]
+    assert passages_in(new) == ["new", "nissan", "sund"]
     for generation, expected in ((1, old), (2, new), (77, new)):
         assert pool.get(workspace.root, HashEmbedder(), generation=generation) is expected
 
@@ -71,8 +71,8 @@ def test_an_open_index_survives_a_damaged_current(pool: IndexPool, workspace: Wo
     (workspace.root / "CURRENT").write_text("oops")
     new = pool.get(workspace.root, HashEmbedder())
     assert new is pool.get(workspace.root, HashEmbedder())
-    assert found(new) == ["marn", "nissan", "sund"]
-    assert found(old) == ["marn", "nissan", "sund"]
+    assert passages_in(new) == ["marn", "nissan", "sund"]
+    assert passages_in(old) == ["marn", "nissan", "sund"]
 
 
 def test_closing_lets_go_of_every_file_from_any_thread(workspace: Workspace) -> None:
@@ -101,11 +101,11 @@ def test_a_workspace_that_is_deleted_and_made_anew_is_the_new_one_from_then_on(t
     for passages in (PASSAGES, PASSAGES[:1], PASSAGES[1:]):
         workspace = publish_workspace(tmp_path / "workspace", passages)
         index = pool.get(workspace.root, HashEmbedder())
-        assert found(index) == sorted(passage.id for passage in passages)
+        assert passages_in(index) == sorted(passage.id for passage in passages)
         shutil.rmtree(workspace.root)
 
 
-def test_one_that_was_replaced_or_put_back_and_written_since_is_answered_as_it_stands(
+def test_one_that_was_replaced_or_put_back_answers_as_it_stands(
     template: Path, tmp_path: Path, pool: IndexPool
 ) -> None:
     def replaced_by(other: Path) -> Path:
@@ -113,14 +113,14 @@ def test_one_that_was_replaced_or_put_back_and_written_since_is_answered_as_it_s
         return Path(shutil.copytree(other, tmp_path / "workspace"))
 
     other = publish_workspace(tmp_path / "other", PASSAGES[1:])
-    assert len(found(pool.get(replaced_by(template), HashEmbedder()))) == 3
-    assert found(pool.get(replaced_by(other.root), HashEmbedder())) == ["marn", "sund"]
+    assert len(passages_in(pool.get(replaced_by(template), HashEmbedder()))) == 3
+    assert passages_in(pool.get(replaced_by(other.root), HashEmbedder())) == ["marn", "sund"]
     publish_workspace(replaced_by(template), [passage_of("velm", "Velm", "Velm is a river.")])
-    assert "velm" in found(pool.get(tmp_path / "workspace", HashEmbedder()))
+    assert "velm" in passages_in(pool.get(tmp_path / "workspace", HashEmbedder()))
     publish_workspace(replaced_by(template), [passage_of("karv", "Karv", "Karv is a town.")])
     index = pool.get(tmp_path / "workspace", HashEmbedder())
     assert index.graph.generation == 2
-    assert found(index) == ["karv", "marn", "nissan", "sund"]
+    assert passages_in(index) == ["karv", "marn", "nissan", "sund"]
 
 
 class TestWhatIsReferredTo:
@@ -134,16 +134,14 @@ class TestWhatIsReferredTo:
     def test_it_answers_however_often_the_workspace_is_written(self, pool: IndexPool, workspace: Workspace) -> None:
         begun = pool.get(workspace.root, HashEmbedder())
         self.write_and_ask(pool, workspace, "a", "b", "c")
-        assert found(begun) == ["marn", "nissan", "sund"]
+        assert passages_in(begun) == ["marn", "nissan", "sund"]
         assert GenerationHold.is_held(workspace.index_folder(1))
         del begun
         pool.close_unused()
         assert not GenerationHold.is_held(workspace.index_folder(1))
         assert pool.get(workspace.root, HashEmbedder(), generation=1).graph.generation == 4
 
-    def test_a_run_that_fails_keeps_nothing_and_closing_the_pool_closes_all(
-        self, pool: IndexPool, workspace: Workspace
-    ) -> None:
+    def test_a_run_that_fails_keeps_nothing_and_closing_closes_all(self, pool: IndexPool, workspace: Workspace) -> None:
         def fail() -> None:
             begun = pool.get(workspace.root, HashEmbedder())
             self.write_and_ask(pool, workspace, "a", "b")

@@ -82,9 +82,9 @@ def test_the_nearest_facts_of_a_selection_are_found(houses: Index, monkeypatch: 
             assert selection is not None
             for question in ("House 5 stands", "street", "Where is house 66?"):
                 whole = [hit for hit in houses.search_facts(question, HOUSES) if hit[0].fact.id in selection.facts]
-                found = houses.search_facts(question, k, selection)
-                assert [score for _, score in found] == pytest.approx([score for _, score in whole[:k]], abs=1e-6)
-                assert {fact.fact.id for fact, _ in found} <= selection.facts.keys()
+                hits = houses.search_facts(question, k, selection)
+                assert [score for _, score in hits] == pytest.approx([score for _, score in whole[:k]], abs=1e-6)
+                assert {fact.fact.id for fact, _ in hits} <= selection.facts.keys()
                 least = min(float(c) for c in cosines(houses, question, selection.facts))
                 assert houses.least_fact_score(question, selection) == pytest.approx(least, abs=1e-5)
 
@@ -126,8 +126,8 @@ def test_above_a_size_the_nearest_passages_are_looked_up_and_are_those_of_a_comp
 
 def test_the_passages_nearest_to_a_question_are_looked_up_once(houses: Index, searches: list[int | None]) -> None:
     houses.forget_vectors()
-    found = [houses.search_passages("House 5 stands", 7) for _ in range(3)]
-    assert found[0] == found[1] == found[2]
+    hits = [houses.search_passages("House 5 stands", 7) for _ in range(3)]
+    assert hits[0] == hits[1] == hits[2]
     assert searches == [None]
 
 

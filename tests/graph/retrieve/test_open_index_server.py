@@ -121,9 +121,7 @@ class TestAnyStore:
             assert sorted(yards) == [f"yard {key}" for key in selected.split()]
 
 
-def test_an_index_says_where_it_is_served_and_is_mended_where_its_collections_were_dropped(
-    where: str, tmp_path: Path
-) -> None:
+def test_an_index_says_where_it_is_served_and_is_mended(where: str, tmp_path: Path) -> None:
     workspace = publish_workspace(tmp_path, CARS, BUILT)
     index = open_index(tmp_path, HashEmbedder())
     assert index.store_name == where
@@ -152,7 +150,7 @@ def test_a_workspace_that_may_not_be_written_opens_while_another_process_writes_
 
 class TestMoving:
     @pytest.mark.slow
-    def test_a_workspace_that_was_embedded_moves_to_the_server_and_back(
+    def test_one_moves_to_the_server_and_back(
         self, tmp_path: Path, chroma_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         publish_workspace(tmp_path, CARS, BUILT)
@@ -163,9 +161,7 @@ class TestMoving:
             assert seen(index) == whole(CARS)
             index.close()
 
-    def test_what_the_server_missed_meanwhile_is_caught_up(
-        self, tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_what_the_server_missed_is_sent(self, tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch) -> None:
         publish_workspace(tmp_path, CARS, BUILT)
         with monkeypatch.context() as embedded:
             embedded.delenv("MARA_VECTORS")
@@ -215,9 +211,7 @@ class TestStaleCollections:
                 assert opened(tmp_path) == whole(CARS)
             assert Workspace(tmp_path).current() == generation
 
-    def test_a_writer_that_was_killed_leaves_nothing_that_the_next_one_keeps(
-        self, tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_killed_writer_leaves_nothing(self, tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch) -> None:
         workspace = publish_workspace(tmp_path, CARS, BUILT)
         with monkeypatch.context() as killed:
             killed.setattr(chromadb.Collection, "upsert", lambda self, **content: 1 / 0)

@@ -97,16 +97,14 @@ class TestNames:
         assert indexes.get(shop.root, Silent(), "2024-12-31T23:00Z") is first
         assert len(folders(shop)) == 1
 
-    def test_a_commit_that_changes_nothing_of_then_leaves_it(
+    def test_a_commit_that_changes_nothing_leaves_it(
         self, shop: Workspace, indexes: PastIndexes, pool: IndexPool
     ) -> None:
         before = indexes.get(shop.root, HashEmbedder(), "2024")
         write_dated(shop.root, "2026", [DESK])
         assert PastIndexes(pool).get(shop.root, Silent(), "2024") is before
 
-    def test_a_commit_that_changes_something_of_then_makes_another_and_runs_keep_theirs(
-        self, shop: Workspace, indexes: PastIndexes
-    ) -> None:
+    def test_a_change_of_then_makes_another_and_runs_keep_theirs(self, shop: Workspace, indexes: PastIndexes) -> None:
         (shop.past / "new-of-a-killed-process").mkdir(parents=True)
         begun = indexes.get(shop.root, HashEmbedder(), "2024")
         assert len(folders(shop)) == 1, "what was left unfinished goes"

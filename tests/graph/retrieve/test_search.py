@@ -100,13 +100,13 @@ rankings = st.lists(st.tuples(st.integers(0, 20), st.floats(-1, 1)), max_size=12
 
 class TestFuse:
     @given(rankings, rankings)
-    def test_alpha_one_is_the_dense_ranking_and_alpha_zero_the_sparse_one(
+    def test_at_either_end_one_list_stays(
         self, dense: list[tuple[int, float]], sparse: list[tuple[int, float]]
     ) -> None:
-        for alpha, kept in ((1.0, dense), (0.0, sparse)):
+        for alpha, only in ((1.0, dense), (0.0, sparse)):
             fused = fuse(dense, sparse, alpha)
-            assert [passage for passage, _ in fused] == [passage for passage, _ in kept]
-            assert [score for _, score in fused] == min_max(np.array([score for _, score in kept])).tolist()
+            assert [passage for passage, _ in fused] == [passage for passage, _ in only]
+            assert [score for _, score in fused] == min_max(np.array([score for _, score in only])).tolist()
 
     @given(rankings, rankings, st.floats(0.01, 0.99))
     def test_between_them_each_passage_has_its_share_of_either_list(
@@ -137,9 +137,7 @@ class TestFacts:
         assert hits[0][0].fact.text == "Marn is town"
         assert hits[0][1] == pytest.approx(1, abs=1e-5)
 
-    def test_the_published_baseline_spreads_scores_over_the_range_of_all_facts(
-        self, index: Index, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_baseline_spreads_scores_over_all_facts(self, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
         plain, scaled = (
             find_facts(index, "marn is town", replace(settings, fact_candidates=99)) for settings in (MARA, HIPPORAG2)
         )
@@ -214,9 +212,9 @@ class TestSeeds:
     def test_a_ranking_that_is_computed_is_the_one_that_chroma_finds(self, index: Index) -> None:
         for mode in [Mode.DENSE, Mode.HYBRID]:
             computed = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5, exactly=True)
-            found = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5)
-            assert [passage for passage, _ in computed] == [passage for passage, _ in found]
-            assert [score for _, score in computed] == pytest.approx([score for _, score in found], abs=1e-5)
+            hits = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5)
+            assert [passage for passage, _ in computed] == [passage for passage, _ in hits]
+            assert [score for _, score in computed] == pytest.approx([score for _, score in hits], abs=1e-5)
 
     @given(st.lists(st.integers(-3, 3), max_size=30), st.integers(0, 35))
     def test_the_best_are_those_of_all_in_order_ties_by_index(self, scores: list[int], k: int) -> None:
@@ -232,9 +230,9 @@ class TestSeeds:
         assert by_triples == pytest.approx({"yokohama": 0.8, "nissan": 0.4})
 
     def test_names_in_the_question_add_to_them_where_the_settings_let_them(self, index: Index) -> None:
-        kept = facts_of(index, _1933=0.9)
+        facts = facts_of(index, _1933=0.9)
         in_half_of_four = EntityRarity.LOG_IDF.share(2, len(PASSAGES))
-        seeds = names(index, weigh_entity_seeds(index, "When did Nissan begin?", kept, MARA))
+        seeds = names(index, weigh_entity_seeds(index, "When did Nissan begin?", facts, MARA))
         assert seeds == pytest.approx({"1933": 0.9, "nissan": 0.9 * in_half_of_four + MARA.name_weight * 2**-0.5})
         assert "nissan leaf" in names(index, weigh_entity_seeds(index, "the Nissan Leaf", [], MARA))
         assert weigh_entity_seeds(index, "When did Nissan begin?", [], SEED) == {}
@@ -242,35 +240,35 @@ class TestSeeds:
     def test_a_fact_counts_that_is_nearer_to_the_question_than_any_passage(self, index: Index) -> None:
         question = "marn is town"
         nearest = float(index.score_passages(question).max())
-        kept = facts_of(index, _1933=nearest + 0.01, Oppama=nearest - 0.01)
+        facts = facts_of(index, _1933=nearest + 0.01, Oppama=nearest - 0.01)
         settings = replace(MARA, name_weight=0.0)
-        assert names(index, weigh_entity_seeds(index, question, kept, settings)).keys() == {"1933", "nissan"}
-        every = names(index, weigh_entity_seeds(index, question, kept, replace(settings, fact_bar=0.0)))
+        assert names(index, weigh_entity_seeds(index, question, facts, settings)).keys() == {"1933", "nissan"}
+        every = names(index, weigh_entity_seeds(index, question, facts, replace(settings, fact_bar=0.0)))
         assert every.keys() == {"1933", "nissan", "oppama", "nissan leaf"}
 
     def test_a_fact_counts_that_holds_a_name_of_the_question_which_the_corpus_writes_as_one(self, index: Index) -> None:
-        kept = facts_of(index, _1933=0.01, Oppama=0.01, town=0.01)
-        seeds = names(index, weigh_entity_seeds(index, "When did Nissan begin?", kept, MARA))
+        facts = facts_of(index, _1933=0.01, Oppama=0.01, town=0.01)
+        seeds = names(index, weigh_entity_seeds(index, "When did Nissan begin?", facts, MARA))
         assert seeds.keys() == {"1933", "nissan"}
-        assert names(index, weigh_entity_seeds(index, "Which town?", kept, MARA)).keys() == {"town"}
+        assert names(index, weigh_entity_seeds(index, "Which town?", facts, MARA)).keys() == {"town"}
         assert weigh_entity_seeds(index, "Why?", [], MARA) == {}
 
     def test_the_bar_for_facts_is_that_of_the_passages_which_a_filter_selects(self, index: Index) -> None:
         orlo = Selection.of(index.graph, index.graph.passages_of(["orlo"]))
         cosines = index.score_passages("marn is town")
-        kept = facts_of(index, _1933=float(cosines.max() + cosines[orlo.rows[0]]) / 2)
+        facts = facts_of(index, _1933=float(cosines.max() + cosines[orlo.rows[0]]) / 2)
         settings = replace(MARA, name_weight=0.0)
-        assert weigh_entity_seeds(index, "marn is town", kept, settings) == {}
-        assert weigh_entity_seeds(index, "marn is town", kept, settings, orlo)
+        assert weigh_entity_seeds(index, "marn is town", facts, settings) == {}
+        assert weigh_entity_seeds(index, "marn is town", facts, settings, orlo)
 
     def test_entities_weigh_by_how_often_they_are_written_as_names(self, index: Index) -> None:
         """The town of Marn stands in small letters alone."""
-        for question, kept, share in [
+        for question, facts, share in [
             ("?", facts_of(index, town=0.9), 0.0),
             ("Which town is Marn?", [], COMMON_NOUN_SHARE),
         ]:
-            weighed = names(index, weigh_entity_seeds(index, question, kept, MARA))
-            plain = names(index, weigh_entity_seeds(index, question, kept, replace(MARA, name_shares=False)))
+            weighed = names(index, weigh_entity_seeds(index, question, facts, MARA))
+            plain = names(index, weigh_entity_seeds(index, question, facts, replace(MARA, name_shares=False)))
             assert weighed["marn"] == plain["marn"] > 0
             assert weighed["town"] == pytest.approx(plain["town"] * share)
             assert plain["town"] > 0
@@ -283,11 +281,11 @@ class TestSeeds:
             assert start.passages == pytest.approx({0: 0.05, 1: second * 0.05})
 
     def test_without_candidates_they_are_the_passages_nearest_to_the_words(self, index: Index) -> None:
-        given = seed_passages(index, "Marn", MARA, 99)
+        nearby = seed_passages(index, "Marn", MARA, 99)
         start = start_near(index, "Marn", {}, 1.0, MARA)
-        assert start.passages == start_near(index, "Marn", {}, 1.0, MARA, candidates=given).passages
+        assert start.passages == start_near(index, "Marn", {}, 1.0, MARA, candidates=nearby).passages
         nearest = list(start.passages or ())
-        assert nearest == [passage for passage, _ in given][: len(nearest)] != []
+        assert nearest == [passage for passage, _ in nearby][: len(nearest)] != []
 
     def test_entities_come_before_passages_in_a_restart_vector(self, index: Index) -> None:
         restart = restart_of(index, Start(MARA, {2: 1.0, 0: 0.75}, {3: 0.5, 1: 0.05}))
@@ -427,9 +425,7 @@ nodes_scored = st.dictionaries(st.integers(0, 11), st.sampled_from([0.0, 0.25, 0
 
 
 @given(nodes_scored, st.integers(0, 12), st.none() | st.sets(st.integers(0, 8)))
-def test_what_a_walk_reached_ranks_as_the_scores_of_all_nodes_do(
-    scored: dict[int, float], k: int, shown: set[int] | None
-) -> None:
+def test_what_was_reached_ranks_as_all_scores_do(scored: dict[int, float], k: int, shown: set[int] | None) -> None:
     """Three entities and nine passages; passages that were not reached come last, by index."""
     reached = SparseVector.of_mapping(12, scored)
     selection = None
@@ -446,9 +442,7 @@ class TestWithinASelection:
     def shown(self, index: Index) -> Selection:
         return Selection.of(index.graph, index.graph.passages_of(["marn", "orlo"]))
 
-    def test_facts_are_those_of_the_selected_passages_with_their_own_nearest_first(
-        self, index: Index, shown: Selection
-    ) -> None:
+    def test_facts_are_those_of_selected_passages_nearest_first(self, index: Index, shown: Selection) -> None:
         hits = find_facts(index, "Nissan founded in 1933", replace(MARA, fact_candidates=9), shown)
         assert {fact.fact.id for fact, _ in hits} == shown.facts.keys()
         assert [score for _, score in hits] == sorted((score for _, score in hits), reverse=True)
@@ -464,9 +458,7 @@ class TestWithinASelection:
             assert ids(index, rank_passages(index, question, mode, 99, 1.0, shown)) == whole
             assert ids(index, rank_passages(index, question, mode, 1, 1.0, shown)) == whole[:1]
 
-    def test_a_name_of_hidden_passages_alone_is_no_seed_and_hides_no_shorter_one(
-        self, index: Index, shown: Selection
-    ) -> None:
+    def test_a_hidden_name_is_no_seed_and_hides_no_shorter_one(self, index: Index, shown: Selection) -> None:
         question = "Is the Nissan Leaf of Yokohama built near Marn?"
         seeds = names(index, weigh_entity_seeds(index, question, [], MARA, shown))
         assert seeds.keys() == {"nissan", "marn"}

@@ -50,9 +50,7 @@ class TestRarity:
         assert EntityRarity.LOG_IDF.share(10, 999) == pytest.approx(2 / 3)
 
     @given(st.sampled_from(EntityRarity), st.integers(1, 5000), st.integers(0, 5000))
-    def test_more_passages_never_weigh_more_and_the_share_stays_above_zero(
-        self, rarity: EntityRarity, n: int, more: int
-    ) -> None:
+    def test_more_passages_never_weigh_more_nor_nothing(self, rarity: EntityRarity, n: int, more: int) -> None:
         assert 0 < rarity.share(n + more, n + more) <= 1
         assert rarity.share(n + more, 20_000) <= rarity.share(n, 20_000)
 

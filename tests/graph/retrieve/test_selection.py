@@ -54,9 +54,7 @@ links = st.lists(st.tuples(st.integers(0, N_ENTITIES - 1), st.integers(0, N_PASS
 
 
 @given(links=links, selected=st.sets(st.integers(0, N_PASSAGES)))
-def test_an_entity_is_seen_where_a_selected_passage_is_linked_with_it(
-    links: list[tuple[int, int]], selected: set[int]
-) -> None:
+def test_an_entity_is_seen_where_a_selected_passage_has_it(links: list[tuple[int, int]], selected: set[int]) -> None:
     """One passage more than there are is asked for: ids that the graph does not know are left out."""
     edges = [(e, N_ENTITIES + p, MENTION, 0.5) for e, p in links]
     graph = typed_graph(N_ENTITIES, N_PASSAGES, [*edges, (0, 1, SPATIAL, 1.0), (2, 3, SPATIAL, 1.0)])

@@ -44,8 +44,8 @@ def test_names_are_alike_by_letters_first_letters_and_spelling() -> None:
 
 def test_an_ending_has_to_follow_several_names_and_to_be_set_off() -> None:
     firms = ["Velm", "Karv", "Oster", "Velm GmbH", "Karv GmbH", "Oster GmbH", "Velm Island", "Karv Island"]
-    found = {pair for pair, likeness in alike_pairs(firms) if likeness is Likeness.ENDING}
-    assert found == {(0, 3), (1, 4), (2, 5)}
+    proposal = {pair for pair, likeness in alike_pairs(firms) if likeness is Likeness.ENDING}
+    assert proposal == {(0, 3), (1, 4), (2, 5)}
     assert not set(alike_pairs(["Velm", "Velm GmbH"]))
 
 
@@ -70,8 +70,8 @@ def test_what_has_one_value_and_is_told_differently_speaks_against(tmp_path: Pat
     assert [set(each.names) for each in alone.merges()] == [{"Katharine Berg", "Katherine Berg"}]
     against = Review(graph_of(tmp_path / "b", [*born, *shared, *told]))
     assert against.merges() == []
-    (found,) = against.merges(least=0.1)
-    assert found.contradictions == ("Katharine Berg was born in Karv / Katherine Berg was born in Oster",)
+    (proposal,) = against.merges(least=0.1)
+    assert proposal.contradictions == ("Katharine Berg was born in Karv / Katherine Berg was born in Oster",)
 
 
 def test_a_name_with_two_dates_of_birth_in_two_documents_may_be_two(tmp_path: Path) -> None:
@@ -80,6 +80,6 @@ def test_a_name_with_two_dates_of_birth_in_two_documents_may_be_two(tmp_path: Pa
     graph = graph_of(
         tmp_path, [*born, ("John Smith", "was born in", "1902", t), ("John Smith", "was born in", "1977", t)]
     )
-    (found,) = Review(graph).splits()
-    assert (found.name, found.predicate) == ("John Smith", "was born in")
-    assert sorted(value.passages for value in found.values) == [("p10",), ("p9",)]
+    (proposal,) = Review(graph).splits()
+    assert (proposal.name, proposal.predicate) == ("John Smith", "was born in")
+    assert sorted(value.passages for value in proposal.values) == [("p10",), ("p9",)]

@@ -25,9 +25,7 @@ def started(restart: Vector) -> SparseVector:
 
 
 @given(walks(), st.data())
-def test_it_is_a_part_of_the_pagerank_that_lacks_long_ways_alone_and_starts_do_not_touch(
-    given_walk: Given, data: st.DataObject
-) -> None:
+def test_it_is_the_pagerank_without_long_ways_for_each_start(given_walk: Given, data: st.DataObject) -> None:
     graph, restart, factors, damping = given_walk
     exact = by_igraph(graph, restart, factors, damping).scores
     passages, nodes = np.arange(graph.n_entities, graph.n_nodes), np.arange(graph.n_nodes)

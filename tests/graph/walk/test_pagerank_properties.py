@@ -51,21 +51,17 @@ def keep(graph: TypedGraph, rows: NDArray[np.bool_]) -> TypedGraph:
 class TestAnyGraph:
     @few
     @given(walks())
-    def test_scores_sum_to_one_and_are_as_near_to_the_solution_as_they_say(
-        self, solve: Solver, given_walk: Given
-    ) -> None:
-        found = solve(*given_walk)
+    def test_scores_sum_to_one_and_are_as_near_as_they_say(self, solve: Solver, given_walk: Given) -> None:
+        walked = solve(*given_walk)
         # Single precision cannot do better than the stated error where nearly all mass stays on its way.
-        bound = 1e-5 if given_walk[-1] < 0.99 else max(1e-5, found.error)
-        assert found.scores.sum() == pytest.approx(1, abs=bound)
-        assert (found.scores >= 0).all()
-        assert far(found, dense_pagerank(*given_walk)) <= 0
+        bound = 1e-5 if given_walk[-1] < 0.99 else max(1e-5, walked.error)
+        assert walked.scores.sum() == pytest.approx(1, abs=bound)
+        assert (walked.scores >= 0).all()
+        assert far(walked, dense_pagerank(*given_walk)) <= 0
 
     @few
     @given(walks(), st.integers(0, KINDS - 1))
-    def test_a_factor_of_zero_removes_exactly_the_edges_of_that_kind(
-        self, solve: Solver, given_walk: Given, kind: int
-    ) -> None:
+    def test_a_factor_of_zero_removes_exactly_its_edges(self, solve: Solver, given_walk: Given, kind: int) -> None:
         graph, restart, factors, damping = given_walk
         zeroed = EdgeFactors(factors.from_entity.copy(), factors.from_passage.copy())
         zeroed.from_entity[kind] = zeroed.from_passage[kind] = 0.0

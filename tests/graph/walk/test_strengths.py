@@ -109,9 +109,7 @@ class TestHistory:
                 workspace_tuning(tmp_path, version)
             assert workspace_tuning(tmp_path).version == 1
 
-    def test_what_cannot_be_adopted_leaves_the_history_as_it_was(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_refusal_leaves_the_history_as_it_was(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         first = adopt(tmp_path, proposal(TEMPORAL=2.0))
         with pytest.raises(WorkspaceLocked, match="from version 0 to 1 meanwhile"):
             adopt(tmp_path, proposal(PRIMARY=2.0))
@@ -128,9 +126,7 @@ class TestHistory:
             adopt(tmp_path, proposal(parent=1, PRIMARY=2.0))
         assert load_history(tmp_path).versions == (first,)
 
-    def test_the_file_is_read_once_and_again_when_it_is_another_one(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_file_is_read_again_when_it_changed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         adopt(tmp_path, proposal(TEMPORAL=2.0))
         tuning = workspace_tuning(tmp_path)
         assert all(workspace_tuning(tmp_path) is tuning for _ in range(3))

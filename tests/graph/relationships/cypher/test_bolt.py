@@ -132,18 +132,14 @@ class TestFaults:
 
 @pytest.mark.slow
 class TestReading:
-    def test_as_many_rows_come_as_were_asked_for(
-        self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
-    ) -> None:
+    def test_as_many_rows_come_as_asked(self, server: BoltServer, record: RelationshipRecord, tmp_path: Path) -> None:
         mirror(tmp_path, server)
         query = "MATCH (d:Document) RETURN d.id AS key ORDER BY key"
         cut, whole = server.query(query, limit=2), server.query(query, limit=7)
         assert (cut.columns, cut.rows, cut.cut) == (("key",), (("d-alliance",), ("d-nissan",)), True)
         assert (len(whole.rows), whole.cut) == (7, False)
 
-    def test_nothing_is_committed_even_if_a_query_gets_past_the_check(
-        self, server: BoltServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_nothing_is_committed_past_the_check(self, server: BoltServer, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("graph.relationships.cypher.reading.check_reads_only", lambda query, parameters: query)
         server.query("CREATE (n:Concept {id: 'x'}) RETURN n.id")
         assert server.rows("MATCH (n:Concept) RETURN n.id") == []
@@ -151,7 +147,7 @@ class TestReading:
 
 @pytest.mark.slow
 class TestMirroring:
-    def test_the_server_comes_to_hold_what_the_record_holds(
+    def test_it_holds_what_the_record_holds(
         self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
     ) -> None:
         done = mirror(tmp_path, server)
@@ -206,7 +202,7 @@ class TestMirroring:
             server.write(f"MATCH (s:`{STAMP_LABEL}`) SET s.revision = 10000")
         assert server.rows("MATCH (n:Interaction) RETURN n.id ORDER BY n.id") == [("m1",), ("m2",), ("m3",)]
 
-    def test_one_database_holds_one_workspace_and_nothing_else(
+    def test_a_database_holds_one_workspace(
         self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
     ) -> None:
         server.write("CREATE (:User {id: 'theirs'})")
@@ -221,9 +217,7 @@ class TestMirroring:
             mirror(tmp_path / "other", server)
         assert contents(server) == contents_of(record)
 
-    def test_threads_that_send_at_once_agree(
-        self, settings: ServerSettings, record: RelationshipRecord, tmp_path: Path
-    ) -> None:
+    def test_threads_at_once_agree(self, settings: ServerSettings, record: RelationshipRecord, tmp_path: Path) -> None:
         def one(number: int) -> None:
             with RelationshipRecord.of(tmp_path) as own, BoltServer(settings) as server:
                 own.put_node(user(f"u{number}"))

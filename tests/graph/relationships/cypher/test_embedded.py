@@ -141,21 +141,21 @@ class TestPassages:
         wanted = vectors["p1"].astype(float)
         cosines = {key: float(vector.astype(float) @ wanted) for key, vector in vectors.items()}
         with open_copy(root, with_vectors=True) as copy:
-            found = copy.search_chunks(wanted.tolist(), k=2)
+            chunks = copy.search_chunks(wanted.tolist(), k=2)
         best = sorted(cosines, key=lambda key: (-cosines[key], key))[:2]
-        assert [each.id for each in found] == best
-        assert [each.similarity for each in found] == pytest.approx([cosines[key] for key in best], abs=1e-5)
-        assert found[0].content == "Passage 1 of 'all'"
-        assert all(each.distance == pytest.approx(1 - each.similarity) for each in found)
+        assert [each.id for each in chunks] == best
+        assert [each.similarity for each in chunks] == pytest.approx([cosines[key] for key in best], abs=1e-5)
+        assert chunks[0].content == "Passage 1 of 'all'"
+        assert all(each.distance == pytest.approx(1 - each.similarity) for each in chunks)
 
     def test_the_record_finds_the_same_chunks_without_a_copy(self, root: Path) -> None:
         with Workspace(root).open_record() as passages:
             relate(Workspace(root), passages)
             wanted = next(iter(passages.entries())).vector.astype(float).tolist()
         with RelationshipRecord.of(root) as record, open_copy(root, with_vectors=True) as copy:
-            found, expected = record.search_chunks(wanted, k=2), copy.search_chunks(wanted, k=2)
-            assert [(each.id, each.content) for each in found] == [(each.id, each.content) for each in expected]
-            assert [each.similarity for each in found] == pytest.approx(
+            chunks, expected = record.search_chunks(wanted, k=2), copy.search_chunks(wanted, k=2)
+            assert [(each.id, each.content) for each in chunks] == [(each.id, each.content) for each in expected]
+            assert [each.similarity for each in chunks] == pytest.approx(
                 [each.similarity for each in expected], abs=1e-5
             )
             assert record.search_chunks([2 * number for number in wanted], k=1)[0].similarity == pytest.approx(1)
@@ -235,7 +235,7 @@ class TestMakingIt:
             assert not any(path.is_dir() for path in (tmp_path / COPIES).iterdir())
         assert count(tmp_path) == 7
 
-    def test_where_making_it_fails_nothing_is_left(
+    def test_a_failure_leaves_nothing(
         self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patch:
@@ -293,9 +293,7 @@ class TestManyAtOnce:
 
 
 class TestAsking:
-    def test_as_many_rows_come_as_were_asked_for_and_a_path_is_its_nodes_and_edges(
-        self, record: RelationshipRecord, tmp_path: Path
-    ) -> None:
+    def test_as_many_rows_come_as_are_asked_for(self, record: RelationshipRecord, tmp_path: Path) -> None:
         with open_copy(tmp_path) as copy:
             query = "MATCH (d:Document) RETURN d.id AS key ORDER BY key"
             cut, whole = copy.query(query, limit=2), copy.query(query, limit=7)
@@ -306,12 +304,10 @@ class TestAsking:
         assert path.keys() == {"_nodes", "_edges"}
         assert (str(path["_nodes"]).count("'id'"), str(path["_edges"]).count("VIEWED")) == (2, 1)
 
-    def test_the_type_of_an_edge_is_asked_as_of_a_graph_server(
-        self, record: RelationshipRecord, tmp_path: Path
-    ) -> None:
+    def test_the_type_of_an_edge_is_asked_as_of_a_server(self, record: RelationshipRecord, tmp_path: Path) -> None:
         with open_copy(tmp_path) as copy:
-            found = copy.query("MATCH (u:User {id: 'mia'})-[r]->(other) WHERE type(r) = 'VIEWED' RETURN type(r)")
-        assert (found.columns, set(found.rows)) == (("label(r)",), {("VIEWED",)})
+            chunks = copy.query("MATCH (u:User {id: 'mia'})-[r]->(other) WHERE type(r) = 'VIEWED' RETURN type(r)")
+        assert (chunks.columns, set(chunks.rows)) == (("label(r)",), {("VIEWED",)})
 
     def test_a_query_that_takes_too_long_is_stopped(self, record: RelationshipRecord, tmp_path: Path) -> None:
         query = "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a, b WHERE a * b < 0 RETURN count(*)"
@@ -336,7 +332,7 @@ class TestAsking:
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_in_a_workspace_that_may_not_be_written_the_last_copy_is_read(
+def test_without_write_access_the_last_one_is_read(
     record: RelationshipRecord, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     open_copy(tmp_path).close()
@@ -346,7 +342,7 @@ def test_in_a_workspace_that_may_not_be_written_the_last_copy_is_read(
     assert count(tmp_path) == 7
 
 
-def test_without_write_access_and_without_a_copy_that_is_told(
+def test_without_that_too_it_is_refused(
     record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copies, "may_write", lambda place: False)

@@ -145,8 +145,8 @@ def test_through_sql_a_text_is_a_text(world: World) -> None:
         written = set(map(said_by, world.put(text)))
         assert len(written) == 12
         assert world.parts() == world.before | written
-        (found,) = conversation_search(world.record, text, {text: 0.5})
-        assert (found.id, found.path, found.concepts) == (text, text, 1)
+        (match,) = conversation_search(world.record, text, {text: 0.5})
+        assert (match.id, match.path, match.concepts) == (text, text, 1)
         world.remove(text)
         assert world.parts() == world.before
 
@@ -154,11 +154,11 @@ def test_through_sql_a_text_is_a_text(world: World) -> None:
 def asked_everywhere(store: object, text: str) -> dict[str, object]:
     """What the searches find where each is given the text."""
     assert hasattr(store, "query")
-    given = [{"id": text, "score": 0.5}]
+    similarities = [{"id": text, "score": 0.5}]
     return {
         "search": store.query(queries.CONVERSATION_SEARCH, {"conversation_id": text, "query_id": text}).rows,
         "scores": store.query(
-            queries.CONVERSATION_SEARCH_OF_SCORES, {"conversation_id": text, "similarities": given}
+            queries.CONVERSATION_SEARCH_OF_SCORES, {"conversation_id": text, "similarities": similarities}
         ).rows,
         "discovery": store.query(queries.DISCOVERY, {"user_id": text}).rows,
         "thread": store.query(queries.THREAD, {"conversation_id": text}).rows,
@@ -169,10 +169,10 @@ def asked_everywhere(store: object, text: str) -> dict[str, object]:
 
 
 def expected_for(text: str) -> dict[str, object]:
-    found = ((text, text, 0.5, 1, 1.0, pytest.approx(0.65)),)
+    match = ((text, text, 0.5, 1, 1.0, pytest.approx(0.65)),)
     return {
-        "search": found,
-        "scores": found,
+        "search": match,
+        "scores": match,
         "discovery": (),
         "thread": ((text, "user", text, None),),
         "views": ((text, 1, NOON, NOON),),

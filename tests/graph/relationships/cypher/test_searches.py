@@ -54,9 +54,7 @@ def found_in(store: Queryable, thread: str, *, stored: bool) -> list[tuple[objec
     return [(*row[:-1], round(float(str(row[-1])), 12)) for row in rows]
 
 
-def test_conversation_search_mixes_similarity_and_concepts_as_in_the_record(
-    store: Queryable, record: RelationshipRecord
-) -> None:
+def test_conversation_search_mixes_both_as_in_the_record(store: Queryable, record: RelationshipRecord) -> None:
     for stored in (True, False):
         assert found_in(store, "thread", stored=stored) == [
             ("d-nissan", "d-nissan.md", 0.8, 1, 0.5, 0.71),
@@ -72,9 +70,7 @@ def test_conversation_search_mixes_similarity_and_concepts_as_in_the_record(
             ]
 
 
-def test_discovery_counts_the_concepts_one_or_two_steps_away_as_in_the_record(
-    store: Queryable, record: RelationshipRecord
-) -> None:
+def test_discovery_counts_concepts_as_in_the_record(store: Queryable, record: RelationshipRecord) -> None:
     assert store.query(queries.DISCOVERY, {"user_id": "mia"}).rows == (
         ("d-yokohama", "d-yokohama.md", 2, 3),
         ("d-alliance", "d-alliance.md", 1, 1),

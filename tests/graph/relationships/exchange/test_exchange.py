@@ -134,11 +134,11 @@ def test_igraph_reads_the_graphml(tmp_path: Path) -> None:
     assert (read.vcount(), read.ecount()) == (len(parts) - len(edges), len(edges))
     (odd,) = read.vs.select(ref="odd")
     assert (odd["kind"], odd["name"]) == ("Concept", "<&\"'>\ufffd\u2028 é木")
-    found = {
+    explained = {
         (read.vs[edge.source]["ref"], edge["kind"], read.vs[edge.target]["ref"], edge["relevance_score"])
         for edge in read.es.select(kind="EXPLAINS")
     }
-    assert found == {
+    assert explained == {
         (edge.source[1], "EXPLAINS", edge.target[1], edge.properties["relevance_score"])
         for edge in edges
         if edge.type is EdgeType.EXPLAINS

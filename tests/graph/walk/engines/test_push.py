@@ -88,9 +88,7 @@ def test_a_push_never_adds_to_what_is_left(damping: float) -> None:
 
 @settings(max_examples=25)
 @given(walks(), st.sampled_from([1e-2, 1e-4]), st.integers(1, 4))
-def test_a_table_of_what_is_touched_gives_the_same_however_small_it_is_at_first(
-    given_walk: Given, threshold: float, exponent: int
-) -> None:
+def test_a_table_gives_the_same_however_small_it_is(given_walk: Given, threshold: float, exponent: int) -> None:
     graph, restart, factors, damping = given_walk
     sparse = SparseVector.of(restart / restart.sum())
     expected, _, _ = push.solve(graph, sparse, factors, damping, threshold=threshold)
