@@ -43,9 +43,8 @@ def table(*rows: list[str]) -> str:
 
 
 class TestText:
-    @pytest.mark.parametrize(
-        ("body", "text"),
-        [
+    def test_it_is_what_the_document_shows(self, tmp_path: Path) -> None:
+        for body, text in [
             (paragraph("One.") + paragraph("") + paragraph("Two &amp; 日本."), "One.\n\nTwo & 日本."),
             (f"<w:p>{run('a')}<w:r><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t></w:r></w:p>", "a b\nc"),
             (f"<w:p><w:pPr><w:tabs><w:tab/></w:tabs></w:pPr>{run('a')}</w:p>", "a"),
@@ -57,10 +56,8 @@ class TestText:
             ),
             (paragraph("a") + table([paragraph("1")]) + paragraph("b"), "a\n\n1\n\nb"),
             (table([paragraph("a") + table([paragraph("1"), paragraph("2")]), paragraph("b")]), "a\n\n1 | 2\n\nb"),
-        ],
-    )
-    def test_it_is_what_the_document_shows(self, tmp_path: Path, body: str, text: str) -> None:
-        assert document_of(tmp_path, docx(body)).text == text
+        ]:
+            assert document_of(tmp_path, docx(body)).text == text, body
 
     def test_strict_open_xml_is_read(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(io.BytesIO(docx(paragraph("Cars", "H1"), HEADINGS))) as archive:
@@ -78,35 +75,25 @@ class TestText:
         )
         assert document_of(tmp_path, docx(body)).text == "host\n\nin the box\n\ntext"
 
-    @pytest.mark.parametrize(
-        ("first_row", "text"),
-        [
+    def test_rows_carry_the_names_of_a_header_that_is_marked_or_in_bold_type(self, tmp_path: Path) -> None:
+        for first_row, text in [
             ("<w:trPr><w:tblHeader/></w:trPr>{}", "Part: bolt; Made of: steel"),
             ("bold", "Part: bolt; Made of: steel"),
-        ],
-    )
-    def test_rows_carry_the_names_of_a_header_that_is_marked_or_in_bold_type(
-        self, tmp_path: Path, first_row: str, text: str
-    ) -> None:
-        names = [f"<w:tc>{paragraph(name)}</w:tc>" for name in ("Part", "Made of")]
-        if first_row == "bold":
-            names = [name.replace("<w:r>", "<w:r><w:rPr><w:b/></w:rPr>") for name in names]
-        header = "".join(names) if first_row == "bold" else first_row.format("".join(names))
-        body = f"<w:tbl><w:tr>{header}</w:tr>{table([paragraph('bolt'), paragraph('steel')])[7:]}"
-        assert document_of(tmp_path, docx(body)).text == text
+        ]:
+            names = [f"<w:tc>{paragraph(name)}</w:tc>" for name in ("Part", "Made of")]
+            if first_row == "bold":
+                names = [name.replace("<w:r>", "<w:r><w:rPr><w:b/></w:rPr>") for name in names]
+            header = "".join(names) if first_row == "bold" else first_row.format("".join(names))
+            body = f"<w:tbl><w:tr>{header}</w:tr>{table([paragraph('bolt'), paragraph('steel')])[7:]}"
+            assert document_of(tmp_path, docx(body)).text == text, first_row
 
-    @pytest.mark.parametrize(
-        ("names", "text"),
-        [
+    def test_so_they_do_of_a_first_row_that_reads_like_names(self, tmp_path: Path) -> None:
+        for names, text in [
             (("Grade", "Class", "Approver"), "Grade: Engineer; Class: Economy; Approver: Bo Lind"),
             (("3 May", "Rome", "Lind"), "3 May | Rome | Lind\nEngineer | Economy | Bo Lind"),
-        ],
-    )
-    def test_so_they_do_of_a_first_row_that_reads_like_names(
-        self, tmp_path: Path, names: tuple[str, ...], text: str
-    ) -> None:
-        rows = [[paragraph(cell) for cell in row] for row in (names, ("Engineer", "Economy", "Bo Lind"))]
-        assert document_of(tmp_path, docx(table(*rows))).text == text
+        ]:
+            rows = [[paragraph(cell) for cell in row] for row in (names, ("Engineer", "Economy", "Bo Lind"))]
+            assert document_of(tmp_path, docx(table(*rows))).text == text, names
 
     def test_notes_stand_at_the_end(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(io.BytesIO(docx(""))) as archive:
@@ -146,19 +133,14 @@ class TestText:
 
 
 class TestTitle:
-    @pytest.mark.parametrize(
-        ("named", "body", "title"),
-        [
+    def test_it_is_that_of_the_properties_else_of_the_style_else_the_first_heading(self, tmp_path: Path) -> None:
+        for named, body, title in [
             ("Nissan", paragraph("Other", "H1"), "Nissan"),
             ("Document1", paragraph("Cover", "H2") + paragraph("The Title", "T"), "The Title"),
             ("Word Document", paragraph("text") + paragraph("Cars", "H2"), "Cars"),
             ("", paragraph("text"), ""),
-        ],
-    )
-    def test_it_is_that_of_the_properties_else_of_the_style_else_the_first_heading(
-        self, tmp_path: Path, named: str, body: str, title: str
-    ) -> None:
-        assert document_of(tmp_path, docx(body, HEADINGS + TITLE, named)).title == title
+        ]:
+            assert document_of(tmp_path, docx(body, HEADINGS + TITLE, named)).title == title, named
 
 
 class TestHeadings:
@@ -220,9 +202,8 @@ def encrypted() -> bytes:
 
 
 class TestUnreadable:
-    @pytest.mark.parametrize(
-        ("content", "complaint"),
-        [
+    def test_it_is_refused_with_the_reason(self, tmp_path: Path) -> None:
+        cases = [
             (zip_bomb(), "cannot be read as DOCX"),
             (entity_bomb(), "cannot be read as DOCX .*amplification"),
             (with_document_type(), "cannot be read as DOCX"),
@@ -239,36 +220,20 @@ class TestUnreadable:
             (docx("<w:p>"), "cannot be read as DOCX"),
             (docx(""), "holds no text"),
             (docx("", parts={"word/document.xml": '<?xml version="1.0" encoding="klingon"?><x/>'}), "cannot be read"),
-        ],
-        ids=[
-            "zip bomb",
-            "entity bomb",
-            "document type",
-            "doc",
-            "encrypted parts",
-            "empty",
-            "text",
-            "cut",
-            "damaged",
-            "other zip",
-            "malformed XML",
-            "no text",
-            "encoding",
-        ],
-    )
-    def test_it_is_refused_with_the_reason(self, tmp_path: Path, content: bytes, complaint: str) -> None:
-        path = write(tmp_path / "a.docx", content)
+        ]
+        for number, (content, _) in enumerate(cases):
+            write(tmp_path / f"a{number:02}.docx", content)
         tracemalloc.start()
-        with pytest.raises(BadInput, match=rf"a\.docx.*{complaint}") as failure:
-            read_documents([path])
+        documents = read_documents([tmp_path])
         unpacked = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert unpacked < 2**22, "a bomb is unpacked elsewhere"
+        for (_, complaint), refused in zip(cases, documents.refused, strict=True):
+            assert re.search(rf"a\d\d\.docx.*{complaint}", refused.reason), complaint
+            assert re.search(r"docx .*\. \w", refused.reason), "and what to do"
+        with pytest.raises(BadInput, match=cases[0][1]) as failure:
+            read_documents([tmp_path / "a00.docx"])
         assert failure.value.hint
-        write(tmp_path / "b.txt", "good")
-        documents = read_documents([tmp_path])
-        assert [refused.source for refused in documents.refused] == [str(path)]
-        assert [p.text for p in documents.passages.values()] == ["good"]
 
     def test_parts_outside_the_package_are_not_reached(self, tmp_path: Path) -> None:
         write(tmp_path / "secret.xml", "secret")
@@ -291,10 +256,6 @@ class TestUnreadable:
             document_of(tmp_path, docx(paragraph("x", "s0"), styles))
 
         assert grows_with_length_alone(work, 500)
-
-    def test_sane_limits_let_a_large_document_through(self, tmp_path: Path) -> None:
-        found = document_of(tmp_path, docx("".join(paragraph(f"Paragraph {n} of it.") for n in range(20_000))))
-        assert found.text.endswith("Paragraph 19999 of it.")
 
     def test_a_long_document_takes_time_that_grows_with_its_length_alone(self, tmp_path: Path) -> None:
         def work(length: int) -> None:
