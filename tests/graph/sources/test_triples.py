@@ -43,12 +43,12 @@ class TestShapes:
             "extracted_triples": [["Nissan", "was founded in", "1933"]],
         }
         path.write_text(json.dumps({"docs": [doc], "avg_ent_chars": 4.5}), encoding="utf-8")
-        found = read_triples(path)
-        extraction = found.of(Passage("anything", "Nissan", TEXT))
+        triples = read_triples(path)
+        extraction = triples.of(Passage("anything", "Nissan", TEXT))
         assert extraction is not None
         assert extraction.entities == ("Nissan", "1933")
         assert extraction.triples == (Triple("Nissan", "was founded in", "1933", RelationType.TEMPORAL, 1.0),)
-        assert (extraction.extractor, found.rows) == (IMPORTED, 1)
+        assert (extraction.extractor, triples.rows) == (IMPORTED, 1)
 
     def test_three_parts_are_typed_by_rule_and_counted(self, tmp_path: Path) -> None:
         extraction = extraction_of(tmp_path, ["Nissan", "founded in", "1933"], ["Nissan", "zorbs", "Renault"])
@@ -160,12 +160,12 @@ class TestParts:
 
 class TestMatching:
     def test_the_id_comes_before_the_text(self, tmp_path: Path) -> None:
-        found = imported(
+        triples = imported(
             tmp_path,
             {"id": "a", "triples": [["by", "is", "id"]]},
             {"passage": TEXT, "triples": [["by", "is", "text"]]},
         )
-        by_id, by_text = found.of(passage_of("a", "", TEXT)), found.of(passage_of("b", "", TEXT))
+        by_id, by_text = triples.of(passage_of("a", "", TEXT)), triples.of(passage_of("b", "", TEXT))
         assert by_id is not None
         assert by_text is not None
         assert (by_id.triples[0].object, by_text.triples[0].object) == ("id", "text")
@@ -180,8 +180,8 @@ class TestMatching:
             (passage_of("x", "", TEXT.upper()), False),
             (passage_of("x", "", TEXT + " More."), False),
         ]:
-            found = imported(tmp_path, {"text": TEXT, "triples": []})
-            assert (found.of(passage) is not None) == matches, passage
+            triples = imported(tmp_path, {"text": TEXT, "triples": []})
+            assert (triples.of(passage) is not None) == matches, passage
 
 
 class TestRefused:

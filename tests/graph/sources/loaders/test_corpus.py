@@ -42,8 +42,8 @@ class TestCorpusFiles:
             {"Nissan": "In 1933. It grew.", "Leaf": "A car."},
             {"Nissan": ["In 1933.", " It grew."], "Leaf": ["A car."]},
         ]:
-            found = passages_of(write(tmp_path / "c.json", json.dumps(value)))
-            assert [(p.title, p.text) for p in found] == [("Nissan", "In 1933. It grew."), ("Leaf", "A car.")], value
+            passages = passages_of(write(tmp_path / "c.json", json.dumps(value)))
+            assert [(p.title, p.text) for p in passages] == [("Nissan", "In 1933. It grew."), ("Leaf", "A car.")], value
 
     def test_blank_lines_are_no_rows_and_no_line_end_but_the_newline_ends_one(self, tmp_path: Path) -> None:
         content = "\n" + lines({"id": "a", "text": "x\u2028y\x85z"}) + "  \n" + lines({"id": "b", "text": "y"})
@@ -98,10 +98,10 @@ class TestExports:
         ]:
             table = "name,role,office,since,remote\nAda Holm,CTO,Oslo,2019,true\nBo Lind,CFO,,,\n"
             wanted = passages_of(write(tmp_path / "staff.csv", table))
-            found = passages_of(write(tmp_path / name, content))
-            assert [(p.title, p.text, p.metadata) for p in found] == [(p.title, p.text, p.metadata) for p in wanted], (
-                name
-            )
+            passages = passages_of(write(tmp_path / name, content))
+            assert [(p.title, p.text, p.metadata) for p in passages] == [
+                (p.title, p.text, p.metadata) for p in wanted
+            ], name
 
     def test_the_text_can_be_mapped(self, tmp_path: Path) -> None:
         for value in [ROWS, {"rows": ROWS}]:

@@ -68,20 +68,22 @@ class TestFiles:
         return {passage.source: passage for passage in read_documents([folder], options).passages.values()}
 
     def test_a_map_applies_to_the_files_that_have_such_a_column(self, tmp_path: Path) -> None:
-        found = self.read(tmp_path, "text=body", "title=headline", "metadata=price,country")
-        assert {source: (each.title, each.text) for source, each in found.items()} == {
+        passages = self.read(tmp_path, "text=body", "title=headline", "metadata=price,country")
+        assert {source: (each.title, each.text) for source, each in passages.items()} == {
             "customers.csv": ("Moor Ltd", "customer: Moor Ltd; country: Corland"),
             "sub/prices.csv": ("", "A bolt of steel."),
             "more.jsonl": ("Rain", "It rained."),
         }
-        assert found["customers.csv"].metadata == {"country": "Corland"}
-        assert found["sub/prices.csv"].metadata == {"price": 3}
+        assert passages["customers.csv"].metadata == {"country": "Corland"}
+        assert passages["sub/prices.csv"].metadata == {"price": 3}
 
     def test_a_file_can_be_named(self, tmp_path: Path) -> None:
         for pattern in ["prices.csv", "sub/prices.csv", "p*.csv", "sub/*"]:
-            found = self.read(tmp_path, f"{pattern}:title=price", f"{pattern}:text=body")
-            assert (found["sub/prices.csv"].title, found["sub/prices.csv"].text) == ("3", "A bolt of steel."), pattern
-            assert found["customers.csv"].title == "Moor Ltd", pattern
+            passages = self.read(tmp_path, f"{pattern}:title=price", f"{pattern}:text=body")
+            assert (passages["sub/prices.csv"].title, passages["sub/prices.csv"].text) == ("3", "A bolt of steel."), (
+                pattern
+            )
+            assert passages["customers.csv"].title == "Moor Ltd", pattern
 
     def test_a_column_that_no_file_has_is_an_error_that_names_those_that_there_are(self, tmp_path: Path) -> None:
         with pytest.raises(

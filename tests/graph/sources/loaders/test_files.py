@@ -104,7 +104,7 @@ class TestSize:
     ) -> None:
         text = text.replace("\r", "") + "x"
         path = write(tmp_path_factory.mktemp("lines") / "a", text.encode(encoding))
-        found = list(text_lines(path))
-        assert "".join(line for _, line in found) == text
-        assert [number for number, _ in found] == list(range(1, len(found) + 1))
-        assert all("\n" not in line[:-1] and line for _, line in found)
+        numbered = list(text_lines(path))
+        assert "".join(line for _, line in numbered) == text
+        assert [number for number, _ in numbered] == list(range(1, len(numbered) + 1))
+        assert all("\n" not in line[:-1] and line for _, line in numbered)

@@ -58,8 +58,8 @@ class TestTables:
             )
 
     def test_headings_below_stand_where_the_text_has_them(self) -> None:
-        found = parse_markdown("| a | b |\n|---|---|\n| 1 | 2 |\n\n## after\n\ntext", "a.md")
-        assert found.text[found.headings[0].offset :].startswith("## after")
+        document = parse_markdown("| a | b |\n|---|---|\n| 1 | 2 |\n\n## after\n\ntext", "a.md")
+        assert document.text[document.headings[0].offset :].startswith("## after")
 
 
 class TestFrontMatter:
@@ -82,9 +82,9 @@ class TestFrontMatter:
             ("key: |\n  one\n  two", "one\ntwo"),
             ("a key: value", None),
         ]:
-            found = parse_markdown(f"---\ntitle: T\n{entry}\n---\ntext", "a.md")
-            assert found.metadata == ({"key": value} if value is not None else {"a key": "value"}), entry
-            assert (found.title, found.text, dict(found.notes)) == ("T", "text", {}), entry
+            document = parse_markdown(f"---\ntitle: T\n{entry}\n---\ntext", "a.md")
+            assert document.metadata == ({"key": value} if value is not None else {"a key": "value"}), entry
+            assert (document.title, document.text, dict(document.notes)) == ("T", "text", {}), entry
 
     def test_what_is_nested_reserved_or_no_entry_is_left_out_and_counted(self, tmp_path: Path) -> None:
         for entry in [
@@ -108,8 +108,8 @@ class TestFrontMatter:
             assert documents.notes == {FRONT_MATTER_LEFT: 1}, entry
 
     def test_an_empty_entry_and_a_comment_are_nothing(self) -> None:
-        found = parse_markdown("---\n# comment\nkey:\n\nother:   \nlist: []\n---\ntext", "a.md")
-        assert (found.metadata, dict(found.notes)) == ({}, {})
+        document = parse_markdown("---\n# comment\nkey:\n\nother:   \nlist: []\n---\ntext", "a.md")
+        assert (document.metadata, dict(document.notes)) == ({}, {})
 
 
 class TestHeadings:
@@ -147,10 +147,10 @@ class TestHeadings:
         )
     )
     def test_places_hold_for_any_lines(self, pieces: list[str]) -> None:
-        found = parse_markdown("\n".join(pieces), "a.md")
-        for passage in split_document(found, 16, 4):
-            assert found.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
-        assert all(h.text[:1] in found.text[h.offset : h.offset + 8] for h in found.headings)
+        document = parse_markdown("\n".join(pieces), "a.md")
+        for passage in split_document(document, 16, 4):
+            assert document.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
+        assert all(h.text[:1] in document.text[h.offset : h.offset + 8] for h in document.headings)
 
 
 class TestNotebook:

@@ -62,8 +62,8 @@ class TestPages:
             return whole(self, **options)
 
         monkeypatch.setattr(PageObject, "extract_text", failing)
-        found = load_pdf(write(tmp_path / "a.pdf", pdf(["One.", "Two."])), "a.pdf")
-        assert (found.text, found.notes) == ("Two.", {BROKEN_PAGES: 1})
+        document = load_pdf(write(tmp_path / "a.pdf", pdf(["One.", "Two."])), "a.pdf")
+        assert (document.text, document.notes) == ("Two.", {BROKEN_PAGES: 1})
         with pytest.raises(BadInput, match=r"b\.pdf cannot be read as PDF \(division by zero\)"):
             load(write(tmp_path / "b.pdf", pdf(["One."])), "b.pdf", FieldMap())
 
@@ -96,10 +96,10 @@ class TestPages:
     def test_places_hold_for_any_pages(self, tmp_path_factory: pytest.TempPathFactory, pages: list[list[str]]) -> None:
         texts = ["\n".join(" ".join(page[start : start + 8]) for start in range(0, len(page), 8)) for page in pages]
         path = write(tmp_path_factory.mktemp("pdf") / "a.pdf", pdf([*texts, "end"]))
-        found = load_pdf(path, "a.pdf")
-        assert len(found.pages) == len(texts) + 1
-        for passage in split_document(found, 16, 4):
-            assert found.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
+        document = load_pdf(path, "a.pdf")
+        assert len(document.pages) == len(texts) + 1
+        for passage in split_document(document, 16, 4):
+            assert document.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
 
 
 class TestTitle:
@@ -112,7 +112,7 @@ class TestTitle:
             ("2023-11", "text", ""),
             ("", "text", ""),
         ]:
-            assert passage_of_file(write(tmp_path / "a.pdf", pdf([first], title))).title == expected, title
+            assert load_pdf(write(tmp_path / "a.pdf", pdf([first], title)), "a.pdf").title == expected, title
 
 
 class TestUnreadable:

@@ -84,11 +84,11 @@ class TestRowsWithoutText:
         assert passage_of_file(tmp_path / "d.csv").metadata == {"part": "bolt"}
 
     def test_two_rows_of_one_title_are_two_passages_and_cells_are_typed(self, tmp_path: Path) -> None:
-        found = passages_of(write(tmp_path / "c.csv", 'part;price;note\nbolt;3;"of\nsteel"\nbolt;4.5;\n'))
-        assert [each.text for each in found] == ["part: bolt; price: 3; note: of steel", "part: bolt; price: 4.5"]
-        assert [each.metadata["price"] for each in found] == [3, 4.5]
-        found = passages_of(write(tmp_path / "c.csv", 'name,note\nMoor,"It pays. On time: yes."\n'))
-        assert sentence_spans(found[0].text) == [(0, len(found[0].text))], "a row is one unit"
+        passages = passages_of(write(tmp_path / "c.csv", 'part;price;note\nbolt;3;"of\nsteel"\nbolt;4.5;\n'))
+        assert [each.text for each in passages] == ["part: bolt; price: 3; note: of steel", "part: bolt; price: 4.5"]
+        assert [each.metadata["price"] for each in passages] == [3, 4.5]
+        passages = passages_of(write(tmp_path / "c.csv", 'name,note\nMoor,"It pays. On time: yes."\n'))
+        assert sentence_spans(passages[0].text) == [(0, len(passages[0].text))], "a row is one unit"
         assert passages_of(write(tmp_path / "c.csv", "name,note\n")) == []
 
     def test_of_a_very_long_row_the_first_cells_are_told_with_its_title_and_the_rest_is_counted(
@@ -97,10 +97,10 @@ class TestRowsWithoutText:
         n_cells = MAX_KEYS + 300
         content = ",".join(f"c{n}" for n in range(n_cells)) + "\n" + ",".join(f"v{n}" for n in range(n_cells)) + "\n"
         options = ReadOptions(fields=FieldMap(title=f"c{n_cells - 1}"))
-        found = read_documents([write(tmp_path / "c.csv", content)], options)
-        (passage,) = found.passages.values()
+        documents = read_documents([write(tmp_path / "c.csv", content)], options)
+        (passage,) = documents.passages.values()
         assert (passage.title, len(passage.text.split("; "))) == (f"v{n_cells - 1}", MAX_KEYS + 1)
-        assert found.notes[OVER_LIMIT] >= 299
+        assert documents.notes[OVER_LIMIT] >= 299
 
 
 class TestFields:
@@ -197,8 +197,8 @@ class TestWorkbook:
     def test_columns_can_be_mapped(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.xlsx", xlsx(A=[["part", "body"], ["bolt", "Of steel."]], B=[["Name"], ["Ida"]]))
         options = ReadOptions(parse_fields(["a.xlsx:text=body", "title=part"]))
-        found = read_documents([path], options).passages.values()
-        assert [(each.title, each.text) for each in found] == [("bolt", "Of steel."), ("Ida", "Name: Ida")]
+        passages = read_documents([path], options).passages.values()
+        assert [(each.title, each.text) for each in passages] == [("bolt", "Of steel."), ("Ida", "Name: Ida")]
         with pytest.raises(UnknownColumn, match="no column 'author'"):
             read_documents([path], ReadOptions(parse_fields(["text=author"])))
 
