@@ -180,6 +180,10 @@ class TestLinks:
         assert [url for _, url in page(body, "<base href='https://ex.org/x/'>").links] == ["https://ex.org/x/b"]
         assert page(body).links == []
 
+    def test_links_in_a_table_stand_at_their_row(self) -> None:
+        document = page("<p>text</p><table><tr><td>1<td><a href='http://a/'>x</a></table>")
+        assert document.links == [(document.text.index("1 | x"), "http://a/")]
+
 
 class TestEncoding:
     @staticmethod
