@@ -48,9 +48,8 @@ def test_entities_ends_of_triples_and_the_titles_name_are_nodes() -> None:
     assert names_of(TIN, FOUND["tin"]) == {"blue tin"}
 
 
-@pytest.mark.parametrize(
-    ("answer", "as_node", "in_place", "standing"),
-    [
+def test_an_answer_is_covered_by_a_whole_name() -> None:
+    for answer, as_node, in_place, standing in [
         (gold("OSLO"), 1, 1, 1),
         (gold("Christiania", "Oslo"), 1, 1, 1),
         (gold("Anna"), 0, 0, 1),
@@ -59,12 +58,10 @@ def test_entities_ends_of_triples_and_the_titles_name_are_nodes() -> None:
         (gold("Oslo", at="unknown"), 1, 0, 0),
         (gold("Rome"), 0, 0, 0),
         (gold("osl"), 0, 0, 0),
-    ],
-)
-def test_an_answer_is_covered_by_a_whole_name(answer: GoldAnswer, as_node: int, in_place: int, standing: int) -> None:
-    coverage = cover_answers([BERG, TIN], [answer], FOUND)
-    assert (coverage.as_node, coverage.in_place, coverage.standing) == (as_node, in_place, standing)
-    assert coverage.missed == ((answer,) if standing and not in_place else ())
+    ]:
+        coverage = cover_answers([BERG, TIN], [answer], FOUND)
+        assert (coverage.as_node, coverage.in_place, coverage.standing) == (as_node, in_place, standing), answer
+        assert coverage.missed == ((answer,) if standing and not in_place else ()), answer
 
 
 def test_answers_of_yes_or_no_are_left_out_and_counted(tmp_path: Path) -> None:

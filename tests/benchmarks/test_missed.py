@@ -43,20 +43,15 @@ def named(graph: KnowledgeGraph, *names: str) -> list[int]:
     return [next(n for n, each in enumerate(graph.passages) if each.text.startswith(name)) for name in names]
 
 
-@pytest.mark.parametrize(
-    ("missed", "other", "cause"),
-    [
+def test_the_cause_is_what_connects_a_passage_with_the_others(graph: KnowledgeGraph) -> None:
+    for missed, other, cause in [
         ("Yoshisuke Aikawa", "Nissan", Cause.OUTRANKED),
         ("Town 1", "Yokohama", Cause.HUB),
         ("Datsun", "Yokohama", Cause.OTHER_FORM),
         ("Orlo", "Nissan", Cause.APART),
-    ],
-)
-def test_the_cause_is_what_connects_a_passage_with_the_others(
-    graph: KnowledgeGraph, missed: str, other: str, cause: Cause
-) -> None:
-    place, beside = named(graph, missed, other)
-    assert cause_of(graph, place, [beside]) is cause
+    ]:
+        place, beside = named(graph, missed, other)
+        assert cause_of(graph, place, [beside]) is cause, missed
 
 
 def test_the_table_counts_what_is_missed_of_questions_with_several_gold_passages(

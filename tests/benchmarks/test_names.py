@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from agents.offline.extractor import OfflineExtractor
 from benchmarks.names import DRAWN, KINDS, MARKS, draw, found_names, is_quantity, measure, read_marks
 from graph.schema import Passage
@@ -26,9 +24,9 @@ def test_precision_counts_marks_and_names_the_right_ones_that_are_lost() -> None
     assert precision.lost == ("berg", "rome")
 
 
-@pytest.mark.parametrize(("name", "expected"), [("30 km", True), ("1,200", True), ("Oslo", False), ("VX-200", False)])
-def test_quantities_are_told_from_names(name: str, expected: bool) -> None:
-    assert is_quantity(name) is expected
+def test_quantities_are_told_from_names() -> None:
+    for name, expected in [("30 km", True), ("1,200", True), ("Oslo", False), ("VX-200", False)]:
+        assert is_quantity(name) is expected, name
 
 
 def test_each_kind_has_200_marks_of_normal_names() -> None:

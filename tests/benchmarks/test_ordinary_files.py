@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 import yaml
 
 from benchmarks import ordinary_files
@@ -36,21 +35,18 @@ def test_expected_words_stand_in_the_files_that_a_question_names() -> None:
         assert missing == [], question["id"]
 
 
-@pytest.mark.parametrize(
-    ("first", "rest", "refused", "grade"),
-    [
+def test_a_grade_is_of_the_first_thing_shown() -> None:
+    for first, rest, refused, grade in [
         ("It costs 95 euros. [1]", "", False, Grade.RIGHT),
         ("It costs 950 euros. [1]", "\n\nIt costs 95 euros. [2]", False, Grade.PARTLY),
         ("It costs 950 euros. [95]", "", False, Grade.WRONG),
         ("It costs 95 or 96 euros. [1]", "", False, Grade.PARTLY),
         ("NOT IN THE PASSAGES", "", True, Grade.REFUSED),
-    ],
-)
-def test_a_grade_is_of_the_first_thing_shown(first: str, rest: str, refused: bool, grade: Grade) -> None:
-    question = {"all_of": ["95"], "none_of": ["96"]}
-    answer = f"{first}{rest}"
-    assert first_shown(answer) == first
-    assert grade_of(question, first_shown(answer), answer, refused=refused) is grade
+    ]:
+        question = {"all_of": ["95"], "none_of": ["96"]}
+        answer = f"{first}{rest}"
+        assert first_shown(answer) == first, first
+        assert grade_of(question, first_shown(answer), answer, refused=refused) is grade, first
 
 
 def test_where_nothing_is_told_a_refusal_is_right() -> None:

@@ -41,13 +41,13 @@ def test_there_are_twenty_and_more_over_passages_of_the_sample() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", [Mode.MARA, Mode.HYBRID])
-def test_what_users_want_rises_for_most_and_falls_for_none(context: Context, mode: Mode) -> None:
-    ranks = list(ranks_of(HISTORIES, context.model_copy(update={"mode": mode})))
-    could_rise = [(before, after) for before, after in ranks if before > 1]
-    assert sum(after < before for before, after in could_rise) >= 0.7 * len(could_rise)
-    assert all(after <= before for before, after in ranks)
-    assert all(before - after < REACH for before, after in ranks)
+def test_what_users_want_rises_for_most_and_falls_for_none(context: Context) -> None:
+    for mode in [Mode.MARA, Mode.HYBRID]:
+        ranks = list(ranks_of(HISTORIES, context.model_copy(update={"mode": mode})))
+        could_rise = [(before, after) for before, after in ranks if before > 1]
+        assert sum(after < before for before, after in could_rise) >= 0.7 * len(could_rise), mode
+        assert all(after <= before for before, after in ranks), mode
+        assert all(before - after < REACH for before, after in ranks), mode
 
 
 @pytest.mark.slow

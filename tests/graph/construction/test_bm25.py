@@ -101,8 +101,8 @@ class TestBest:
         index = bm25_of(CORPUS * 50)
         asked = ["Yokohama ships", "Nissan 1933", "自動車"] * 20
         with ThreadPoolExecutor(4) as threads:
-            found = list(threads.map(lambda question: index.best(question, 9), asked))
-        assert found == [index.best(question, 9) for question in asked]
+            hits = list(threads.map(lambda question: index.best(question, 9), asked))
+        assert hits == [index.best(question, 9) for question in asked]
 
 
 class TestDamage:

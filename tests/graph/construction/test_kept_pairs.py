@@ -35,9 +35,9 @@ def found_by(names: list[int], kept: Path, *, changed: frozenset[int] = frozense
     """Return the pairs of some names that a build finds, by the names."""
     present = np.array(sorted(names), dtype=np.int64)
     vectors = vectors_of(present, changed)
-    found = near_pairs(ids_of(present), vectors, present != barred, kept)
-    rows = zip(present[found["first"]].tolist(), present[found["second"]].tolist(), strict=True)
-    return dict(zip(rows, found["cosine"].tolist(), strict=True))
+    near = near_pairs(ids_of(present), vectors, present != barred, kept)
+    rows = zip(present[near["first"]].tolist(), present[near["second"]].tolist(), strict=True)
+    return dict(zip(rows, near["cosine"].tolist(), strict=True))
 
 
 def vectors_of(names: NDArray[np.int64], changed: frozenset[int]) -> Floats:
@@ -130,8 +130,8 @@ def test_pairs_are_exact_to_the_bar_in_whatever_builds_and_blocks_they_were_foun
     own = np.random.default_rng(3).standard_normal((len(names), dimension))
     vectors = unit(np.full((len(names), dimension), (0.8 / dimension) ** 0.5) + own * (0.2 / dimension) ** 0.5)
     for count in (90, 91, 150):
-        found = near_pairs(ids_of(names[:count]), vectors[:count], np.ones(count, dtype=np.bool_), tmp_path / "near")
-    cosines = dict(zip(pairs_of(found), found["cosine"].tolist(), strict=True))
+        near = near_pairs(ids_of(names[:count]), vectors[:count], np.ones(count, dtype=np.bool_), tmp_path / "near")
+    cosines = dict(zip(pairs_of(near), near["cosine"].tolist(), strict=True))
     assert cosines == pytest.approx(exact_pairs(vectors), abs=1e-12)
     assert sum(cosine < 0.801 for cosine in cosines.values()) > 10
 
@@ -159,5 +159,5 @@ def test_a_bound_of_the_cosines_of_many_names_leaves_out_no_pair(
         monkeypatch.setattr(near_names, "_MAIN_AXES", axes)
         vectors = families(300, 5, 0.4)
         ids = np.array([number.to_bytes(4) for number in range(len(vectors))], dtype=ID_TYPE)
-        found = near_pairs(ids, vectors, np.ones(len(vectors), dtype=np.bool_), tmp_path / str(axes))
-        assert pairs_of(found) == sorted(exact_pairs(vectors)), axes
+        near = near_pairs(ids, vectors, np.ones(len(vectors), dtype=np.bool_), tmp_path / str(axes))
+        assert pairs_of(near) == sorted(exact_pairs(vectors)), axes

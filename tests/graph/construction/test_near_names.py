@@ -60,8 +60,8 @@ def test_of_a_name_with_many_neighbours_those_are_found_that_the_graph_keeps(tmp
         cosines = np.minimum(1.0, (vectors[ends[:, 0]].astype(np.float64) * vectors[ends[:, 1]]).sum(axis=1))
         kept = ends[np.unique(nearest_pairs(ends, cosines, 0, len(vectors)))]
         assert len(kept) < len(wanted), spread
-        found = pairs_of(found_in(vectors, tmp_path))
-        assert found == sorted(map(tuple, kept.tolist())), spread
+        near = pairs_of(found_in(vectors, tmp_path))
+        assert near == sorted(map(tuple, kept.tolist())), spread
 
 
 def test_names_that_may_have_no_synonyms_are_in_no_pair(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_threads_blocks_and_an_early_drop_of_far_neighbours_change_nothing(
 
 def test_more_neighbours_as_near_as_the_hundredth_than_can_be_held_are_cut_by_row(tmp_path: Path) -> None:
     same = np.repeat(unit(np.ones((1, 8))), 700, axis=0)
-    found = found_in(same, tmp_path)
-    assert np.bincount(found["second"], minlength=700).max() <= 100
-    assert set(found["cosine"].tolist()) == {found["cosine"][0]}
+    near = found_in(same, tmp_path)
+    assert np.bincount(near["second"], minlength=700).max() <= 100
+    assert set(near["cosine"].tolist()) == {near["cosine"][0]}
 
 
 def test_hardly_any_names_have_hardly_any_pairs(tmp_path: Path) -> None:

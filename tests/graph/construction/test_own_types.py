@@ -197,13 +197,6 @@ class TestRecord:
             declare_types(record, NO_TYPES)
             assert declared_types(record) == NO_TYPES
 
-    def test_extractions_keep_own_relation_and_entity_types(self, tmp_path: Path) -> None:
-        extraction = Extraction(ENTITIES, TRIPLES, "t", types={"Orrin": "Maker"})
-        with Record(tmp_path / "record.sqlite", create=True) as record:
-            Writer(record, HashEmbedder()).write([(passage_of("a", "", "x"), extraction)])
-            (entry,) = record.entries()
-            assert entry.extraction == extraction
-
 
 class TestWhatFollows:
     def test_a_strength_of_an_own_type_multiplies_its_edges_alone_and_is_1_where_none_was_learned(
@@ -223,10 +216,10 @@ class TestWhatFollows:
         assert workspace_tuning(tmp_path).strengths == strengths
 
     def test_each_own_type_has_a_matrix_of_its_own(self, graph: KnowledgeGraph) -> None:
-        found = dict(relation_matrices(graph.typed))
-        assert list(found) == list(matrices_of(graph.own.relation_types))
-        assert found["supplies"].nnz == found["owns"].nnz == 2
-        assert found["supplies"].max() == 1.25
+        matrices = dict(relation_matrices(graph.typed))
+        assert list(matrices) == list(matrices_of(graph.own.relation_types))
+        assert matrices["supplies"].nnz == matrices["owns"].nnz == 2
+        assert matrices["supplies"].max() == 1.25
         assert "w_owns M_owns + w_supplies M_supplies" in formula_of(graph.own.relation_types)
 
     def test_an_edge_has_its_own_facts(self, graph: KnowledgeGraph) -> None:

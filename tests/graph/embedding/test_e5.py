@@ -112,10 +112,10 @@ def without_mean(vectors: NDArray[np.float32], mean: NDArray[np.float32]) -> NDA
 class TestVectors:
     def test_a_passage_is_what_the_weights_say_of_its_tokens_after_the_prefix(self, weights: WeightsFile) -> None:
         embedder = E5Embedder()
-        found = embedder.embed(["the river", "ﬂuss\n  ﬂuss"])
+        vectors = embedder.embed(["the river", "ﬂuss\n  ﬂuss"])
         tokens = [["▁the", "▁", "river"], ["▁", "fluss", "▁", "fluss"]]
         plain = np.stack([expected(weights, "<s>", "▁", "passage", ":", *row, "</s>") for row in tokens])
-        assert found == pytest.approx(without_mean(plain, embedder._mean("passage:")), abs=1e-3)
+        assert vectors == pytest.approx(without_mean(plain, embedder._mean("passage:")), abs=1e-3)
 
     def test_a_question_has_a_prefix_and_a_mean_of_its_own(self, weights: WeightsFile) -> None:
         embedder = E5Embedder()

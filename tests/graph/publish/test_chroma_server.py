@@ -111,6 +111,9 @@ class TestAddresses:
             pytest.raises(StoreUnavailable, match=r"refuses the credentials.*MARA_VECTORS.*CHROMA_CLIENT_AUTH"),
         ):
             connect(server_address(gate.url))
+        with pytest.raises(StoreUnavailable, match=r"/nowhere does not answer as it should"):
+            connect(server_address(f"{chroma_url}/nowhere"))
+        assert connect(server_address(chroma_url)) is connect(server_address(chroma_url)), "one client for all sets"
 
     def test_a_token_of_chromas_own_variables(self, chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for header, transport in [

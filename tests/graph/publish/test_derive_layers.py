@@ -146,31 +146,12 @@ class TestPublishing:
         assert generations(changed) == {"3"}
         assert assert_opens(changed, content) == 3
 
-    @pytest.mark.slow
-    def test_so_does_what_adds_up(self, workspace: Workspace) -> None:
-        new: dict[str, int] = {}
-        while (base := layer_of(workspace).base) == 1:
-            new[f"new{len(new)}"] = 1
-            write(workspace.root, {[*new][-1]: 1})
-        assert base == 1 + len(new) > 3
-        assert generations(workspace) == {str(base)}
-        assert assert_opens(workspace, {**FIRST, **new}) == base
-
     def test_of_a_small_index_all_is_written(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("graph.publish.generation_vectors._LARGE", 1_000)
         write(workspace.root, {"c": 1}, removed=["f"])
         assert layer_of(workspace).base == 2
         assert generations(workspace) == {"2"}
         assert assert_opens(workspace, SECOND) == 2
-
-    @pytest.mark.slow
-    def test_no_layer_lies_on_a_base_that_was_replaced(self, changed: Workspace) -> None:
-        write(changed.root, {"x": 1})
-        write(changed.root, dict.fromkeys("klmnopqr", 3))
-        assert generations(changed) == {"4"}
-        write(changed.root, {"y": 1})
-        assert layer_of(changed).base == 4
-        assert assert_opens(changed, {**SECOND, "x": 1, **dict.fromkeys("klmnopqr", 3), "y": 1}) == 5
 
     @pytest.mark.slow
     def test_no_layer_lies_over_vectors_that_were_replaced(self, changed: Workspace) -> None:
@@ -188,15 +169,6 @@ class TestPublishing:
 
 
 class TestReaders:
-    @pytest.mark.slow
-    def test_a_base_stays_while_a_reader_holds_a_layer_over_it(self, changed: Workspace) -> None:
-        hold = changed.hold(2)
-        write(changed.root, dict.fromkeys("abcdefgh", 3))
-        assert generations(changed) == {"1", "2", "3"}
-        hold.release()
-        changed.prune()
-        assert generations(changed) == {"3"}
-
     @pytest.mark.slow
     def test_open_indexes_that_share_a_base_do_not_disturb_each_other(self, changed: Workspace) -> None:
         older = open_index(changed.root, Silent())

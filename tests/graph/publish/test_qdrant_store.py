@@ -127,8 +127,8 @@ class TestWorkspace:
     def test_a_doctor_finds_what_is_missing_and_puts_it_back(self, workspace: Workspace, client: Any) -> None:
         assert examine_workspace(workspace.root).ok
         client.delete(f"{record_id(workspace)}-{layer_of(workspace).key}-facts", points_selector=[0, 1])
-        found = examine_workspace(workspace.root)
-        assert any("facts instead of" in finding.message for finding in found.findings)
+        report = examine_workspace(workspace.root)
+        assert any("facts instead of" in finding.message for finding in report.findings)
         _, done, after = repair_workspace(workspace.root)
         assert done
         assert after.ok

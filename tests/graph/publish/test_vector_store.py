@@ -85,14 +85,14 @@ class TestEveryStore:
         opened = kept.write(vectors)
         for question in unit_vectors(3, seed=9):
             cosines = vectors @ question
-            found = opened.search("facts", question, 7)
-            assert [number for number, _ in found] == np.argsort(-cosines)[:7].tolist()
-            assert [cosine for _, cosine in found] == pytest.approx(np.sort(cosines)[::-1][:7], abs=1e-3)
+            hits = opened.search("facts", question, 7)
+            assert [number for number, _ in hits] == np.argsort(-cosines)[:7].tolist()
+            assert [cosine for _, cosine in hits] == pytest.approx(np.sort(cosines)[::-1][:7], abs=1e-3)
         cosines = vectors @ vectors[0]
         farthest = np.argsort(cosines)[:9]
-        found = opened.search("facts", vectors[0], 5, np.sort(farthest))
-        assert [number for number, _ in found] == farthest[::-1][:5].tolist()
-        assert [cosine for _, cosine in found] == pytest.approx(cosines[farthest[::-1][:5]], abs=1e-3)
+        hits = opened.search("facts", vectors[0], 5, np.sort(farthest))
+        assert [number for number, _ in hits] == farthest[::-1][:5].tolist()
+        assert [cosine for _, cosine in hits] == pytest.approx(cosines[farthest[::-1][:5]], abs=1e-3)
         assert len(opened.search("facts", vectors[0], 50, np.sort(farthest))) == 9
         opened.close()
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,54 +28,45 @@ class TestChunks:
         (passage,) = split("Nissan", " In 1933.\n", "a.txt")
         place = {key: passage.metadata[key] for key in ("chunk", "chunks", "start", "end")}
         assert (passage.text, place) == ("In 1933.", {"chunk": 0, "chunks": 1, "start": 1, "end": 9})
-
-    def test_a_text_that_repeats_itself_is_covered_to_its_end(self) -> None:
-        text = "word " * 1000
-        spans = [(int(c.metadata["start"]), int(c.metadata["end"])) for c in split("", text, "a.txt")]
-        assert spans[-1][1] == len(text) - 1
-        assert all(start <= end + 1 for (_, end), (start, _) in pairwise(spans))
-
-    @pytest.mark.parametrize("piece", ["(born ", "a)", "x. ", "…", "-- "])
-    def test_each_chunk_of_a_repeated_piece_finds_its_place(self, piece: str) -> None:
-        text = piece * 3_000
-        chunks = split("", text, "a.txt")
-        assert all(chunk.text == text[int(chunk.metadata["start"]) : int(chunk.metadata["end"])] for chunk in chunks)
-        assert int(chunks[-1].metadata["end"]) > len(text) - len(chunks[-1].text)
-
-    @pytest.mark.parametrize(("tokens", "overlap"), [(60, 0), (60, 20), (500, 100)])
-    def test_lengths_can_be_chosen(self, tokens: int, overlap: int) -> None:
-        text = document(120)
-        chunks = split_document(Document("", text, "a.txt"), tokens, overlap)
-        assert all(estimate_tokens(chunk.text) <= tokens for chunk in chunks)
-        assert max(estimate_tokens(chunk.text) for chunk in chunks) > tokens / 2
-        for before, after in pairwise(chunks):
-            shared = text[int(after.metadata["start"]) : int(before.metadata["end"])]
-            assert estimate_tokens(shared) <= overlap
-
-    def test_no_text_is_no_passage(self) -> None:
+        assert "references" not in passage.metadata
         assert split("Nissan", " \n\t", "a.txt") == []
 
-    @pytest.mark.parametrize(
-        "text",
-        [
+    def test_each_chunk_of_a_repeated_piece_finds_its_place(self) -> None:
+        for piece in ["(born ", "a)", "x. ", "…", "-- "]:
+            text = piece * 3_000
+            chunks = split("", text, "a.txt")
+            assert all(
+                chunk.text == text[int(chunk.metadata["start"]) : int(chunk.metadata["end"])] for chunk in chunks
+            ), piece
+            assert int(chunks[-1].metadata["end"]) > len(text) - len(chunks[-1].text), piece
+
+    def test_lengths_can_be_chosen(self) -> None:
+        for tokens, overlap in [(60, 0), (60, 20), (500, 100)]:
+            text = document(120)
+            chunks = split_document(Document("", text, "a.txt"), tokens, overlap)
+            assert all(estimate_tokens(chunk.text) <= tokens for chunk in chunks), tokens
+            assert max(estimate_tokens(chunk.text) for chunk in chunks) > tokens / 2, tokens
+            for before, after in pairwise(chunks):
+                shared = text[int(after.metadata["start"]) : int(before.metadata["end"])]
+                assert estimate_tokens(shared) <= overlap, tokens
+
+    def test_each_chunk_fits_the_model_and_is_the_text_between_its_places(self) -> None:
+        for text in [
             document(80),
             " ".join(f"name{i}" for i in range(1500)),
             "日産自動車は横浜にある会社です。" * 60,
             "word " * 1000,
-        ],
-        ids=["prose", "no sentences", "Japanese", "one word"],
-    )
-    def test_each_chunk_fits_the_model_and_is_the_text_between_its_places(self, text: str) -> None:
-        chunks = split("Nissan", text, "a.txt")
-        assert len(chunks) > 2
-        for number, chunk in enumerate(chunks):
-            start, end = chunk.metadata["start"], chunk.metadata["end"]
-            assert isinstance(start, int)
-            assert isinstance(end, int)
-            assert text[start:end] == chunk.text
-            assert estimate_tokens(chunk.title) + estimate_tokens(chunk.text) <= CHUNK_TOKENS
-            assert (chunk.metadata["chunk"], chunk.metadata["chunks"]) == (number, len(chunks))
-        assert len({chunk.metadata["document"] for chunk in chunks}) == 1
+        ]:
+            chunks = split("Nissan", text, "a.txt")
+            assert len(chunks) > 2, text
+            for number, chunk in enumerate(chunks):
+                start, end = chunk.metadata["start"], chunk.metadata["end"]
+                assert isinstance(start, int), text
+                assert isinstance(end, int), text
+                assert text[start:end] == chunk.text, text
+                assert estimate_tokens(chunk.title) + estimate_tokens(chunk.text) <= CHUNK_TOKENS, text
+                assert (chunk.metadata["chunk"], chunk.metadata["chunks"]) == (number, len(chunks)), text
+            assert len({chunk.metadata["document"] for chunk in chunks}) == 1, text
 
     def test_chunks_cover_the_text_and_share_what_is_between_them(self) -> None:
         text = document(80).replace("\n", " ")
@@ -93,14 +83,12 @@ class TestChunks:
 
     def test_the_same_text_gives_the_same_ids_and_another_source_others(self) -> None:
         one, again = (split("T", document(60), "a.txt") for _ in range(2))
+        longer = split("T", document(60) + "One more sentence.", "a.txt")
+        assert [p.id for p in one[:-1]] == [p.id for p in longer[: len(one) - 1]]
         other = split("T", document(60), "b.txt")
         assert one == again
         assert not {p.id for p in one} & {p.id for p in other}
         assert one[0].metadata["document"] != other[0].metadata["document"]
-
-    def test_a_change_at_the_end_keeps_the_ids_before_it(self) -> None:
-        before, after = (split("T", document(60) + end, "a.txt") for end in ("", "One more sentence."))
-        assert [p.id for p in before[:-1]] == [p.id for p in after[: len(before) - 1]]
 
     @settings(max_examples=15, deadline=None)
     @given(
@@ -127,16 +115,14 @@ class TestSections:
         for name, level in blocks:
             headings.append(Heading(len(text), level, name))
             text += f"{name}\n\n" + "river city tower bridge harbour lake alpha beta gamma.\n\n"
-        given = Document("Other", text, "a.md", headings=headings)
-        assert self.sections(given) == ["Cars", "Cars > Makers", "Cars > Makers > Nissan", "Cars > Models", "Ships"]
+        cars = Document("Other", text, "a.md", headings=headings)
+        assert self.sections(cars) == ["Cars", "Cars > Makers", "Cars > Makers > Nissan", "Cars > Models", "Ships"]
 
-    def test_the_heading_that_is_the_title_is_no_section(self) -> None:
+    def test_the_heading_that_is_the_title_is_no_section_and_none_is_over_what_comes_before(self) -> None:
+        assert self.sections(Document("", "Text.\n\nCars", "a", headings=[Heading(7, 1, "Cars")])) == [None]
         headings = [Heading(0, 1, "Cars"), Heading(6, 2, "Makers")]
         assert self.sections(Document("Cars", "Cars\n\nMakers", "a", headings=headings)) == [None]
         assert self.sections(Document("Cars", "\n\n\n\n\n\nMakers", "a", headings=headings)) == ["Makers"]
-
-    def test_text_before_the_first_heading_has_none(self) -> None:
-        assert self.sections(Document("", "Text.\n\nCars", "a", headings=[Heading(7, 1, "Cars")])) == [None]
 
     def test_a_long_path_is_cut(self) -> None:
         headings = [Heading(0, 1, "x" * 5000)]
@@ -165,22 +151,12 @@ class TestReferences:
         assert first.metadata["references"] == "http://a/ http://b/"
         assert second.metadata["references"] == "http://c/ http://a/"
 
-    def test_a_chunk_without_links_has_none(self) -> None:
-        (passage,) = split("", "x", "a.html")
-        assert "references" not in passage.metadata
-
     def test_a_document_refers_to_the_first_hundred_and_the_rest_is_counted(self) -> None:
-        links = [(0, f"http://a/{number % 130}") for number in range(300)]
-        given = Document("", "x", "a.html", links=links)
-        (passage,) = split_document(given)
+        links = [(0, "http://a/" + "x" * 1000), *((0, f"http://a/{number % 130}") for number in range(300))]
+        linking = Document("", "x", "a.html", links=links)
+        (passage,) = split_document(linking)
         assert str(passage.metadata["references"]).split() == [f"http://a/{n}" for n in range(100)]
-        assert left_references(given) == 30
-
-    def test_an_address_that_is_too_long_is_left_out_and_counted(self) -> None:
-        given = Document("", "x", "a.html", links=[(0, "http://a/" + "x" * 1000), (0, "http://b/")])
-        (passage,) = split_document(given)
-        assert passage.metadata["references"] == "http://b/"
-        assert left_references(given) == 1
+        assert left_references(linking) == 31, "an address that is too long, too"
 
 
 def test_tokens_are_estimated_by_words_and_by_characters_of_unspaced_scripts() -> None:

@@ -115,8 +115,8 @@ class TestWriting:
 
     def test_one_writes_at_a_time(self, db: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(databases, "BUSY_TIMEOUT_S", 0.05)
-        told = pytest.raises(WorkspaceLocked, match="another process")
-        with open_database(path, KIND) as other, db.transaction(), told, other.transaction():
+        refused = pytest.raises(WorkspaceLocked, match="another process")
+        with open_database(path, KIND) as other, db.transaction(), refused, other.transaction():
             pass
 
 

@@ -105,9 +105,11 @@ class TestPlace:
             *unreadable_addresses("postgresql"),
         ]:
             monkeypatch.setenv("MARA_RECORD_URL", url)
-            with pytest.raises(BadInput, match=r"MARA_RECORD_URL is no address .*percent-encode the password") as told:
+            with pytest.raises(
+                BadInput, match=r"MARA_RECORD_URL is no address .*percent-encode the password"
+            ) as refused:
                 Workspace(tmp_path).create()
-            assert not any(part in str(told.value) for part in ("hid", "den", *PASSWORD_PARTS)), url
+            assert not any(part in str(refused.value) for part in ("hid", "den", *PASSWORD_PARTS)), url
 
     def test_the_database_gets_the_address_as_it_is_given_without_the_name(
         self, monkeypatch: pytest.MonkeyPatch
@@ -139,9 +141,9 @@ class TestPlace:
     ) -> None:
         pytest.importorskip("psycopg", reason="The extra `postgres` is not installed")
         monkeypatch.setenv("MARA_RECORD_URL", f"postgresql://mara:hidden@127.0.0.1:{free_port()}/records")
-        with pytest.raises(RecordUnavailable, match="Start the server, or correct MARA_RECORD_URL") as told:
+        with pytest.raises(RecordUnavailable, match="Start the server, or correct MARA_RECORD_URL") as refused:
             Workspace(tmp_path).create()
-        assert "hidden" not in str(told.value)
+        assert "hidden" not in str(refused.value)
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ class TestAnyHistory:
             Writer(fresh, HashEmbedder()).write(list(held.values()))
             assert_same_record(record, fresh)
 
-    @settings(max_examples=8, deadline=None)
+    @settings(max_examples=5, deadline=None)
     @given(st.lists(items, min_size=1, max_size=5, unique_by=lambda item: item[0].id))
     def test_embedding_anew_gives_what_the_other_model_would_have_written(self, corpus: list[Item]) -> None:
         with new_record() as record, new_record() as fresh:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -16,41 +16,41 @@ from tests.growth import grows_with_length_alone
 
 
 class TestCorpusFiles:
-    @pytest.mark.parametrize("key", ["text", "passage", "contents", "content", "paragraph_text"])
-    def test_json_lines_give_passages_whole_with_scalars_as_metadata(self, tmp_path: Path, key: str) -> None:
-        row = {"id": 7, "title": " Nissan ", key: "In 1933.\n", "year": 1933, "old": True, "tags": ["x"], "none": None}
-        passage = passage_of_file(write(tmp_path / "c.jsonl", lines(row)))
-        assert passage == Passage("7", "Nissan", "In 1933.\n", "c.jsonl", {"year": 1933, "old": True})
+    def test_json_lines_give_passages_whole_with_scalars_as_metadata(self, tmp_path: Path) -> None:
+        for key in ["text", "passage", "contents", "content", "paragraph_text"]:
+            row = {
+                "id": 7,
+                "title": " Nissan ",
+                key: "In 1933.\n",
+                "year": 1933,
+                "old": True,
+                "tags": ["x"],
+                "none": None,
+            }
+            passage = passage_of_file(write(tmp_path / "c.jsonl", lines(row)))
+            assert passage == Passage("7", "Nissan", "In 1933.\n", "c.jsonl", {"year": 1933, "old": True}), key
 
-    @pytest.mark.parametrize("key", ["id", "_id", "idx"])
-    def test_given_ids_are_kept(self, tmp_path: Path, key: str) -> None:
-        assert passage_of_file(write(tmp_path / "c.jsonl", lines({key: "p1", "text": "x"}))).id == "p1"
+    def test_given_ids_are_kept(self, tmp_path: Path) -> None:
+        for key in ["id", "_id", "idx"]:
+            for value in ("p1", 0):
+                row = {key: value, "text": "word " * 2000}
+                assert passage_of_file(write(tmp_path / "c.jsonl", lines(row))).id == str(value), row
 
-    def test_an_id_of_zero_is_an_id(self, tmp_path: Path) -> None:
-        assert passage_of_file(write(tmp_path / "c.jsonl", lines({"id": 0, "text": "x"}))).id == "0"
-
-    def test_long_given_passages_are_not_split(self, tmp_path: Path) -> None:
-        assert len(passages_of(write(tmp_path / "c.jsonl", lines({"id": "a", "text": "word " * 2000})))) == 1
-
-    @pytest.mark.parametrize(
-        "value",
-        [
+    def test_json_is_a_list_of_objects_or_titles_with_texts(self, tmp_path: Path) -> None:
+        for value in [
             [{"title": "Nissan", "text": "In 1933. It grew."}, {"idx": 1, "title": "Leaf", "text": "A car."}],
             {"Nissan": "In 1933. It grew.", "Leaf": "A car."},
             {"Nissan": ["In 1933.", " It grew."], "Leaf": ["A car."]},
-        ],
-    )
-    def test_json_is_a_list_of_objects_or_titles_with_texts(self, tmp_path: Path, value: Any) -> None:
-        found = passages_of(write(tmp_path / "c.json", json.dumps(value)))
-        assert [(p.title, p.text) for p in found] == [("Nissan", "In 1933. It grew."), ("Leaf", "A car.")]
+        ]:
+            passages = passages_of(write(tmp_path / "c.json", json.dumps(value)))
+            assert [(p.title, p.text) for p in passages] == [("Nissan", "In 1933. It grew."), ("Leaf", "A car.")], value
 
     def test_blank_lines_are_no_rows_and_no_line_end_but_the_newline_ends_one(self, tmp_path: Path) -> None:
         content = "\n" + lines({"id": "a", "text": "x\u2028y\x85z"}) + "  \n" + lines({"id": "b", "text": "y"})
         assert [p.id for p in passages_of(write(tmp_path / "c.jsonl", content))] == ["a", "b"]
 
-    @pytest.mark.parametrize(
-        ("line", "complaint"),
-        [
+    def test_a_malformed_line_is_named_by_file_and_line(self, tmp_path: Path) -> None:
+        for line, complaint in [
             ('{"id": "b", "text": "x"', "not valid JSON"),
             ("prose", "not valid JSON"),
             ('["b", "x"]', "not an object"),
@@ -62,16 +62,13 @@ class TestCorpusFiles:
             ('{"id": "b", "text": "\\ud800"}', "broken Unicode"),
             ('{"id": "b", "text": "x", "note": "\\udc00"}', "broken Unicode"),
             ("[" * 100_000, "not valid JSON"),
-        ],
-    )
-    def test_a_malformed_line_is_named_by_file_and_line(self, tmp_path: Path, line: str, complaint: str) -> None:
-        path = write(tmp_path / "c.jsonl", '{"id": "a", "text": "x"}\n\n' + line + "\n")
-        with pytest.raises(BadInput, match=rf"c\.jsonl, line 3: .*{complaint}"):
-            read_documents([path])
+        ]:
+            path = write(tmp_path / "c.jsonl", '{"id": "a", "text": "x"}\n\n' + line + "\n")
+            with pytest.raises(BadInput, match=rf"c\.jsonl, line 3: .*{complaint}"):
+                read_documents([path])
 
-    @pytest.mark.parametrize(
-        ("content", "complaint"),
-        [
+    def test_a_malformed_corpus_is_named(self, tmp_path: Path) -> None:
+        for content, complaint in [
             ("{", "not valid JSON"),
             ("3", "is no corpus"),
             ('{"Nissan": 3}', "is no corpus"),
@@ -79,42 +76,41 @@ class TestCorpusFiles:
             ('{"Nissan": ["x", 4]}', "'Nissan': no text.*list of sentences"),
             ('[{"year": 1933}, {"year": 1934}]', "no column for the text.*Give each object its text"),
             ('{"a": [{"name": "Ada"}], "b": [{"name": "Bo"}]}', "is no corpus"),
-        ],
-    )
-    def test_a_malformed_corpus_is_named(self, tmp_path: Path, content: str, complaint: str) -> None:
-        with pytest.raises(BadInput, match=rf"c\.json.*{complaint}"):
-            read_documents([write(tmp_path / "c.json", content)])
+        ]:
+            with pytest.raises(BadInput, match=rf"c\.json.*{complaint}"):
+                read_documents([write(tmp_path / "c.json", content)])
+
+
+ROWS: list[dict[str, Any]] = [
+    {"name": "Ada Holm", "role": "CTO", "office": "Oslo", "since": 2019, "remote": True},
+    {"name": "Bo Lind", "role": "CFO", "office": None},
+]
 
 
 class TestExports:
     """Objects without a text, as programs export them."""
 
-    ROWS: ClassVar[list[dict[str, Any]]] = [
-        {"name": "Ada Holm", "role": "CTO", "office": "Oslo", "since": 2019, "remote": True},
-        {"name": "Bo Lind", "role": "CFO", "office": None},
-    ]
-
-    @pytest.mark.parametrize(
-        ("name", "content"),
-        [
+    def test_each_becomes_the_passage_that_the_row_of_a_table_becomes(self, tmp_path: Path) -> None:
+        for name, content in [
             ("staff.json", json.dumps(ROWS)),
             ("staff.jsonl", lines(*ROWS)),
             ("staff.json", json.dumps({"count": 2, "rows": ROWS, "next": None})),
-        ],
-    )
-    def test_each_becomes_the_passage_that_the_row_of_a_table_becomes(
-        self, tmp_path: Path, name: str, content: str
-    ) -> None:
-        table = "name,role,office,since,remote\nAda Holm,CTO,Oslo,2019,true\nBo Lind,CFO,,,\n"
-        wanted = passages_of(write(tmp_path / "staff.csv", table))
-        found = passages_of(write(tmp_path / name, content))
-        assert [(p.title, p.text, p.metadata) for p in found] == [(p.title, p.text, p.metadata) for p in wanted]
+        ]:
+            table = "name,role,office,since,remote\nAda Holm,CTO,Oslo,2019,true\nBo Lind,CFO,,,\n"
+            wanted = passages_of(write(tmp_path / "staff.csv", table))
+            passages = passages_of(write(tmp_path / name, content))
+            assert [(p.title, p.text, p.metadata) for p in passages] == [
+                (p.title, p.text, p.metadata) for p in wanted
+            ], name
 
-    @pytest.mark.parametrize("value", [ROWS, {"rows": ROWS}])
-    def test_the_text_can_be_mapped(self, tmp_path: Path, value: Any) -> None:
-        path = write(tmp_path / "staff.json", json.dumps(value))
-        documents = read_documents([path], ReadOptions(fields=FieldMap(text="role", title="name")))
-        assert [(p.title, p.text) for p in documents.passages.values()] == [("Ada Holm", "CTO"), ("Bo Lind", "CFO")]
+    def test_the_text_can_be_mapped(self, tmp_path: Path) -> None:
+        for value in [ROWS, {"rows": ROWS}]:
+            path = write(tmp_path / "staff.json", json.dumps(value))
+            documents = read_documents([path], ReadOptions(fields=FieldMap(text="role", title="name")))
+            assert [(p.title, p.text) for p in documents.passages.values()] == [
+                ("Ada Holm", "CTO"),
+                ("Bo Lind", "CFO"),
+            ], value
 
     def test_lists_are_cells_and_what_no_cell_can_hold_is_counted(self, tmp_path: Path) -> None:
         row = {"name": "Ada Holm", "speaks": ["Norwegian", "English"], "address": {"city": "Oslo"}}
@@ -149,28 +145,21 @@ HIPPORAG = {
 
 
 class TestQuestionFiles:
-    @pytest.mark.parametrize("row", [MUSIQUE, HOTPOT, WIKI, COLUMNS, HIPPORAG])
-    @pytest.mark.parametrize("suffix", [".json", ".jsonl"])
-    def test_they_give_the_distinct_paragraphs_of_all_their_contexts(
-        self, tmp_path: Path, row: dict[str, Any], suffix: str
-    ) -> None:
-        rows = [row, {**row, "question": "What?"}]
-        path = write(tmp_path / f"q{suffix}", json.dumps(rows) if suffix == ".json" else lines(*rows))
-        documents = read_documents([path])
-        found = [(p.title, p.text) for p in documents.passages.values()]
-        assert found == [("Nissan", "In 1933."), ("Leaf", "A car.")]
-        assert documents.identical == 2
-        assert all(passage.id.startswith("passage-") for passage in documents.passages.values())
-
-    def test_what_says_which_paragraph_answers_is_left_behind(self, tmp_path: Path) -> None:
-        assert [p.metadata for p in passages_of(write(tmp_path / "q.jsonl", lines(MUSIQUE)))] == [{}, {}]
-
-    def test_one_title_with_two_texts_gives_two_passages(self, tmp_path: Path) -> None:
+    def test_they_give_the_distinct_paragraphs_of_all_their_contexts(self, tmp_path: Path) -> None:
+        files: list[dict[str, Any]] = [MUSIQUE, HOTPOT, WIKI, COLUMNS, HIPPORAG]
+        for row in files:
+            for suffix in [".json", ".jsonl"]:
+                rows = [row, {**row, "question": "What?"}]
+                path = write(tmp_path / f"q{suffix}", json.dumps(rows) if suffix == ".json" else lines(*rows))
+                documents = read_documents([path])
+                found = [(p.title, p.text) for p in documents.passages.values()]
+                assert found == [("Nissan", "In 1933."), ("Leaf", "A car.")], row
+                assert documents.identical == 2, row
+                assert all(passage.id.startswith("passage-") for passage in documents.passages.values()), row
+                assert not any(passage.metadata for passage in documents.passages.values()), row
+        assert len(passages_of(write(tmp_path / "q.json", json.dumps(HOTPOT)))) == 2
         other = {"question": "?", "context": [["Nissan", ["In 1934."]]]}
         assert len(passages_of(write(tmp_path / "q.jsonl", lines(HOTPOT, other)))) == 3
-
-    def test_a_single_question_is_read(self, tmp_path: Path) -> None:
-        assert len(passages_of(write(tmp_path / "q.json", json.dumps(HOTPOT)))) == 2
 
     def test_paragraphs_without_text_are_left_out_and_counted(self, tmp_path: Path) -> None:
         row = {"question": "?", "context": [["Nissan", []], ["Leaf", ["x"]]]}
@@ -181,9 +170,8 @@ class TestQuestionFiles:
         row = {"id": "a", "question": "Who?", "text": "It was Nissan.", "context": []}
         assert passage_of_file(write(tmp_path / "c.jsonl", lines(row))).metadata == {"question": "Who?"}
 
-    @pytest.mark.parametrize(
-        ("row", "complaint"),
-        [
+    def test_a_malformed_context_is_named(self, tmp_path: Path) -> None:
+        for row, complaint in [
             ({"question": "?", "context": [["Nissan"]]}, "context 1: malformed"),
             ({"question": "?", "context": [["Nissan", "text"]]}, "context 1: malformed"),
             ({"question": "?", "context": [["Nissan", [1]]]}, "context 1: malformed"),
@@ -192,12 +180,10 @@ class TestQuestionFiles:
             ({"question": "?", "paragraphs": [{"title": None, "text": "x"}]}, "paragraph 1: malformed"),
             ({"question": "?", "context": [["Nissan", ["\ud800"]]]}, "broken Unicode"),
             ({"question": "?", "answers": ["x"], "gold_ids": ["a"]}, "a question or triples, and no document"),
-        ],
-    )
-    def test_a_malformed_context_is_named(self, tmp_path: Path, row: dict[str, Any], complaint: str) -> None:
-        path = write(tmp_path / "q.jsonl", json.dumps(row))
-        with pytest.raises(BadInput, match=rf"q\.jsonl, line 1.*{complaint}"):
-            read_documents([path])
+        ]:
+            path = write(tmp_path / "q.jsonl", json.dumps(row))
+            with pytest.raises(BadInput, match=rf"q\.jsonl, line 1.*{complaint}"):
+                read_documents([path])
 
 
 def test_a_corpus_is_read_in_time_that_grows_with_its_length_alone(tmp_path: Path) -> None:

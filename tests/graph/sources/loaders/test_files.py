@@ -15,9 +15,8 @@ from tests.graph.sources.loaders.files import passage_of_file, passages_of, writ
 
 
 class TestText:
-    @pytest.mark.parametrize(
-        ("content", "title", "text"),
-        [
+    def test_a_first_line_that_stands_alone_is_the_title(self, tmp_path: Path) -> None:
+        for content, title, text in [
             ("Nissan\n\nIt was founded in 1933.\n", "Nissan", "It was founded in 1933."),
             ("Nissan was founded.\n\nIn 1933.", "", "Nissan was founded.\n\nIn 1933."),
             ("日産の歴史。\n\n1933年。", "", "日産の歴史。\n\n1933年。"),
@@ -25,17 +24,12 @@ class TestText:
             (f"{'x' * 101}\n\ntext", "", f"{'x' * 101}\n\ntext"),
             ("\ufeffNissan\r\n\r\nIn 1933.", "Nissan", "In 1933."),
             ("Nissan", "", "Nissan"),
-        ],
-    )
-    def test_a_first_line_that_stands_alone_is_the_title(
-        self, tmp_path: Path, content: str, title: str, text: str
-    ) -> None:
-        passage = passage_of_file(write(tmp_path / "a.txt", content))
-        assert (passage.title, passage.text) == (title, text)
+        ]:
+            passage = passage_of_file(write(tmp_path / "a.txt", content))
+            assert (passage.title, passage.text) == (title, text), content
 
-    @pytest.mark.parametrize(
-        ("name", "title"),
-        [
+    def test_a_file_without_a_title_has_its_name_if_that_tells_what_is_in_it(self, tmp_path: Path) -> None:
+        for name, title in [
             ("cars.TXT", "cars"),
             ("Install_proxy-server v2.txt", "Install proxy server v2"),
             ("2024-05-13 board minutes.txt", "2024-05-13 board minutes"),
@@ -43,17 +37,13 @@ class TestText:
             ("scan 0012.txt", ""),
             ("2024-05-13.txt", ""),
             ("abc.txt", ""),
-        ],
-    )
-    def test_a_file_without_a_title_has_its_name_if_that_tells_what_is_in_it(
-        self, tmp_path: Path, name: str, title: str
-    ) -> None:
-        passage = passage_of_file(write(tmp_path / name, "In 1933."))
-        assert (passage.source, passage.title) == (name, title)
+        ]:
+            passage = passage_of_file(write(tmp_path / name, "In 1933."))
+            assert (passage.source, passage.title) == (name, title), name
 
-    @pytest.mark.parametrize("content", ["", " \n\t\n"])
-    def test_an_empty_file_holds_no_passage(self, tmp_path: Path, content: str) -> None:
-        assert passages_of(write(tmp_path / "a.txt", content)) == []
+    def test_an_empty_file_holds_no_passage(self, tmp_path: Path) -> None:
+        for content in ["", " \n\t\n"]:
+            assert passages_of(write(tmp_path / "a.txt", content)) == [], content
 
     def test_a_document_keeps_its_file_and_its_place(self, tmp_path: Path) -> None:
         passage = passage_of_file(write(tmp_path / "cars.txt", "Nissan\n\nIn 1933."))
@@ -68,23 +58,22 @@ class TestText:
 
 
 class TestEncoding:
-    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
-    def test_utf8_and_what_a_byte_order_mark_says_is_read(self, tmp_path: Path, encoding: str) -> None:
-        assert passage_of_file(write(tmp_path / "a.txt", "Malmö 日産 😀".encode(encoding))).text == "Malmö 日産 😀"
+    def test_utf8_and_what_a_byte_order_mark_says_is_read(self, tmp_path: Path) -> None:
+        for encoding in ["utf-8", "utf-8-sig", "utf-16", "utf-32"]:
+            assert (
+                passage_of_file(write(tmp_path / "a.txt", "Malmö 日産 😀".encode(encoding))).text == "Malmö 日産 😀"
+            ), encoding
 
-    @pytest.mark.parametrize(
-        ("content", "complaint"),
-        [
+    def test_anything_else_is_refused(self, tmp_path: Path) -> None:
+        for content, complaint in [
             ("Malmö".encode("latin-1"), r"not UTF-8 text \(byte 4\).*iconv"),
             ("Malmö".encode("utf-16-le"), "NUL bytes"),
             (b"\xff\xfea", r"not UTF-16 text \(byte"),
             (b"MZ\x00\x00\x90 program", "NUL bytes: it is no text"),
             (b"\x89PNG\r\n\x1a\n", r"not UTF-8 text \(byte 0\)"),
-        ],
-    )
-    def test_anything_else_is_refused(self, tmp_path: Path, content: bytes, complaint: str) -> None:
-        with pytest.raises(BadInput, match=rf"a\.txt .*({complaint})"):
-            read_documents([write(tmp_path / "a.txt", content)])
+        ]:
+            with pytest.raises(BadInput, match=rf"a\.txt .*({complaint})"):
+                read_documents([write(tmp_path / "a.txt", content)])
 
 
 class TestSize:
@@ -115,7 +104,7 @@ class TestSize:
     ) -> None:
         text = text.replace("\r", "") + "x"
         path = write(tmp_path_factory.mktemp("lines") / "a", text.encode(encoding))
-        found = list(text_lines(path))
-        assert "".join(line for _, line in found) == text
-        assert [number for number, _ in found] == list(range(1, len(found) + 1))
-        assert all("\n" not in line[:-1] and line for _, line in found)
+        numbered = list(text_lines(path))
+        assert "".join(line for _, line in numbered) == text
+        assert [number for number, _ in numbered] == list(range(1, len(numbered) + 1))
+        assert all("\n" not in line[:-1] and line for _, line in numbered)

@@ -20,49 +20,41 @@ def read(folder: Path, *rows: Any) -> Documents:
     return read_documents([write(folder / "links.jsonl", lines(*rows))])
 
 
-@pytest.mark.parametrize(
-    ("name", "is_list"),
-    [
+def test_a_list_is_known_by_its_name() -> None:
+    for name, is_list in [
         ("links.jsonl", True),
         ("Links.CSV", True),
         ("news.links.tsv", True),
         ("links.txt", False),
         ("hyperlinks.jsonl", False),
         ("links.json", False),
-    ],
-)
-def test_a_list_is_known_by_its_name(name: str, is_list: bool) -> None:
-    assert is_link_list(Path(name)) is is_list
+    ]:
+        assert is_link_list(Path(name)) is is_list, name
 
 
 class TestRows:
-    @pytest.mark.parametrize(
-        "row",
-        [
+    def test_the_page_is_in_the_row_or_beside_the_list(self, tmp_path: Path) -> None:
+        for row in [
             {"url": URL, "title": "Nissan", "text": "In 1933."},
             {"url": "HTTPS://ex.org:443/a#x", "html": "<h1>Nissan</h1>", "note": "ignored"},
             {"url": URL, "path": "pages/a.html"},
-        ],
-    )
-    def test_the_page_is_in_the_row_or_beside_the_list(self, tmp_path: Path, row: dict[str, str]) -> None:
-        write(tmp_path / "pages/a.html", "<link rel=canonical href='https://other.org/'><h1>Nissan</h1>")
-        (passage,) = read(tmp_path, row).passages.values()
-        assert (passage.title, passage.source) == ("Nissan", URL)
+        ]:
+            write(tmp_path / "pages/a.html", "<link rel=canonical href='https://other.org/'><h1>Nissan</h1>")
+            (passage,) = read(tmp_path, row).passages.values()
+            assert (passage.title, passage.source) == ("Nissan", URL), row
 
-    @pytest.mark.parametrize(
-        ("name", "content"),
-        [
+    def test_a_page_may_be_any_document(self, tmp_path: Path) -> None:
+        pages: list[tuple[str, str | bytes]] = [
             ("a.txt", "In 1933."),
             ("a.md", "In 1933."),
             ("a.pdf", pdf(["In 1933."])),
             ("a.docx", docx(paragraph("In 1933."))),
-        ],
-    )
-    def test_a_page_may_be_any_document(self, tmp_path: Path, name: str, content: str | bytes) -> None:
-        write(tmp_path / name, content)
-        (passage,) = read(tmp_path, {"url": URL, "path": name, "title": "Nissan"}).passages.values()
-        assert (passage.title, passage.text, passage.source) == ("Nissan", "In 1933.", URL)
-        assert passage.metadata["file"] == name
+        ]
+        for name, content in pages:
+            write(tmp_path / name, content)
+            (passage,) = read(tmp_path, {"url": URL, "path": name, "title": "Nissan"}).passages.values()
+            assert (passage.title, passage.text, passage.source) == ("Nissan", "In 1933.", URL), name
+            assert passage.metadata["file"] == name, name
 
     def test_links_of_a_page_are_resolved_by_its_address(self, tmp_path: Path) -> None:
         (passage,) = read(tmp_path, {"url": URL, "html": "<p>see <a href='b'>b</a>"}).passages.values()
@@ -89,9 +81,16 @@ class TestRows:
 
 
 class TestRefused:
-    @pytest.mark.parametrize(
-        ("row", "complaint"),
-        [
+    def test_a_row_is_refused_by_its_line_and_the_others_are_read(self, tmp_path: Path) -> None:
+        folder = tmp_path / "list"
+        write(tmp_path / "secret.txt", "secret")
+        write(folder / "in.txt", "inside")
+        write(folder / "sub/x.txt", "x")
+        write(folder / "bad.pdf", "no pdf")
+        os.mkfifo(folder / "pipe.txt")
+        (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
+        (folder / "loop.txt").symlink_to("loop.txt")
+        rows: list[tuple[Any, str]] = [
             (
                 {"url": URL},
                 "https://ex.org/a comes without its page. Fetching is yours: save the page and give its path",
@@ -120,25 +119,14 @@ class TestRefused:
             ({"url": "ftp://ex.org/a", "text": "x"}, "'ftp://ex.org/a' is no web address"),
             ({"text": "x"}, "no address"),
             (["x"], "no address"),
-        ],
-    )
-    def test_a_row_is_refused_by_its_line_and_the_others_are_read(
-        self, tmp_path: Path, row: Any, complaint: str
-    ) -> None:
-        folder = tmp_path / "list"
-        write(tmp_path / "secret.txt", "secret")
-        write(folder / "in.txt", "inside")
-        write(folder / "sub/x.txt", "x")
-        write(folder / "bad.pdf", "no pdf")
-        os.mkfifo(folder / "pipe.txt")
-        (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
-        (folder / "loop.txt").symlink_to("loop.txt")
-        content = lines({"url": "https://ex.org/good", "text": "good"}).encode() + _line(row)
-        documents = read_documents([write(folder / "links.jsonl", content)])
+        ]
+        written = [{"url": "https://ex.org/good", "text": "good"}, *(row for row, _ in rows)]
+        (folder / "links.jsonl").write_bytes(b"".join(map(_line, written)))
+        documents = read_documents([folder / "links.jsonl"])
         assert [p.text for p in documents.passages.values()] == ["good"]
-        (refused,) = documents.refused
-        assert refused.source.endswith("links.jsonl, line 2")
-        assert re.search(complaint, refused.reason)
+        for line, ((row, complaint), refused) in enumerate(zip(rows, documents.refused, strict=True), 2):
+            assert refused.source.endswith(f"links.jsonl, line {line}"), row
+            assert re.search(complaint, refused.reason), row
 
     def test_a_list_that_cannot_be_read_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=r"links\.jsonl, line 1: not valid JSON"):

@@ -58,8 +58,8 @@ def test_attachments_are_read_with_the_metadata_of_the_mail(tmp_path: Path) -> N
 def test_a_mail_that_is_attached_is_read(tmp_path: Path) -> None:
     outer = mail("Outer.")
     outer.add_attachment(mail("Inner.", prices__csv=b"Part\nbolt\n"))
-    found = passages_of(write(tmp_path / "a.eml", outer.as_bytes()))
-    assert {each.text for each in found} == {"Outer.", "Inner.", "Part: bolt"}
+    passages = passages_of(write(tmp_path / "a.eml", outer.as_bytes()))
+    assert {each.text for each in passages} == {"Outer.", "Inner.", "Part: bolt"}
 
 
 def test_an_attachment_that_cannot_be_read_is_refused_by_name_and_the_rest_is_read(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ from tests.graph.sources.loaders.files import passage_of_file, passages_of, writ
 
 
 class TestMarkdown:
-    @pytest.mark.parametrize(
-        ("content", "title"),
-        [
+    def test_the_title_is_front_matter_else_the_first_heading(self, tmp_path: Path) -> None:
+        for content, title in [
             ("---\ntitle: Nissan\ndate: 1\n---\n# Other\ntext", "Nissan"),
             ('---\ntitle: "Nissan: a history"\n---\ntext', "Nissan: a history"),
             ('---\ntitle: Nissan\'s "Leaf"\n---\ntext', 'Nissan\'s "Leaf"'),
@@ -28,17 +27,15 @@ class TestMarkdown:
             ("#\n\ntext", ""),
             ("#hashtag\ntext", ""),
             ("plain text", ""),
-        ],
-    )
-    def test_the_title_is_front_matter_else_the_first_heading(self, tmp_path: Path, content: str, title: str) -> None:
-        assert passage_of_file(write(tmp_path / "a.md", content)).title == title
+            ("```\n# install\n```\n\nNissan\n======\n", "Nissan"),
+        ]:
+            assert passage_of_file(write(tmp_path / "a.md", content)).title == title, content
 
     def test_front_matter_is_no_text(self, tmp_path: Path) -> None:
         passage = passage_of_file(write(tmp_path / "a.markdown", "---\r\ntitle: Nissan\r\n---\r\nIn 1933.\r\n"))
         assert passage.text == "In 1933."
-
-    def test_a_rule_that_opens_a_file_is_no_front_matter(self, tmp_path: Path) -> None:
-        assert passage_of_file(write(tmp_path / "a.md", "---\nIn 1933.")).text == "---\nIn 1933."
+        rule = "---\nIn 1933."
+        assert passage_of_file(write(tmp_path / "a.markdown", rule)).text == rule
 
     def test_a_heading_full_of_spaces_is_read_at_once(self, tmp_path: Path) -> None:
         content = "# a" + " " * 50_000 + "b #" + "#" * 50_000 + " c\n"
@@ -46,9 +43,8 @@ class TestMarkdown:
 
 
 class TestTables:
-    @pytest.mark.parametrize(
-        ("table", "text"),
-        [
+    def test_each_row_carries_the_names_of_its_columns(self) -> None:
+        for table, text in [
             ("| Part | Price |\n|---|---:|\n| bolt | 3 |\n| nut | |", "Part: bolt; Price: 3\nPart: nut"),
             ("Part | **Price**\n--- | ---\nbolt | 3 \\| 4 | 5", "Part: bolt; Price: 3 | 4 | 5"),
             ("| Field | Value |\n|---|---|\n| Term | two years |", "Term: two years"),
@@ -56,20 +52,19 @@ class TestTables:
             ("| Part | Price |\n|---|---|", "Part | Price"),
             ("| Part | Price |\n| bolt | 3 |", "| Part | Price |\n| bolt | 3 |"),
             ("```\na | b\n--|--\n1 | 2\n```", "```\na | b\n--|--\n1 | 2\n```"),
-        ],
-    )
-    def test_each_row_carries_the_names_of_its_columns(self, table: str, text: str) -> None:
-        assert parse_markdown(f"before\n\n{table}\n\n## after", "a.md").text == f"before\n\n{text}\n\n## after"
+        ]:
+            assert parse_markdown(f"before\n\n{table}\n\n## after", "a.md").text == f"before\n\n{text}\n\n## after", (
+                table
+            )
 
     def test_headings_below_stand_where_the_text_has_them(self) -> None:
-        found = parse_markdown("| a | b |\n|---|---|\n| 1 | 2 |\n\n## after\n\ntext", "a.md")
-        assert found.text[found.headings[0].offset :].startswith("## after")
+        document = parse_markdown("| a | b |\n|---|---|\n| 1 | 2 |\n\n## after\n\ntext", "a.md")
+        assert document.text[document.headings[0].offset :].startswith("## after")
 
 
 class TestFrontMatter:
-    @pytest.mark.parametrize(
-        ("entry", "value"),
-        [
+    def test_scalars_and_lists_are_metadata(self) -> None:
+        for entry, value in [
             ("key: value", "value"),
             ("key:   1933  ", 1933),
             ("key: 2.50", 2.5),
@@ -86,16 +81,13 @@ class TestFrontMatter:
             ("key: >\n  one\n  two", "one two"),
             ("key: |\n  one\n  two", "one\ntwo"),
             ("a key: value", None),
-        ],
-    )
-    def test_scalars_and_lists_are_metadata(self, entry: str, value: object) -> None:
-        found = parse_markdown(f"---\ntitle: T\n{entry}\n---\ntext", "a.md")
-        assert found.metadata == ({"key": value} if value is not None else {"a key": "value"})
-        assert (found.title, found.text, dict(found.notes)) == ("T", "text", {})
+        ]:
+            document = parse_markdown(f"---\ntitle: T\n{entry}\n---\ntext", "a.md")
+            assert document.metadata == ({"key": value} if value is not None else {"a key": "value"}), entry
+            assert (document.title, document.text, dict(document.notes)) == ("T", "text", {}), entry
 
-    @pytest.mark.parametrize(
-        "entry",
-        [
+    def test_what_is_nested_reserved_or_no_entry_is_left_out_and_counted(self, tmp_path: Path) -> None:
+        for entry in [
             "key: {a: 1}",
             "key:\n  a: 1",
             "key:\n  - a: 1",
@@ -107,23 +99,22 @@ class TestFrontMatter:
             "source: x",
             "file: x",
             "'#tag': x",
-        ],
-    )
-    def test_what_is_nested_reserved_or_no_entry_is_left_out_and_counted(self, tmp_path: Path, entry: str) -> None:
-        documents = read_documents([write(tmp_path / "a.md", f"---\nauthor: Ida\n{entry}\n---\ntext")])
-        (passage,) = documents.passages.values()
-        assert passage.metadata.keys() - {"file", "document", "chunk", "chunks", "start", "end"} == {"author"}
-        assert documents.notes == {FRONT_MATTER_LEFT: 1}
+        ]:
+            documents = read_documents([write(tmp_path / "a.md", f"---\nauthor: Ida\n{entry}\n---\ntext")])
+            (passage,) = documents.passages.values()
+            assert passage.metadata.keys() - {"file", "document", "chunk", "chunks", "start", "end"} == {"author"}, (
+                entry
+            )
+            assert documents.notes == {FRONT_MATTER_LEFT: 1}, entry
 
     def test_an_empty_entry_and_a_comment_are_nothing(self) -> None:
-        found = parse_markdown("---\n# comment\nkey:\n\nother:   \nlist: []\n---\ntext", "a.md")
-        assert (found.metadata, dict(found.notes)) == ({}, {})
+        document = parse_markdown("---\n# comment\nkey:\n\nother:   \nlist: []\n---\ntext", "a.md")
+        assert (document.metadata, dict(document.notes)) == ({}, {})
 
 
 class TestHeadings:
-    @pytest.mark.parametrize(
-        ("text", "headings"),
-        [
+    def test_they_stand_outside_code(self) -> None:
+        for text, headings in [
             ("# One\n\n## Two ##\n###### Six", [(1, "One"), (2, "Two"), (6, "Six")]),
             ("One\n===\n\nTwo\n---\ntext", [(1, "One"), (2, "Two")]),
             ("text\n\n---\n\ntext", []),
@@ -134,13 +125,10 @@ class TestHeadings:
             ("````\n```\n# comment\n````\n# Real", [(1, "Real")]),
             ("```inline``` text\n# Real", [(1, "Real")]),
             ("#one\n#\n", []),
-        ],
-    )
-    def test_they_stand_outside_code(self, text: str, headings: list[tuple[int, str]]) -> None:
-        assert [(heading.level, heading.text) for heading in parse_markdown(text, "a.md").headings] == headings
-
-    def test_the_first_outside_code_is_the_title(self) -> None:
-        assert parse_markdown("```\n# install\n```\n\nNissan\n======\n", "a.md").title == "Nissan"
+        ]:
+            assert [(heading.level, heading.text) for heading in parse_markdown(text, "a.md").headings] == headings, (
+                text
+            )
 
     def test_they_are_the_sections_of_the_passages(self, tmp_path: Path) -> None:
         filler = "alpha beta gamma.\n" * 40
@@ -159,10 +147,10 @@ class TestHeadings:
         )
     )
     def test_places_hold_for_any_lines(self, pieces: list[str]) -> None:
-        found = parse_markdown("\n".join(pieces), "a.md")
-        for passage in split_document(found, 16, 4):
-            assert found.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
-        assert all(h.text[:1] in found.text[h.offset : h.offset + 8] for h in found.headings)
+        document = parse_markdown("\n".join(pieces), "a.md")
+        for passage in split_document(document, 16, 4):
+            assert document.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
+        assert all(h.text[:1] in document.text[h.offset : h.offset + 8] for h in document.headings)
 
 
 class TestNotebook:
@@ -180,7 +168,7 @@ class TestNotebook:
             "# Flow\n\nIt is measured.\n\n```\n# no heading\nprint(3)\n```\n\n## Result\n\nYear: 1900; Flow: 3"
         )
 
-    @pytest.mark.parametrize("content", ["{}", "[1]", '{"cells": [1]}', '{"cells": [{"source": "x"}]}', "no JSON"])
-    def test_another_file_is_refused(self, tmp_path: Path, content: str) -> None:
-        with pytest.raises(BadInput, match=r"a\.ipynb"):
-            read_documents([write(tmp_path / "a.ipynb", content)])
+    def test_another_file_is_refused(self, tmp_path: Path) -> None:
+        for content in ["{}", "[1]", '{"cells": [1]}', '{"cells": [{"source": "x"}]}', "no JSON"]:
+            with pytest.raises(BadInput, match=r"a\.ipynb"):
+                read_documents([write(tmp_path / "a.ipynb", content)])

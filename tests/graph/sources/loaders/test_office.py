@@ -43,9 +43,8 @@ def table(*rows: list[str]) -> str:
 
 
 class TestText:
-    @pytest.mark.parametrize(
-        ("body", "text"),
-        [
+    def test_it_is_what_the_document_shows(self, tmp_path: Path) -> None:
+        for body, text in [
             (paragraph("One.") + paragraph("") + paragraph("Two &amp; 日本."), "One.\n\nTwo & 日本."),
             (f"<w:p>{run('a')}<w:r><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t></w:r></w:p>", "a b\nc"),
             (f"<w:p><w:pPr><w:tabs><w:tab/></w:tabs></w:pPr>{run('a')}</w:p>", "a"),
@@ -57,18 +56,16 @@ class TestText:
             ),
             (paragraph("a") + table([paragraph("1")]) + paragraph("b"), "a\n\n1\n\nb"),
             (table([paragraph("a") + table([paragraph("1"), paragraph("2")]), paragraph("b")]), "a\n\n1 | 2\n\nb"),
-        ],
-    )
-    def test_it_is_what_the_document_shows(self, tmp_path: Path, body: str, text: str) -> None:
-        assert document_of(tmp_path, docx(body)).text == text
+        ]:
+            assert document_of(tmp_path, docx(body)).text == text, body
 
     def test_strict_open_xml_is_read(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(io.BytesIO(docx(paragraph("Cars", "H1"), HEADINGS))) as archive:
             parts = {name: archive.read(name) for name in archive.namelist()}
         names = re.compile(rb"http://schemas\.openxmlformats\.org/(wordprocessingml|officeDocument)/2006/")
         strict = {name: names.sub(rb"http://purl.oclc.org/ooxml/\1/", part) for name, part in parts.items()}
-        found = document_of(tmp_path, zipped(strict))
-        assert [(heading.text, heading.level) for heading in found.headings] == [("Cars", 1)]
+        document = document_of(tmp_path, zipped(strict))
+        assert [(heading.text, heading.level) for heading in document.headings] == [("Cars", 1)]
 
     def test_a_text_box_is_read_once(self, tmp_path: Path) -> None:
         box = f"<w:txbxContent>{paragraph('in the box')}</w:txbxContent>"
@@ -78,35 +75,25 @@ class TestText:
         )
         assert document_of(tmp_path, docx(body)).text == "host\n\nin the box\n\ntext"
 
-    @pytest.mark.parametrize(
-        ("first_row", "text"),
-        [
+    def test_rows_carry_the_names_of_a_header_that_is_marked_or_in_bold_type(self, tmp_path: Path) -> None:
+        for first_row, text in [
             ("<w:trPr><w:tblHeader/></w:trPr>{}", "Part: bolt; Made of: steel"),
             ("bold", "Part: bolt; Made of: steel"),
-        ],
-    )
-    def test_rows_carry_the_names_of_a_header_that_is_marked_or_in_bold_type(
-        self, tmp_path: Path, first_row: str, text: str
-    ) -> None:
-        names = [f"<w:tc>{paragraph(name)}</w:tc>" for name in ("Part", "Made of")]
-        if first_row == "bold":
-            names = [name.replace("<w:r>", "<w:r><w:rPr><w:b/></w:rPr>") for name in names]
-        header = "".join(names) if first_row == "bold" else first_row.format("".join(names))
-        body = f"<w:tbl><w:tr>{header}</w:tr>{table([paragraph('bolt'), paragraph('steel')])[7:]}"
-        assert document_of(tmp_path, docx(body)).text == text
+        ]:
+            names = [f"<w:tc>{paragraph(name)}</w:tc>" for name in ("Part", "Made of")]
+            if first_row == "bold":
+                names = [name.replace("<w:r>", "<w:r><w:rPr><w:b/></w:rPr>") for name in names]
+            header = "".join(names) if first_row == "bold" else first_row.format("".join(names))
+            body = f"<w:tbl><w:tr>{header}</w:tr>{table([paragraph('bolt'), paragraph('steel')])[7:]}"
+            assert document_of(tmp_path, docx(body)).text == text, first_row
 
-    @pytest.mark.parametrize(
-        ("names", "text"),
-        [
+    def test_so_they_do_of_a_first_row_that_reads_like_names(self, tmp_path: Path) -> None:
+        for names, text in [
             (("Grade", "Class", "Approver"), "Grade: Engineer; Class: Economy; Approver: Bo Lind"),
             (("3 May", "Rome", "Lind"), "3 May | Rome | Lind\nEngineer | Economy | Bo Lind"),
-        ],
-    )
-    def test_so_they_do_of_a_first_row_that_reads_like_names(
-        self, tmp_path: Path, names: tuple[str, ...], text: str
-    ) -> None:
-        rows = [[paragraph(cell) for cell in row] for row in (names, ("Engineer", "Economy", "Bo Lind"))]
-        assert document_of(tmp_path, docx(table(*rows))).text == text
+        ]:
+            rows = [[paragraph(cell) for cell in row] for row in (names, ("Engineer", "Economy", "Bo Lind"))]
+            assert document_of(tmp_path, docx(table(*rows))).text == text, names
 
     def test_notes_stand_at_the_end(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(io.BytesIO(docx(""))) as archive:
@@ -120,8 +107,8 @@ class TestText:
     def test_links_are_references(self, tmp_path: Path) -> None:
         body = f"<w:p>{run('see ')}<w:hyperlink r:id='l'>{run('this')}</w:hyperlink></w:p>"
         relation = f'<Relationship Id="l" Type="{RELATION}/hyperlink" Target="https://a.org" TargetMode="External"/>'
-        found = document_of(tmp_path, docx(body, relations=relation))
-        assert found.links == [(3, "https://a.org/")]
+        document = document_of(tmp_path, docx(body, relations=relation))
+        assert document.links == [(3, "https://a.org/")]
         passage = passage_of_file(tmp_path / "a.docx")
         assert passage.metadata["references"] == "https://a.org/"
 
@@ -137,28 +124,23 @@ class TestText:
             cell.text = f"cell {number}"
         writer.add_heading("Models", 2)
         writer.save(str(tmp_path / "a.docx"))
-        found = load_docx(tmp_path / "a.docx", "a.docx")
-        assert found.title == "Nissan"
-        assert [(heading.level, heading.text) for heading in found.headings] == [(1, "History"), (2, "Models")]
-        assert found.text == (
+        document = load_docx(tmp_path / "a.docx", "a.docx")
+        assert document.title == "Nissan"
+        assert [(heading.level, heading.text) for heading in document.headings] == [(1, "History"), (2, "Models")]
+        assert document.text == (
             "Nissan\n\nHistory\n\nIt was founded in 1933.\n\n- one\n\ncell 0: cell 1\ncell 2: cell 3\n\nModels"
         )
 
 
 class TestTitle:
-    @pytest.mark.parametrize(
-        ("named", "body", "title"),
-        [
+    def test_it_is_that_of_the_properties_else_of_the_style_else_the_first_heading(self, tmp_path: Path) -> None:
+        for named, body, title in [
             ("Nissan", paragraph("Other", "H1"), "Nissan"),
             ("Document1", paragraph("Cover", "H2") + paragraph("The Title", "T"), "The Title"),
             ("Word Document", paragraph("text") + paragraph("Cars", "H2"), "Cars"),
             ("", paragraph("text"), ""),
-        ],
-    )
-    def test_it_is_that_of_the_properties_else_of_the_style_else_the_first_heading(
-        self, tmp_path: Path, named: str, body: str, title: str
-    ) -> None:
-        assert document_of(tmp_path, docx(body, HEADINGS + TITLE, named)).title == title
+        ]:
+            assert document_of(tmp_path, docx(body, HEADINGS + TITLE, named)).title == title, named
 
 
 class TestHeadings:
@@ -172,9 +154,9 @@ class TestHeadings:
             + '<w:pPr><w:outlineLvl w:val="9"/></w:pPr></w:style>'
         )
         body = "".join(paragraph(style or "none", style) for style in ("H1", "Mine", "Out", "Body", ""))
-        found = document_of(tmp_path, docx(body, styles))
-        assert [(h.text, h.level) for h in found.headings] == [("H1", 1), ("Mine", 2), ("Out", 3)]
-        assert all(found.text[h.offset :].startswith(h.text) for h in found.headings)
+        document = document_of(tmp_path, docx(body, styles))
+        assert [(h.text, h.level) for h in document.headings] == [("H1", 1), ("Mine", 2), ("Out", 3)]
+        assert all(document.text[h.offset :].startswith(h.text) for h in document.headings)
 
     def test_a_former_style_of_a_paragraph_counts_for_nothing(self, tmp_path: Path) -> None:
         body = f'<w:p><w:pPr><w:pPrChange><w:pPr><w:pStyle w:val="H1"/></w:pPr></w:pPrChange></w:pPr>{run("a")}</w:p>'
@@ -192,9 +174,9 @@ class TestHeadings:
         self, tmp_path_factory: pytest.TempPathFactory, paragraphs: list[tuple[str, str]]
     ) -> None:
         body = "".join(paragraph(text, style) for style, text in [*paragraphs, ("", "end")])
-        found = document_of(tmp_path_factory.mktemp("docx"), docx(body, HEADINGS + TITLE))
-        for passage in split_document(found, 16, 4):
-            assert found.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
+        document = document_of(tmp_path_factory.mktemp("docx"), docx(body, HEADINGS + TITLE))
+        for passage in split_document(document, 16, 4):
+            assert document.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
 
 
 def entity_bomb() -> bytes:
@@ -220,9 +202,8 @@ def encrypted() -> bytes:
 
 
 class TestUnreadable:
-    @pytest.mark.parametrize(
-        ("content", "complaint"),
-        [
+    def test_it_is_refused_with_the_reason(self, tmp_path: Path) -> None:
+        cases = [
             (zip_bomb(), "cannot be read as DOCX"),
             (entity_bomb(), "cannot be read as DOCX .*amplification"),
             (with_document_type(), "cannot be read as DOCX"),
@@ -239,36 +220,20 @@ class TestUnreadable:
             (docx("<w:p>"), "cannot be read as DOCX"),
             (docx(""), "holds no text"),
             (docx("", parts={"word/document.xml": '<?xml version="1.0" encoding="klingon"?><x/>'}), "cannot be read"),
-        ],
-        ids=[
-            "zip bomb",
-            "entity bomb",
-            "document type",
-            "doc",
-            "encrypted parts",
-            "empty",
-            "text",
-            "cut",
-            "damaged",
-            "other zip",
-            "malformed XML",
-            "no text",
-            "encoding",
-        ],
-    )
-    def test_it_is_refused_with_the_reason(self, tmp_path: Path, content: bytes, complaint: str) -> None:
-        path = write(tmp_path / "a.docx", content)
+        ]
+        for number, (content, _) in enumerate(cases):
+            write(tmp_path / f"a{number:02}.docx", content)
         tracemalloc.start()
-        with pytest.raises(BadInput, match=rf"a\.docx.*{complaint}") as failure:
-            read_documents([path])
+        documents = read_documents([tmp_path])
         unpacked = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert unpacked < 2**22, "a bomb is unpacked elsewhere"
+        for (_, complaint), refused in zip(cases, documents.refused, strict=True):
+            assert re.search(rf"a\d\d\.docx.*{complaint}", refused.reason), complaint
+            assert re.search(r"docx .*\. \w", refused.reason), "and what to do"
+        with pytest.raises(BadInput, match=cases[0][1]) as failure:
+            read_documents([tmp_path / "a00.docx"])
         assert failure.value.hint
-        write(tmp_path / "b.txt", "good")
-        documents = read_documents([tmp_path])
-        assert [refused.source for refused in documents.refused] == [str(path)]
-        assert [p.text for p in documents.passages.values()] == ["good"]
 
     def test_parts_outside_the_package_are_not_reached(self, tmp_path: Path) -> None:
         write(tmp_path / "secret.xml", "secret")
@@ -289,16 +254,6 @@ class TestUnreadable:
             based = '<w:style w:type="paragraph" w:styleId="s{}"><w:basedOn w:val="s{}"/></w:style>'
             styles = "".join(based.format(n, (n + 1) % length) for n in range(length))
             document_of(tmp_path, docx(paragraph("x", "s0"), styles))
-
-        assert grows_with_length_alone(work, 500)
-
-    def test_sane_limits_let_a_large_document_through(self, tmp_path: Path) -> None:
-        found = document_of(tmp_path, docx("".join(paragraph(f"Paragraph {n} of it.") for n in range(20_000))))
-        assert found.text.endswith("Paragraph 19999 of it.")
-
-    def test_a_long_document_takes_time_that_grows_with_its_length_alone(self, tmp_path: Path) -> None:
-        def work(length: int) -> None:
-            document_of(tmp_path, docx("".join(paragraph(f"Paragraph {n} of it.") for n in range(length))))
 
         assert grows_with_length_alone(work, 500)
 
@@ -336,17 +291,17 @@ class TestSlides:
         return path
 
     def test_each_is_a_section_and_a_page(self, tmp_path: Path) -> None:
-        found = load_pptx(self.deck(tmp_path / "a.pptx"), "a.pptx")
-        assert found.title == "Pumps of Karv"
-        assert found.text == (
+        document = load_pptx(self.deck(tmp_path / "a.pptx"), "a.pptx")
+        assert document.title == "Pumps of Karv"
+        assert document.text == (
             "Pumps of Karv\n\n- Sales rose\n- Costs fell\n\nA note.\n\nPart: bolt; Price: 3\n\nin a group"
         )
-        assert [(heading.text, found.text[heading.offset :][:4]) for heading in found.headings] == [
+        assert [(heading.text, document.text[heading.offset :][:4]) for heading in document.headings] == [
             ("Pumps of Karv", "Pump"),
             ("Slide 2", "Part"),
         ]
-        assert [found.text[page:][:4] for page in found.pages] == ["Pump", "Part"]
-        assert found.links == [(found.text.index("in a group"), "https://ex.org/a")]
+        assert [document.text[page:][:4] for page in document.pages] == ["Pump", "Part"]
+        assert document.links == [(document.text.index("in a group"), "https://ex.org/a")]
 
     def test_its_passages_name_their_slides(self, tmp_path: Path) -> None:
         options = ReadOptions(chunk_tokens=16, chunk_overlap=0)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -61,8 +62,8 @@ class TestPages:
             return whole(self, **options)
 
         monkeypatch.setattr(PageObject, "extract_text", failing)
-        found = load_pdf(write(tmp_path / "a.pdf", pdf(["One.", "Two."])), "a.pdf")
-        assert (found.text, found.notes) == ("Two.", {BROKEN_PAGES: 1})
+        document = load_pdf(write(tmp_path / "a.pdf", pdf(["One.", "Two."])), "a.pdf")
+        assert (document.text, document.notes) == ("Two.", {BROKEN_PAGES: 1})
         with pytest.raises(BadInput, match=r"b\.pdf cannot be read as PDF \(division by zero\)"):
             load(write(tmp_path / "b.pdf", pdf(["One."])), "b.pdf", FieldMap())
 
@@ -95,34 +96,28 @@ class TestPages:
     def test_places_hold_for_any_pages(self, tmp_path_factory: pytest.TempPathFactory, pages: list[list[str]]) -> None:
         texts = ["\n".join(" ".join(page[start : start + 8]) for start in range(0, len(page), 8)) for page in pages]
         path = write(tmp_path_factory.mktemp("pdf") / "a.pdf", pdf([*texts, "end"]))
-        found = load_pdf(path, "a.pdf")
-        assert len(found.pages) == len(texts) + 1
-        for passage in split_document(found, 16, 4):
-            assert found.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
+        document = load_pdf(path, "a.pdf")
+        assert len(document.pages) == len(texts) + 1
+        for passage in split_document(document, 16, 4):
+            assert document.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
 
 
 class TestTitle:
-    @pytest.mark.parametrize(
-        ("title", "first", "expected"),
-        [
+    def test_it_is_the_one_among_the_properties_if_it_is_a_title(self, tmp_path: Path) -> None:
+        for title, first, expected in [
             ("Nissan: a history", "text", "Nissan: a history"),
             ("Microsoft Word - draft3.doc", "text", ""),
             ("report_final.tex", "text", ""),
             ("untitled", "text", ""),
             ("2023-11", "text", ""),
             ("", "text", ""),
-        ],
-    )
-    def test_it_is_the_one_among_the_properties_if_it_is_a_title(
-        self, tmp_path: Path, title: str, first: str, expected: str
-    ) -> None:
-        assert passage_of_file(write(tmp_path / "a.pdf", pdf([first], title))).title == expected
+        ]:
+            assert load_pdf(write(tmp_path / "a.pdf", pdf([first], title)), "a.pdf").title == expected, title
 
 
 class TestUnreadable:
-    @pytest.mark.parametrize(
-        ("content", "complaint"),
-        [
+    def test_it_is_refused_with_the_reason(self, tmp_path: Path) -> None:
+        cases = [
             (pdf(["secret"], password="open"), "is encrypted and needs a password"),
             (pdf([""]), r"holds no text \(scanned\?\)"),
             (b"plain text", "cannot be read as PDF"),
@@ -138,18 +133,18 @@ class TestUnreadable:
                 b"%PDF-1.4\n1 0 obj <</Pages 2 0 R>> endobj 2 0 obj <</Kids [2 0 R]>> endobj\ntrailer <</Root 1 0 R>>",
                 "cannot be read as PDF",
             ),
-        ],
-        ids=["encrypted", "scanned", "text", "empty", "noise", "cut", "no pages", "deep", "loop"],
-    )
-    def test_it_is_refused_with_the_reason(self, tmp_path: Path, content: bytes, complaint: str) -> None:
-        path = write(tmp_path / "a.pdf", content)
-        with pytest.raises(BadInput, match=rf"a\.pdf.*{complaint}") as failure:
-            read_documents([path])
-        assert failure.value.hint
+        ]
+        for number, (content, _) in enumerate(cases):
+            write(tmp_path / f"a{number:02}.pdf", content)
         write(tmp_path / "b.txt", "good")
         documents = read_documents([tmp_path])
-        assert [refused.source for refused in documents.refused] == [str(path)]
         assert [p.text for p in documents.passages.values()] == ["good"]
+        for (_, complaint), refused in zip(cases, documents.refused, strict=True):
+            assert re.search(rf"a\d\d\.pdf.*{complaint}", refused.reason), complaint
+            assert re.search(r"pdf .*\. \w", refused.reason), "and what to do"
+        with pytest.raises(BadInput, match=cases[0][1]) as failure:
+            read_documents([tmp_path / "a00.pdf"])
+        assert failure.value.hint
 
     def test_one_that_only_forbids_changes_is_read(self, tmp_path: Path) -> None:
         assert passage_of_file(write(tmp_path / "a.pdf", pdf(["In 1933."], password=""))).text == "In 1933."

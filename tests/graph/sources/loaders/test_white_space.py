@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,9 +14,8 @@ from graph.sources.loaders.document import LONGEST_SPACE, SPACE_LEFT, Document, 
 LONG = " " * (LONGEST_SPACE + 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
+def test_a_long_run_is_cut_to_a_space_and_counted(tmp_path: Path) -> None:
+    for name, content in [
         ("moor.txt", f"Anna Berg was born{LONG}in Moor."),
         ("moor.md", f"Anna Berg was born{LONG}in Moor."),
         ("moor.html", f"<pre>Anna Berg was born{LONG}in Moor.</pre>"),
@@ -25,14 +23,12 @@ LONG = " " * (LONGEST_SPACE + 1)
         ("moor.json", json.dumps([{"text": f"Anna Berg was born{LONG}in Moor."}])),
         ("moor.csv", f"text\nAnna Berg was born{LONG}in Moor.\n"),
         ("links.jsonl", json.dumps({"url": "http://moor.org/", "text": f"Anna Berg was born{LONG}in Moor."})),
-    ],
-)
-def test_a_long_run_is_cut_to_a_space_and_counted(tmp_path: Path, name: str, content: str) -> None:
-    (tmp_path / name).write_text(content)
-    documents = read_documents([tmp_path / name])
-    (passage,) = documents.passages.values()
-    assert passage.text.endswith("Anna Berg was born in Moor.")
-    assert documents.notes[SPACE_LEFT] == 1
+    ]:
+        (tmp_path / name).write_text(content)
+        documents = read_documents([tmp_path / name])
+        (passage,) = documents.passages.values()
+        assert passage.text.endswith("Anna Berg was born in Moor."), name
+        assert documents.notes[SPACE_LEFT] == 1, name
 
 
 def test_a_run_of_the_longest_length_stays(tmp_path: Path) -> None:
@@ -42,10 +38,10 @@ def test_a_run_of_the_longest_length_stays(tmp_path: Path) -> None:
     assert not documents.notes
 
 
-@pytest.mark.parametrize(("run", "left"), [(f"{LONG}\n{LONG}", "\n"), ("\n" * 999, "\n\n"), ("\t" * 999, " ")])
-def test_lines_and_paragraphs_stay_apart(run: str, left: str) -> None:
-    document, n_runs = short_spaced_document(Document("", f"Anna{run}Berg", "moor.txt"))
-    assert (document.text, n_runs) == (f"Anna{left}Berg", 1)
+def test_lines_and_paragraphs_stay_apart() -> None:
+    for run, left in [(f"{LONG}\n{LONG}", "\n"), ("\n" * 999, "\n\n"), ("\t" * 999, " ")]:
+        document, n_runs = short_spaced_document(Document("", f"Anna{run}Berg", "moor.txt"))
+        assert (document.text, n_runs) == (f"Anna{left}Berg", 1), run
 
 
 @given(st.lists(st.sampled_from(["Anna", "Berg", " ", "\n", LONG, f"{LONG}\n\n"]), max_size=12))
