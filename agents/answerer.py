@@ -46,7 +46,6 @@ class Answerer(Protocol):
 
     def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
         """Return the answer; its citations name only the given passages. Raises MalformedReply."""
-        ...
 
 
 class ChatAnswerer(ChatAgent):

@@ -141,7 +141,6 @@ class ClaimJudge(Protocol):
 
         Raises MalformedReply.
         """
-        ...
 
 
 JudgedCoverage = Literal[Coverage.FULLY, Coverage.PARTIALLY, Coverage.NOT]

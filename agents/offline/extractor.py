@@ -45,16 +45,12 @@ def definitions(text: str, sentences: Iterable[tuple[int, int]]) -> list[Stateme
     found = []
     for start, end in sentences:
         match = _DEFINITION.match(text, start, end)
-        if match is None or not _is_term(match["term"]):
+        if match is None or not (FUNCTION_WORDS | ADVERBS).isdisjoint(match["term"].lower().split()):
             continue
         said = _class(text[match.end() : end])
         if said and (match["verb"] != "are" or any(map(_is_plural, said.split()))):
             found.append(Statement(match["term"], match["verb"], said, LIKELY))
     return found
-
-
-def _is_term(term: str) -> bool:
-    return not any(word in FUNCTION_WORDS or word in ADVERBS for word in term.lower().split())
 
 
 def _is_plural(word: str) -> bool:
