@@ -16,7 +16,6 @@ from tests.scripted_server import Reply
 ACCEPTED = (
     TEXT,
     f"```json\n{TEXT}\n```",
-    f"```\n{TEXT}\n```",
     f"Of the set {{a, b}}:\n```json\n{TEXT}\n```\nDone.",
     f"```json {TEXT} ```",
     f"Sure [1]! Here it is:\n\n{TEXT}\n\nI hope this helps.",
@@ -26,7 +25,6 @@ ACCEPTED = (
 
 REFUSED = (
     ("", "empty"),
-    (" \n", "empty"),
     (f"<think>{TEXT}</think>", "empty"),
     (f"<think>{TEXT}", "never ends"),
     ("The lake, I would say.", "no JSON object"),
@@ -38,11 +36,9 @@ REFUSED = (
     (f"```json\n{TEXT}\n```\nor\n```json\n{TEXT}\n```", "more than one"),
     (f"[{TEXT}]", "a list"),
     (f"Here: [{TEXT}]", "a list"),
-    (f"```json\n[1, {TEXT}]\n```", "a list"),
     ('{"name": "a", "name": "b", "share": 1}', "repeats a key"),
     ('{"name": "a", "share": 1, "more": [{"b": 1, "b": 1}]}', "repeats a key"),
     ('{"name": "a", "share": NaN}', "NaN"),
-    ('{"name": "a", "share": -Infinity}', "Infinity"),
     ('{"name": "a", "share": 1e999}', "out of range"),
     ('{"name": "a", "share": ' + "1" * 5_000 + "}", "limit"),
     ('{"name": "a", "share": "0.5"}', "share: .*number"),
@@ -50,7 +46,6 @@ REFUSED = (
     ('{"name": 1, "share": 1}', "name: .*string"),
     ('{"name": "a"}', "share: Field required"),
     ('{"name": "a", "share": 1, "tags": ["x", 3]}', "tags.1: .*string"),
-    ('{"name": "a", "share": 1,}', "not valid JSON"),
     ('{"name": "\\ud800", "share": 1}', "does not fit the schema|broken Unicode"),
     ('{"name": ' + "[" * 50_000, "too deeply"),
 )

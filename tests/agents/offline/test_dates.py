@@ -43,15 +43,11 @@ def test_a_date_is_the_same_in_every_notation(day: date, notation: str, before: 
 def test_days_are_read_in_order_and_what_is_not_told_of_a_date_is_nought() -> None:
     for written, day in (
         ("March 2024", Day(2024, 3)),
-        ("Sept. 2021", Day(2021, 9)),
-        ("2024-03", Day(2024, 3)),
         ("im Jänner 2023", Day(2023, 1)),
         ("le 1er août 2022", Day(2022, 8, 1)),
-        ("founded in 1852", Day(1852)),
         ("founded in 1203", Day(1203)),
         ("on 15 June 1215", Day(1215, 6, 15)),
         ("14.03.24", Day(2024, 3, 14)),
-        ("1st May, 2020", Day(2020, 5, 1)),
         ("03/04/2024", Day(2024, 4, 3)),
         ("03/14/2024", Day(2024, 3, 14)),
     ):
