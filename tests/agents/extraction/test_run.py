@@ -1,4 +1,4 @@
-"""Extraction of one passage and of many: whatever the model replies and the server does, with kept replies, and waits."""
+"""Extraction of one passage and of many: whatever the model replies and the server does, and with kept replies."""
 
 from __future__ import annotations
 
