@@ -1,4 +1,4 @@
-"""What CI runs looks at recall on real questions wherever there are any."""
+"""CI looks at recall on real questions wherever there are any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed: a wheel that works by itself, types that its users see, and packages that none hides unseen."""
+"""The installation: a wheel that works by itself, types that its users see, and packages that none hides unseen."""
 
 from __future__ import annotations
 

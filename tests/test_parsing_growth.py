@@ -1,4 +1,4 @@
-"""What a reply, a passage or a question costs to parse grows with its length alone, whatever it is made of."""
+"""The time to parse a reply, a passage or a question grows with its length alone, whatever it is made of."""
 
 from __future__ import annotations
 

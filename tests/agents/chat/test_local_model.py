@@ -132,7 +132,7 @@ def test_a_package_that_is_missing_comes_with_the_line_that_installs_it(monkeypa
 def test_a_packaged_file_that_is_not_the_published_one_is_refused_before_it_is_loaded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / PACKAGED_FILE).write_bytes(b"GGUF of somebody else")
+    (tmp_path / PACKAGED_FILE).write_bytes(b"GGUF of another model")
     install(monkeypatch, tmp_path)
     with pytest.raises(ModelUnavailable, match="not the published file") as refused:
         packaged_file()

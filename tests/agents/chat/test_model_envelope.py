@@ -1,4 +1,4 @@
-"""What stands around a reply: whatever a server sends, a call ends with a reply or with an error of the catalogue."""
+"""The envelope of a reply: whatever a server sends, a call ends with a reply or with an error of the catalogue."""
 
 from __future__ import annotations
 

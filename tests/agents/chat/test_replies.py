@@ -103,7 +103,7 @@ FRAGMENTS = st.lists(st.sampled_from(["<think>", "</think>", "lake", " ", "\n", 
 
 
 def shown(pieces: list[str]) -> str:
-    """What stands on a screen that is wiped where a swallowed tag turns up."""
+    """The text on a screen that is wiped where a swallowed tag turns up."""
     spoken, screen = ThinkFilter(), ""
     for piece in pieces:
         before = spoken.swallowed
