@@ -21,17 +21,14 @@ class Run(Protocol):
     @property
     def index(self) -> Index:
         """The index that it works on."""
-        ...
 
     @property
     def selection(self) -> Selection | None:
         """The passages that its filters select of the index, with all that they support; None without a filter."""
-        ...
 
     @property
     def answer_tokens(self) -> int | None:
         """The tokens that an answer may take; None for what the agent that writes it takes of its own."""
-        ...
 
 
 @dataclass(frozen=True)

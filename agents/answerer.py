@@ -46,7 +46,6 @@ class Answerer(Protocol):
 
     def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
         """Return the answer; its citations name only the given passages. Raises MalformedReply."""
-        ...
 
 
 class ChatAnswerer(ChatAgent):
@@ -96,7 +95,7 @@ def fitting_passages(passages: Sequence[NumberedPassage], room: Room) -> tuple[N
 
 
 def within_room(passages: Sequence[NumberedPassage], room: Room) -> tuple[NumberedPassage, ...]:
-    """Return what `fitting_passages` does, and tell nobody."""
+    """Return the passages of `fitting_passages`, without a word about the others."""
     fitting = room.count([passage.title + passage.text for passage in passages])
     first = passages[0]
     return tuple(passages[:fitting]) or (replace(first, text=room.without(first.title).cut(first.text)),)

@@ -39,7 +39,7 @@ class Coverage(StrEnum):
 
     FULLY = "FULLY ANSWERED"
     EVIDENCE = "EVIDENCE, NOT JUDGED"
-    """Sentences that bear on it were found by their words; nobody judged whether they answer it."""
+    """Sentences that bear on it were found by their words; whether they answer it was not judged."""
     PARTIALLY = "PARTIALLY ANSWERED"
     NOT = "NOT ANSWERED"
 
@@ -141,7 +141,6 @@ class ClaimJudge(Protocol):
 
         Raises MalformedReply.
         """
-        ...
 
 
 JudgedCoverage = Literal[Coverage.FULLY, Coverage.PARTIALLY, Coverage.NOT]

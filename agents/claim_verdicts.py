@@ -18,7 +18,7 @@ class Verdict(StrEnum):
 
     SUPPORTED = "supported"
     QUOTED = "quoted"
-    """Its words stand in what it cites; nobody judged whether that answers the question."""
+    """Its words stand in what it cites; whether that answers the question was not judged."""
     UNSUPPORTED = "unsupported"
     IRRELEVANT = "irrelevant"
 

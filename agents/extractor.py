@@ -58,12 +58,10 @@ class Extractor(Protocol):
 
     @property
     def name(self) -> str:
-        """Who extracts; stored with each passage."""
-        ...
+        """The extractor's name; stored with each passage."""
 
     def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
         """Return what the passage says. Raises MalformedReply."""
-        ...
 
 
 class TripleReply(BaseModel):

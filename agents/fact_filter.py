@@ -38,7 +38,6 @@ class FactFilter(Protocol):
         self, question: str, candidates: Sequence[ScoredFact], max_facts: int, feedback: Feedback | None = None
     ) -> FactChoice:
         """Return at most ``max_facts`` of the candidates. Raises MalformedReply."""
-        ...
 
 
 class FactFilterReply(BaseModel):

@@ -75,7 +75,6 @@ class FinalPredictor(Protocol):
 
         Raises MalformedReply.
         """
-        ...
 
 
 class ChatFinalPredictor(ChatAgent):

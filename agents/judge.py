@@ -69,7 +69,6 @@ class Judge(Protocol):
 
         Raises MalformedReply.
         """
-        ...
 
 
 class ChatJudge(ChatAgent):

@@ -54,7 +54,6 @@ class Manager(Protocol):
 
     def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
         """Return the weights of the question. Raises MalformedReply."""
-        ...
 
 
 class ManagerReply(BaseModel):

@@ -23,7 +23,6 @@ class Predictor(Protocol):
 
         Raises MalformedReply.
         """
-        ...
 
 
 class ChatPredictor(ChatAgent):

@@ -346,7 +346,6 @@ class Rewriter(Protocol):
 
         Raises MalformedReply.
         """
-        ...
 
 
 class RewriterReply(BaseModel):

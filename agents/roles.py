@@ -77,7 +77,7 @@ class Answer:
         plain_text: the same without citations.
         citations: one for each cited passage, in order of first appearance.
         refused: the passages do not hold the answer; then ``citations`` is empty.
-        is_evidence: it quotes what bears on the question, and nobody wrote an answer.
+        is_evidence: it quotes what bears on the question; no answer was written.
         notes: what a reader should know of how the question was read.
         beyond: passages that it cites beside those that it was given: other rows of a table, numbered on.
         dropped: numbers that its model cited and no passage has: its text has no such mark any more.

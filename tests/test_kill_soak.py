@@ -1,4 +1,4 @@
-"""Commands that are killed again and again, at any moment, and while their files change, end as if nobody had.
+"""Commands that are killed again and again, at any moment, and while their files change, end as if undisturbed.
 
 A round kills one command some times, lets the files come to rest and gives the same command once more. Then record,
 graph and answers are those of a workspace that was made from the same files undisturbed, and the doctor finds nothing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import resource
 import sys
 import time
@@ -88,21 +89,10 @@ class Mutations:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self._kinds: Sequence[Callable[[str], str]] = (
-            *(self._insert, self._cut, self._twice),
-            *(self._run, self._deep, self._swap),
-        )
 
     def text(self, text: str) -> str:
         for _ in range(self.random.randint(1, 3)):
-            kinds: Sequence[Callable[[str], str]] = (
-                self._insert,
-                self._cut,
-                self._twice,
-                self._run,
-                self._deep,
-                self._swap,
-            )
+            kinds = (self._insert, self._cut, self._twice, self._run, self._deep, self._swap)
             text = self.random.choice(kinds)(text)
         return text
 
@@ -197,17 +187,10 @@ def send_whole(mutations: Mutations, endpoint: Endpoint) -> None:
     data = json.dumps(mutations.value(envelope)).encode()
     if mutations.random.random() < 0.3:
         data = mutations.data(data)
-    headers = (
-        {}
-        if mutations.random.random() < 0.9
-        else {
-            "Retry-After": mutations.text("Fri, 31 Dec 2100")
-            .encode("ascii", "replace")
-            .decode()
-            .replace("\n", " ")
-            .replace("\r", " ")[:1_000]
-        }
-    )
+    headers = {}
+    if mutations.random.random() >= 0.9:
+        text = mutations.text("Fri, 31 Dec 2100").encode("ascii", "replace").decode()
+        headers = {"Retry-After": re.sub(r"[\r\n]", " ", text)[:1_000]}
     status = mutations.random.choice((200, 200, 200, 200, 400, 429, 500))
     endpoint.server.script([Reply(body=data, headers=headers, status=status)])
     model = endpoint.model

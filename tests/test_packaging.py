@@ -1,4 +1,4 @@
-"""What is installed: a wheel that works by itself, types that its users see, and packages that none hides unseen."""
+"""The installation: a wheel that works by itself, types that its users see, and packages that none hides unseen."""
 
 from __future__ import annotations
 
@@ -300,15 +300,27 @@ def starts(environment: Environment, cwd: Path) -> dict[str, tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    "file", ["agents/__init__.py", "graph/__init__.py", "prompts/__init__.py", "graph/errors.py", "workflows/mara.py"]
+    ("file", "ours_first", "hidden"),
+    [
+        *((f"{package}/__init__.py", True, f"{package}/__init__.py") for package in ("agents", "graph", "prompts")),
+        ("graph/errors.py", True, "graph/errors.py"),
+        ("workflows/mara.py", True, "workflows/mara.py"),
+        *(("workflows/context/__init__.py", ours_first, "workflows/context.py") for ours_first in (True, False)),
+        *(("graph/errors/__init__.py", ours_first, "graph/errors.py") for ours_first in (True, False)),
+        *(("graph/nodes.py", ours_first, "") for ours_first in (True, False)),
+        ("agents/__init__.py", False, ""),
+        ("workflows.py", True, ""),
+    ],
 )
-def test_a_package_that_is_installed_over_ours_is_named_with_the_ways_round_it(
-    wheel: Path, environment: Environment, elsewhere: Path, file: str
+def test_a_package_that_hides_a_module_of_ours_is_named_with_the_ways_round_it_and_another_does_no_harm(
+    wheel: Path, environment: Environment, elsewhere: Path, file: str, hidden: str, *, ours_first: bool
 ) -> None:
-    environment.install(str(wheel))
-    environment.install(str(made_up_wheel(elsewhere, file)))
-    told = f"ImportError: mara's {file} is hidden by {file} of the package others 1.0: {APART}"
-    assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), (1, told))
+    both = [str(wheel), str(made_up_wheel(elsewhere, file))]
+    for each in both if ours_first else reversed(both):
+        environment.install(each)
+    message = f"ImportError: mara's {hidden} is hidden by {file} of the package others 1.0: {APART}"
+    expected = (1, message) if hidden else (0, "")
+    assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), expected)
 
 
 def test_a_package_over_workflows_itself_is_named_by_the_command(
@@ -320,32 +332,6 @@ def test_a_package_over_workflows_itself_is_named_by_the_command(
     assert started["mara"][1].startswith("ImportError: mara's workflows/__init__.py is hidden by")
     assert started["ask"][1].startswith("ImportError: cannot import name 'ask' from 'workflows'")
     assert "`cannot import name 'ask' from 'workflows'`" in read(ROOT / "docs" / "python.md"), "nothing of ours runs"
-
-
-@pytest.mark.parametrize("file", ["workflows/context/__init__.py", "graph/errors/__init__.py"])
-@pytest.mark.parametrize("ours_first", [True, False])
-def test_a_folder_that_goes_before_a_module_of_ours_is_told_in_each_order(
-    wheel: Path, environment: Environment, elsewhere: Path, file: str, *, ours_first: bool
-) -> None:
-    both = [str(wheel), str(made_up_wheel(elsewhere, file))]
-    for each in both if ours_first else reversed(both):
-        environment.install(each)
-    module = f"{Path(file).parent}.py"
-    told = f"ImportError: mara's {module} is hidden by {file} of the package others 1.0: {APART}"
-    assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), (1, told))
-
-
-@pytest.mark.parametrize(
-    ("file", "ours_first"),
-    [("graph/nodes.py", True), ("graph/nodes.py", False), ("agents/__init__.py", False), ("workflows.py", True)],
-)
-def test_mara_runs_beside_a_package_that_hides_none_of_its_modules(
-    wheel: Path, environment: Environment, elsewhere: Path, file: str, *, ours_first: bool
-) -> None:
-    both = [str(wheel), str(made_up_wheel(elsewhere, file))]
-    for each in both if ours_first else reversed(both):
-        environment.install(each)
-    assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), (0, ""))
 
 
 def test_a_file_that_another_package_took_along_when_it_was_removed_is_told(

@@ -1,4 +1,4 @@
-"""What a reply, a passage or a question costs to parse grows with its length alone, whatever it is made of."""
+"""The time to parse a reply, a passage or a question grows with its length alone, whatever it is made of."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def holds(parser: Parser, pieces: tuple[str, ...]) -> bool:
     return grows_with_length_alone(work, 1_000, LONGEST)
 
 
-@pytest.mark.parametrize("name", CAUGHT)
-def test_what_was_quadratic_is_linear(name: str) -> None:
-    assert holds(PARSERS[name], tuple(filter(None, CAUGHT[name])))
+def test_what_was_quadratic_is_linear() -> None:
+    for name, pieces in CAUGHT.items():
+        assert holds(PARSERS[name], tuple(filter(None, pieces))), name
 
 
 @pytest.mark.slow
@@ -63,4 +63,4 @@ def test_no_text_is_worse_than_linear(name: str, pieces: list[str]) -> None:
 
 def test_a_square_behind_much_linear_work_is_seen() -> None:
     assert grows_with_length_alone(lambda length: sum(range(length)), 1_000)
-    assert not grows_with_length_alone(lambda length: [sum(range(length)) for _ in range(length)], 600, 1)
+    assert not grows_with_length_alone(lambda length: [sum(range(length)) for _ in range(length)], 400, 1)

@@ -64,7 +64,7 @@ STATES: Mapping[str, Mapping[str, str]] = {
         "lisk": LISK,
     },
 }
-"""What {document: text} holds in each state, beside what never changes."""
+"""{document: text} in each state, beside what never changes."""
 ALWAYS = {
     f"town-{number}": f"{name} is a town on the {name}water. It was founded in {1500 + number} by Count {name}sen."
     for number, name in enumerate(("Arl", "Bek", "Cor", "Dun", "Eld", "Fen", "Gar", "Hul", "Ims", "Jor", "Kel", "Lom"))
@@ -77,7 +77,7 @@ Facts = tuple[Any, ...]
 
 
 def essence(result: Mapping[str, Any]) -> Facts:
-    """What of a result does not depend on when it was asked."""
+    """The parts of a result that do not depend on when it was asked."""
     return (
         result.get("answer"),
         tuple((mark["passage_id"], mark["start"], mark["end"]) for mark in result.get("citations") or ()),
@@ -179,7 +179,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str
 
 
 class Answers:
-    """What the threads were told, judged at once: only counts are kept."""
+    """The answers that the threads got, judged at once: only counts are kept."""
 
     def __init__(self, expected: Mapping[tuple[str, str], Facts]) -> None:
         self.right: Counter[str] = Counter()
@@ -212,7 +212,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Sample:
-    """What the process holds at a moment: resident MiB and open files."""
+    """The state of the process at a moment: resident MiB and open files."""
 
     resident: float
     files: int
@@ -272,7 +272,7 @@ def ask_until(stopped: threading.Event, first: int, answers: Answers, workspace:
 
 @dataclass
 class Soak:
-    """What came of a soak.
+    """The outcome of a soak.
 
     Attributes:
         samples: taken while it went on.

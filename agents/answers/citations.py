@@ -149,7 +149,7 @@ def quotable(sentence: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Return a text without anything that looks like `MARK`, which nobody but the claim check may set."""
+    """Return a text without anything that looks like `MARK`, which the claim check alone may set."""
     kept: list[str] = []
     for character in text:
         kept.append(character)

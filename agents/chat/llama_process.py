@@ -20,7 +20,7 @@ _ERRORS_ONLY = 1
 
 
 def main(file: str, name: str, threads: int) -> None:
-    """Load a model file, write the server's address, and serve until whoever started it ends."""
+    """Load a model file, write the server's address, and serve until the process that started it ends."""
     from xllamacpp import CommonParams, Server
 
     params = CommonParams()

@@ -83,7 +83,7 @@ def told_context_tokens(client: httpx.Client, address: Address, api_key: SecretS
         model: the model's name, as the server knows it.
 
     Raises:
-        ConnectionError: nobody is there; to be asked again.
+        ConnectionError: the server cannot be reached; to be asked again.
     """
     import httpx
 

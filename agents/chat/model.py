@@ -167,7 +167,7 @@ class ChatModel:
             return self._told_context_tokens
 
     def _ask_window(self) -> int | None:
-        """The window that the server tells; OpenAI's own tells none. Raises ConnectionError where nobody is there."""
+        """The window that the server tells; OpenAI's own tells none. Raises ConnectionError where it cannot be reached."""
         if self._address is None:
             return None
         with self._http_client() as client:

@@ -40,23 +40,18 @@ class Replies(Protocol):
 
     def get(self, key: bytes) -> KeptReply | None:
         """Return the reply of a key, None where there is none."""
-        ...
 
     def put(self, key: bytes, extractor: str, reply: KeptReply) -> None:
         """Keep a reply that was read and found valid."""
-        ...
 
     def reject(self, key: bytes) -> None:
         """Drop a reply that turned out not to be valid."""
-        ...
 
     def known(self, keys: Iterable[bytes]) -> set[bytes]:
         """Return those of the keys that have a reply."""
-        ...
 
     def knows(self, extractor: str) -> bool:
         """Tell whether any reply to this extractor was ever kept."""
-        ...
 
 
 class ReplyCache:

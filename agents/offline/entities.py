@@ -77,6 +77,11 @@ class Token(NamedTuple):
     is_word: bool
 
 
+def _is_capitalised(token: Token) -> bool:
+    is_capital = token.is_word and token.text[0] != token.lower[0]
+    return is_capital and not token.text.endswith(_ADJECTIVE_ENDINGS)
+
+
 class NameFinder:
     """Finds the names among a text's tokens.
 
@@ -95,13 +100,7 @@ class NameFinder:
         self._tokens = tokens
         self._starts = sentence_starts
         self._title = title.casefold()
-        self._capital = [
-            token.is_word
-            and not taken
-            and token.text[0] != token.lower[0]
-            and not token.text.endswith(_ADJECTIVE_ENDINGS)
-            for token, taken in zip(tokens, blocked, strict=True)
-        ]
+        self._capital = [not taken and _is_capitalised(token) for token, taken in zip(tokens, blocked, strict=True)]
         self._numeral = [
             not taken and token.text.isdecimal() and len(token.text) <= 3
             for token, taken in zip(tokens, blocked, strict=True)
@@ -293,13 +292,6 @@ class EntitySpan:
         return self.kind not in (SpanKind.DATE, SpanKind.QUANTITY)
 
 
-class _Address(NamedTuple):
-    """Where the address of a page or a mailbox stands: a name in it names nothing."""
-
-    start: int
-    end: int
-
-
 @dataclass(frozen=True, slots=True)
 class EntityScan:
     """The tokens, sentences and entity spans of a text, each in order; entity spans never overlap."""
@@ -383,7 +375,9 @@ def scan_entities(text: str, title: str = "", shapes: re.Pattern[str] | None = N
     titles = _titles(text, title)
     others = _other_scripts(text)
     free = [span for span, taken in zip(others, _blocked(others, titles), strict=True) if not taken]
-    addresses = _addresses(text)
+    # A name within the address of a page or a mailbox names nothing.
+    found = _ADDRESS.finditer(text) if "/" in text or "@" in text else ()
+    addresses = [EntitySpan(match[0], *match.span(), SpanKind.CODE) for match in found]
     shaped = [EntitySpan(m[0], *m.span(), SpanKind.CODE) for m in shapes.finditer(text)] if shapes else []
     plain = [
         EntitySpan(text[start:end], start, end, kind)
@@ -394,8 +388,8 @@ def scan_entities(text: str, title: str = "", shapes: re.Pattern[str] | None = N
         )
         for start, end in spans
     ]
-    found = _without_overlap([*shaped, *titles, *_quoted(text), *plain, *free])
-    fixed = [span for span, taken in zip(found, _blocked(found, addresses), strict=True) if not taken]
+    apart = _without_overlap([*shaped, *titles, *_quoted(text), *plain, *free])
+    fixed = [span for span, taken in zip(apart, _blocked(apart, addresses), strict=True) if not taken]
     starts = {start for start, _ in sentences}
     keys = [pair for start, end in sentences for pair in key_values(text, start, end)]
     taken = _blocked(tokens, sorted([*fixed, *keys, *addresses], key=attrgetter("start")))
@@ -450,7 +444,7 @@ def is_acronym(short: str, name: str) -> bool:
     return len(short) > 1 and short == "".join(word[0] for word in name.split() if word[0].isupper())
 
 
-def _blocked(pieces: Sequence[Token | EntitySpan], spans: Sequence[EntitySpan | KeyValue | _Address]) -> list[bool]:
+def _blocked(pieces: Sequence[Token | EntitySpan], spans: Sequence[EntitySpan | KeyValue]) -> list[bool]:
     """Tell for each piece of the text, in order, whether it overlaps one of the spans, or the key of a pair."""
     flags = []
     position = 0
@@ -518,10 +512,6 @@ def _code_spans(text: str) -> list[tuple[int, int]]:
     return [match.span("quoted") if match["quoted"] else match.span() for match in found]
 
 
-def _addresses(text: str) -> list[_Address]:
-    return [_Address(*match.span()) for match in _ADDRESS.finditer(text)] if "/" in text or "@" in text else []
-
-
 def _quantity_spans(text: str) -> list[tuple[int, int]]:
     """Numbers with a currency, unit, scale, percent sign or counted noun, with thousands or decimals, and times.
 
@@ -542,15 +532,8 @@ def _other_scripts(text: str) -> list[EntitySpan]:
         patterns = ((_KATAKANA_RUN, _LONGEST_RUN), (_HAN_RUN, _LONGEST_HAN_NAME))
     else:
         return []
-    return sorted(
-        (
-            EntitySpan(match[0], match.start(), match.end(), SpanKind.FOREIGN)
-            for pattern, longest in patterns
-            for match in pattern.finditer(text)
-            if 2 <= len(match[0]) <= longest
-        ),
-        key=lambda span: span.start,
-    )
+    runs = [match for pattern, longest in patterns for match in pattern.finditer(text) if 2 <= len(match[0]) <= longest]
+    return sorted((EntitySpan(run[0], *run.span(), SpanKind.FOREIGN) for run in runs), key=attrgetter("start"))
 
 
 _KINDS = (SpanKind.NAME, SpanKind.DATE, SpanKind.QUOTED)

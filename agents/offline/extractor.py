@@ -45,16 +45,12 @@ def definitions(text: str, sentences: Iterable[tuple[int, int]]) -> list[Stateme
     found = []
     for start, end in sentences:
         match = _DEFINITION.match(text, start, end)
-        if match is None or not _is_term(match["term"]):
+        if match is None or not (FUNCTION_WORDS | ADVERBS).isdisjoint(match["term"].lower().split()):
             continue
         said = _class(text[match.end() : end])
         if said and (match["verb"] != "are" or any(map(_is_plural, said.split()))):
             found.append(Statement(match["term"], match["verb"], said, LIKELY))
     return found
-
-
-def _is_term(term: str) -> bool:
-    return not any(word in FUNCTION_WORDS or word in ADVERBS for word in term.lower().split())
 
 
 def _is_plural(word: str) -> bool:
@@ -180,14 +176,14 @@ class OfflineExtractor:
 
     @property
     def name(self) -> str:
-        """Who extracts, with a hash of the rules of own types; stored with each passage."""
+        """The extractor's name, with a hash of the rules of own types; stored with each passage."""
         return f"{OFFLINE_EXTRACTOR}+{self._own.rules}" if self._own.rules else OFFLINE_EXTRACTOR
 
     def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
         """Return the entities and triples of a passage; the name in its title is always an entity.
 
         ``notes`` counts ``untyped`` triples (no cue told their type), ``self_reference`` (subject and object were one
-        name, dropped), ``pronoun`` (one of them was a pronoun that stands for nobody known, dropped), ``repeated``
+        name, dropped), ``pronoun`` (one of them was a pronoun that stands for no known name, dropped), ``repeated``
         (said twice, kept once) and ``overlong_name`` (capitalised runs dropped).
         """
         topic = Topic(passage.title, passage.text)
@@ -211,9 +207,9 @@ class OfflineExtractor:
         statements.extend(defined)
         statements.extend(Statement(topic.name, "also known as", alias, EXPLICIT) for alias in topic.aliases)
         notes = Counter({"overlong_name": scan.overlong_names})
-        nobody = {name for each in statements for name in (each.subject, each.object) if _is_pronoun(name)}
-        nobody -= {topic.name}
-        about = [each for each in statements if not {each.subject, each.object} & nobody]
+        unknown = {name for each in statements for name in (each.subject, each.object) if _is_pronoun(name)}
+        unknown -= {topic.name}
+        about = [each for each in statements if not {each.subject, each.object} & unknown]
         notes["pronoun"] = len(statements) - len(about)
         triples = _typed(about, notes, self._own)
         told = _distinct(name for name in names if name == topic.name or not _is_pronoun(name))

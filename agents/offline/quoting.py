@@ -24,8 +24,7 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
     notes = tuple(dict.fromkeys(note for each in found for note in _notes(each)))
     answering = _each_once([excerpt for each in found for excerpt in each.excerpts])
     if not answering:
-        nothing = refusal()
-        return Answer(nothing.text, nothing.plain_text, (), refused=True, notes=notes)
+        return replace(refusal(), notes=notes)
     beside = _each_once([excerpt for each in found for excerpt in each.related])
     related = [each for each in beside if not any(_share(each, other) for other in answering)][:MOST_RELATED]
     shown = [_listed(each) for each in found if each.is_list]
@@ -33,14 +32,14 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
     listed = {excerpt for each in found if each.is_list for excerpt in each.excerpts}
     shown += [_quoted(each) for each in answering if each not in listed]
     if related:
-        plain, cited = (
-            "\n".join([RELATED + words for words in form]) for form in zip(*map(_quoted, related), strict=True)
-        )
-        shown.append((plain, cited))
+        bare, cited = zip(*map(_quoted, related), strict=True)
+        shown.append(("\n".join(RELATED + words for words in bare), "\n".join(RELATED + words for words in cited)))
     plain, text = ("\n\n".join(form) for form in zip(*shown, strict=True))
-    citations = {each.passage.number: _citation(each) for each in reversed([*answering, *related])}
-    first = dict.fromkeys(each.passage.number for each in (*answering, *related))
-    return Answer(text, plain, tuple(citations[number] for number in first), is_evidence=True, notes=notes)
+    citations: dict[int, Citation] = {}
+    for each in (*answering, *related):
+        citation = Citation(each.passage.number, each.passage.id, each.start, each.end)
+        citations.setdefault(citation.number, citation)
+    return Answer(text, plain, tuple(citations.values()), is_evidence=True, notes=notes)
 
 
 def _listed(found: Evidence) -> tuple[str, str]:
@@ -53,10 +52,6 @@ def _listed(found: Evidence) -> tuple[str, str]:
 def _quoted(excerpt: Excerpt) -> tuple[str, str]:
     """An excerpt without its citations, and with them, what it is quoted for in bold."""
     return excerpt.quote(), excerpt.quote(f" [{excerpt.passage.number}]", marked=True)
-
-
-def _citation(excerpt: Excerpt) -> Citation:
-    return Citation(excerpt.passage.number, excerpt.passage.id, excerpt.start, excerpt.end)
 
 
 def number_on(found: Sequence[Evidence], last: int) -> tuple[list[Evidence], tuple[NumberedPassage, ...]]:

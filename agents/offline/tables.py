@@ -68,8 +68,7 @@ class _Table:
         self.naming = naming_cell(rows[0][1], first.passage.title).key
         self.rows = [_Row(sentence, {cell.key: cell.value for cell in cells}) for sentence, cells in rows]
         self.columns = list(dict.fromkeys(column for row in self.rows for column in row.cells))
-        headings = " ".join(dict.fromkeys(sentence.heading for sentence, _ in rows[:1]))
-        self.name = f"{re.sub(r'[._-]', ' ', self.source)} {headings}"
+        self.name = f"{re.sub(r'[._-]', ' ', self.source)} {first.heading}"
 
     @cached_property
     def values(self) -> dict[Words, set[str]]:
@@ -116,7 +115,8 @@ def _tables(passages: Sequence[NumberedPassage]) -> Iterator[_Table]:
 def _listed(asked: ParsedQuestion, words: Sequence[str], table: _Table) -> Listing | None:
     conditions, covered = _conditions(words, table, asked.language)
     rest = [term for term in asked.terms if term.text not in covered and term.text not in _PLACING]
-    if conditions is None or not rest or not _is_of_table(rest[0], table, asked.language):
+    # The first term says what the rows are: by the column that names them, or the name of the table.
+    if conditions is None or not rest or not _is_held(rest[0], f"{table.naming} {table.name}", asked.language):
         return None
     names = " ".join([table.naming, table.name, *conditions])
     if not all(_is_held(term, names, asked.language) for term in rest[1:]):
@@ -150,7 +150,8 @@ def _conditions(words: Sequence[str], table: _Table, language: str) -> tuple[dic
     place = 0
     while place < len(words):
         ends = range(min(place + longest, len(words)), place, -1)
-        end = next((end for end in ends if _may_name(words[place:end], table, language)), 0)
+        cells = (end for end in ends if tuple(words[place:end]) in table.values)
+        end = next((end for end in cells if not function_words(language).issuperset(words[place:end])), 0)
         if not end:
             place += 1
             continue
@@ -166,15 +167,6 @@ def _conditions(words: Sequence[str], table: _Table, language: str) -> tuple[dic
         covered.update(named)
         place = end
     return conditions, covered
-
-
-def _may_name(words: Sequence[str], table: _Table, language: str) -> bool:
-    return tuple(words) in table.values and not function_words(language).issuperset(words)
-
-
-def _is_of_table(term: Term, table: _Table, language: str) -> bool:
-    """Tell whether a term says what the rows are: by the column that names them, or the name of the table."""
-    return _is_held(term, f"{table.naming} {table.name}", language)
 
 
 def _is_held(term: Term, name: str, language: str) -> bool:

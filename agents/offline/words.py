@@ -53,15 +53,8 @@ _OTHER_FUNCTION_WORDS = word_set(
     "s t d not no yes if then there here very too much own same up out off down again et al"
 )
 
-FUNCTION_WORDS = (
-    DETERMINERS
-    | PREPOSITIONS
-    | CONJUNCTIONS
-    | RELATIVES
-    | PRONOUNS
-    | AUXILIARIES
-    | _QUESTION_WORDS
-    | _OTHER_FUNCTION_WORDS
+FUNCTION_WORDS = _QUESTION_WORDS.union(
+    DETERMINERS, PREPOSITIONS, CONJUNCTIONS, RELATIVES, PRONOUNS, AUXILIARIES, _OTHER_FUNCTION_WORDS
 )
 
 _SUFFIXES = ("ing", "ers", "ors", "ed", "er", "or", "es", "e", "s")

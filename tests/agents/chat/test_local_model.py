@@ -1,17 +1,32 @@
-"""Names of local models, who may give them, and requests that wait for their turn."""
+"""Local models: their names and files, the packages and the server that they need, and the turn of a request."""
 
 from __future__ import annotations
 
+import os
 import threading
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
 from agents.chat import local_model
-from agents.chat.local_model import LocalServer, is_local, local_name, open_local_model, refuse_file_of_client
+from agents.chat.local_model import (
+    INSTALLATION,
+    PACKAGED_FILE,
+    LocalServer,
+    check_packages,
+    checked_file,
+    is_local,
+    local_name,
+    open_local_model,
+    packaged_file,
+    refuse_file_of_client,
+    server_of,
+    stop_servers,
+)
 from graph.endpoints.address import Address
-from graph.errors import BadInput, DependencyMissing
+from graph.errors import BadInput, DependencyMissing, ModelUnavailable
 from tests.scripted_server import scripted
 
 
@@ -91,3 +106,117 @@ def test_requests_wait_for_a_slot_and_carry_the_servers_key_past_every_proxy(
     assert replies == ["one"]
     assert (request.headers["authorization"], request.body["model"]) == ("Bearer of-the-server", "local:m")
     assert slot.left.is_set(), "the slot is given back"
+
+
+@pytest.fixture
+def gguf(tmp_path: Path) -> Path:
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"GGUF and no more")
+    return file
+
+
+def install(monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> None:
+    """Let every package lie in a folder, or none be there."""
+    spec = ModuleSpec("package", None, origin=str(folder / "__init__.py")) if folder else None
+    monkeypatch.setattr(local_model, "find_spec", lambda _: spec)
+
+
+def test_a_package_that_is_missing_comes_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, None)
+    for needing in (check_packages, packaged_file):
+        with pytest.raises(DependencyMissing, match="make local") as missing:
+            needing()
+        assert INSTALLATION in missing.value.hint
+
+
+def test_a_packaged_file_that_is_not_the_published_one_is_refused_before_it_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / PACKAGED_FILE).write_bytes(b"GGUF of another model")
+    install(monkeypatch, tmp_path)
+    with pytest.raises(ModelUnavailable, match="not the published file") as refused:
+        packaged_file()
+    assert "--force-reinstall" in refused.value.hint
+
+
+def test_a_users_file_is_taken_by_its_beginning_and_any_other_refused(
+    gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checked_file(str(gguf)) == gguf
+    monkeypatch.chdir(gguf.parent)
+    monkeypatch.setenv("HOME", str(gguf.parent))
+    assert checked_file("model.gguf") == checked_file("~/model.gguf") == gguf
+    for path in ("missing.gguf", "", "."):
+        with pytest.raises(BadInput, match=r"cannot be read: .*local:FILE\.gguf"):
+            checked_file(path)
+    gguf.with_name("weights.safetensors").write_bytes(b"{}")
+    with pytest.raises(BadInput, match=r"weights\.safetensors is not a GGUF file"):
+        checked_file("weights.safetensors")
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The program in place of llama.cpp; a test writes it."""
+    install(monkeypatch, tmp_path)
+    place = tmp_path / "program.py"
+    monkeypatch.setattr(local_model, "_PROGRAM", place)
+    return place
+
+
+SERVING = """
+import os, sys
+key = sys.stdin.readline().strip()
+with open(sys.argv[1] + ".log", "a") as log:
+    print(sorted(name for name in os.environ if name.startswith("OPENAI")), len(key) > 20, sys.argv[2:], file=log)
+print("http://127.0.0.1:1", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_server_is_started_once_and_again_where_it_has_ended(
+    program: Path, gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setattr(local_model, "_threads", lambda: 3)
+    program.write_text(SERVING, encoding="utf-8")
+    try:
+        first = server_of(gguf, "local:model")
+        assert first.address.url == "http://127.0.0.1:1/v1"
+        assert server_of(gguf, "local:model") is first
+        first.process.kill()
+        first.process.wait()
+        second = server_of(gguf, "local:model")
+        assert second is not first
+        assert second.key.get_secret_value() != first.key.get_secret_value()
+    finally:
+        stop_servers()
+    assert second.process.poll() is not None
+    log = gguf.with_name("model.gguf.log").read_text(encoding="utf-8").splitlines()
+    assert set(log) == {"[] True ['local:model', '3']"}, "it has a key of its own, and none of the user's"
+
+
+def test_a_file_that_llama_cpp_cannot_load_ends_with_its_exit_code(program: Path, gguf: Path) -> None:
+    for text in ("raise SystemExit(7)", "import os\nos.close(0)\nos._exit(7)"):
+        program.write_text(text, encoding="utf-8")
+        with pytest.raises(ModelUnavailable, match=r"llama\.cpp cannot serve model\.gguf \(exit 7\)"):
+            server_of(gguf, "local:model")
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux tells which processors may be used")
+def test_one_core_is_left_and_one_thread_computes_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(1_000, 1_008)))
+    monkeypatch.setattr(local_model, "_share_of_processors", lambda: 64.0)
+    assert local_model._threads() == 7
+    monkeypatch.setattr(local_model, "_core_of", lambda processor: str(processor // 2))
+    assert local_model._threads() == 3
+    monkeypatch.setattr(local_model, "_share_of_processors", lambda: 2.5)
+    assert local_model._threads() == 1
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
+    assert local_model._threads() == 1
+
+
+def test_the_program_imports_nothing_of_ours() -> None:
+    text = local_model._PROGRAM.read_text(encoding="utf-8")
+    assert {line.split()[1] for line in text.splitlines() if line.strip().startswith(("import ", "from "))} == {
+        *("__future__", "os", "sys", "xllamacpp")
+    }

@@ -1,4 +1,4 @@
-"""What stands around a reply: whatever a server sends, a call ends with a reply or with an error of the catalogue."""
+"""The envelope of a reply: whatever a server sends, a call ends with a reply or with an error of the catalogue."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_what_is_odd_about_an_envelope_or_a_stream_costs_no_reply() -> None:
 
 
 def test_a_stream_without_end_that_says_nothing_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "MAX_REPLY_BYTES", 200_000)
+    monkeypatch.setattr(http_client, "MAX_REPLY_BYTES", 50_000)
     for piece in (
         event({}),
         event({}, choices=[]),
@@ -158,7 +158,7 @@ def test_a_stream_without_end_that_says_nothing_is_broken_off(monkeypatch: pytes
         b"\n" * 500,
     ):
         endless = Reply(events=itertools.repeat(piece))
-        with served(endless) as model, pytest.raises(TransportFault, match="200,000 bytes"):
+        with served(endless) as model, pytest.raises(TransportFault, match="50,000 bytes"):
             streamed(model, as_object=False)
 
 

@@ -1,4 +1,4 @@
-"""What every request of an agent has in common: a beginning that servers reuse, and material that fits the window."""
+"""Requests of all agents: a beginning that servers reuse, and material that fits the window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extraction: what becomes of one passage and of many together, whatever the model replies and the server does."""
+"""Extraction of one passage and of many: whatever the model replies and the server does, and with kept replies."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ import contextvars
 import hashlib
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.chat.reply_cache import ReplyCache
+from agents.chat.reply_cache import KeptReply, ReplyCache
+from agents.chat.throttle import Throttle
 from agents.chat.usage import Usage
 from agents.extraction import Extracted, ExtractionRun, ExtractionTotals, Retries
 from agents.offline.extractor import OfflineExtractor
-from graph.errors import ModelUnavailable, TransportCause
+from graph.errors import MalformedReply, ModelUnavailable, TransportCause, TransportFault
 from graph.schema import Extraction, Passage
 from tests.extracting import (
     PASSAGES,
     TOKENS,
     FakeExtractor,
+    InstantClock,
     extractor_on,
     material_of,
     passages,
     proper_reply,
+    raising,
     reply_about,
     run_on,
     titles_asked,
@@ -258,3 +263,128 @@ def test_totals_of_batches_add_up() -> None:
         3, 2, 1, {"timeout": 1}, {"timeout": 4, "malformed reply": 1}, Usage(7, 30, 3, 1, 2.0)
     )
     assert ExtractionTotals.of([]) == ExtractionTotals()
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[ReplyCache]:
+    with ReplyCache(tmp_path / "replies.sqlite") as cache:
+        yield cache
+
+
+def test_a_second_run_asks_nothing_unless_for_another_model_or_temperature(cache: ReplyCache) -> None:
+    with scripted(proper_reply) as server:
+        with run_on(server, cache=cache) as run:
+            first = run.extract_all(PASSAGES)
+        with run_on(server, cache=cache) as run:
+            second = run.extract_all(PASSAGES)
+        assert len(server.requests) == len(PASSAGES)
+        for how in ({"model": "other"}, {"temperature": 0.5}):
+            with ExtractionRun(extractor_on(server, **how), cache=cache) as run:
+                run.extract(PASSAGES[0])
+        assert len(server.requests) == len(PASSAGES) + 2
+    assert [one.extraction for one in second] == [one.extraction for one in first]
+    assert {(one.cached, one.attempts, one.usage) for one in second} == {(True, 0, Usage())}
+
+
+def test_replies_that_cannot_be_used_are_never_kept(cache: ReplyCache) -> None:
+    with scripted(["prose"]) as server, run_on(server, cache=cache) as run:
+        key = extractor_on(server).key(PASSAGES[0])
+        run.extract(PASSAGES[0])
+        assert cache.known([key]) == set()
+        server.script(["prose", Reply(reply_about("Lake 0"), usage=TOKENS)])
+        done = run.extract(PASSAGES[0])
+        assert done.attempts == 2
+        assert run.extract(PASSAGES[0]).cached
+        reply = cache.get(key)
+    assert reply is not None
+    assert (reply.usage, reply.usage.requests) == (done.usage, 2), "kept with all that it took"
+
+
+def test_a_kept_reply_that_can_no_longer_be_read_is_asked_for_again(cache: ReplyCache) -> None:
+    with scripted(proper_reply) as server, run_on(server, cache=cache) as run:
+        key = extractor_on(server).key(PASSAGES[0])
+        cache.put(key, "model#1", KeptReply('{"entities": "none"}', Usage()))
+        assert (run.extract(PASSAGES[0]).attempts, run.extract(PASSAGES[0]).cached) == (1, True)
+    assert cache.known([key]) == {key}
+
+
+def test_one_content_under_several_ids_is_asked_for_once(tmp_path: Path) -> None:
+    alike = [Passage(f"copy {number}", "Lake", "It is deep.") for number in range(8)]
+    for concurrency in (1, 4):
+        with scripted(proper_reply) as server, ReplyCache(tmp_path / f"{concurrency}.sqlite") as cache:
+            with run_on(server, cache=cache, concurrency=concurrency) as run:
+                extracted = run.extract_all(alike)
+            assert len(server.requests) == 1
+        assert [one.passage_id for one in extracted] == [passage.id for passage in alike]
+        assert len({one.extraction.entities for one in extracted if one.extraction}) == 1
+        assert sorted(one.cached for one in extracted) == [False] + [True] * 7
+        assert ExtractionTotals.of(extracted).usage.requests == 1
+
+
+def test_passages_that_wait_for_one_of_their_content_fail_with_it() -> None:
+    asked = threading.Event()
+
+    def script(body: Mapping[str, Any]) -> ReplyLike:
+        asked.wait(5)
+        return Reply("too long", status=413)
+
+    alike = [Passage(f"copy {number}", "Lake", "It is deep.") for number in range(2)]
+    with scripted(script) as server, run_on(server, concurrency=2) as run:
+        threading.Timer(0.05, asked.set).start()
+        extracted = run.extract_all(alike)
+    assert [one.kind for one in extracted] == ["refused request"] * 2
+    assert len({one.failure for one in extracted}) == 1
+
+
+def waits(*faults: Exception, retries: Retries | None = None) -> list[float]:
+    """How long a run waits before each attempt to extract one passage."""
+    clock = InstantClock()
+    run = ExtractionRun(FakeExtractor(raising(*faults)), throttle=Throttle(clock=clock), retries=retries)
+    assert run.extract(PASSAGES[0]).extraction is not None
+    return clock.waits
+
+
+def test_waits_double_less_a_random_part_and_never_pass_the_longest() -> None:
+    for wait, longest in zip(waits(*[TransportFault("x", cause="server error")] * 4), (1, 2, 4, 8), strict=True):
+        assert longest / 2 <= wait <= longest
+    retries = Retries(first_wait_s=8, longest_wait_s=20)
+    assert max(waits(*[TransportFault("x", cause="rate limit")] * 12, retries=retries)) == pytest.approx(20)
+    assert waits(MalformedReply("no", "raw")) == [], "it is asked for again at once"
+
+
+def test_the_server_may_ask_for_more_but_not_for_ever() -> None:
+    assert waits(TransportFault("x", cause="rate limit", retry_after_s=30)) == [30]
+    assert waits(TransportFault("x", cause="rate limit", retry_after_s=86_400)) == [120]
+    (wait,) = waits(TransportFault("x", cause="rate limit", retry_after_s=0.0))
+    assert wait >= 0.5
+
+
+def test_when_the_server_asks_for_time_every_other_passage_waits_too() -> None:
+    at_once = Retries(rate_limit=0, transport=0, first_wait_s=0)
+    for status, as_date in ((429, False), (503, True)):
+        clock = InstantClock()
+        value = format_datetime(datetime.now(UTC) + timedelta(seconds=42), usegmt=True) if as_date else "41"
+        busy = Reply("busy", status=status, headers={"Retry-After": value})
+        with (
+            scripted([busy, reply_about("Lake 1")]) as server,
+            run_on(server, throttle=Throttle(clock=clock), retries=at_once) as run,
+        ):
+            assert run.extract(PASSAGES[0]).extraction is None
+            assert clock.time == 0.0
+            assert run.extract(PASSAGES[1]).extraction is not None
+        assert 40 <= clock.time <= 42
+
+
+def test_requests_and_tokens_keep_to_the_users_limits_and_are_estimated_where_the_server_sends_none() -> None:
+    clock = InstantClock()
+    throttle = Throttle(requests_per_minute=60, tokens_per_minute=3_300, clock=clock)
+    with scripted(lambda body: Reply(proper_reply(body), usage=TOKENS)) as server:
+        with run_on(server, throttle=throttle) as run:
+            run.extract_all(PASSAGES)
+        assert clock.waits == pytest.approx([2.0, 2.0, 2.0])
+        server.script(lambda body: Reply(proper_reply(body), usage={}))
+        clock = InstantClock()
+        with run_on(server, throttle=Throttle(tokens_per_minute=6_000, clock=clock)) as run:
+            extracted = run.extract_all(PASSAGES[:2])
+    assert 8 < clock.time < 30
+    assert sum((one.usage for one in extracted), Usage()) == Usage(2, unknown=2)

@@ -59,13 +59,10 @@ def test_the_sentence_that_bears_on_a_question_comes_first() -> None:
         ("Who runs the paint shop?", "team.md", "Hedda Lunt runs the paint shop."),
         ("What is the monthly rent of the slipway?", "slipway-lease.md", "EUR 2,150"),
         ("When was the lease of the slipway signed?", "slipway-lease.md", "14 March 2024"),
-        ("How much notice does the lease need?", "slipway-lease.md", "six months' notice"),
         ("What is the price of the DV-340?", "engines.md", "EUR 11,450"),
         ("How much does the DV-340 weigh?", "engines.md", "251 kg"),
-        ("What was signed on 2024-03-14?", "slipway-lease.md", "14 March 2024"),
         ("Wer leitet die Lackiererei?", "protokoll.md", "Frau Petersen leitet die Lackiererei."),
         ("Wann hat die Werft Lindholm den Kran gekauft?", "protokoll.md", "3. Februar 2023"),
-        ("Was kostet der Kran?", "protokoll.md", "41.800 Euro"),
         ("Quand le voilier Alcyon a-t-il été livré ?", "compte-rendu.md", "9 août 2022"),
         ("Quel est le prix du mât ?", "compte-rendu.md", "3 200 euros"),
         ("What was the hourly rate of a rigger in 2023?", "prices_2023-01.md", "EUR 58"),
@@ -80,8 +77,6 @@ def test_nothing_is_quoted_where_something_of_a_question_stands_nowhere_and_the_
     heading = passage(1, "a.md", "# Heading only")
     cases: list[tuple[str, tuple[NumberedPassage, ...], str]] = [
         ("When does the Siemens contract end?", YARD, "do not hold siemens"),
-        ("What does the DV-500 weigh?", YARD, "do not hold dv-500"),
-        ("Who runs the paint shop of Nissan?", YARD, "do not hold nissan"),
         ("Who wrote Hamlet in Kyoto?", YARD, "do not hold hamlet, kyoto"),
         ("Wann hat die Werft Brandt den Kran gekauft?", YARD, "do not hold brandt"),
         ("Which was launched first, the Kestrel or the Merlin?", YARD, "do not hold merlin"),
@@ -90,7 +85,6 @@ def test_nothing_is_quoted_where_something_of_a_question_stands_nowhere_and_the_
         ("When was the crane cabinet bought?", (FAQ,), "hold no date that would answer it"),
         ("What does the training on the crane cost?", (FAQ,), "hold no amount of money that would answer it"),
         ("How heavy is the crane strap?", (TOOLS,), "hold no weight that would answer it"),
-        ("How many people run the paint shop?", (TEAM,), "hold no number that would answer it"),
         ("Which is lighter, the mast or the keel?", (BOATS,), "do not hold both of the things compared"),
         ("Why did the harbour master resign after the storm?", (TEAM, ENGINES), "hold too little of the question"),
     ]
@@ -107,9 +101,7 @@ def test_what_is_unlike_the_question_is_refused_where_meanings_are_compared() ->
     assert find_evidence("Who runs the paint shop?", [TEAM], unlike).excerpts
     for question, one in (
         ("Who runs the paint shop?", TEAM),
-        ("Which phones does Marek Sobol repair?", PHONES),
         ("Which extensions did Marek Sobol sell?", PHONES),
-        ("What is an extension?", PHONES),
         ("What is a name?", PHONES),
     ):
         assert find_evidence(question, [one], unlike, 0.3).refusal, question
@@ -143,9 +135,6 @@ CUSTOMERS = (
 def test_rows_that_hold_the_whole_question_are_quoted_and_no_others_however_unlike_the_question() -> None:
     for question, rows in (
         ("Which customers does Hedda Lunt manage?", {1, 3}),
-        ("Which customers are managed by Hedda Lunt?", {1, 3}),
-        ("What customers does Hedda Lunt manage?", {1, 3}),
-        ("Who are the customers of Hedda Lunt?", {1, 3}),
         ("What does Hedda Lunt manage?", {1, 3}),
         ("Who manages Havn?", {2}),
         ("How many pumps does Havn have?", {2}),

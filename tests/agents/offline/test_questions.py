@@ -50,14 +50,11 @@ def test_what_is_asked_for_is_known_and_whether_it_is_a_list() -> None:
         assert {term.text for term in parse_question(question).terms if term.is_asked} == words
     for question, asks_list in (
         ("Which boats does Hedda Lunt paint?", True),
-        ("What boats are there?", True),
         ("List the boats.", True),
         ("Who are the riggers?", True),
         ("Which was built first?", False),
-        ("Which is larger?", False),
         ("Which has more berths?", False),
         ("What does the crane lift?", False),
-        ("What is stored there?", False),
         ("Which boat is it?", False),
     ):
         assert parse_question(question).asks_list is asks_list, question
@@ -66,7 +63,6 @@ def test_what_is_asked_for_is_known_and_whether_it_is_a_list() -> None:
 def test_the_company_that_nothing_narrows_is_no_term_beside_others() -> None:
     for question, terms in (
         ("How many employees does the company have?", ["employees"]),
-        ("Who is the chairman of our firm?", ["chairman"]),
         ("Wie viele Mitarbeiter hat das Unternehmen?", ["mitarbeiter"]),
         ("Combien de salariés compte l'entreprise ?", ["salariés", "compte"]),
         ("Where is the company?", ["company"]),
@@ -80,14 +76,12 @@ def test_two_things_to_choose_from_are_called_as_the_question_spells_them() -> N
     cases: list[tuple[str, list[str]]] = [
         ("Which is older, the Kestrel or the Alcyon?", ["Kestrel", "Alcyon"]),
         ("Which of the two, Hedda Lunt or Marek Sobol, came first?", ["Hedda Lunt", "Marek Sobol"]),
-        ("Does the Kestrel or the Alcyon weigh more?", ["Kestrel", "Alcyon"]),
         ("Is the engine or the mast heavier?", ["engine", "mast heavier"]),
         ("What costs more, the DV-210 or the DV-340?", ["DV-210", "DV-340"]),
         ("Was ist älter, die Kestrel oder die Alcyon?", ["Kestrel", "Alcyon"]),
         ("Which is heavier, Crane 7 or Crane 9?", ["Crane 7", "Crane 9"]),
         ("Which is cheaper, the old pump or the new pump?", ["old pump", "new pump"]),
         ("Which was built first, the shed in yard 1 or the shed in yard 2?", ["shed in yard 1", "shed in yard 2"]),
-        ("Who built the Kestrel?", []),
         ("Who built the Kestrel and the Alcyon?", []),
         ("Is it or?", []),
     ]
@@ -100,27 +94,19 @@ def test_two_things_to_choose_from_are_called_as_the_question_spells_them() -> N
 def test_the_question_words_tell_the_kind_of_answer() -> None:
     for question, kind in (
         ("What is the e-mail address of Ines Caro?", AnswerKind.EMAIL),
-        ("Wie lautet die Mailadresse der Werft?", AnswerKind.EMAIL),
         ("What is the phone number of the rigger?", AnswerKind.PHONE),
         ("How many berths does the yard have?", AnswerKind.COUNT),
         ("Wie viele Liegeplätze hat die Werft?", AnswerKind.COUNT),
-        ("Combien de voiliers sont à quai ?", AnswerKind.COUNT),
         ("How heavy is the engine?", AnswerKind.WEIGHT),
-        ("What does the DV-210 weigh?", AnswerKind.WEIGHT),
         ("How much does storage cost?", AnswerKind.MONEY),
         ("What is the monthly rent?", AnswerKind.MONEY),
         ("Was kostet der Kran der Werft?", AnswerKind.MONEY),
-        ("Quel est le prix du mât ?", AnswerKind.MONEY),
         ("How long is the slipway?", AnswerKind.MEASURE),
         ("When was the lease signed?", AnswerKind.DATE),
-        ("In which year was the yard founded?", AnswerKind.DATE),
-        ("Wann wurde der Kran gekauft?", AnswerKind.DATE),
         ("Quand le voilier a-t-il été livré ?", AnswerKind.DATE),
         ("What time does the yard open?", AnswerKind.TIME),
         ("Who runs the paint shop?", AnswerKind.PERSON),
-        ("Wer leitet die Lackiererei?", AnswerKind.PERSON),
         ("Where is the crane?", AnswerKind.ANY),
-        ("Is the price fixed?", AnswerKind.ANY),
         ("Was the lease signed in May by the yard?", AnswerKind.ANY),
         ("", AnswerKind.ANY),
     ):
@@ -134,9 +120,7 @@ def test_a_text_holds_the_kind_unless_it_holds_only_what_the_question_does() -> 
         ("It has 40 berths.", AnswerKind.COUNT),
         ("It has forty berths.", AnswerKind.COUNT),
         ("The engine weighs 184 kg.", AnswerKind.WEIGHT),
-        ("The rent is EUR 2,150.", AnswerKind.MONEY),
         ("weight: 12 kg; price_usd: 12", AnswerKind.MONEY),
-        ("The slipway is 38 m long.", AnswerKind.MEASURE),
         ("It was signed on 14 March 2024.", AnswerKind.DATE),
         ("The yard opens at 7:30.", AnswerKind.TIME),
         ("The shop is run by Hedda Lunt.", AnswerKind.PERSON),
@@ -173,11 +157,9 @@ def test_a_pronoun_of_a_later_part_becomes_the_name_of_the_first_or_names_stand_
     for question, later in (
         ("Who founded Kestrel, and when did it close?", "When did Kestrel close?"),
         ("What does DV-210 mean and what does it cost?", "What does DV-210 cost?"),
-        ("How do I fix DV-210, and what does it cost?", "What does DV-210 cost?"),
         ("How heavy is the Crane 7, and what does it cost?", "What does the Crane 7 cost?"),
         ("When was Tavin & Loom founded, and who owns it?", "Who owns Tavin & Loom?"),
         ("Where is Kestrel? And who is its owner?", "Who is Kestrel's owner?"),
-        ("Where does Ines Caro work, and what is her phone number?", "What is Ines Caro's phone number?"),
         ("Who is Ines Caro, and when did the yard hire her?", "When did the yard hire Ines Caro?"),
         ("When was Kestrel founded, and who was the founder?", "Who was the founder? (Kestrel)"),
         ("Wer leitet die Werft Lindholm, und wann wurde sie gegründet?", "Wann wurde sie gegründet? (Lindholm)"),
@@ -190,7 +172,6 @@ def test_a_question_stays_whole_where_a_part_would_be_no_question_of_its_own() -
     for question in (
         "Is it red and blue?",
         "Where is the crane, and why?",
-        "Which hotel has Wi-Fi, and in which city?",
         "In which city is the hotel with Wi-Fi and pool?",
         "Who built the Kestrel, and in how many months?",
         "Which hotel has Wi-Fi and a pool, and what does it cost?",
