@@ -122,15 +122,15 @@ def test_a_place_that_was_just_given_to_who_is_gone_goes_to_the_next_one() -> No
     run(story)
 
 
-@pytest.mark.parametrize("is_at_work", [True, False])
-def test_who_is_cancelled_frees_their_place(is_at_work: bool) -> None:
+def test_who_is_cancelled_frees_their_place() -> None:
     async def story() -> None:
-        places = Places(1, 1)
-        askers = [Asker(places), Asker(places)]
-        await settle()
-        askers[0 if is_at_work else 1].task.cancel()
-        await settle()
-        assert (places.at_work, places.waiting) == (1, 0)
+        for who in (0, 1):
+            places = Places(1, 1)
+            askers = [Asker(places), Asker(places)]
+            await settle()
+            askers[who].task.cancel()
+            await settle()
+            assert (places.at_work, places.waiting) == (1, 0), who
 
     run(story)
 
@@ -179,13 +179,13 @@ def test_whatever_happens_places_are_neither_lost_nor_made(events: list[str], at
     run(story)
 
 
-@pytest.mark.parametrize(
-    ("at_once", "workers", "model", "expected"),
-    [(None, 1000, "", 1), (None, 4, "some-model", 32), (7, 2, "some-model", 7)],
-)
-def test_the_places_follow_the_cores_or_the_model_unless_they_are_given(
-    monkeypatch: pytest.MonkeyPatch, at_once: int | None, workers: int, model: str, expected: int
-) -> None:
-    monkeypatch.setattr("workflows.serving.service.chat_model_name", lambda context: model or OFFLINE)
-    places = Service(at_once, workers).places
-    assert (places.at_once, places.most_waiting) == (expected, 4 * expected)
+def test_the_places_follow_the_cores_or_the_model_unless_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases: list[tuple[int | None, int, str, int]] = [
+        (None, 1000, OFFLINE, 1),
+        (None, 4, "some-model", 32),
+        (7, 2, "some-model", 7),
+    ]
+    for at_once, workers, model, expected in cases:
+        monkeypatch.setattr("workflows.serving.service.chat_model_name", lambda _, named=model: named)
+        places = Service(at_once, workers).places
+        assert (places.at_once, places.most_waiting) == (expected, 4 * expected)
