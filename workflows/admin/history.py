@@ -1,4 +1,4 @@
-"""The history for whoever keeps a workspace: conversations, all that is kept of a user, and erasing it."""
+"""The history for the operator of a workspace: conversations, all that is kept of a user, and erasing it."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _export(root: Path, user: str, path: Path) -> None:
 
 
 def _confirm(user: str) -> None:
-    """Ask on the terminal. Raises BadInput where nobody can answer, or the answer is no."""
+    """Ask on the terminal. Raises BadInput without a terminal to answer on, or where the answer is no."""
     if not somebody_answers():
         raise BadInput("Nobody can be asked whether to erase", "Give --yes to erase without asking")
     if not typer.confirm(f"Erase all that is kept of {user}? It cannot be undone", err=True):

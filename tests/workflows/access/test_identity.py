@@ -1,4 +1,4 @@
-"""Who is known by a key or a token, and what settings they get."""
+"""Callers known by a key or a token, and the settings that they get."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Told = list[tuple[str, int, int]]
 
 @pytest.fixture(scope="module")
 def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Told, Path]:
-    """What the demonstration gives, and tells on the way, with vectors that mean nothing."""
+    """The result of the demonstration, and its progress, with vectors that mean nothing."""
     told: Told = []
     workspace = tmp_path_factory.mktemp("demo") / "workspace"
     with pytest.MonkeyPatch.context() as patch:

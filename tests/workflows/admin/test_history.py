@@ -1,4 +1,4 @@
-"""What is kept of a user is shown, exported, and erased to the last byte."""
+"""All that is kept of a user is shown, exported, and erased to the last byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the command line: one message with what to do, in words or as JSON, and an exit code."""
+"""Errors of the command line: one message with what to do, in words or as JSON, and an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line prints of a result."""
+"""Results as the command line prints them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ INWARD: dict[str, Any] = {
     "walk": {"engine": "push"},
     "errors": [{"node": "filter_facts", "kind": "MalformedReply", "attempt": 2, "message": "The reply is empty"}],
 }
-"""What a run tells of its inner working."""
+"""The inner working of a run."""
 
 
 def test_the_answer_comes_first_and_inner_numbers_only_with_verbose() -> None:

@@ -88,7 +88,7 @@ Follow = Callable[..., Following]
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Queue[str]:
-    """What is told beside the syncs, as it comes."""
+    """Messages beside the syncs, as they come."""
     lines: Queue[str] = Queue()
     monkeypatch.setattr(watch, "say", lines.put)
     return lines

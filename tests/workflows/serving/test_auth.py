@@ -1,4 +1,4 @@
-"""What the LangGraph server is told of a request: who it is of, and what of the server's things are theirs."""
+"""The caller of a request to the LangGraph server, and which of the server's things are theirs."""
 
 from __future__ import annotations
 

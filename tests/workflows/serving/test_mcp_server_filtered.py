@@ -41,7 +41,7 @@ TRIPLES: dict[str, list[TripleParts]] = {
 }
 SAID = ("closed", "LAKE", "MARN", "Ember", "drained", "paid", "Brandt")
 HIDDEN = (*SAID, "LIES", "ember", entity_id("Project Ember"))
-"""What hidden passages, and their facts, alone say, in that spelling."""
+"""Words that hidden passages and their facts alone say, in that spelling."""
 
 CLIENTS_OWN: list[dict[str, Any]] = [
     {"owner": "closed"},
@@ -68,7 +68,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 class Talk:
-    """What a client of a server was told.
+    """A client's talk with a server.
 
     Attributes:
         results: of each call, in order.
@@ -177,7 +177,7 @@ def test_an_operator_that_the_server_uses_on_a_key_is_refused_by_name(root: Path
 
 
 def answers(root: Path, where: dict[str, Any]) -> list[str]:
-    """What a client of an open server is told of a filter of its own, as a whole."""
+    """Return the whole answers of an open server to a filter of a client's own."""
     return [result.model_dump_json() for result in Talk(make_server(root, OPEN), {"where": where}).results]
 
 

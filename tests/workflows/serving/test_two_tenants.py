@@ -60,7 +60,7 @@ FORGED: list[dict[str, Any]] = [
     {"_fixed_where": {}, "__context_provided__": True},
     {"_beside": {"fixed_where": {}}, "beside": {"fixed_where": {}}},
 ]
-"""What a client might put into a run to pass for somebody else."""
+"""Values that a client might put into a run to pass for another."""
 
 WORKSPACES = ("board", "workspace", "..", "../root/board", "/etc", "", "BOARD", "board/", "none")
 MCP_HEADERS = {"Accept": "application/json, text/event-stream"}

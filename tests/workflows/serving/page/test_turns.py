@@ -1,4 +1,4 @@
-"""What the page shows of a turn: cited words in place whatever their script, and nothing that hides or turns text."""
+"""A turn as the page shows it: cited words in place whatever their script, and nothing that hides or turns text."""
 
 from __future__ import annotations
 

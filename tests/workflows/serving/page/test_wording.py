@@ -1,4 +1,4 @@
-"""What visitors are told names no command."""
+"""Messages to visitors name no command."""
 
 from __future__ import annotations
 
