@@ -92,32 +92,22 @@ def test_nobody_waits_longer_than_their_patience() -> None:
     run(story)
 
 
-def test_who_goes_while_waiting_leaves_the_turn_to_the_next_one() -> None:
+def test_who_goes_while_waiting_or_as_their_turn_comes_leaves_it_to_the_next_one() -> None:
     async def story() -> None:
-        places = Places(1, 3)
-        first, second, third = (Asker(places) for _ in range(3))
-        await settle()
-        second.task.cancel()
-        await settle()
-        first.answered.set()
-        await settle()
-        assert (second.is_at_work, third.is_at_work) == (False, True)
-
-    run(story)
-
-
-def test_a_place_that_was_just_given_to_who_is_gone_goes_to_the_next_one() -> None:
-    async def story() -> None:
-        places = Places(1, 3)
-        first, second, third = (Asker(places) for _ in range(3))
-        await settle()
-        first.answered.set()
-        second.task.cancel()
-        await settle()
-        assert (second.is_at_work, third.is_at_work) == (False, True)
-        third.answered.set()
-        await settle()
-        assert places.at_work == 0
+        for goes_before in (True, False):
+            places = Places(1, 3)
+            first, second, third = (Asker(places) for _ in range(3))
+            await settle()
+            if goes_before:
+                second.task.cancel()
+                await settle()
+            first.answered.set()
+            second.task.cancel()
+            await settle()
+            assert (second.is_at_work, third.is_at_work) == (False, True), goes_before
+            third.answered.set()
+            await settle()
+            assert places.at_work == 0, goes_before
 
     run(story)
 

@@ -46,6 +46,10 @@ class Incomplete(MaraError):
     status = 408
 
 
+class NoAddress(MaraError):
+    """A request goes to an address that there is not, or comes by another method than it takes."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A request, read.

@@ -417,7 +417,7 @@ def test_unknown_addresses_and_methods_are_told_in_json(me: Visitor) -> None:
         assert (reply.status_code, kind in reply.json()["error"]) == (404, True), path
         assert reply.json()["error"]["message"] == f"GET {path} is no address of this server"
     assert me.client.get("/api/ask").status_code == 405
-    assert me.client.get("/api/ask").json()["error"]["kind"] == "HTTPException"
+    assert me.client.get("/api/ask").json()["error"]["kind"] == "NoAddress"
 
 
 # ---- The sample
