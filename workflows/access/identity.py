@@ -1,4 +1,4 @@
-"""Who asks a server, by the key or token that they send, and what they may see.
+"""The caller of a server, by the key or token that they send, and what they may see.
 
 The file that ``MARA_AUTH`` names says who is known: see `workflows.access.key_file`. Without it there is one identity,
 that of the machine's own user, who may do all.
@@ -37,7 +37,7 @@ Settings = TypeVar("Settings", Context, IndexingContext)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody who asks a server.
+    """A caller of a server.
 
     Attributes:
         name: their name, unique among those that a server knows.
@@ -140,12 +140,12 @@ class Identity:
 
 
 LOCAL = Identity("local", workspaces=None, may_index=True, may_watch=True)
-"""Who asks where no keys are configured: the machine's own user, who may do all."""
+"""The caller where no keys are configured: the machine's own user, who may do all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keyring:
-    """Who a server knows.
+    """The callers that a server knows.
 
     Attributes:
         known: what the file of keys says; None where there is none, and everybody is the machine's own user.
@@ -177,14 +177,14 @@ class Keyring:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has to show a key."""
+        """Whether no key is needed."""
         return self.known is None
 
     def identity_of(self, authorization: str | None) -> Identity:
         """Return who sends a header ``Authorization``: ``Bearer`` with a key or a token.
 
         Raises:
-            NoAccess: nobody is known by it (401), or a token lacks what its holder's rights depend on (403).
+            NoAccess: no caller is known by it (401), or a token lacks what its holder's rights depend on (403).
         """
         if self.known is None:
             return LOCAL
@@ -206,7 +206,7 @@ class Keyring:
         )
 
     def identity_named(self, name: str) -> Identity:
-        """Return who holds a key, by name. Raises NoAccess where nobody of that name does."""
+        """Return who holds a key, by name. Raises NoAccess where there is no such holder."""
         holder = self.known.keys.get(name) if self.known else None
         if holder is None:
             raise NoAccess(f"Nobody called {name[:64]!a} holds a key", "Ask whoever runs the server", status=401)

@@ -138,7 +138,7 @@ class Tokens(Rights):
         if bool(self.key_file) == bool(self.secret_variable):
             raise ValueError("give one of key_file and secret_variable")
         shared = {name for name in self.algorithms if name in _SHARED}
-        # With both kinds, whoever knows the public key could sign with it as a secret.
+        # With both kinds, a caller who knows the public key could sign with it as a secret.
         if shared != set(self.algorithms if self.secret_variable else ()):
             raise ValueError("HS256, HS384 and HS512 take a secret_variable, and all others a key_file")
         return self
@@ -204,11 +204,11 @@ class Tokens(Rights):
 
 
 class KeyFile(BaseModel):
-    """Who is known.
+    """The holders of keys and tokens.
 
     Attributes:
-        keys: who holds a key, by name.
-        tokens: the rights of who comes with a token; None where none is taken.
+        keys: the holders of keys, by name.
+        tokens: the rights of a caller with a token; None where none is taken.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

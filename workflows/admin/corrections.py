@@ -187,17 +187,13 @@ def _told(root: Path, record: Record, plan: Plan, *, dry_run: bool) -> dict[str,
         "workspace": str(root),
         "generation": record.generation,
         "dry_run": dry_run,
-        "made": [_counted(each, made) for each in plan.made],
-        "undone": [_counted(each, undone) for each in plan.undone],
+        "made": [{**each.to_json(), "passages": made[each.id]} for each in plan.made],
+        "undone": [{**each.to_json(), "passages": undone[each.id]} for each in plan.undone],
         "known": [each.to_json() for each in plan.known],
         "passages": len(plan.restated),
         "examples": [_difference(each) for each in plan.restated[:_EXAMPLES]],
         "relationships": {},
     }
-
-
-def _counted(each: kinds.Correction, passages: Mapping[int, int]) -> dict[str, Any]:
-    return {**each.to_json(), "passages": passages[each.id]}
 
 
 def _difference(each: Restated) -> dict[str, Any]:

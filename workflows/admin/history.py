@@ -1,8 +1,7 @@
-"""The history for whoever keeps a workspace: conversations, all that is kept of a user, and erasing it."""
+"""The history for the operator of a workspace: conversations, all that is kept of a user, and erasing it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -31,7 +30,7 @@ from graph.relationships.history import now
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.tables import along
 from graph.storage.marks import erase_marks, read_marks
-from graph.storage.workspace import Workspace, write_atomically
+from graph.storage.workspace import Workspace
 from workflows.conversation.kept import Conversations, take_over
 from workflows.results import cited_passages
 from workflows.runtime.graph_server import erase_on_graph_server
@@ -90,14 +89,6 @@ def export_history(root: Path, user: str = "") -> dict[str, Any]:
             ]
             exported["marks"] = [asdict(mark) for mark in read_marks(root) if mark.question in questions]
     return exported
-
-
-def write_export(exported: dict[str, Any], path: Path) -> None:
-    """Write an export as JSON that a person can read. Raises BadInput where the file cannot be written."""
-    try:
-        write_atomically(path.absolute(), json.dumps(exported, ensure_ascii=False, indent=2) + "\n")
-    except OSError as fault:
-        raise BadInput(f"{path} cannot be written ({fault.strerror})", "Name another file") from fault
 
 
 def forget_user(root: Path, user: str) -> dict[str, Any]:

@@ -42,13 +42,8 @@ def run_doctor(root: Path, *, repair: bool = False) -> dict[str, Any]:
     if not repair:
         return {"workspace": str(root), **_told(examine_workspace(root)), "chat_model": _chat_model()}
     before, done, after = repair_workspace(root)
-    return {
-        "workspace": str(root),
-        **_told(after),
-        "done": done,
-        "before": _told(before),
-        "chat_model": _chat_model(),
-    }
+    found = {**_told(after), "done": done, "before": _told(before)}
+    return {"workspace": str(root), **found, "chat_model": _chat_model()}
 
 
 def _told(found: Examination) -> dict[str, Any]:
@@ -164,11 +159,6 @@ def _copy(root: Path, place: Place) -> None:
 
 def _set_aside(root: Path) -> list[str]:
     """Give the SQLite files other names; return these."""
-    found = []
-    for name in (RECORD_FILE, RELATIONSHIPS_FILE):
-        for suffix in ("", "-wal", "-shm"):
-            path = root / f"{name}{suffix}"
-            if path.exists():
-                path.rename(root / f"{name}{_MOVED}{suffix}")
-                found.append(f"{name}{_MOVED}{suffix}")
-    return found
+    names = [(name, suffix) for name in (RECORD_FILE, RELATIONSHIPS_FILE) for suffix in ("", "-wal", "-shm")]
+    there = [(name, suffix) for name, suffix in names if (root / f"{name}{suffix}").exists()]
+    return [(root / f"{name}{end}").rename(root / f"{name}{_MOVED}{end}").name for name, end in there]

@@ -131,14 +131,10 @@ def _diff(old: Iterable[Entry], new: Iterable[Entry]) -> list[str]:
 
 
 def _lines(entries: Iterable[Entry]) -> list[str]:
-    return [line for entry in _in_order(entries) for line in entry.passage.text.splitlines()]
+    """Return the lines of passages, in the order of their document."""
 
+    def place(entry: Entry) -> tuple[str, int, str]:
+        start = entry.passage.metadata.get("start")
+        return entry.passage.source, start if isinstance(start, int) else 0, entry.passage.id
 
-def _in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return passages in the order of their document."""
-    return sorted(entries, key=lambda entry: (entry.passage.source, _start(entry), entry.passage.id))
-
-
-def _start(entry: Entry) -> int:
-    start = entry.passage.metadata.get("start")
-    return start if isinstance(start, int) else 0
+    return [line for entry in sorted(entries, key=place) for line in entry.passage.text.splitlines()]

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from graph.errors import BadInput
-from workflows.cli.command import command
+from workflows.cli.command import command, complain
 from workflows.cli.options import Asking, WorkflowOption, asking_settings
 from workflows.output.printable import VisibleConsole
 from workflows.settings.enums import Workflow
@@ -58,7 +58,7 @@ def chat(
 
 def _typed_lines(*, keeps_history: bool) -> Iterator[str]:
     from workflows.cli import prompt
-    from workflows.cli.chat_commands import COMMANDS, complain
+    from workflows.cli.chat_commands import COMMANDS
 
     history = prompt.passing_history()
     if keeps_history:

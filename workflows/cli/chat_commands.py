@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +12,18 @@ from rich.console import Console
 from rich.text import Text
 
 from graph.errors import BadInput, MaraError
-from graph.storage.workspace import resolve_workspace, write_atomically
+from graph.storage.workspace import resolve_workspace
 from graph.text import counted
 from workflows.cli import render
-from workflows.cli.command import error_body
+from workflows.cli.command import complain, error_body
 from workflows.cli.live_answer import is_shown_live, shown_live, spent
 from workflows.cli.render import escape
 from workflows.conversation.session import Conversation, asks_back
 from workflows.explaining import explain
 from workflows.explanation.why import spoken
-from workflows.output.printable import VisibleConsole, visible_json
+from workflows.output.printable import visible_json
 from workflows.results import Result, understood_as
-from workflows.runs.run_folder import check_output
+from workflows.runs.run_folder import check_output, write_output
 
 if TYPE_CHECKING:
     from workflows.explanation.model import Explanation
@@ -55,16 +56,15 @@ class Chat:
             "/meant": self._meant,
             "/new": self._new,
             "/save": self._save,
-            "/save!": self._overwrite,
+            "/save!": partial(self._save, overwrites=True),
             "/help": self._help,
         }
 
     def greet(self, n_passages: int) -> None:
         """Say what can be asked about."""
-        context = self._conversation.context
+        workspace = escape(str(resolve_workspace(self._conversation.context.workspace)))
         self._console.print(
-            f"Ask about the {n_passages:,} passages of {render.escape(_workspace_name(context))}."
-            " [dim]/help lists the commands, Ctrl-D leaves.[/]"
+            f"Ask about the {n_passages:,} passages of {workspace}. [dim]/help lists the commands, Ctrl-D leaves.[/]"
         )
 
     def hold(self, lines: Iterable[str]) -> int:
@@ -148,23 +148,23 @@ class Chat:
 
     def _new(self, words: str) -> None:
         self._conversation.start_over(words)
-        told = f"In conversation {render.escape(words)}" if words else "A new conversation"
+        told = f"In conversation {escape(words)}" if words else "A new conversation"
         self._console.print(f"[dim]{told}: nothing of the last one counts.[/]")
 
     def _save(self, words: str, *, overwrites: bool = False) -> None:
-        path = _file_to_write(words)
+        if not words:
+            raise BadInput("/save lacks the name of a file", "Type it: /save conversation.md")
+        path = Path(words).expanduser()
+        check_output(path, ".md")
         if path.exists() and not overwrites:
             raise BadInput(f"{path} exists", "Name another file, or overwrite it with /save!")
         self._last()
-        _write(path, self._conversation.to_markdown())
-        self._console.print(f"[dim]Saved in {render.escape(str(path))}[/]")
-
-    def _overwrite(self, words: str) -> None:
-        self._save(words, overwrites=True)
+        write_output(path, self._conversation.to_markdown())
+        self._console.print(f"[dim]Saved in {escape(str(path))}[/]")
 
     def _help(self, words: str) -> None:
         for name, (takes, meaning) in COMMANDS.items():
-            usage = render.escape(f"{f'{name} {takes}':16}")
+            usage = escape(f"{f'{name} {takes}':16}")
             self._console.print(f"[bold]{usage}[/] {meaning}")
 
     def _last(self) -> Result:
@@ -204,30 +204,6 @@ def _result_of(events: Generator[Event, None, None], *, silent: bool = False) ->
     *_, last = events
     assert last.kind == "answered"
     return last.result
-
-
-def complain(error: MaraError) -> None:
-    """Print an error on standard error."""
-    VisibleConsole(stderr=True, emoji=False, highlight=False).print(render.error(error))
-
-
-def _workspace_name(context: Any) -> str:
-    return str(resolve_workspace(context.workspace))
-
-
-def _file_to_write(words: str) -> Path:
-    if not words:
-        raise BadInput("/save lacks the name of a file", "Type it: /save conversation.md")
-    path = Path(words).expanduser()
-    check_output(path, ".md")
-    return path
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_atomically(path.resolve(), text)
-    except OSError as fault:
-        raise BadInput(f"{path} cannot be written ({fault.strerror})", "Name another file") from fault
 
 
 _SHOWN_SEEDS = 6

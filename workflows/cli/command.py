@@ -48,8 +48,13 @@ def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
     if as_json:
         print(visible_json(error_body(error)))  # noqa: T201
     else:
-        VisibleConsole(stderr=True, emoji=False, highlight=False).print(render.error(error))
+        complain(error)
     raise typer.Exit(error.exit_code)
+
+
+def complain(error: MaraError) -> None:
+    """Print an error on standard error."""
+    VisibleConsole(stderr=True, emoji=False, highlight=False).print(render.error(error))
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,7 @@ def feedback(
     if forget:
         return Shown(marks.forget(workspace, asked, passages, kind or ""), _show_forgotten)
     if from_langsmith is not None:
-        from workflows.tuning.marks_of_runs import record_traces
-
-        return Shown(record_traces(workspace, from_langsmith), _show_traces)
+        return Shown(marks.record_traces(workspace, from_langsmith), _show_traces)
     if run is not None:
         return Shown(marks.record_run(workspace, run), _show_recorded)
     if marking:

@@ -143,7 +143,7 @@ def prune(
 
 
 def _confirmed(root: Path, below: float) -> bool:
-    """Show on the terminal what would go, and ask; false where nobody can answer. Raises BadInput where it is no."""
+    """Show on the terminal what would go, and ask; false without a terminal. Raises BadInput where the answer is no."""
     from workflows.admin.graph_queries import prune_graph
 
     if not somebody_answers():

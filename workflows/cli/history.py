@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,15 +66,15 @@ def forget(
 
 
 def _export(root: Path, user: str, path: Path) -> None:
-    from workflows.admin.history import export_history, write_export
-    from workflows.runs.run_folder import check_output
+    from workflows.admin.history import export_history
+    from workflows.runs.run_folder import check_output, write_output
 
     check_output(path, ".json")
-    write_export(export_history(root, user), path)
+    write_output(path, json.dumps(export_history(root, user), ensure_ascii=False, indent=2) + "\n")
 
 
 def _confirm(user: str) -> None:
-    """Ask on the terminal. Raises BadInput where nobody can answer, or the answer is no."""
+    """Ask on the terminal. Raises BadInput without a terminal to answer on, or where the answer is no."""
     if not somebody_answers():
         raise BadInput("Nobody can be asked whether to erase", "Give --yes to erase without asking")
     if not typer.confirm(f"Erase all that is kept of {user}? It cannot be undone", err=True):

@@ -331,7 +331,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _origin(result: Mapping[str, Any]) -> str:
-    """Return who answered: nobody where there is evidence; without a model at most an agent of the caller's."""
+    """Return the origin of an answer: a model, none for evidence; without a model, at most an agent of the caller's."""
     from workflows.runtime.resources import OFFLINE
 
     chat = result["models"]["chat"]

@@ -77,6 +77,7 @@ def serve_page(
     try:
         import workflows.serving.page.app  # noqa: F401 - what it needs is missed at once
         from workflows.conversation.kept import EARLIER_FILE
+        from workflows.serving.guard import is_local
         from workflows.serving.page.markdown import check_installed
         from workflows.serving.page.workers import Served
         from workflows.serving.page.workers import serve as serve_site
@@ -85,6 +86,8 @@ def serve_page(
             f"The page needs packages that are not installed ({fault})",
             "Install them with: pip install 'mara-rag[serve]'",
         ) from fault
+    from graph.storage.workspace import Workspace
+
     check_installed()
     publish_interrupted(workspace)
     if conversations and conversations.is_file():
@@ -92,10 +95,15 @@ def serve_page(
             f"{conversations} is a file, and conversations are kept in a folder",
             f"Name an empty folder, and move the file into it as {EARLIER_FILE}: it is taken over once",
         )
-    if uploads is None:
-        _check_workspace(workspace)
+    if uploads is None:  # There has to be something to ask.
+        with Workspace(workspace).open_record() as record:
+            Workspace(workspace).check_passages(record)
     served = Served(workspace, conversations, uploads, history, at_once, workers)
-    _check_host(host, is_open=served.site.keyring().is_open)
+    if served.site.keyring().is_open and not is_local(host):
+        raise BadInput(
+            f"{host} can be reached from other machines, and nobody would have to show a key",
+            "Name a file of keys in MARA_AUTH (docs/deploy.md), or serve 127.0.0.1 and reach it through ssh -L",
+        )
     listening = _listening(host, port)
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}/"
 
@@ -106,26 +114,6 @@ def serve_page(
 
     serve_site(served, listening, say, tell)
     say("Stopped.")
-
-
-def _check_workspace(root: Path) -> None:
-    """Raise WorkspaceMissing where there is nothing to ask, and nobody may add documents."""
-    from graph.storage.workspace import Workspace
-
-    workspace = Workspace(root)
-    with workspace.open_record() as record:
-        workspace.check_passages(record)
-
-
-def _check_host(host: str, *, is_open: bool) -> None:
-    """Raise BadInput where other machines could come in, and nobody has to show a key."""
-    from workflows.serving.guard import is_local
-
-    if is_open and not is_local(host):
-        raise BadInput(
-            f"{host} can be reached from other machines, and nobody would have to show a key",
-            "Name a file of keys in MARA_AUTH (docs/deploy.md), or serve 127.0.0.1 and reach it through ssh -L",
-        )
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -457,6 +457,14 @@ def check_output(path: Path, *suffixes: str) -> None:
     check_outside(path.resolve())
 
 
+def write_output(path: Path, text: str) -> None:
+    """Write what a command makes, whole or not at all. Raises BadInput where it cannot be written."""
+    try:
+        write_atomically(path.resolve(), text)
+    except OSError as fault:
+        raise BadInput(f"{path} cannot be written ({fault.strerror})", "Name another file") from fault
+
+
 def check_outside(path: Path) -> None:
     """Raise BadInput if a file would be written into a workspace, at any depth, or beside the settings of a run."""
     folder = Path(os.path.realpath(path.parent))

@@ -1,8 +1,8 @@
-"""Who asks the LangGraph server, and whose its threads, assistants, crons and stored items are.
+"""The callers of the LangGraph server, and the owners of its threads, assistants, crons and stored items.
 
 langgraph.json names ``auth``. Without ``MARA_AUTH`` everybody may do all but index, for which ``MARA_SOURCES`` has to
 be set. With it each request shows a key or a token, and what it makes belongs to its identity. The graphs themselves
-see to it that nobody reads passages that they may not see: `workflows.runtime.access`.
+see to it that a user reads no passages that they may not see: `workflows.runtime.access`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def authorize(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Any:
 
 
 def _asking(user: Any) -> tuple[Identity, bool]:
-    """Return who asks, and whether anybody may. The file of keys is looked at: not in the event loop."""
+    """Return the caller, and whether no key is needed. The file of keys is looked at: not in the event loop."""
     return identity_of_user(user), Keyring.of_environment().is_open
 
 

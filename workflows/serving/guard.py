@@ -54,12 +54,12 @@ _LOG = logging.getLogger(__name__)
 class Guard:
     """Answers the browsers of the page's own visitors alone.
 
-    A browser that follows another site's request says so (``Sec-Fetch-Site``, ``Origin``). Where nobody has to show a
-    key, the address asked for must be this machine's own, not somebody else's name that was made to point here.
+    A browser that follows another site's request says so (``Sec-Fetch-Site``, ``Origin``). Where no caller has to show
+    a key, the address asked for must be this machine's own, not another name that was made to point here.
 
     Args:
         app: what is guarded.
-        is_open: tells whether nobody has to show a key. Where it raises MaraError, nobody is answered.
+        is_open: tells whether no key is needed. Where it raises MaraError, no caller is answered.
     """
 
     def __init__(self, app: ASGIApp, is_open: Callable[[], bool]) -> None:
@@ -203,7 +203,7 @@ def _split(address: str) -> SplitResult | None:
 
 
 def is_local(host: str) -> bool:
-    """Tell whether a host is this machine by a name or address that nobody else can have."""
+    """Tell whether a host is this machine by a name or address that no other machine can have."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -1,4 +1,4 @@
-"""Who is known by a key or a token, and what settings they get."""
+"""Callers known by a key or a token, and the settings that they get."""
 
 from __future__ import annotations
 
@@ -62,14 +62,11 @@ class TestSettings:
         with pytest.raises(BadInput, match=r"damping has to be 0\.99 or less"):
             self.anna.context(damping=5)
 
-    def test_settings_may_be_confined_twice(self) -> None:
+    def test_settings_may_be_confined_twice_and_without_a_filter_stay_as_they_are(self) -> None:
         once = self.anna.context(where={"year": 7})
         assert self.anna.confine(once) == once
-
-    def test_without_a_filter_the_clients_stays_as_it_is(self) -> None:
         context = LOCAL.context(where={"tenant": "b"})
-        assert context.where == {"tenant": "b"}
-        assert context.is_confined
+        assert (context.where, context.is_confined) == ({"tenant": "b"}, True)
 
     def test_no_client_can_say_that_its_settings_are_confined(self) -> None:
         for name in ("_beside", "_fixed_where", "fixed_where", "is_confined"):
@@ -82,17 +79,19 @@ class TestSettings:
         assert Identity("cleo", workspaces=("board", "")).context().workspace == "board"
         assert Identity("olga", workspaces=None).context().workspace == ""
 
-    @pytest.mark.parametrize("name", ["other", "Board", "workspace"])
-    def test_a_workspace_of_others_is_refused(self, name: str) -> None:
-        with pytest.raises(NoAccess, match=f"anna may not open the workspace '{name}'. Name one of board") as refused:
-            self.anna.context(workspace=name)
-        assert refused.value.status == 403
+    def test_a_workspace_of_others_is_refused(self) -> None:
+        for name in ["other", "Board", "workspace"]:
+            with pytest.raises(
+                NoAccess, match=f"anna may not open the workspace '{name}'. Name one of board"
+            ) as refused:
+                self.anna.context(workspace=name)
+            assert refused.value.status == 403, name
 
-    @pytest.mark.parametrize("name", ["..", "../board", "/etc", "a/b", "a\\b", ".", ".hidden", "con", "x" * 65, "a\n"])
-    @pytest.mark.parametrize("workspaces", [None, ("", "board")])
-    def test_no_path_is_the_name_of_a_workspace(self, name: str, workspaces: tuple[str, ...] | None) -> None:
-        with pytest.raises(BadInput, match="is not the name of a workspace"):
-            Identity("x", workspaces=workspaces).context(workspace=name)
+    def test_no_path_is_the_name_of_a_workspace(self) -> None:
+        for name in ["..", "../board", "/etc", "a/b", "a\\b", ".", ".hidden", "con", "x" * 65, "a\n"]:
+            for workspaces in [None, ("", "board")]:
+                with pytest.raises(BadInput, match="is not the name of a workspace"):
+                    Identity("x", workspaces=workspaces).context(workspace=name)
 
     def test_only_who_may_index_gets_settings_of_indexing(self) -> None:
         with pytest.raises(NoAccess, match="anna may not index documents"):
@@ -102,9 +101,9 @@ class TestSettings:
         with pytest.raises(NoAccess, match="may not open"):
             writer.indexing(IndexingContext(workspace="other"))
 
-    @pytest.mark.parametrize("identity", [LOCAL, anna, Identity("x", {"a": {"$in": [1, "b"]}}, (), may_index=True)])
-    def test_an_identity_travels_as_text(self, identity: Identity) -> None:
-        assert Identity.from_json(identity.to_json()) == identity
+    def test_an_identity_travels_as_text(self) -> None:
+        for identity in [LOCAL, self.anna, Identity("x", {"a": {"$in": [1, "b"]}}, (), may_index=True)]:
+            assert Identity.from_json(identity.to_json()) == identity
 
     def test_an_owner_is_a_name_and_its_filter(self) -> None:
         same = Identity("anna", {"tenant": {"$eq": "a"}}, may_index=True)
@@ -142,9 +141,8 @@ class TestKeys:
         assert known.identity_of(f"bearer  {KEYS['olga']} ") == Identity("olga", {}, None, may_index=True)
         assert known.identity_of(f"Bearer {KEYS['cleo']}") == Identity("cleo", {}, ("board",))
 
-    @pytest.mark.parametrize(
-        ("header", "says"),
-        [
+    def test_what_is_no_key_names_nobody(self, known: Keyring) -> None:
+        cases: list[tuple[str | None, str]] = [
             (None, "No key was sent"),
             ("  ", "No key was sent"),
             ("Bearer", "holds no key"),
@@ -155,13 +153,12 @@ class TestKeys:
             (f"Bearer {sha256(KEYS['anna'].encode()).hexdigest()}", "not known"),
             ("Bearer anna", "not known"),
             ("Bearer \u2603\udc80", "holds no key"),
-        ],
-    )
-    def test_what_is_no_key_names_nobody(self, known: Keyring, header: str | None, says: str) -> None:
-        with pytest.raises(NoAccess, match=says) as refused:
-            known.identity_of(header)
-        assert refused.value.status == 401
-        assert KEYS["anna"][:-1] not in str(refused.value)
+        ]
+        for header, says in cases:
+            with pytest.raises(NoAccess, match=says) as refused:
+                known.identity_of(header)
+            assert refused.value.status == 401, header
+            assert KEYS["anna"][:-1] not in str(refused.value), header
 
     def test_every_key_is_compared_in_constant_time(self, known: Keyring, monkeypatch: pytest.MonkeyPatch) -> None:
         compared: list[str] = []
@@ -196,9 +193,8 @@ TOKENS = '[tokens]\nissuer = "i"\naudience = "mara"\nwhere = {}\n'
 SHARED = f'algorithms = ["HS256"]\nsecret_variable = "{SECRET_VARIABLE}"\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
+def test_a_file_that_cannot_be_used_is_refused_by_what_is_wrong(keyring: Write) -> None:
+    for text, says in [
         ("", r"keys.toml cannot be used \(it names nobody: give a table"),
         ("[keys", "is no TOML"),
         ("[key.anna]", "key is not known"),
@@ -232,13 +228,11 @@ SHARED = f'algorithms = ["HS256"]\nsecret_variable = "{SECRET_VARIABLE}"\n'
         ),
         (TOKENS + 'algorithms = ["HS256"]\nsecret_variable = "UNSET"', "names UNSET, which holds 0 characters"),
         (TOKENS.replace("{}", '{ tenant = { "$in" = "x" } }') + SHARED, "gives no values to \\$in"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_refused_by_what_is_wrong(keyring: Write, text: str, says: str) -> None:
-    with pytest.raises(BadInput, match=says) as refused:
-        keyring(text)
-    assert "docs/deploy.md" in str(refused.value) or "Set it to a secret of 32 or more" in str(refused.value)
-    assert "my key" not in str(refused.value)
+    ]:
+        with pytest.raises(BadInput, match=says) as refused:
+            keyring(text)
+        assert "docs/deploy.md" in str(refused.value) or "Set it to a secret of 32 or more" in str(refused.value), text
+        assert "my key" not in str(refused.value), text
 
 
 class TestTokens:
@@ -253,9 +247,8 @@ class TestTokens:
         assert self.identity(known, sub="anna").name == "token:anna"
         assert self.identity(known, sub="anna", tenant="a").owner != known.identity_named("anna").owner
 
-    @pytest.mark.parametrize(
-        ("claims", "says"),
-        [
+    def test_what_cannot_be_trusted_names_nobody(self, known: Keyring) -> None:
+        cases: list[tuple[dict[str, Any], str]] = [
             ({"exp": 1}, "The token has expired"),
             ({"exp": None}, "The token has no claim exp"),
             ({"iss": None}, "The token has no claim iss"),
@@ -267,30 +260,25 @@ class TestTokens:
             ({"algorithm": "none"}, "no token that can be trusted"),
             ({"algorithm": "HS512", "secret": SECRET * 2}, "no token that can be trusted"),
             ({"secret": "another secret, also of forty characters"}, "no token that can be trusted"),
-        ],
-    )
-    def test_what_cannot_be_trusted_names_nobody(self, known: Keyring, claims: dict[str, Any], says: str) -> None:
-        with pytest.raises(NoAccess, match=says) as refused:
-            self.identity(known, **claims)
-        assert refused.value.status == 401
+        ]
+        for claims, says in cases:
+            with pytest.raises(NoAccess, match=says) as refused:
+                self.identity(known, **claims)
+            assert refused.value.status == 401, claims
 
-    @pytest.mark.parametrize(
-        ("claims", "says"),
-        [
+    def test_without_the_claims_that_its_rights_depend_on_a_token_opens_nothing(self, known: Keyring) -> None:
+        cases: list[tuple[dict[str, Any], str]] = [
             ({"tenant": None}, "The token has no claim tenant, on which it depends"),
             ({"tenant": {"$ne": "a"}}, "claim tenant is no text, number or truth value"),
             ({"tenant": ["a", "b"]}, "claim tenant is no text"),
             ({"sub": " "}, "claim sub is no name"),
             ({"sub": "a\nb"}, "claim sub is no name"),
             ({"sub": "x" * 201}, "claim sub is no name"),
-        ],
-    )
-    def test_without_the_claims_that_its_rights_depend_on_a_token_opens_nothing(
-        self, known: Keyring, claims: dict[str, Any], says: str
-    ) -> None:
-        with pytest.raises(NoAccess, match=says) as refused:
-            self.identity(known, **claims)
-        assert refused.value.status == 403
+        ]
+        for claims, says in cases:
+            with pytest.raises(NoAccess, match=says) as refused:
+                self.identity(known, **claims)
+            assert refused.value.status == 403, claims
 
     def test_claims_may_be_lists_lie_within_others_and_have_dots_in_their_names(self, keyring: Write) -> None:
         text = (

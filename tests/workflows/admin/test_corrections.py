@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NodeType
 from graph.schema import entity_id
 from graph.storage.workspace import Workspace
-from tests.builders import HOLD_LOCK, Child
+from tests.builders import HOLD_LOCK, Child, HashEmbedder
+from tests.workflows.workspaces import use_embedder
 from workflows.admin.corrections import (
     correct,
     export_corrections,
@@ -72,18 +74,31 @@ def indexed(folder: Path, root: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder of documents about makers of engines."""
-    (tmp_path / "docs").mkdir()
-    write(tmp_path / "docs" / "engines.jsonl", ENGINES)
-    return tmp_path / "docs"
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """Documents about makers of engines with their workspace, by whether its vectors mean nothing."""
+    folders = {is_hashed: tmp_path_factory.mktemp("engines") for is_hashed in (True, False)}
+    for is_hashed, folder in folders.items():
+        (folder / "docs").mkdir()
+        write(folder / "docs" / "engines.jsonl", ENGINES)
+        with pytest.MonkeyPatch.context() as patch:
+            if is_hashed:
+                use_embedder(patch, HashEmbedder())
+            indexed(folder / "docs", folder / "workspace")
+    return folders
 
 
 @pytest.fixture
-def engines(folder: Path, tmp_path: Path) -> Path:
+def engines(templates: dict[bool, Path], tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """These documents as a workspace."""
-    return indexed(folder, tmp_path / "workspace")
+    is_hashed = "embedder" in request.fixturenames
+    return Path(shutil.copytree(templates[is_hashed], tmp_path / "engines")) / "workspace"
+
+
+@pytest.fixture
+def folder(engines: Path) -> Path:
+    """The documents of that workspace."""
+    return engines.parent / "docs"
 
 
 def asked(root: Path, question: str) -> dict[str, Any]:
@@ -177,9 +192,16 @@ class TestSurviving:
         assert [each["passages"] for each in list_corrections(engines)["corrections"]] == [1]
         assert "K.M.W." not in entities(engines)
 
-    def test_an_unchanged_folder_is_unchanged_for_all_corrections(self, folder: Path, engines: Path) -> None:
+    def test_an_unchanged_folder_is_unchanged_and_the_record_puts_what_corrections_derive_right(
+        self, folder: Path, engines: Path
+    ) -> None:
         correct(engines, [MERGE])
         assert index_sources([folder], engines, sync=True).unchanged == len(ENGINES)
+        assert examine_workspace(engines).ok
+        with Workspace(engines).open_record() as record, record.transaction():
+            record._db.execute("DELETE FROM corrected")
+        (finding,) = [each for each in examine_workspace(engines).findings if each.check == "derived rows"]
+        assert (finding.ok, finding.repairable) == (False, True)
 
     def test_what_was_exported_corrects_a_workspace_of_the_same_documents(
         self, folder: Path, engines: Path, tmp_path: Path
@@ -194,15 +216,6 @@ class TestSurviving:
         assert entities(other) == entities(engines)
         again = import_corrections(other, tmp_path / "c.jsonl")
         assert (again["made"], len(again["known"])) == ([], 2)
-
-    def test_the_record_is_in_order_and_puts_what_corrections_derive_right(self, engines: Path) -> None:
-        correct(engines, [MERGE])
-        assert examine_workspace(engines).ok
-        with Workspace(engines).open_record() as record, record.transaction():
-            record._db.execute("DELETE FROM corrected")
-        (finding,) = [each for each in examine_workspace(engines).findings if each.check == "derived rows"]
-        assert not finding.ok
-        assert finding.repairable
 
 
 KILLED = """
@@ -223,15 +236,16 @@ corrections.correct(Path(sys.argv[1]), [Merge(("Karst Motor Works", "K.M.W."), "
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("place", "made"), [("within the transaction", 0), ("before it is published", 1)])
-def test_a_correction_that_is_killed_was_made_whole_or_not_at_all(engines: Path, place: str, made: int) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(engines), place], check=False, capture_output=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert len(list_corrections(engines)["corrections"]) == made
-    assert ("Ida Brandt" in asked(engines, QUESTION)["answer"]) == bool(made)
-    assert len(correct(engines, [MERGE])["known"]) == made
-    assert "Ida Brandt" in asked(engines, QUESTION)["answer"]
-    assert examine_workspace(engines).ok
+def test_a_correction_that_is_killed_was_made_whole_or_not_at_all(engines: Path) -> None:
+    cases: list[tuple[str, int]] = [("within the transaction", 0), ("before it is published", 1)]
+    for place, made in cases:
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(engines), place], check=False, capture_output=True)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert len(list_corrections(engines)["corrections"]) == made
+        assert ("Ida Brandt" in asked(engines, QUESTION)["answer"]) == bool(made)
+        assert len(correct(engines, [MERGE])["known"]) == made
+        assert "Ida Brandt" in asked(engines, QUESTION)["answer"], place
+        assert examine_workspace(engines).ok, place
 
 
 HOSTILE = [
@@ -296,31 +310,26 @@ class TestRefusals:
             correct(engines, [pinned(engines, "a | b | c", "engines.jsonl")])
         assert f"one of {', '.join(sorted(_of_source(engines, 'engines.jsonl'))[:10])} and 4 more" in refused.value.hint
 
-    def test_no_workspace(self, tmp_path: Path) -> None:
+    def test_no_workspace_and_another_writer_at_work(self, engines: Path, tmp_path: Path) -> None:
         for dry_run in (True, False):
             with pytest.raises(WorkspaceMissing):
                 correct(tmp_path / "none", [MERGE], dry_run=dry_run)
         with pytest.raises(WorkspaceMissing):
             list_corrections(tmp_path / "none")
-
-    def test_another_writer_at_work(self, engines: Path) -> None:
         with Child(HOLD_LOCK, engines) as other:
             other.hear()
             with pytest.raises(WorkspaceLocked):
                 correct(engines, [MERGE])
+        assert correct(engines, [MERGE], dry_run=True)["examples"][0]["now"]
+        assert not list_corrections(engines)["corrections"], "a dry run writes nothing"
 
-    def test_a_dry_run_writes_nothing(self, engines: Path) -> None:
-        told = correct(engines, [MERGE], dry_run=True)
-        assert told["examples"][0]["now"]
-        assert not list_corrections(engines)["corrections"]
-
-    @pytest.mark.parametrize("line", ["{", "[]", '{"kind": "merge"}', "nonsense", '{"kind": "drop", "fact": 7}'])
-    def test_a_line_that_is_no_correction(self, engines: Path, tmp_path: Path, line: str) -> None:
-        export_corrections(engines, tmp_path / "c.jsonl")
-        (tmp_path / "c.jsonl").write_text(f'{{"kind": "apart", "names": ["a", "b"]}}\n{line}\n', encoding="utf-8")
-        with pytest.raises(BadInput, match="line 2"):
-            import_corrections(engines, tmp_path / "c.jsonl")
-        assert not list_corrections(engines)["corrections"]
+    def test_a_line_that_is_no_correction(self, engines: Path, tmp_path: Path) -> None:
+        for line in ["{", "[]", '{"kind": "merge"}', "nonsense", '{"kind": "drop", "fact": 7}']:
+            export_corrections(engines, tmp_path / "c.jsonl")
+            (tmp_path / "c.jsonl").write_text(f'{{"kind": "apart", "names": ["a", "b"]}}\n{line}\n', encoding="utf-8")
+            with pytest.raises(BadInput, match="line 2"):
+                import_corrections(engines, tmp_path / "c.jsonl")
+            assert not list_corrections(engines)["corrections"], line
 
 
 def test_a_review_leaves_out_what_was_decided(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ Told = list[tuple[str, int, int]]
 
 @pytest.fixture(scope="module")
 def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Told, Path]:
-    """What the demonstration gives, and tells on the way, with vectors that mean nothing."""
+    """The result of the demonstration, and its progress, with vectors that mean nothing."""
     told: Told = []
     workspace = tmp_path_factory.mktemp("demo") / "workspace"
     with pytest.MonkeyPatch.context() as patch:
@@ -27,39 +27,29 @@ def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, An
     return result, told, workspace
 
 
-def test_every_sample_question_has_gold_passages_and_answers() -> None:
-    questions = sample_questions()
-    assert len(questions) == 20
-    for question in questions:
-        assert question["question"].strip()
-        assert question["gold_ids"]
-        assert question["answers"]
-
-
 def test_the_sample_is_indexed_whole_and_every_question_is_asked(
     demonstrated: tuple[dict[str, Any], Told, Path],
 ) -> None:
-    result, _, workspace = demonstrated
+    result, told, workspace = demonstrated
+    questions = sample_questions()
+    assert len(questions) == 20
+    assert all(question["question"].strip() and question["gold_ids"] and question["answers"] for question in questions)
     assert result.keys() == {"index", "results", "recall_at_5", "answers_with_gold"}
     assert result["index"]["added"] == result["index"]["passages"] >= 60
-    assert result["index"]["workspace"] == str(workspace)
-    assert result["index"]["refused"] == []
+    assert (result["index"]["workspace"], result["index"]["refused"]) == (str(workspace), [])
     asked = [(each["question"], each["gold_ids"]) for each in result["results"]]
-    assert asked == [(question["question"], question["gold_ids"]) for question in sample_questions()]
+    assert asked == [(question["question"], question["gold_ids"]) for question in questions]
     assert all(each["answer"] for each in result["results"])
     assert json.loads(json.dumps(result))["recall_at_5"] == result["recall_at_5"]
-
-
-def test_recall_is_the_mean_share_of_gold_passages_among_the_first_five(
-    demonstrated: tuple[dict[str, Any], Told, Path],
-) -> None:
-    result, _, _ = demonstrated
     shares = []
     for each in result["results"]:
         first_five = [passage["id"] for passage in each["passages"]][:5]
         shares.append(sum(key in first_five for key in each["gold_ids"]) / len(each["gold_ids"]))
     assert result["recall_at_5"] == pytest.approx(sum(shares) / len(shares))
     assert 0 < result["recall_at_5"] < 1
+    stages = list(dict.fromkeys(stage for stage, _, _ in told))
+    assert stages == ["extract", "embed", "commit", "graph", "relate", "ask"]
+    assert [(done, total) for stage, done, total in told if stage == "ask"] == [(n, 20) for n in range(21)]
 
 
 def test_an_answer_counts_when_it_holds_a_gold_answers_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -90,19 +80,6 @@ def test_an_answer_counts_when_it_holds_a_gold_answers_words(monkeypatch: pytest
 class NothingIndexed:
     def to_json(self) -> dict[str, Any]:
         return {}
-
-
-def test_progress_is_told_for_indexing_and_then_for_asking(demonstrated: tuple[dict[str, Any], Told, Path]) -> None:
-    _, told, _ = demonstrated
-    assert list(dict.fromkeys(stage for stage, _, _ in told)) == [
-        "extract",
-        "embed",
-        "commit",
-        "graph",
-        "relate",
-        "ask",
-    ]
-    assert [(done, total) for stage, done, total in told if stage == "ask"] == [(n, 20) for n in range(21)]
 
 
 def test_a_second_demonstration_indexes_nothing_again(

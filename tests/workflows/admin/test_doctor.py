@@ -52,6 +52,8 @@ def test_a_whole_workspace_exits_with_0(doctor: Doctor, root: Path) -> None:
     assert told.json["ok"] is True
     assert told.json["generation"] == 1
     assert all(finding["ok"] for finding in told.json["findings"])
+    failed = doctor(root / "nowhere", "--json")
+    assert (failed.code, failed.json["error"]["kind"]) == (2, "WorkspaceMissing")
 
 
 def test_the_chat_model_is_named_and_what_it_lacks_is_no_fault_of_the_workspace(
@@ -105,11 +107,6 @@ def test_what_cannot_be_repaired_exits_with_4_and_says_what_to_do(doctor: Doctor
     assert "[ab]" in found.out, "ids are shown as they are, brackets and all"
     assert "mara index" in found.out
     assert found.out.rstrip().endswith("Problems: 1")
-
-
-def test_no_workspace_exits_with_2(doctor: Doctor, tmp_path: Path) -> None:
-    failed = doctor(tmp_path / "nowhere", "--json")
-    assert (failed.code, failed.json["error"]["kind"]) == (2, "WorkspaceMissing")
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from graph.construction.edge_weights import OBJECT_ROLE, SUBJECT_ROLE, UNTRIPLED_ROLE
 from graph.errors import BadInput, WorkspaceMissing
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, entity_id
-from tests.workflows.command_line import command_line
+from tests.workflows.command_line import Mara
 from workflows.admin.inspection import entity_edges, published_graph
 from workflows.indexing import index_sources
 from workflows.settings.indexing import IndexingContext
@@ -88,9 +88,6 @@ def test_a_passage_edge_shows_its_role_similarity_and_position(workspace: Path) 
     assert edge["terms"]["role"] == OBJECT_ROLE
     assert edge["terms"]["position"] == pytest.approx(1 - content.index("Lake Sund") / len(content))
     assert 0 <= edge["terms"]["similarity"] <= 1
-
-
-def test_roles_are_those_of_subjects_and_of_names_without_a_triple(workspace: Path) -> None:
     assert entity_edges(workspace, "Velm", "p1")["edges"][0]["terms"]["role"] == SUBJECT_ROLE
     assert entity_edges(workspace, "Ostra", "p1")["edges"][0]["terms"]["role"] == UNTRIPLED_ROLE
 
@@ -144,48 +141,40 @@ def test_nobody_and_a_title_of_two_passages_are_refused(workspace: Path, tmp_pat
         entity_edges(tmp_path / "none", "Velm")
 
 
-@pytest.mark.parametrize(
-    ("entity", "to", "near"),
-    [("Vlem", None, "Velm"), ("Velm", "lake snud", "Lake Sund"), ("Velm", "chronicl", "Chronicle")],
-)
-def test_a_misspelt_name_is_told_the_nearest(workspace: Path, entity: str, to: str | None, near: str) -> None:
-    with pytest.raises(BadInput, match="knows no entity") as refused:
-        entity_edges(workspace, entity, to)
-    assert near.casefold() in refused.value.hint.casefold()
+def test_a_misspelt_name_is_told_the_nearest(workspace: Path) -> None:
+    cases: list[tuple[str, str | None, str]] = [
+        ("Vlem", None, "Velm"),
+        ("Velm", "lake snud", "Lake Sund"),
+        ("Velm", "chronicl", "Chronicle"),
+    ]
+    for entity, to, near in cases:
+        with pytest.raises(BadInput, match="knows no entity") as refused:
+            entity_edges(workspace, entity, to)
+        assert near.casefold() in refused.value.hint.casefold()
 
 
-@pytest.mark.parametrize("to", [None, "x" * 100_000])
-def test_a_long_name_is_cut_in_the_error(workspace: Path, to: str | None) -> None:
-    with pytest.raises(BadInput, match="xxx…'") as refused:
-        entity_edges(workspace, "Velm" if to else "x" * 100_000, to)
-    assert len(str(refused.value)) < 200
+def test_a_long_name_is_cut_in_the_error(workspace: Path) -> None:
+    for to in [None, "x" * 100_000]:
+        with pytest.raises(BadInput, match="xxx…'") as refused:
+            entity_edges(workspace, "Velm" if to else "x" * 100_000, to)
+        assert len(str(refused.value)) < 200, to
 
 
-@pytest.mark.parametrize("itself", ["Velm", " vELM", "Velm (river)", entity_id("Velm")])
-def test_an_entity_has_no_edges_to_itself(workspace: Path, itself: str) -> None:
-    with pytest.raises(BadInput, match=r"(?i)Both ends are the entity velm"):
-        entity_edges(workspace, "Velm", itself)
+def test_an_entity_has_no_edges_to_itself(workspace: Path) -> None:
+    for itself in ["Velm", " vELM", "Velm (river)", entity_id("Velm")]:
+        with pytest.raises(BadInput, match=r"(?i)Both ends are the entity velm"):
+            entity_edges(workspace, "Velm", itself)
 
 
-def test_ends_without_an_edge_between_them_are_named_with_a_hint(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mara = command_line(monkeypatch, capsys)
-    assert mara("show", "edges", "Velm", "--to", "Karv", "-w", workspace).out.casefold() == (
-        "velm – karv: no edges; omit --to to show all of its edges\n"
-    )
-    assert "– passage Karv (p3): no edges" in mara("show", "edges", "Velm", "--to", "p3", "-w", workspace).out
-
-
-def test_the_command_shows_them_in_words_and_as_json(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mara = command_line(monkeypatch, capsys)
+def test_the_command_shows_them_in_words_and_as_json(workspace: Path, mara: Mara) -> None:
     shown = mara("show", "edges", "Velm", "--to", "Lake Sund", "-w", workspace)
     assert shown.code == 0
     assert "SPATIAL, weight 1.500" in shown.out
     assert "Velm | flows into | Lake Sund  confidence 0.90 (p1)" in shown.out
     assert "role 1.000, similarity 0." in mara("show", "edges", "Velm", "--to", "p1", "-w", workspace).out
     assert mara("show", "edges", "Velm", "-w", workspace, "--json").json == entity_edges(workspace, "Velm")
+    without = mara("show", "edges", "Velm", "--to", "Karv", "-w", workspace).out
+    assert without.casefold() == "velm – karv: no edges; omit --to to show all of its edges\n"
+    assert "– passage Karv (p3): no edges" in mara("show", "edges", "Velm", "--to", "p3", "-w", workspace).out
     refused = mara("show", "edges", "Nobody", "-w", workspace)
     assert (refused.code, "Nobody" in refused.err) == (2, True)

@@ -29,14 +29,10 @@ def test_what_is_written_is_told_and_nothing_of_people_is(root: Path, tmp_path: 
         {"id": "d-yokohama", "title": "D-Yokohama", "shared": ["Yokohama"]},
     ]
     assert told.pop("file") == str(tmp_path / "a.graphml")
+    export_surroundings(root, "d-nissan", tmp_path / "b.graphml")
+    assert (tmp_path / "a.graphml").read_bytes() == (tmp_path / "b.graphml").read_bytes()
     for shown in ((tmp_path / "a.graphml").read_text(encoding="utf-8"), str(told)):
         assert not any(word in shown.lower() for word in ("mia", "thread", "m2"))
-
-
-def test_the_same_document_gives_the_same_bytes(root: Path, tmp_path: Path) -> None:
-    for name in ("a.graphml", "b.graphml"):
-        export_surroundings(root, "d-nissan", tmp_path / name)
-    assert (tmp_path / "a.graphml").read_bytes() == (tmp_path / "b.graphml").read_bytes()
 
 
 def test_graphml_is_read_by_igraph(root: Path, tmp_path: Path) -> None:
@@ -57,8 +53,8 @@ def test_graphml_is_read_by_igraph(root: Path, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["a.pdf", "a", "a.png", "no/folder/a.graphml"])
-def test_a_file_that_cannot_be_written_is_refused(root: Path, tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadInput):
-        export_surroundings(root, "d-nissan", tmp_path / name)
-    assert [each.name for each in tmp_path.iterdir()] == ["w"]
+def test_a_file_that_cannot_be_written_is_refused(root: Path, tmp_path: Path) -> None:
+    for name in ["a.pdf", "a", "a.png", "no/folder/a.graphml"]:
+        with pytest.raises(BadInput):
+            export_surroundings(root, "d-nissan", tmp_path / name)
+        assert [each.name for each in tmp_path.iterdir()] == ["w"], name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceMissing
 from graph.storage.workspace import Workspace
-from tests.builders import passage_of, publish_workspace
+from tests.builders import HashEmbedder, passage_of, publish_workspace
 from tests.workflows.command_line import Mara
 from tests.workflows.velmora_shop import STATES, load_history, write_state
+from tests.workflows.workspaces import use_embedder
 from workflows.admin.inspection import workspace_stats
 from workflows.admin.removal import remove_passages
 from workflows.admin.versions import document_versions
@@ -25,10 +27,19 @@ from workflows.settings.indexing import IndexingContext
 pytestmark = pytest.mark.usefixtures("embedder")
 
 
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The papers of the shop, and a workspace that was synced with each of their states."""
+    folder = tmp_path_factory.mktemp("shop")
+    with pytest.MonkeyPatch.context() as patch:
+        use_embedder(patch, HashEmbedder())
+        load_history(folder / "papers", folder / "workspace")
+    return folder
+
+
 @pytest.fixture
-def shop(tmp_path: Path, embedder: object) -> Iterator[Path]:
-    load_history(tmp_path / "papers", tmp_path / "workspace")
-    yield tmp_path / "workspace"
+def shop(history: Path, tmp_path: Path) -> Iterator[Path]:
+    yield Path(shutil.copytree(history, tmp_path / "shop")) / "workspace"
     close_indexes()
 
 
@@ -41,14 +52,13 @@ def changes(root: Path, name: str) -> list[tuple[str, dict[str, list[str]]]]:
 
 
 class TestVersions:
-    def test_of_a_row_are_its_texts(self, shop: Path) -> None:
+    def test_of_a_row_are_its_texts_and_of_a_source_those_of_all_that_came_from_it(self, shop: Path) -> None:
         assert changes(shop, "lamp") == [
             ("2023-01-01", {"added": ["The Torvik lamp costs 40 euros."]}),
             ("2024-02-01", {"changed": ["The Torvik lamp costs 45 euros."]}),
             ("2025-03-01", {"changed": ["The Torvik lamp costs 52 euros."]}),
         ]
-
-    def test_of_a_source_are_those_of_all_that_came_from_it(self, shop: Path) -> None:
+        assert workspace_stats(shop)["past_versions"] == 9
         dates = dict(changes(shop, "prices.csv"))
         assert dates["2024-02-01"] == {
             "added": ["The Mora shelf costs 80 euros."],
@@ -64,12 +74,10 @@ class TestVersions:
         assert len(expected) == 3
         assert all(changes(shop, name) == expected for span in spans for name in (span.passage_id, span.document))
 
-    def test_tell_the_facts_that_came_and_went(self, shop: Path) -> None:
+    def test_tell_the_facts_that_came_and_went_and_the_lines_that_changed_where_asked(self, shop: Path) -> None:
         second = document_versions(shop, "lamp")["versions"][1]
         assert second["new_facts"] == ["Torvik lamp | costs | 45 euros"]
         assert second["dropped_facts"] == ["Torvik lamp | costs | 40 euros"]
-
-    def test_tell_the_lines_that_changed_where_asked(self, shop: Path) -> None:
         second = document_versions(shop, "lamp", with_text=True)["versions"][1]
         assert second["diff"][1:] == ["-The Torvik lamp costs 40 euros.", "+The Torvik lamp costs 45 euros."]
 
@@ -93,9 +101,6 @@ class TestVersions:
         with pytest.raises(WorkspaceMissing):
             document_versions(tmp_path / "nowhere", "lamp")
 
-    def test_statistics_count_them(self, shop: Path) -> None:
-        assert workspace_stats(shop)["past_versions"] == 9
-
     def test_without_any_kept_what_stands_is_told(self, tmp_path: Path, mara: Mara) -> None:
         write_state(tmp_path / "papers", STATES[0])
         root = tmp_path / "workspace"
@@ -114,21 +119,17 @@ def asked(root: Path, as_of: str) -> dict[str, Any]:
 
 
 class TestErasure:
-    def test_a_sync_keeps_what_it_removes(self, shop: Path) -> None:
-        assert b"Karv stool costs 35" in bytes_of(shop)
-        assert {hit["id"] for hit in asked(shop, "2023")["passages"]} >= {"stool", "lamp"}
-
-    @pytest.mark.parametrize("how", [{"ids": ["lamp"]}, {"sources": ["prices.csv"]}], ids=["id", "source"])
-    def test_removing_leaves_no_byte_of_any_version(self, shop: Path, how: dict[str, list[str]]) -> None:
+    def test_removing_leaves_no_byte_of_any_version(self, shop: Path, tmp_path: Path) -> None:
         asked(shop, "2023")
         asked(shop, "2024-06")
-        assert b"Torvik lamp costs 40" in bytes_of(shop)
-        done = remove_passages(shop, **how)
-        close_indexes()
-        assert done["versions"] == (2 if "ids" in how else 4)
-        left = bytes_of(shop).lower()
-        assert not [word for word in (b"torvik", b"40 euros", b"45 euros", b"52 euros") if word in left]
-        assert not any(hit["id"] == "lamp" for hit in asked(shop, "2023")["passages"])
+        other = Path(shutil.copytree(shop, tmp_path / "other"))
+        for root, how, versions in ((shop, {"ids": ["lamp"]}, 2), (other, {"sources": ["prices.csv"]}, 4)):
+            assert b"Torvik lamp costs 40" in bytes_of(root)
+            assert remove_passages(root, **how)["versions"] == versions
+            close_indexes()
+            left = bytes_of(root).lower()
+            assert not [word for word in (b"torvik", b"40 euros", b"45 euros", b"52 euros") if word in left], how
+            assert not any(hit["id"] == "lamp" for hit in asked(root, "2023")["passages"]), how
 
     def test_so_it_is_where_an_older_generation_has_most_of_the_vectors(
         self, shop: Path, monkeypatch: pytest.MonkeyPatch
@@ -140,6 +141,8 @@ class TestErasure:
         assert b"torvik lamp" not in bytes_of(shop).lower()
 
     def test_what_is_there_as_a_past_version_alone_can_be_removed(self, shop: Path) -> None:
+        assert b"Karv stool costs 35" in bytes_of(shop), "a sync keeps what it removes"
+        assert {hit["id"] for hit in asked(shop, "2023")["passages"]} >= {"stool", "lamp"}
         done = remove_passages(shop, ["stool"])
         assert (done["removed"], done["versions"]) == ([], 1)
         assert b"karv stool" not in bytes_of(shop).lower()

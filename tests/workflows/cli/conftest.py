@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Mapping[str, str]]:
-    """What a shell of a person has: no colours, no word of a CI."""
+    """The shell of a person: no colours, no word of a CI."""
     for name in ("CI", "GITHUB_ACTIONS", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_COLOR", "1")

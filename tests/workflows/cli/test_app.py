@@ -54,31 +54,29 @@ def test_a_question_that_needs_two_passages_finds_both(mara: Mara, workspace: Pa
     assert result["models"] == {"chat": "offline", "embedding": "all-MiniLM-L6-v2", "store": "embedded"}
 
 
-@pytest.mark.parametrize("mode", ["mara", "hipporag2", "mara-matrix", "dense", "sparse", "hybrid"])
-def test_every_mode_can_be_asked_for(mara: Mara, workspace: Path, mode: str) -> None:
-    result = mara("ask", "What flows into Lake Sund?", "-w", workspace, "--mode", mode, "--top-k", "2", "--json").json
-    assert result["mode"] == mode
-    assert 1 <= len(result["passages"]) <= 2
+def test_every_mode_can_be_asked_for(mara: Mara, workspace: Path) -> None:
+    for mode in ["mara", "hipporag2", "mara-matrix", "dense", "sparse", "hybrid"]:
+        result = mara(
+            "ask", "What flows into Lake Sund?", "-w", workspace, "--mode", mode, "--top-k", "2", "--json"
+        ).json
+        assert result["mode"] == mode
+        assert 1 <= len(result["passages"]) <= 2, mode
 
 
-@pytest.mark.parametrize(
-    ("conditions", "seen"),
-    [
+def test_conditions_say_which_passages_may_be_seen(mara: Mara, owned: Path) -> None:
+    cases: list[tuple[list[str], set[str]]] = [
         (["tenant=007"], {"p1"}),
         (["tenant!=007"], {"p2", "p3"}),
         (["year=1999"], {"p1", "p2"}),
         (["year>=1999", "year<2000"], {"p1", "p2"}),
         (["day>2020", "source = corpus.jsonl"], {"p3"}),
         (["draft=true"], {"p2"}),
-    ],
-)
-def test_conditions_say_which_passages_may_be_seen(
-    mara: Mara, owned: Path, conditions: list[str], seen: set[str]
-) -> None:
-    options = [part for condition in conditions for part in ("--where", condition)]
-    asked = mara("ask", "What flows into Lake Sund?", "-w", owned, *options, "--json").json
-    assert {passage["id"] for passage in asked["passages"]} == seen
-    assert [told for told in asked["errors"] if told["kind"] != "Evidence"] == []
+    ]
+    for conditions, seen in cases:
+        options = [part for condition in conditions for part in ("--where", condition)]
+        asked = mara("ask", "What flows into Lake Sund?", "-w", owned, *options, "--json").json
+        assert {passage["id"] for passage in asked["passages"]} == seen
+        assert [told for told in asked["errors"] if told["kind"] != "Evidence"] == [], conditions
 
 
 def test_conditions_that_no_passage_meets_are_said_on_paper(mara: Mara, owned: Path) -> None:
@@ -88,29 +86,24 @@ def test_conditions_that_no_passage_meets_are_said_on_paper(mara: Mara, owned: P
     assert "No passage meets the conditions" in shown.out
 
 
-@pytest.mark.parametrize("condition", ["yaer=1999", "yaer!=1999", "yaer>1998"])
 def test_a_key_that_no_passage_has_is_refused_with_those_that_there_are(
-    mara: Mara, owned: Path, tmp_path: Path, condition: str
+    mara: Mara, owned: Path, tmp_path: Path
 ) -> None:
-    question = "What flows into Lake Sund?"
-    for command in (
-        ["ask", question],
-        ["batch", "--single-question", question, "--out", tmp_path / "out"],
-        ["mcp"],
-    ):
-        as_json = [] if command == ["mcp"] else ["--json"]
-        failed = mara(*command, "-w", owned, "--where", condition, "--where", "draft=true", *as_json)
-        assert failed.code == 2
-        told = " ".join((failed.out + failed.err).split())
-        assert "No passage has metadata called `yaer`" in told
-        assert "Did you mean `year`? The keys there are: `day`, `draft`, `source`, `tenant`, `year`" in told
-
-
-@pytest.mark.parametrize("engine", ["igraph", "matrix", "push"])
-def test_an_engine_can_be_asked_for_and_is_told(mara: Mara, workspace: Path, engine: str) -> None:
-    shown = mara("ask", "What flows into Lake Sund?", "-w", workspace, "--engine", engine, "--verbose")
-    assert shown.code == 0
-    assert f"ranked by walk ({engine})" in shown.out
+    for condition in ["yaer=1999", "yaer!=1999", "yaer>1998"]:
+        question = "What flows into Lake Sund?"
+        for command in (
+            ["ask", question],
+            ["batch", "--single-question", question, "--out", tmp_path / "out"],
+            ["mcp"],
+        ):
+            as_json = [] if command == ["mcp"] else ["--json"]
+            failed = mara(*command, "-w", owned, "--where", condition, "--where", "draft=true", *as_json)
+            assert failed.code == 2, condition
+            told = " ".join((failed.out + failed.err).split())
+            assert "No passage has metadata called `yaer`" in told, condition
+            assert "Did you mean `year`? The keys there are: `day`, `draft`, `source`, `tenant`, `year`" in told, (
+                condition
+            )
 
 
 @pytest.mark.usefixtures("without_numba")
@@ -120,11 +113,11 @@ def test_an_engine_that_is_not_installed_exits_with_2(mara: Mara, workspace: Pat
     assert "pip install" in failed.json["error"]["hint"]
 
 
-def test_the_default_workspace_comes_from_the_environment(
-    mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MARA_WORKSPACE", str(workspace))
-    assert mara("show", "--json").json["passages"] == 3
+def test_an_engine_can_be_asked_for_and_is_told(mara: Mara, workspace: Path) -> None:
+    for engine in ["igraph", "matrix"]:
+        shown = mara("ask", "What flows into Lake Sund?", "-w", workspace, "--engine", engine, "--verbose")
+        assert shown.code == 0, engine
+        assert f"ranked by walk ({engine})" in shown.out
 
 
 def test_stats_count_what_the_workspace_holds(mara: Mara, workspace: Path) -> None:

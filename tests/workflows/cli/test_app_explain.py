@@ -23,23 +23,25 @@ def test_a_page_is_written_beside_the_answer(mara: Mara, workspace: Path, tmp_pa
 
 
 def test_the_result_as_json_stays_alone_on_standard_output(mara: Mara, workspace: Path, tmp_path: Path) -> None:
-    asked = mara("ask", QUESTION, "-w", workspace, "--json", "--explain", tmp_path / "why.json")
+    (tmp_path / "link.json").symlink_to(tmp_path / "why.json")
+    asked = mara("ask", QUESTION, "-w", workspace, "--json", "--explain", tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
     explained = json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))
     assert asked.json["answer"] == explained["answer"]
     assert [path["number"] for path in explained["paths"]]
 
 
-@pytest.mark.parametrize("name", ["why.txt", "why", "nowhere/why.html", "folder.html", f"{'x' * 246}.html"])
 def test_what_cannot_be_written_is_refused_before_anything_is_asked(
-    mara: Mara, workspace: Path, tmp_path: Path, chat_server: ScriptedServer, name: str
+    mara: Mara, workspace: Path, tmp_path: Path, chat_server: ScriptedServer
 ) -> None:
     (tmp_path / "folder.html").mkdir()
     chat_server.script(well_behaved())
-    shown = mara("ask", QUESTION, "-w", workspace, "--explain", tmp_path / name)
-    assert (shown.code, shown.out) == (2, "")
-    assert shown.err.startswith("Error: ")
-    assert chat_server.requests == []
-    assert [path.name for path in tmp_path.iterdir()] == ["folder.html"]
+    for name in ("why.txt", "why", "nowhere/why.html", "folder.html", f"{'x' * 246}.html"):
+        shown = mara("ask", QUESTION, "-w", workspace, "--explain", tmp_path / name)
+        assert (shown.code, shown.out) == (2, ""), name
+        assert shown.err.startswith("Error: "), name
+        assert chat_server.requests == [], name
+        assert [path.name for path in tmp_path.iterdir()] == ["folder.html"], name
 
 
 def test_a_link_is_followed(mara: Mara, workspace: Path, tmp_path: Path) -> None:

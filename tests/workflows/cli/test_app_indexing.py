@@ -21,19 +21,16 @@ def passages_in(workspace: Path) -> int:
 
 
 def test_indexing_reports_what_it_did_and_doing_it_again_does_nothing(mara: Mara, corpus: Path, tmp_path: Path) -> None:
+    shown = mara("index", corpus, "-w", tmp_path / "paper")
+    assert (shown.code, "3 added" in shown.out) == (0, True)
+    assert shown.err == "", "no progress bar where there is no terminal"
     first = mara("index", corpus, "--workspace", tmp_path / "w", "--json")
     assert first.code == 0
+    assert (tmp_path / "w" / "record.sqlite").stat().st_mode & 0o777 == 0o600
     assert (first.json["passages"], first.json["added"], first.json["refused"]) == (3, 3, [])
     assert first.json["models"] == {"extractor": OFFLINE_EXTRACTOR, "embedding": "all-MiniLM-L6-v2"}
     again = mara("index", corpus, "--workspace", tmp_path / "w", "--json").json
     assert (again["added"], again["unchanged"], again["generation"]) == (0, 3, first.json["generation"])
-
-
-def test_indexing_on_paper_names_the_counts(mara: Mara, corpus: Path, tmp_path: Path) -> None:
-    shown = mara("index", corpus, "-w", tmp_path / "w")
-    assert shown.code == 0
-    assert "3 added" in shown.out
-    assert shown.err == "", "no progress bar where there is no terminal"
 
 
 def test_a_column_that_a_named_file_lacks_ends_the_command_before_anything_is_written(
@@ -82,7 +79,7 @@ def test_a_sync_makes_the_workspace_equal_to_the_folder(mara: Mara, tmp_path: Pa
     (folder / "karv.txt").rename(folder / "town.txt")
     refused = mara("sync", folder, "-w", root, "--json")
     assert (refused.code, refused.json["error"]["kind"]) == (2, "BadInput")
-    assert "--replace-all" in refused.json["error"]["hint"]
+    assert "add files with `mara index`, or replace everything with --replace-all" in refused.json["error"]["hint"]
     assert mara("sync", folder, "-w", root, "--replace-all", "--json").json["removed"] == 1
 
 
@@ -214,11 +211,10 @@ class TestSkipped:
         sources = mara("show", "--skipped", "-w", root, "--json").json["sources"]
         return {Path(one["source"]).name: [each["source"] for each in one["files"]] for one in sources}
 
-    def test_they_are_named_with_the_reasons_by_the_folder_that_was_read(self, mara: Mara, folder: Path) -> None:
-        mara("index", folder / "docs", "-w", folder / "w")
-        shown = mara("show", "--skipped", "-w", folder / "w")
-        assert shown.code == 0
-        first, *lines = (" ".join(line.split()) for line in shown.out.splitlines())
+    def test_they_are_named_with_their_reasons_until_they_are_removed(self, mara: Mara, folder: Path) -> None:
+        root = folder / "w"
+        mara("index", folder / "docs", "-w", root)
+        first, *lines = (" ".join(line.split()) for line in mara("show", "--skipped", "-w", root).out.splitlines())
         assert first.startswith(str(folder / "docs"))
         assert first.endswith("3 files not read")
         assert lines[0].startswith("bad.txt is not UTF-16 text")
@@ -226,7 +222,13 @@ class TestSkipped:
             "photo.png is of a kind that is not read (.png)",
             "mail/one.msg is of a kind that is not read (.msg)",
         ]
-        assert mara("show", "-w", folder / "w", "--json").json["skipped_files"] == 3
+        assert mara("show", "-w", root, "--json").json["skipped_files"] == 3
+        for name in ("mail/one.msg", "bad.txt"):
+            assert mara("remove", "--source", name, "-w", root).code == 0
+        (left,) = mara("show", "--skipped", "-w", root, "--json").json["sources"]
+        assert [each["source"] for each in left["files"]] == ["photo.png"]
+        assert (left["count"], left["reasons"]) == (1, {"is of a kind that is not read (.png)": 1})
+        assert mara("remove", "--source", "mail/one.msg", "-w", root).code == 2
 
     def test_a_run_replaces_what_was_said_of_its_folders_and_a_sync_also_forgets_the_others(
         self, mara: Mara, folder: Path
@@ -241,58 +243,43 @@ class TestSkipped:
         mara("sync", folder / "other", "-w", root)
         assert self.named(mara, root) == {"other": ["two.msg"]}
 
-    def test_a_removed_source_takes_its_name_along(self, mara: Mara, folder: Path) -> None:
-        root = folder / "w"
-        mara("index", folder / "docs", "-w", root)
-        for name in ("mail/one.msg", "bad.txt"):
-            assert mara("remove", "--source", name, "-w", root).code == 0
-        (left,) = mara("show", "--skipped", "-w", root, "--json").json["sources"]
-        assert [each["source"] for each in left["files"]] == ["photo.png"]
-        assert (left["count"], left["reasons"]) == (1, {"is of a kind that is not read (.png)": 1})
-        assert mara("remove", "--source", "mail/one.msg", "-w", root).code == 2
 
-
-@pytest.mark.parametrize("command", ["index", "sync"])
-@pytest.mark.parametrize(
-    ("options", "says"), [([], "everything else is done"), (["--dry-run"], "everything else can be indexed")]
-)
-def test_files_that_were_refused_are_told_last_and_have_an_exit_code_of_their_own(
-    mara: Mara, tmp_path: Path, command: str, options: list[str], says: str
-) -> None:
+def test_files_that_were_refused_are_told_last_and_have_an_exit_code_of_their_own(mara: Mara, tmp_path: Path) -> None:
     folder = tmp_path / "documents"
     folder.mkdir()
     (folder / "good.md").write_text("# Karv\n\nKarv is a town in Ostra.", encoding="utf-8")
-    for name in ("bad.txt", "worse.txt"):
-        (folder / name).write_bytes(b"\xff\xfe\x00")
-    run = mara(command, folder, "-w", tmp_path / "w", *options)
-    assert run.code == 5
-    told, first, second = (" ".join(line.split()) for line in run.out.splitlines()[-3:])
-    assert told == f"refused: 2 files; {says}"
-    assert "bad.txt" in first
-    assert "worse.txt" in second
-    (folder / "bad.txt").unlink()
-    (folder / "worse.txt").unlink()
-    (folder / "photo.png").write_bytes(b"\x89PNG")
-    assert mara(command, folder, "-w", tmp_path / "w", *options).code == 0, "a file of another kind is skipped"
+    cases = [
+        (command, options, says)
+        for command in ("index", "sync")
+        for options, says in (([], "everything else is done"), (["--dry-run"], "everything else can be indexed"))
+    ]
+    for command, options, says in cases:
+        for name in ("bad.txt", "worse.txt"):
+            (folder / name).write_bytes(b"\xff\xfe\x00")
+        run = mara(command, folder, "-w", tmp_path / command, *options)
+        last = [" ".join(line.split()) for line in run.out.splitlines()[-3:]]
+        assert (run.code, last[0]) == (5, f"refused: 2 files; {says}"), (command, options)
+        assert ("bad.txt" in last[1], "worse.txt" in last[2]) == (True, True), (command, options)
+        (folder / "bad.txt").unlink()
+        (folder / "worse.txt").unlink()
+        (folder / "photo.png").write_bytes(b"\x89PNG")
+        assert mara(command, folder, "-w", tmp_path / command, *options).code == 0, "another kind is skipped"
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
+def test_a_file_of_triples_that_gives_none_is_told(mara: Mara, tmp_path: Path) -> None:
+    for rows, said in [
         ("", "it is empty"),
         ('{"id": "nobody", "triples": [["Velm", "is", "river"]]}\n', "its ids and texts match no passage"),
         ('{"id": "karv", "triples": ["Karv ||| is ||| town"]}\n', ""),
-    ],
-)
-def test_a_file_of_triples_that_gives_none_is_told(mara: Mara, tmp_path: Path, rows: str, said: str) -> None:
-    corpus, triples = tmp_path / "corpus.jsonl", tmp_path / "triples.jsonl"
-    corpus.write_text('{"id": "karv", "text": "Karv is a town."}\n', encoding="utf-8")
-    triples.write_text(rows, encoding="utf-8")
-    for _ in range(2):  # of a second run, which writes nothing, too
-        shown = mara("index", corpus, "--triples", triples, "-w", tmp_path / "w")
-        told = [line for line in shown.out.splitlines() if line.startswith("no triples imported from")]
-        assert [line.split(": ")[-1] for line in told] == ([said] if said else [])
-    assert "no triples imported" not in mara("index", corpus, "-w", tmp_path / "w").out
+    ]:
+        corpus, triples = tmp_path / "corpus.jsonl", tmp_path / "triples.jsonl"
+        corpus.write_text('{"id": "karv", "text": "Karv is a town."}\n', encoding="utf-8")
+        triples.write_text(rows, encoding="utf-8")
+        for _ in range(2):  # of a second run, which writes nothing, too
+            shown = mara("index", corpus, "--triples", triples, "-w", tmp_path / "w")
+            told = [line for line in shown.out.splitlines() if line.startswith("no triples imported from")]
+            assert [line.split(": ")[-1] for line in told] == ([said] if said else [])
+        assert "no triples imported" not in mara("index", corpus, "-w", tmp_path / "w").out, rows
 
 
 class TestDates:
@@ -319,20 +306,17 @@ class TestDates:
             done = mara(*arguments, "-w", w, "--dated", "2024-01-31")
             assert (done.code, "stand, or ended, later than 2024-01-31" in done.err) == (2, True)
 
-    @pytest.mark.parametrize(
-        ("options", "reason"),
-        [
+    def test_dates_that_cannot_be_are_refused_before_anything_is_written(
+        self, mara: Mara, prices: Path, tmp_path: Path
+    ) -> None:
+        for options, reason in (
             (["--dated", "2999"], "lies in the future"),
             (["--dated", "soon"], "'soon' is no date"),
             (["--dated", "2023", "--no-versions"], "keeps no versions has no dates"),
-        ],
-    )
-    def test_dates_that_cannot_be_are_refused_before_anything_is_written(
-        self, mara: Mara, prices: Path, tmp_path: Path, options: list[str], reason: str
-    ) -> None:
-        done = mara("index", prices, "-w", tmp_path / "w", *options)
-        assert (done.code, reason in done.err) == (2, True)
-        assert not (tmp_path / "w" / "record.sqlite").exists() or passages_in(tmp_path / "w") == 0
+        ):
+            done = mara("index", prices, "-w", tmp_path / "w", *options)
+            assert (done.code, reason in done.err) == (2, True), options
+            assert not (tmp_path / "w" / "record.sqlite").exists() or passages_in(tmp_path / "w") == 0
 
     def test_without_a_date_what_is_indexed_stands_from_now_on(self, mara: Mara, prices: Path, tmp_path: Path) -> None:
         w, before = tmp_path / "w", now()

@@ -87,13 +87,11 @@ class TestPiped:
         assert (fresh["question"], fresh["understood"]) == (FOUNDER, None)
         assert (done.code, done.err) == (2, "")
 
-    def test_bytes_that_are_no_text_are_an_error_of_their_line(self, piped: Piped) -> None:
+    def test_bytes_that_are_no_text_are_an_error_of_their_line_and_nothing_to_ask_is_none(self, piped: Piped) -> None:
         done = piped(b"Who \xff?\nWho founded Marn?\n", "--json", "--model", "offline")
         broken, answered = answers(done)
         assert "broken Unicode" in broken["error"]["message"]
         assert "Duke Orlo" in answered["answer"]
-
-    def test_nothing_to_ask_is_no_error(self, piped: Piped) -> None:
         assert piped("") == (0, "", "")
         assert piped("\n  \n", "--json") == (0, "", "")
 
@@ -111,18 +109,19 @@ class TestPiped:
 
 
 class TestCommands:
-    def test_help_lists_each_of_them(self, piped: Piped) -> None:
-        out = piped("/help\n").out
+    def test_help_lists_each_of_them_and_quitting_leaves_the_rest_unread(self, piped: Piped) -> None:
+        out = piped(f"/help\n/quit\n{FOUNDED}\n").out
         assert all(name in out and meaning in out for name, (_, meaning) in COMMANDS.items())
+        assert out.endswith("> /quit\n")
 
-    @pytest.mark.parametrize("command", ["/why", "/sources", "/passage 1", "/save talk.md", "/meant Who?"])
     def test_before_the_first_answer_there_is_nothing_to_tell_of(
-        self, piped: Piped, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, piped: Piped, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.chdir(tmp_path)
-        done = piped(f"{command}\n")
-        assert "Nothing was answered yet" in done.err or "No question was asked yet" in done.err
-        assert not list(tmp_path.iterdir())
+        for command in ["/why", "/sources", "/passage 1", "/save talk.md", "/meant Who?"]:
+            monkeypatch.chdir(tmp_path)
+            done = piped(f"{command}\n")
+            assert "Nothing was answered yet" in done.err or "No question was asked yet" in done.err, command
+            assert not list(tmp_path.iterdir()), command
 
     def test_why_tells_seeds_facts_weights_and_the_ways_to_each_cited_passage(
         self, piped: Piped, chat_server: ScriptedServer
@@ -185,9 +184,6 @@ class TestCommands:
         assert "Understood as" not in done.out
         assert chat_server.requests_of("rewriter") == []
 
-    def test_quitting_leaves_the_rest_unread(self, piped: Piped) -> None:
-        assert piped(f"/quit\n{FOUNDED}\n").out == "> /quit\n"
-
 
 class TestSaving:
     def test_the_conversation_is_written_with_its_sources(
@@ -210,13 +206,12 @@ class TestSaving:
         assert piped(f"{FOUNDED}\n/save! {saved}\n", "--model", "offline").code == 0
         assert FOUNDED in saved.read_text(encoding="utf-8")
 
-    @pytest.mark.parametrize("name", ["", "talk.txt", "none/talk.md"])
-    def test_a_name_that_cannot_be_is_refused(self, piped: Piped, tmp_path: Path, name: str) -> None:
-        done = piped(f"{FOUNDED}\n/save {tmp_path / name if name else ''}\n", "--model", "offline")
-        assert done.code == 2
+    def test_no_name_that_cannot_be_and_nothing_in_a_workspace_is_written(
+        self, piped: Piped, tmp_path: Path, small_workspace: Path
+    ) -> None:
+        for name in ("", str(tmp_path / "talk.txt"), str(tmp_path / "none/talk.md")):
+            assert piped(f"{FOUNDED}\n/save {name}\n", "--model", "offline").code == 2, name
         assert not list(tmp_path.iterdir())
-
-    def test_nothing_is_written_into_a_workspace(self, piped: Piped, small_workspace: Path) -> None:
         done = piped(f"{FOUNDED}\n/save {small_workspace / 'talk.md'}\n", "--model", "offline")
         assert "lies in a workspace" in " ".join(done.err.split())
         assert not (small_workspace / "talk.md").exists()

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workflows.cli.command_line import in_present_names, options_first
 
 
-@pytest.mark.parametrize(
-    ("typed", "read"),
-    [
+def test_options_of_every_command_stand_anywhere() -> None:
+    for typed, read in [
         ("ask x --json -w mine", "--json -w mine ask x"),
         ("ask --workspace=mine x", "--workspace=mine ask x"),
         ("ask -wmine x", "-wmine ask x"),
         ("ask x -w", "-w ask x"),
         ("ask -- --json", "ask -- --json"),
         ("ask x --where a=b", "ask x --where a=b"),
-    ],
-)
-def test_options_of_every_command_stand_anywhere(typed: str, read: str) -> None:
-    assert options_first(shlex.split(typed)) == shlex.split(read)
+    ]:
+        assert options_first(shlex.split(typed)) == shlex.split(read)
 
 
-@pytest.mark.parametrize(
-    ("typed", "read"),
-    [
+def test_names_of_the_release_before_become_those_of_today_and_it_is_said() -> None:
+    for typed, read in [
         ("stats --skipped", "show contents --skipped"),
         ("-w mine --json reembed", "-w mine --json doctor --reembed"),
         ("record join team", "doctor --join-record --record team"),
@@ -45,20 +40,16 @@ def test_options_of_every_command_stand_anywhere(typed: str, read: str) -> None:
         ("ask x --remember nothing", "ask x --set remember=[]"),
         ("batch q --out o --concurrency 2 --n 1", "batch q --out o --concurrency 2 --set n=1"),
         ("index d --concurrency 2 --no-versions", "index d --set concurrency=2 --set keep_versions=false"),
-    ],
-)
-def test_names_of_the_release_before_become_those_of_today_and_it_is_said(typed: str, read: str) -> None:
-    args, told = in_present_names(shlex.split(typed))
-    assert args == shlex.split(read)
-    assert told
-    assert all(line.endswith("; the earlier name goes with the next release") for line in told)
+    ]:
+        args, told = in_present_names(shlex.split(typed))
+        assert args == shlex.split(read)
+        assert told, typed
+        assert all(line.endswith("; the earlier name goes with the next release") for line in told), typed
 
 
-@pytest.mark.parametrize(
-    "typed", ["", "ask stats", "eval q.jsonl --out o", "show edges Nissan", "serve --workers 2", "--version"]
-)
-def test_names_of_today_stay(typed: str) -> None:
-    assert in_present_names(shlex.split(typed)) == (shlex.split(typed), [])
+def test_names_of_today_stay() -> None:
+    for typed in ["", "ask stats", "eval q.jsonl --out o", "show edges Nissan", "serve --workers 2", "--version"]:
+        assert in_present_names(shlex.split(typed)) == (shlex.split(typed), [])
 
 
 @given(st.lists(st.sampled_from(["ask", "--json", "-w", "x", "--", "--set", "a=b", "--workspace=y"])))

@@ -70,9 +70,8 @@ class TestFeedback:
         told = mara("tune", "mark", folder, "--workspace", root, "--json").json
         assert (told["unchanged"], told["unknown_passages"], told["questions"]) == (1, 1, 1)
 
-    @pytest.mark.parametrize(
-        "options",
-        [
+    def test_what_is_not_one_thing_is_refused(self, mara: Mara, root: Path) -> None:
+        for options in [
             (),
             ("--question", QUESTION),
             ("--passage", "[velm]"),
@@ -86,14 +85,12 @@ class TestFeedback:
             ("--question", QUESTION, "--passage", "[velm]", "--kind", "gold"),
             ("--question", QUESTION, "--passage", "gone"),
             ("run",),
-        ],
-    )
-    def test_what_is_not_one_thing_is_refused(self, mara: Mara, root: Path, options: tuple[str, ...]) -> None:
-        refused = mara("tune", "mark", "-w", root, "--json", *options)
-        assert refused.code == 2
-        assert refused.json["error"]["kind"] == "BadInput"
-        assert refused.json["error"]["hint"]
-        assert read_marks(root) == []
+        ]:
+            refused = mara("tune", "mark", "-w", root, "--json", *options)
+            assert refused.code == 2, options
+            assert refused.json["error"]["kind"] == "BadInput", options
+            assert refused.json["error"]["hint"], options
+            assert read_marks(root) == [], options
 
 
 class TestTune:
@@ -137,13 +134,11 @@ class TestTune:
         assert workspace_tuning(root) == made
         assert mara("tune", "-w", root, "--history", "--json").json["current"] == 1
 
-    @pytest.mark.parametrize(
-        "options", [(), ("--revert", "7"), ("--history", "--dry-run"), ("--history", "--revert", "0")]
-    )
-    def test_what_cannot_be_done_exits_with_2(self, mara: Mara, root: Path, options: tuple[str, ...]) -> None:
-        refused = mara("tune", "-w", root, "--json", *options)
-        assert refused.code == 2
-        assert refused.json["error"]["kind"] == "BadInput"
+    def test_what_cannot_be_done_exits_with_2(self, mara: Mara, root: Path) -> None:
+        for options in [(), ("--revert", "7"), ("--history", "--dry-run"), ("--history", "--revert", "0")]:
+            refused = mara("tune", "-w", root, "--json", *options)
+            assert refused.code == 2, options
+            assert refused.json["error"]["kind"] == "BadInput", options
 
     def test_a_damaged_history_exits_with_4(self, mara: Mara, root: Path) -> None:
         (root / "tuning.json").write_text("{}")

@@ -30,28 +30,29 @@ class TestQuery:
         (row,) = mara("graph", "query", query, "-w", root, "--param", "who=mia", "--json").json["rows"]
         assert (row[0], row[1]["_type"], row[1]["view_count"], row[2]) == ("d-renault", "VIEWED", 1, None)
 
-    @pytest.mark.parametrize(
-        ("given", "value"),
-        [("x=1", 1), ("x=1.5", 1.5), ("x=true", True), ("x=a=b", "a=b"), ('x="1"', "1"), ("x=[1,2]", [1, 2])],
-    )
-    def test_a_parameter_is_a_number_a_list_or_a_text(self, mara: Mara, root: Path, given: str, value: object) -> None:
-        assert mara("graph", "query", "RETURN $x", "-w", root, "--param", given, "--json").json["rows"] == [[value]]
+    def test_a_parameter_is_a_number_a_list_or_a_text(self, mara: Mara, root: Path) -> None:
+        cases: list[tuple[str, object]] = [
+            ("x=1", 1),
+            ("x=1.5", 1.5),
+            ("x=true", True),
+            ("x=a=b", "a=b"),
+            ('x="1"', "1"),
+            ("x=[1,2]", [1, 2]),
+        ]
+        for given, value in cases:
+            assert mara("graph", "query", "RETURN $x", "-w", root, "--param", given, "--json").json["rows"] == [[value]]
 
-    @pytest.mark.parametrize("given", [["x"], ["=1"], ["a b=1"], ["x=1", "x=2"], ["y=1"]])
-    def test_a_parameter_that_is_none_is_refused(self, mara: Mara, root: Path, given: list[str]) -> None:
-        options = [part for one in given for part in ("--param", one)]
-        assert mara("graph", "query", "RETURN $x", "-w", root, *options).code == 2
+    def test_a_parameter_that_is_none_is_refused(self, mara: Mara, root: Path) -> None:
+        for given in [["x"], ["=1"], ["a b=1"], ["x=1", "x=2"], ["y=1"]]:
+            options = [part for one in given for part in ("--param", one)]
+            assert mara("graph", "query", "RETURN $x", "-w", root, *options).code == 2, given
 
-    def test_there_are_no_more_rows_than_asked_for(self, mara: Mara, root: Path) -> None:
+    def test_rows_and_time_have_limits_and_writing_is_refused(self, mara: Mara, root: Path) -> None:
         shown = mara("graph", "query", "MATCH (d:Document) RETURN d.id", "-w", root, "--limit", "2")
         assert shown.out.splitlines()[-1] == "2 rows, and there are more: --limit"
-
-    def test_it_ends_in_time(self, mara: Mara, root: Path) -> None:
         endless = "UNWIND range(1, 999999) AS a UNWIND range(1, 999999) AS b WITH a, b WHERE a * b < 0 RETURN count(*)"
         shown = mara("graph", "query", endless, "-w", root, "--timeout", "0.2")
         assert (shown.code, "longer than 0.2 s" in shown.err) == (2, True)
-
-    def test_what_writes_is_refused(self, mara: Mara, root: Path) -> None:
         shown = mara("graph", "query", "MATCH (n) DETACH DELETE n", "-w", root, "--json")
         assert (shown.code, shown.json["error"]["kind"]) == (2, "BadInput")
 
@@ -66,31 +67,19 @@ class TestQuery:
 
 
 class TestFiles:
-    @pytest.mark.parametrize("form", ["jsonl", "cypher"])
-    def test_what_is_exported_can_be_imported(self, mara: Mara, root: Path, form: str) -> None:
-        file, other = root / f"out.{form}", root / "other"
-        other.mkdir()
-        wrote = mara("graph", "export", file, "--format", form, "-w", root, "--json").json
-        assert wrote["nodes"] > 10
-        read = mara("graph", "import", file, "--format", form, "-w", other, "--json").json
-        assert (read["nodes"], read["edges"]) == (wrote["nodes"], wrote["edges"])
-        mara("graph", "export", root / "again", "--format", form, "-w", other)
-        assert (root / "again").read_bytes() == file.read_bytes()
-
-    @pytest.mark.parametrize("form", ["jsonl", "cypher"])
-    def test_the_ending_tells_the_form_and_the_folder_is_made(self, mara: Mara, root: Path, form: str) -> None:
-        file, other = root / f"out.{form}", root / "not" / "there"
-        wrote = mara("graph", "export", file, "-w", root, "--json").json
-        assert wrote["format"] == form
-        read = mara("graph", "import", file, "-w", other, "--json").json
-        assert (read["nodes"], read["edges"]) == (wrote["nodes"], wrote["edges"])
-
-    def test_a_folder_that_cannot_be_made_is_told(self, mara: Mara, root: Path) -> None:
-        file = root / "out.jsonl"
-        mara("graph", "export", file, "-w", root)
-        told = mara("graph", "import", file, "-w", file / "below")
-        assert told.code == 2
-        assert "cannot be made" in told.err
+    def test_an_export_can_be_imported_and_the_ending_tells_its_form(self, mara: Mara, root: Path) -> None:
+        for form in ("jsonl", "cypher"):
+            file, other = root / f"out.{form}", root / "not" / "there" / form
+            wrote = mara("graph", "export", file, "-w", root, "--json").json
+            assert (wrote["format"], wrote["nodes"] > 10) == (form, True)
+            mara("graph", "export", root / "named", "--format", form, "-w", root)
+            assert (root / "named").read_bytes() == file.read_bytes(), form
+            read = mara("graph", "import", root / "named", "--format", form, "-w", other, "--json").json
+            assert (read["nodes"], read["edges"]) == (wrote["nodes"], wrote["edges"]), form
+            mara("graph", "export", root / "again", "--format", form, "-w", other)
+            assert (root / "again").read_bytes() == file.read_bytes(), form
+            by_ending = mara("graph", "import", file, "-w", root / "ending" / form, "--json").json
+            assert by_ending["nodes"] == wrote["nodes"], form
 
     def test_graphml_goes_out_alone(self, mara: Mara, root: Path) -> None:
         file = root / "out.graphml"
@@ -103,6 +92,7 @@ class TestFiles:
         odd.write_bytes(b"\xff\xfe")
         assert "not UTF-8" in mara("graph", "import", odd, "-w", root).err
         assert mara("graph", "import", root / "missing", "-w", root).code == 2
+        assert "cannot be made" in mara("graph", "import", odd, "-w", odd / "below").err
         assert mara("graph", "export", root / "no" / "folder", "-w", root).code == 2
         odd.write_text(json.dumps({"node": "Concept", "id": "x", "properties": {}}), encoding="utf-8")
         assert "Concept.name is missing" in mara("graph", "import", odd, "-w", root).err
@@ -125,15 +115,13 @@ class TestDraw:
 
 
 class TestServer:
-    @pytest.mark.parametrize("command", [("publish",), ("query", "RETURN 1", "--server")])
-    def test_it_has_to_be_configured(
-        self, mara: Mara, root: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("MARA_GRAPH_URL", raising=False)
-        assert "Set MARA_GRAPH_URL" in mara("graph", *command, "-w", root).err
-        monkeypatch.setenv("MARA_GRAPH_URL", f"127.0.0.1:{free_port()}")
-        shown = mara("graph", *command, "-w", root)
-        assert (shown.code, "does not answer" in shown.err) == (3, True)
+    def test_it_has_to_be_configured(self, mara: Mara, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for command in [("publish",), ("query", "RETURN 1", "--server")]:
+            monkeypatch.delenv("MARA_GRAPH_URL", raising=False)
+            assert "Set MARA_GRAPH_URL" in mara("graph", *command, "-w", root).err
+            monkeypatch.setenv("MARA_GRAPH_URL", f"127.0.0.1:{free_port()}")
+            shown = mara("graph", *command, "-w", root)
+            assert (shown.code, "does not answer" in shown.err) == (3, True), command
 
     @pytest.mark.slow
     def test_it_is_brought_up_to_date_and_asked(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.workflows.command_line import Mara
 from workflows.access.identity import Identity, Keyring
 
 
-@pytest.mark.parametrize(
-    ("arguments", "identity"),
-    [
+def test_the_lines_make_the_key_known_with_these_rights(mara: Mara, tmp_path: Path) -> None:
+    cases: list[tuple[list[str], Identity]] = [
         (["--everything"], Identity("anna")),
         (["--where", "tenant=a"], Identity("anna", {"tenant": "a"})),
         (["--where", "tenant=7"], Identity("anna", {"tenant": {"$in": ["7", 7]}})),
@@ -24,15 +21,12 @@ from workflows.access.identity import Identity, Keyring
             ["--everything", "--open-workspace", "one", "--open-workspace", "two", "--may-index"],
             Identity("anna", {}, ("one", "two"), may_index=True),
         ),
-    ],
-)
-def test_the_lines_make_the_key_known_with_these_rights(
-    mara: Mara, tmp_path: Path, arguments: list[str], identity: Identity
-) -> None:
-    made = mara("serve", "key", "anna", *arguments, "--json").json
-    (tmp_path / "keys.toml").write_text(made["lines"], encoding="utf-8")
-    assert Keyring.read(tmp_path / "keys.toml").identity_of(f"Bearer {made['key']}") == identity
-    assert made["key"] not in made["lines"]
+    ]
+    for arguments, identity in cases:
+        made = mara("serve", "key", "anna", *arguments, "--json").json
+        (tmp_path / "keys.toml").write_text(made["lines"], encoding="utf-8")
+        assert Keyring.read(tmp_path / "keys.toml").identity_of(f"Bearer {made['key']}") == identity
+        assert made["key"] not in made["lines"], arguments
 
 
 def test_every_key_is_another_and_is_shown_once(mara: Mara) -> None:
@@ -43,9 +37,8 @@ def test_every_key_is_another_and_is_shown_once(mara: Mara) -> None:
     assert all("It is stored nowhere" in out and "[keys.anna]" in out and "MARA_AUTH" in out for out in shown)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+def test_what_cannot_be_is_refused(mara: Mara) -> None:
+    cases: list[tuple[list[str], str]] = [
         (["anna"], "It is not clear what anna may see"),
         (["anna", "--everything", "--where", "a=b"], "Give either --where CONDITION or --everything"),
         (["a b", "--everything"], "a name is made of letters"),
@@ -55,9 +48,8 @@ def test_every_key_is_another_and_is_shown_once(mara: Mara) -> None:
             ["anna", "--where", "tenant=a", "--where", "tenant=b"],
             'for any of several, write them into the line of the file: where = { tenant = { "$in" = ["a", "b"] } }',
         ),
-    ],
-)
-def test_what_cannot_be_is_refused(mara: Mara, arguments: list[str], says: str) -> None:
-    refused = mara("serve", "key", *arguments)
-    assert refused.code == 2
-    assert says in " ".join(refused.err.split())
+    ]
+    for arguments, says in cases:
+        refused = mara("serve", "key", *arguments)
+        assert refused.code == 2, arguments
+        assert says in " ".join(refused.err.split())

@@ -33,18 +33,14 @@ def typed(keys: str, history: History | None = None) -> list[str]:
         return list(typed_lines(COMMANDS, history or passing_history()))
 
 
-def test_a_line_is_edited_until_it_is_sent_and_ctrl_d_ends_all() -> None:
-    assert typed(f"When{ENTER}Wo{LEFT}h{ENTER}{CTRL_D}never{ENTER}") == ["When", "Who"]
-
-
-def test_ctrl_c_clears_the_line_and_no_more() -> None:
-    assert typed(f"When was{CTRL_C}Who{ENTER}{CTRL_C}{CTRL_D}") == ["Who"]
-
-
-def test_a_paste_of_several_lines_is_one_question() -> None:
-    assert typed(f"\x1b[200~When was it\r\nfounded?\nAnd where?\x1b[201~{ENTER}{CTRL_D}") == [
-        "When was it\nfounded?\nAnd where?"
-    ]
+def test_lines_are_edited_pasted_cleared_and_sent() -> None:
+    cases = {
+        f"When{ENTER}Wo{LEFT}h{ENTER}{CTRL_D}never{ENTER}": ["When", "Who"],
+        f"When was{CTRL_C}Who{ENTER}{CTRL_C}{CTRL_D}": ["Who"],
+        f"\x1b[200~When was it\r\nfounded?\nAnd where?\x1b[201~{ENTER}{CTRL_D}": ["When was it\nfounded?\nAnd where?"],
+    }
+    for keys, lines in cases.items():
+        assert typed(keys) == lines, keys
 
 
 def test_the_last_lines_come_back_in_the_next_conversation() -> None:
@@ -53,24 +49,19 @@ def test_the_last_lines_come_back_in_the_next_conversation() -> None:
 
 
 def test_the_history_lies_in_the_users_own_folder_and_only_the_user_reads_it(state_home: Path) -> None:
+    typed(f"When?{ENTER}{CTRL_D}", passing_history())
+    assert not state_home.exists(), "a history that passes writes nothing"
     typed(f"When?{ENTER}{CTRL_D}", kept_history())
     path = state_home / "mara" / "chat-history"
     assert "When?" in path.read_text(encoding="utf-8")
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_a_history_that_passes_writes_nothing(state_home: Path) -> None:
-    typed(f"When?{ENTER}{CTRL_D}", passing_history())
-    assert not state_home.exists()
-
-
-@pytest.mark.parametrize("given", [None, "", "relative/folder"])
-def test_without_a_folder_for_states_it_is_the_usual_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: str | None
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("XDG_STATE_HOME") if given is None else monkeypatch.setenv("XDG_STATE_HOME", given)
-    assert history_path() == tmp_path / ".local" / "state" / "mara" / "chat-history"
+def test_without_a_folder_for_states_it_is_the_usual_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for given in [None, "", "relative/folder"]:
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.delenv("XDG_STATE_HOME") if given is None else monkeypatch.setenv("XDG_STATE_HOME", given)
+        assert history_path() == tmp_path / ".local" / "state" / "mara" / "chat-history", given
 
 
 def test_a_history_of_broken_bytes_is_read_all_the_same(state_home: Path) -> None:
@@ -86,16 +77,14 @@ def completions(begun: str) -> Iterator[str]:
         yield begun[: len(begun) + each.start_position] + each.text
 
 
-@pytest.mark.parametrize(
-    ("begun", "offered"),
-    [
+def test_commands_are_completed_where_a_line_begins_with_one() -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("/", ["/sources", "/save", "/why"]),
         ("/s", ["/sources", "/save"]),
         ("/w", ["/why"]),
         ("", []),
         ("What is /s", []),
         ("/sources a", []),
-    ],
-)
-def test_commands_are_completed_where_a_line_begins_with_one(begun: str, offered: list[str]) -> None:
-    assert list(completions(begun)) == offered
+    ]
+    for begun, offered in cases:
+        assert list(completions(begun)) == offered

@@ -1,4 +1,4 @@
-"""What the command line prints of a result."""
+"""Results as the command line prints them."""
 
 from __future__ import annotations
 
@@ -15,26 +15,23 @@ from rich.console import Console
 from workflows.cli.render import answer, notes, own_command
 
 
-@pytest.mark.parametrize(
-    ("folder", "on_path", "written"),
-    [("bin", True, "mara"), ("bin", False, "bin/mara"), ("my bin", False, "'my bin/mara'")],
-)
-def test_a_command_to_type_starts_the_program_that_told_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, on_path: bool, written: str
-) -> None:
-    program = tmp_path / folder / "mara"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [f"{folder}/mara", "demo"])
-    monkeypatch.setenv("PATH", str(program.parent if on_path else tmp_path))
-    assert own_command() == written
-
-
-def test_inside_another_program_it_is_started_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_to_type_starts_the_program_that_told_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases: list[tuple[str, bool, str]] = [
+        ("bin", True, "mara"),
+        ("bin", False, "bin/mara"),
+        ("my bin", False, "'my bin/mara'"),
+    ]
+    for folder, on_path, written in cases:
+        program = tmp_path / folder / "mara"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", [f"{folder}/mara", "demo"])
+        monkeypatch.setenv("PATH", str(program.parent if on_path else tmp_path))
+        assert own_command() == written
     monkeypatch.setattr(sys, "argv", ["pytest"])
-    assert own_command() == "mara"
+    assert own_command() == "mara", "inside of another program"
 
 
 def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **passage: Any) -> str:
@@ -70,9 +67,8 @@ def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **pas
     return output.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("passage", "line"),
-    [
+def test_a_source_is_shown_by_its_title_and_its_place_and_by_its_id_where_it_has_neither() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "● [1] p1"),
         ({"title": "Karv"}, "● [1] Karv"),
         ({"title": "Karv", "source": "towns.jsonl"}, "● [1] Karv · towns.jsonl"),
@@ -83,15 +79,14 @@ def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **pas
         ({"source": "c.pdf", "metadata": {"page": 3}}, "● [1] c.pdf · page 3"),
         ({"source": "c.pdf", "metadata": {"page": 3, "page_end": 4}}, "● [1] c.pdf · pages 3 to 4"),
         ({"source": "[red]x.md", "metadata": {"section": "[b]"}}, "● [1] [red]x.md · [b]"),
-    ],
-)
-def test_a_source_is_shown_by_its_title_and_its_place_and_by_its_id_where_it_has_neither(
-    passage: dict[str, Any], line: str
-) -> None:
-    assert line in shown(**passage).splitlines()
+    ]
+    for passage, line in cases:
+        assert line in shown(**passage).splitlines()
 
 
 def test_a_source_is_shown_by_its_first_words_without_the_signs_of_its_lines() -> None:
+    lines = shown(verbose=True, title="Karv", source="towns.jsonl").splitlines()
+    assert "● [1] Karv · p1 · towns.jsonl" in lines
     assert "      Karv Karv lies in Ostra. It is old." in shown(
         text="# Karv\n\n- Karv lies in **Ostra**.\n> It is old."
     )
@@ -117,11 +112,6 @@ def test_the_nearest_passages_are_named_where_none_tells() -> None:
     assert [line for line in lines if line.startswith("- ")] == ["- [1] p1", "- [2] p2", "- [3] p3"]
 
 
-def test_with_verbose_a_passage_is_shown_with_its_id() -> None:
-    lines = shown(verbose=True, title="Karv", source="towns.jsonl").splitlines()
-    assert "● [1] Karv · p1 · towns.jsonl" in lines
-
-
 BAR = {"question": "Where?", "judged": 8, "kept": 1, "tau": -3.464, "sigma": 1.253, "bar": -4.09, "floor": 0.0}
 FACT = {"subject": "Karv", "predicate": "lies in", "object": "Ostra", "kept": True}
 INWARD: dict[str, Any] = {
@@ -132,7 +122,7 @@ INWARD: dict[str, Any] = {
     "walk": {"engine": "push"},
     "errors": [{"node": "filter_facts", "kind": "MalformedReply", "attempt": 2, "message": "The reply is empty"}],
 }
-"""What a run tells of its inner working."""
+"""The inner working of a run."""
 
 
 def test_the_answer_comes_first_and_inner_numbers_only_with_verbose() -> None:
@@ -146,18 +136,15 @@ def test_the_answer_comes_first_and_inner_numbers_only_with_verbose() -> None:
     assert "answered by an agent of the caller's; --verbose tells" in quiet
 
 
-@pytest.mark.parametrize(
-    ("chat", "kind", "origin"),
-    [
+def test_it_says_who_answered_if_anybody_did() -> None:
+    for chat, kind, origin in [
         ("offline", "answer", "answered by an agent of the caller's"),
         ("offline", "evidence", "evidence, no model configured"),
         ("offline", "refusal", "no evidence, no model configured"),
         ("some-model", "answer", "answered by some-model"),
         ("some-model", "evidence", "evidence, the answer of some-model was of no use"),
-    ],
-)
-def test_it_says_who_answered_if_anybody_did(chat: str, kind: str, origin: str) -> None:
-    assert f"{origin}; --verbose tells" in shown({"models": {"chat": chat}, "answer_kind": kind})
+    ]:
+        assert f"{origin}; --verbose tells" in shown({"models": {"chat": chat}, "answer_kind": kind})
 
 
 def test_of_a_refusal_no_claims_are_counted() -> None:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ HEAD = b"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/
 
 @contextmanager
 def served(workspace: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    """Run the command; yield its process, its address, and the line that tells it."""
+    """Run the command until it is ready; yield its process, its address, and the line that tells it."""
     arguments = ["serve", "-w", str(workspace), "--port", "0", *options]
     with subprocess.Popen(
         [str(Path(sys.executable).with_name("mara")), *arguments],
@@ -39,6 +40,9 @@ def served(workspace: Path, *options: str) -> Iterator[tuple[subprocess.Popen[st
             line = process.stderr.readline()
             found = ADDRESS.search(line)
             assert found, line + process.stderr.read()
+            pause = threading.Event()
+            while httpx.get(f"{found[0]}ready").status_code != 200:  # A process can end by a signal while it opens.
+                pause.wait(0.05)
             yield process, found[0], line
         finally:
             process.kill()
@@ -84,35 +88,24 @@ def test_a_request_that_is_not_finished_does_not_keep_it_and_is_no_failure(works
         assert (process.returncode, err) == (130, "Stopped.\n"), times
 
 
-def test_a_workspace_that_is_not_there_is_told_at_once(mara: Mara, tmp_path: Path) -> None:
-    outcome = mara("serve", "-w", tmp_path / "nothing")
-    assert (outcome.code, "There is no workspace" in outcome.err, outcome.out) == (2, True, "")
-
-
-def test_a_file_of_conversations_is_told_where_it_goes(mara: Mara, workspace: Path, tmp_path: Path) -> None:
+def test_places_that_cannot_be_served_are_told_at_once(mara: Mara, workspace: Path, tmp_path: Path) -> None:
     file = tmp_path / "page.sqlite"
     file.touch()
-    outcome = mara("serve", "-w", workspace, "--conversations", file)
-    assert outcome.code == 2
-    assert "move the file into it as conversations.sqlite" in " ".join(outcome.err.split())
-
-
-def test_other_machines_are_served_only_with_keys(mara: Mara, workspace: Path) -> None:
-    for host in ["0.0.0.0", "192.168.7.7", "::"]:
-        outcome = mara("serve", "-w", workspace, "--host", host)
-        assert outcome.code == 2, host
-        assert "can be reached from other machines, and nobody would have to show a key" in " ".join(
-            outcome.err.split()
-        ), host
-        assert "MARA_AUTH (docs/deploy.md)" in " ".join(outcome.err.split()), host
-
-
-def test_a_port_that_is_taken_is_told(mara: Mara, workspace: Path) -> None:
+    open_to_all = (
+        "can be reached from other machines, and nobody would have to show a key. Name a file of keys in MARA_AUTH"
+    )
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        outcome = mara("serve", "-w", workspace, "--port", str(port))
-    assert outcome.code == 2
-    assert f"Port {port} is in use. Take another with --port." in " ".join(outcome.err.split())
+        cases = [
+            (tmp_path / "nothing", "--port=0", "There is no workspace"),
+            (workspace, f"--conversations={file}", "move the file into it as conversations.sqlite"),
+            *((workspace, f"--host={host}", f"{host} {open_to_all}") for host in ("0.0.0.0", "192.168.7.7", "::")),
+            (workspace, f"--port={port}", f"Port {port} is in use. Take another with --port."),
+        ]
+        for root, option, says in cases:
+            outcome = mara("serve", "-w", root, option)
+            assert (outcome.code, outcome.out) == (2, ""), says
+            assert says in " ".join(outcome.err.split())
 
 
 def test_an_address_of_another_machine_is_told(mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,7 +88,7 @@ Follow = Callable[..., Following]
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Queue[str]:
-    """What is told beside the syncs, as it comes."""
+    """Messages beside the syncs, as they come."""
     lines: Queue[str] = Queue()
     monkeypatch.setattr(watch, "say", lines.put)
     return lines
@@ -239,14 +239,11 @@ def test_what_cannot_be_used_at_first_ends_the_command(mara: Mara, folder: Path,
     assert "no column 'nope'" in " ".join(done.err.split())
 
 
-@pytest.mark.parametrize("name", ["velm.txt", "nothing"])
-def test_only_folders_can_be_watched(mara: Mara, folder: Path, root: Path, name: str) -> None:
-    done = mara("sync", folder, folder / name, "--watch", "-w", root, "--json")
-    assert (done.code, root.exists()) == (2, False)
-    assert done.json["error"]["message"] == f"{folder / name} cannot be watched: it is no folder"
-
-
-def test_a_dry_run_watches_nothing(mara: Mara, folder: Path, root: Path) -> None:
+def test_only_folders_can_be_watched_and_not_by_a_dry_run(mara: Mara, folder: Path, root: Path) -> None:
+    for name in ("velm.txt", "nothing"):
+        done = mara("sync", folder, folder / name, "--watch", "-w", root, "--json")
+        assert (done.code, root.exists()) == (2, False)
+        assert done.json["error"]["message"] == f"{folder / name} cannot be watched: it is no folder"
     done = mara("sync", folder, "--watch", "--dry-run", "-w", root)
     assert (done.code, "--watch does not go with --dry-run" in done.err) == (2, True)
 

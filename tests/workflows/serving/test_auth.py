@@ -1,4 +1,4 @@
-"""What the LangGraph server is told of a request: who it is of, and what of the server's things are theirs."""
+"""The caller of a request to the LangGraph server, and which of the server's things are theirs."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class TestWithoutKeys:
         for headers in ({}, {b"authorization": b"Bearer x"}, {b"x-auth-scheme": b"langsmith"}):
             assert authenticate(headers)["identity"] == LOCAL.name
 
-    @pytest.mark.parametrize(("resource", "action"), [*WRITES, *READS, ("store", "put")])
-    def test_everything_is_everybodys(self, resource: str, action: str) -> None:
-        value: dict[str, Any] = {"metadata": {"created_by": "me"}, "namespace": ("n",)}
-        assert ask(resource, action, value, LOCAL.name) is None
-        assert value == {"metadata": {"created_by": "me"}, "namespace": ("n",)}
+    def test_everything_is_everybodys(self) -> None:
+        for resource, action in [*WRITES, *READS, ("store", "put")]:
+            value: dict[str, Any] = {"metadata": {"created_by": "me"}, "namespace": ("n",)}
+            assert ask(resource, action, value, LOCAL.name) is None
+            assert value == {"metadata": {"created_by": "me"}, "namespace": ("n",)}, resource
 
     def test_graph_indexing_is_shown_only_where_clients_may_index(self, monkeypatch: pytest.MonkeyPatch) -> None:
         wanted: list[tuple[str, dict[str, Any]]] = [
@@ -77,14 +77,17 @@ class TestWithKeys:
         user = authenticate({b"authorization": f"Bearer {token()}".encode()})
         assert Identity.from_json(user[IDENTITY]) == Identity("token:bea", {"tenant": "b"})
 
-    @pytest.mark.parametrize(
-        ("headers", "status"), [({}, 401), ({b"x-auth-scheme": b"langsmith"}, 401), ({b"x-api-key": b"\xff"}, 401)]
-    )
-    def test_without_one_nobody_is_let_in(self, headers: dict[bytes, bytes], status: int) -> None:
-        with pytest.raises(Auth.exceptions.HTTPException) as refused:
-            authenticate(headers)
-        assert refused.value.status_code == status
-        assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
+    def test_without_one_nobody_is_let_in(self) -> None:
+        cases: list[tuple[dict[bytes, bytes], int]] = [
+            ({}, 401),
+            ({b"x-auth-scheme": b"langsmith"}, 401),
+            ({b"x-api-key": b"\xff"}, 401),
+        ]
+        for headers, status in cases:
+            with pytest.raises(Auth.exceptions.HTTPException) as refused:
+                authenticate(headers)
+            assert refused.value.status_code == status
+            assert refused.value.headers == {"WWW-Authenticate": "Bearer"}, headers
 
     def test_a_file_that_cannot_be_used_lets_nobody_in_and_is_told_in_the_log_alone(
         self, keys: Path, caplog: pytest.LogCaptureFixture
@@ -98,40 +101,38 @@ class TestWithKeys:
         )
         assert "keys.anna.sha256 is missing" in caplog.text
 
-    @pytest.mark.parametrize(("resource", "action"), WRITES)
-    def test_what_somebody_makes_is_theirs_whatever_they_write(self, resource: str, action: str) -> None:
-        metadata = {OWNER: owner("ben", tenant="b"), MADE_BY: "system", "topic": "x"}
-        assert ask(resource, action, {"metadata": metadata}) == {OWNER: owner()}
-        assert metadata == {OWNER: owner(), "topic": "x"}
-        assert ask(resource, action, {"metadata": None}) == {OWNER: owner()}
+    def test_what_somebody_makes_is_theirs_whatever_they_write(self) -> None:
+        for resource, action in WRITES:
+            metadata = {OWNER: owner("ben", tenant="b"), MADE_BY: "system", "topic": "x"}
+            assert ask(resource, action, {"metadata": metadata}) == {OWNER: owner()}
+            assert metadata == {OWNER: owner(), "topic": "x"}, resource
+            assert ask(resource, action, {"metadata": None}) == {OWNER: owner()}
 
-    @pytest.mark.parametrize(("resource", "action"), READS)
-    def test_they_reach_what_is_theirs_and_search_as_they_asked(self, resource: str, action: str) -> None:
-        value = {"metadata": {"topic": "x"}}
-        assert ask(resource, action, value) == {OWNER: owner()}
-        assert value == {"metadata": {"topic": "x"}}
+    def test_they_reach_what_is_theirs_and_search_as_they_asked(self) -> None:
+        for resource, action in READS:
+            value = {"metadata": {"topic": "x"}}
+            assert ask(resource, action, value) == {OWNER: owner()}
+            assert value == {"metadata": {"topic": "x"}}, resource
 
-    @pytest.mark.parametrize("action", ["read", "search"])
-    def test_the_servers_own_assistants_are_for_everybody_to_read(self, action: str) -> None:
-        assert ask("assistants", action, {}) == {"$or": [{OWNER: owner()}, {MADE_BY: "system"}]}
+    def test_the_servers_own_assistants_are_for_everybody_to_read_and_nobody_to_change(self) -> None:
+        for action in ("read", "search"):
+            assert ask("assistants", action, {}) == {"$or": [{OWNER: owner()}, {MADE_BY: "system"}]}
+        for action in ("update", "delete"):
+            assert ask("assistants", action, {"metadata": {}}) == {OWNER: owner()}
 
-    @pytest.mark.parametrize("action", ["update", "delete"])
-    def test_and_for_nobody_to_change(self, action: str) -> None:
-        assert ask("assistants", action, {"metadata": {}}) == {OWNER: owner()}
-
-    @pytest.mark.parametrize("action", ["put", "get", "search", "delete", "list_namespaces"])
-    def test_stored_items_lie_below_a_name_of_ones_own(self, action: str) -> None:
-        def within(name: str, namespace: Any) -> Any:
+    def test_stored_items_lie_below_a_name_of_ones_own(self) -> None:
+        def within(name: str, namespace: Any, action: str) -> Any:
             value = {"namespace": namespace}
             assert ask("store", action, value, name) is None
             return value["namespace"]
 
-        (own, *rest) = within("anna", ("notes", "x"))
-        assert rest == ["notes", "x"]
-        assert within("anna", None) == within("anna", ()) == (own,)
-        assert within("anna", [own, "notes"]) == (own, "notes")
-        assert within("ben", (own, "notes"))[:2] != (own, "notes")
-        assert own.isalnum()
+        for action in ("put", "get", "search", "delete", "list_namespaces"):
+            (own, *rest) = within("anna", ("notes", "x"), action)
+            assert rest == ["notes", "x"], action
+            assert within("anna", None, action) == within("anna", (), action) == (own,), action
+            assert within("anna", [own, "notes"], action) == (own, "notes"), action
+            assert within("ben", (own, "notes"), action)[:2] != (own, "notes"), action
+            assert own.isalnum(), action
 
     def test_a_token_schedules_nothing(self) -> None:
         bea = Identity("token:bea", {"tenant": "b"})

@@ -87,17 +87,13 @@ def tools_of(root: Path) -> dict[str, Tool]:
     return asyncio.run(listed())
 
 
-def test_there_are_two_tools_that_only_read(served: Path) -> None:
+def test_there_are_two_tools_that_only_read_with_every_argument_typed_and_described(served: Path) -> None:
     tools = tools_of(served)
     assert set(tools) == {"ask", "retrieve"}
     for tool in tools.values():
         assert tool.description
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint
-
-
-def test_every_argument_is_typed_and_described_and_the_question_alone_is_required(served: Path) -> None:
-    for tool in tools_of(served).values():
         arguments = tool.input_schema["properties"]
         assert list(arguments) == ["question", "mode", "top_k", "where", "conversation", "as_of"]
         assert tool.input_schema["required"] == ["question"]
@@ -136,13 +132,6 @@ def test_results_are_as_their_schemas_say_and_as_their_text_says(served: Path) -
         assert json.loads(text_of(result)) == result.structured_content
 
 
-def test_a_filter_selects_what_may_be_seen(served: Path) -> None:
-    found = call(served, "retrieve", question=QUESTION, where={"source": {"$ne": "corpus.jsonl"}}).structured_content
-    assert found is not None
-    assert found["passages"] == []
-    assert any("NothingSelected" in note for note in found["notes"])
-
-
 def test_what_was_retried_is_noted(chat_server: ScriptedServer, served: Path) -> None:
     chat_server.script({**well_behaved(), "manager": [MALFORMED, *well_behaved()["manager"]]})  # type: ignore[misc]
     answer = call(served, "ask", question=QUESTION).structured_content
@@ -151,44 +140,31 @@ def test_what_was_retried_is_noted(chat_server: ScriptedServer, served: Path) ->
     assert [note.split(": ")[:2] for note in answer["notes"]] == [["weigh_relations", "MalformedReply"]]
 
 
-@pytest.mark.parametrize("name", ["ask", "retrieve"])
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
+def test_what_cannot_be_asked_is_a_tool_error_that_says_why(served: Path, tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"question": " "}, "BadInput: The question is empty. Ask something"),
         ({"question": "Who?", "where": {"$or": 1}}, "reserved"),
         ({"question": "Who?", "top_k": 0}, "(top_k has to be 1 or more, not 0)"),
         ({"question": "Who?", "mode": "magic"}, "BadInput: The call cannot be used (mode has to be 'mara'"),
         ({}, "question is missing"),
         ({"question": "Who?", "where": {"owner": None}}, "on 'owner' compares with null"),
-    ],
-)
-def test_what_cannot_be_asked_is_a_tool_error_that_says_why(
-    served: Path, name: str, arguments: dict[str, Any], told: str
-) -> None:
-    result = call(served, name, **arguments)
-    assert result.is_error
-    assert told in text_of(result)
-    assert "pydantic" not in text_of(result)
-    assert len(text_of(result).splitlines()) == 1
-
-
-@pytest.mark.parametrize("name", ["ask", "retrieve"])
-@pytest.mark.parametrize("unknown", ["wher", "client", "workspace", "model"])
-def test_an_argument_that_a_tool_has_not_is_refused_by_name(served: Path, name: str, unknown: str) -> None:
-    result = call(served, name, question=QUESTION, **{unknown: {"source": "none"}})
-    assert result.is_error
-    assert f"({unknown} is not known)" in text_of(result)
-    assert result.structured_content is None
-
-
-@pytest.mark.parametrize("name", ["ask", "retrieve"])
-def test_a_missing_workspace_is_a_tool_error_that_says_what_to_do(tmp_path: Path, name: str) -> None:
-    result = call(tmp_path / "none", name, question=QUESTION)
-    assert result.is_error
-    assert "WorkspaceMissing: There is no workspace at none." in text_of(result)
-    assert "mara index" in text_of(result)
-    assert tmp_path.name not in text_of(result)
+        *(
+            ({"question": "Who?", unknown: {"source": "none"}}, f"({unknown} is not known)")
+            for unknown in ("wher", "client", "workspace", "model")
+        ),
+    ]
+    for name in ("ask", "retrieve"):
+        for arguments, says in cases:
+            result = call(served, name, **arguments)
+            assert (result.is_error, result.structured_content) == (True, None), arguments
+            assert says in text_of(result)
+            assert "pydantic" not in text_of(result)
+            assert len(text_of(result).splitlines()) == 1
+        missing = call(tmp_path / "none", name, question=QUESTION)
+        assert missing.is_error
+        assert "WorkspaceMissing: There is no workspace at none." in text_of(missing)
+        assert "mara index" in text_of(missing)
+        assert tmp_path.name not in text_of(missing)
 
 
 def test_a_model_that_refuses_is_a_tool_error(chat_server: ScriptedServer, served: Path) -> None:

@@ -41,7 +41,7 @@ TRIPLES: dict[str, list[TripleParts]] = {
 }
 SAID = ("closed", "LAKE", "MARN", "Ember", "drained", "paid", "Brandt")
 HIDDEN = (*SAID, "LIES", "ember", entity_id("Project Ember"))
-"""What hidden passages, and their facts, alone say, in that spelling."""
+"""Words that hidden passages and their facts alone say, in that spelling."""
 
 CLIENTS_OWN: list[dict[str, Any]] = [
     {"owner": "closed"},
@@ -68,7 +68,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 class Talk:
-    """What a client of a server was told.
+    """A client's talk with a server.
 
     Attributes:
         results: of each call, in order.
@@ -118,12 +118,12 @@ def test_without_a_filter_on_the_server_a_client_sees_all_of_it(root: Path) -> N
     assert set(Talk(make_server(root), {}).leaked) >= set(SAID)
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_nothing_hidden_is_told_in_any_mode(root: Path, mode: Mode) -> None:
-    talk = Talk(make_server(root, OPEN), {"mode": mode.value}, {"mode": mode.value, "top_k": 1})
-    assert talk.leaked == []
-    assert talk.seen[1] == ({"open-1", "open-2"} if mode is not Mode.SPARSE else {"open-1"})
-    assert not any(result.is_error for result in talk.results)
+def test_nothing_hidden_is_told_in_any_mode(root: Path) -> None:
+    for mode in Mode:
+        talk = Talk(make_server(root, OPEN), {"mode": mode.value}, {"mode": mode.value, "top_k": 1})
+        assert talk.leaked == [], mode
+        assert talk.seen[1] == ({"open-1", "open-2"} if mode is not Mode.SPARSE else {"open-1"})
+        assert not any(result.is_error for result in talk.results), mode
 
 
 def test_no_filter_of_a_clients_own_shows_it_more(root: Path) -> None:
@@ -141,28 +141,22 @@ def test_neither_a_misspelt_filter_nor_any_other_wrong_call_shows_it_more(root: 
     assert all(result.is_error for result in talk.results)
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
+def test_nothing_hidden_is_told_when_models_are_asked_or_go_wrong(root: Path, chat_server: ScriptedServer) -> None:
+    scripts: list[Any] = [
         well_behaved(),
         {role: [MALFORMED] for role in ("fact filter", "manager", "answerer")},
         [Reply("no", status=401)],
-    ],
-    ids=["well behaved", "malformed", "refused"],
-)
-def test_nothing_hidden_is_told_when_models_are_asked_or_go_wrong(
-    root: Path, chat_server: ScriptedServer, script: Any
-) -> None:
-    chat_server.script(script)
-    assert Talk(make_server(root, OPEN), {}).leaked == []
-    assert chat_server.requests
-    for request in chat_server.requests:
-        assert [word for word in HIDDEN if word in str(request.body["messages"][1:])] == []
+    ]
+    for script in scripts:
+        chat_server.script(script)
+        assert Talk(make_server(root, OPEN), {}).leaked == [], script
+        assert chat_server.requests, script
+        for request in chat_server.requests:
+            assert [word for word in HIDDEN if word in str(request.body["messages"][1:])] == [], script
 
 
-@pytest.mark.parametrize(
-    ("fixed", "own", "both"),
-    [
+def test_what_a_client_asks_for_holds_beside_the_servers_conditions(root: Path) -> None:
+    cases: list[tuple[dict[str, Any], dict[str, Any], set[str]]] = [
         (OPEN, {"owner": "open"}, {"open-1", "open-2"}),
         (OPEN, {"owner": "closed"}, set()),
         (OPEN, OPEN, {"open-1", "open-2"}),
@@ -171,12 +165,9 @@ def test_nothing_hidden_is_told_when_models_are_asked_or_go_wrong(
         ({"day": {"$gte": "2020"}}, {"day": {"$lt": "2021"}}, {"open-1", "closed-1"}),
         ({"day": {"$gte": "2020-06"}}, {"owner": {"$in": ["open", "closed"]}, "day": {"$ne": "2020-06"}}, {"open-2"}),
         ({"owner": "open"}, {"owner": {"$in": ["closed", "open"]}}, {"open-1", "open-2"}),
-    ],
-)
-def test_what_a_client_asks_for_holds_beside_the_servers_conditions(
-    root: Path, fixed: dict[str, Any], own: dict[str, Any], both: set[str]
-) -> None:
-    assert Talk(make_server(root, fixed), {"mode": "dense", "where": own}).seen[1] == both
+    ]
+    for fixed, own, both in cases:
+        assert Talk(make_server(root, fixed), {"mode": "dense", "where": own}).seen[1] == both
 
 
 def test_an_operator_that_the_server_uses_on_a_key_is_refused_by_name(root: Path) -> None:
@@ -186,7 +177,7 @@ def test_an_operator_that_the_server_uses_on_a_key_is_refused_by_name(root: Path
 
 
 def answers(root: Path, where: dict[str, Any]) -> list[str]:
-    """What a client of an open server is told of a filter of its own, as a whole."""
+    """Return the whole answers of an open server to a filter of a client's own."""
     return [result.model_dump_json() for result in Talk(make_server(root, OPEN), {"where": where}).results]
 
 
@@ -197,15 +188,17 @@ def test_a_misspelt_key_is_told_with_the_keys_of_what_the_client_may_see(tmp_pat
         assert "Did you mean `day`? The keys there are: `day`, `owner`, `source`" in told
 
 
-@pytest.mark.parametrize("key", ["budget", "dyas"])
-@pytest.mark.parametrize("wanted", [3, {"$ne": 3}, {"$gte": 3}])
-def test_a_client_cannot_learn_which_keys_hidden_passages_have(tmp_path: Path, key: str, wanted: Any) -> None:
-    told = []
-    for name, more in (("with", {key: 3}), ("without", {})):
-        hidden = passage_of("closed-1", "Sund", "Ember drains it.", owner="closed", **more)
-        told.append(answers(publish_workspace(tmp_path / name, [*PASSAGES[:2], hidden], {}).root, {key: wanted}))
-    assert told[0] == told[1]
-    assert all("No passage has metadata called" in each for each in told[0])
+def test_a_client_cannot_learn_which_keys_hidden_passages_have(tmp_path: Path) -> None:
+    for key in ["budget", "dyas"]:
+        for wanted in [3, {"$ne": 3}, {"$gte": 3}]:
+            told = []
+            for name, more in (("with", {key: 3}), ("without", {})):
+                hidden = passage_of("closed-1", "Sund", "Ember drains it.", owner="closed", **more)
+                told.append(
+                    answers(publish_workspace(tmp_path / name, [*PASSAGES[:2], hidden], {}).root, {key: wanted})
+                )
+            assert told[0] == told[1], wanted
+            assert all("No passage has metadata called" in each for each in told[0]), wanted
 
 
 def test_where_the_servers_own_filter_is_misspelt_a_client_is_told_no_key(root: Path) -> None:

@@ -92,45 +92,35 @@ def test_nobody_waits_longer_than_their_patience() -> None:
     run(story)
 
 
-def test_who_goes_while_waiting_leaves_the_turn_to_the_next_one() -> None:
+def test_who_goes_while_waiting_or_as_their_turn_comes_leaves_it_to_the_next_one() -> None:
     async def story() -> None:
-        places = Places(1, 3)
-        first, second, third = (Asker(places) for _ in range(3))
-        await settle()
-        second.task.cancel()
-        await settle()
-        first.answered.set()
-        await settle()
-        assert (second.is_at_work, third.is_at_work) == (False, True)
+        for goes_before in (True, False):
+            places = Places(1, 3)
+            first, second, third = (Asker(places) for _ in range(3))
+            await settle()
+            if goes_before:
+                second.task.cancel()
+                await settle()
+            first.answered.set()
+            second.task.cancel()
+            await settle()
+            assert (second.is_at_work, third.is_at_work) == (False, True), goes_before
+            third.answered.set()
+            await settle()
+            assert places.at_work == 0, goes_before
 
     run(story)
 
 
-def test_a_place_that_was_just_given_to_who_is_gone_goes_to_the_next_one() -> None:
+def test_who_is_cancelled_frees_their_place() -> None:
     async def story() -> None:
-        places = Places(1, 3)
-        first, second, third = (Asker(places) for _ in range(3))
-        await settle()
-        first.answered.set()
-        second.task.cancel()
-        await settle()
-        assert (second.is_at_work, third.is_at_work) == (False, True)
-        third.answered.set()
-        await settle()
-        assert places.at_work == 0
-
-    run(story)
-
-
-@pytest.mark.parametrize("is_at_work", [True, False])
-def test_who_is_cancelled_frees_their_place(is_at_work: bool) -> None:
-    async def story() -> None:
-        places = Places(1, 1)
-        askers = [Asker(places), Asker(places)]
-        await settle()
-        askers[0 if is_at_work else 1].task.cancel()
-        await settle()
-        assert (places.at_work, places.waiting) == (1, 0)
+        for who in (0, 1):
+            places = Places(1, 1)
+            askers = [Asker(places), Asker(places)]
+            await settle()
+            askers[who].task.cancel()
+            await settle()
+            assert (places.at_work, places.waiting) == (1, 0), who
 
     run(story)
 
@@ -179,13 +169,13 @@ def test_whatever_happens_places_are_neither_lost_nor_made(events: list[str], at
     run(story)
 
 
-@pytest.mark.parametrize(
-    ("at_once", "workers", "model", "expected"),
-    [(None, 1000, "", 1), (None, 4, "some-model", 32), (7, 2, "some-model", 7)],
-)
-def test_the_places_follow_the_cores_or_the_model_unless_they_are_given(
-    monkeypatch: pytest.MonkeyPatch, at_once: int | None, workers: int, model: str, expected: int
-) -> None:
-    monkeypatch.setattr("workflows.serving.service.chat_model_name", lambda context: model or OFFLINE)
-    places = Service(at_once, workers).places
-    assert (places.at_once, places.most_waiting) == (expected, 4 * expected)
+def test_the_places_follow_the_cores_or_the_model_unless_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases: list[tuple[int | None, int, str, int]] = [
+        (None, 1000, OFFLINE, 1),
+        (None, 4, "some-model", 32),
+        (7, 2, "some-model", 7),
+    ]
+    for at_once, workers, model, expected in cases:
+        monkeypatch.setattr("workflows.serving.service.chat_model_name", lambda _, named=model: named)
+        places = Service(at_once, workers).places
+        assert (places.at_once, places.most_waiting) == (expected, 4 * expected)

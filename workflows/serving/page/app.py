@@ -25,7 +25,7 @@ from graph.server_clients import serve_clients
 from workflows.serving.guard import AllowedOrigins, Guard
 from workflows.serving.page import endpoints, openai_api
 from workflows.serving.page.reading import read_on
-from workflows.serving.page.requests import Address, Function, own_wording
+from workflows.serving.page.requests import Address, Function, NoAddress, own_wording
 from workflows.serving.page.site import Site
 from workflows.serving.service import READY, Service
 
@@ -70,7 +70,8 @@ def _as_json(inner: list[BaseRoute]) -> Starlette:
         assert isinstance(fault, HTTPException)
         path = request.url.path
         wording = openai_api.wording if path.removeprefix(PREFIX).startswith("/v1") else own_wording
-        told = wording(fault, fault.status_code, f"{request.method} {path} is no address of this server")
+        unknown = NoAddress(f"{request.method} {path} is no address of this server")
+        told = wording(unknown, fault.status_code, str(unknown))
         return JSONResponse({"error": told}, fault.status_code, fault.headers)
 
     return Starlette(routes=inner, exception_handlers={HTTPException: refuse})

@@ -83,7 +83,7 @@ class Uploads:
                 await to_thread(incoming.unlink, missing_ok=True)
 
     def check_waiting(self, names: Sequence[str]) -> None:
-        """Raise BadInput where files are to be indexed that nobody sent."""
+        """Raise BadInput where a file that is to be indexed was never sent."""
         there = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
         unknown = [ascii(name[:_NAME_SHOWN]) for name in dict.fromkeys(names) if name not in there]
         if unknown:
@@ -131,7 +131,7 @@ class Uploads:
             raise BadInput(f"There are {FILES_KEPT:,} files already", "Ask whoever runs the server")
 
     def _put(self, incoming: Path, place: Path, replace: bool) -> None:
-        """Put a file in place; where it replaces none, only if none is there, whoever else tries at the same time."""
+        """Put a file in place; where it replaces none, only if none is there, even if others try at once."""
         try:
             if replace:
                 incoming.replace(place)
@@ -186,7 +186,7 @@ async def indexed(
     told: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
 
     def tell(kind: str, **values: Any) -> None:
-        with suppress(RuntimeError):  # The loop is closed: nobody listens any more.
+        with suppress(RuntimeError):  # The loop is closed: no window listens any more.
             loop.call_soon_threadsafe(told.put_nowait, (kind, values))
 
     def run() -> None:

@@ -144,7 +144,7 @@ def read_turn(asked: Asked) -> dict[str, Any]:
 
 
 async def ask_turn(asked: Asked) -> Response:
-    """Begin to answer a question, and tell what happens; it goes on without whoever asked it."""
+    """Begin to answer a question, and tell what happens; it goes on without the window that asked it."""
     question = await to_thread(_question, asked)
     turn = await asked.site.runs.begin(question, asked.service)
     return _stream(asked.site.runs.follow(question.store, asked.identity.owner, turn))
@@ -174,7 +174,7 @@ def _question(asked: Asked) -> Question:
 
 
 async def follow_turn(asked: Asked) -> Response:
-    """Tell what happens to a turn from an event on, whoever asked it of all windows of its owner."""
+    """Tell what happens to a turn from an event on, whichever window of its owner asked it."""
     first = asked.query.get("from", "0")
     if not (first.isascii() and first.isdecimal() and len(first) < 10):
         raise BadInput("from is to be the position of an event", "Correct the request")
@@ -383,7 +383,7 @@ def known_values(context: Context) -> list[dict[str, Any]]:
     """Return the keys that passages have, with their most frequent values, how many there are, and whether numbers.
 
     Args:
-        context: of whoever asks; passages that its ``where`` hides count for nothing.
+        context: of the caller; passages that its ``where`` hides count for nothing.
 
     Raises:
         MaraError: the workspace cannot be opened.

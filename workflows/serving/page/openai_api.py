@@ -57,7 +57,7 @@ ABOUT_THE_CHAT = "{}"
 """The reply to a client that wants a title, tags or proposals for a chat, in JSON: it gets on without any."""
 
 MODELS_NAMED = 20
-"""Models that are named to who asks for one that there is not."""
+"""Models that are named where a request asks for one that there is not."""
 
 _UNDERSTOOD = "*Understood as: "
 _ESCAPED = re.compile(r"\\(.)")
@@ -180,7 +180,7 @@ class _Answer:
 
 
 def list_models(asked: Asked) -> dict[str, Any]:
-    """Return the models that whoever asks may use."""
+    """Return the models that the caller may use."""
     return {"object": "list", "data": [_model(name) for name in _models(asked)]}
 
 
@@ -268,7 +268,7 @@ def _model(name: str) -> dict[str, Any]:
 
 
 def _models(asked: Asked) -> dict[str, tuple[str, Workflow]]:
-    """Return {name: (workspace, workflow)} of the models that whoever asks may use.
+    """Return {name: (workspace, workflow)} of the models that the caller may use.
 
     The names of the workflows alone stand for the server's own workspace, or the first that they may open.
     """

@@ -1,4 +1,4 @@
-"""An address of the page: who asks, what a request's body holds, its place among the questions, and its errors."""
+"""An address of the page: the caller, the body of a request, its place among the questions, and its errors."""
 
 from __future__ import annotations
 
@@ -46,6 +46,10 @@ class Incomplete(MaraError):
     status = 408
 
 
+class NoAddress(MaraError):
+    """A request goes to an address that there is not, or comes by another method than it takes."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A request, read.
@@ -53,7 +57,7 @@ class Asked:
     Attributes:
         site: what is served.
         service: the process that serves it.
-        identity: who asks.
+        identity: of the caller.
         request: as it came; its body is read, but for a file.
         body: its JSON; empty without any.
     """
@@ -116,7 +120,7 @@ class Address:
         function: answers; one that is no coroutine may wait, and is called in a thread.
         takes_place: whether it works in a place of the server's, which a client who goes away frees. A request takes a
             place once it was read whole, and the refusal of a server that is full costs no more than the request.
-        outlives: whether it takes that place itself, and keeps it whoever goes away.
+        outlives: whether it takes that place itself, and keeps it when the caller goes away.
         wording: of errors.
     """
 

@@ -166,7 +166,7 @@ class Runs:
 
     @contextmanager
     def _watching(self, group: set[_Kind], each: _Kind) -> Iterator[None]:
-        """Have the pulse look after a run, or whoever follows one, within the block."""
+        """Have the pulse look after a run, or a window that follows one, within the block."""
         with self._lock:
             group.add(each)
             if self._thread is None:
@@ -214,7 +214,7 @@ def _listen(store: Conversations, watched: Sequence[_Watched]) -> None:
 
 
 class _Watched:
-    """Whoever has to hear of a turn, in an event loop.
+    """A run or a window that has to hear of a turn, in an event loop.
 
     Attributes:
         store: where the turn is kept.
@@ -231,12 +231,12 @@ class _Watched:
         raise NotImplementedError
 
     def _soon(self, act: Callable[..., Any], *values: Any) -> None:
-        with suppress(RuntimeError):  # The loop is closed: nobody listens any more.
+        with suppress(RuntimeError):  # The loop is closed: no window listens any more.
             self._loop.call_soon_threadsafe(act, *values)
 
 
 class _Follower(_Watched):
-    """Whoever follows a turn.
+    """A window that follows a turn.
 
     Attributes:
         heard: what is new of it: its state and events.

@@ -87,7 +87,7 @@ class Site:
         conversations_at: a folder that keeps the conversations in place of that workspace; None for none.
         uploads: the folder for documents that visitors add; None where they may not.
         keyring: tells who is known; read for every request.
-        keeps_history: tells whether conversations go into the history, each under the name of who asks.
+        keeps_history: tells whether conversations go into the history, each under the user's name.
         runs: the questions that this process answers, and those who follow any.
     """
 
@@ -127,14 +127,14 @@ class Site:
             return False
 
     def may_upload(self, identity: Identity) -> bool:
-        """Tell whether somebody may add documents: nobody may who sees only a part of the passages."""
+        """Tell whether somebody may add documents: not a user who sees only a part of the passages."""
         return self.uploads is not None and identity.may_index and not identity.where
 
     def uploads_of(self, identity: Identity, workspace: str) -> Uploads:
         """Return where somebody's documents for a workspace go.
 
         Raises:
-            BadInput: nobody may add any.
+            BadInput: this server takes none.
             NoAccess: they may not.
         """
         if self.uploads is None:

@@ -42,7 +42,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def site(hashing: None, world: Path, tmp_path: Path) -> Site:
-    """What the page shows: the small world."""
+    """A page of the small world."""
     return site_of(world, tmp_path)
 
 

@@ -15,7 +15,11 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from graph.errors import MaraError
-from workflows.access.identity import Identity
+from tests.workflows.small_world import QUESTION
+from workflows.access.identity import LOCAL, Identity
+from workflows.answering import ask
+from workflows.context import Context
+from workflows.conversation.kept import ANSWERED, Report
 from workflows.serving.page.app import make_app
 from workflows.serving.page.site import Site
 from workflows.serving.service import Service
@@ -82,6 +86,13 @@ def visitor(site: Site) -> Visitor:
     return Visitor(TestClient(make_app(site), base_url="http://localhost"))
 
 
+def visitors(root: Path, folder: Path | None, more: Mapping[str, Any], **known: Identity) -> dict[str, Visitor]:
+    """Return visitors of one page by their names, each of which is a key."""
+    rack = KeyRack(**known)
+    one = visitor(site_of(root, folder, keyring=lambda: rack, **more))
+    return {name: Visitor(one.client, {"Authorization": f"Bearer {name}"}) for name in known}
+
+
 @contextmanager
 def on_a_port(site: Site, service: Service | None = None) -> Iterator[str]:
     """Serve a site on a free port of this process; yield its address."""
@@ -109,6 +120,17 @@ def _serve(server: uvicorn.Server, listening: socket.socket, started: threading.
 
     server.startup = told  # type: ignore[method-assign]
     server.run(sockets=[listening])
+
+
+def keep_answer(site: Site, answer: str, title: str = "", **result: Any) -> str:
+    """Keep a conversation whose one answer is as given, from sources of that title; return its id."""
+    whole = json.loads(json.dumps(ask(QUESTION, Context(workspace=str(site.workspaces.own)))))
+    for hit in whole["passages"] if title else ():
+        hit["title"] = hit["source"] = title
+    conversation, turn = new_id(), new_id()
+    site.conversations.begin(LOCAL.owner, conversation, turn, title or QUESTION, {})
+    site.conversations.tell(Report(turn, state=ANSWERED, result={**whole, "answer": answer, **result}))
+    return conversation
 
 
 def site_of(workspace: Path, folder: Path | None, **more: Any) -> Site:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.dictation import Held
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import new_id
+from tests.workflows.serving.page.site import keep_answer
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
-from workflows.access.identity import LOCAL
-from workflows.answering import ask
-from workflows.context import Context
-from workflows.conversation.kept import ANSWERED as IS_ANSWERED
-from workflows.conversation.kept import Report
 from workflows.serving.page.site import Site
 
 pytestmark = pytest.mark.slow
@@ -31,18 +24,6 @@ def dictated(chat_server: ScriptedServer, *pieces: str) -> Held:
     held = Held(*pieces)
     chat_server.script({**well_behaved(), "answerer": [Reply("", pieces=held), ANSWERED]})
     return held
-
-
-def show_kept(page: Window, site: Site, answer: str) -> None:
-    """Show a conversation whose one answer is as given."""
-    result = json.loads(json.dumps(ask(QUESTION, Context(workspace=str(site.workspaces.own)))))
-    conversation, turn = new_id(), new_id()
-    site.conversations.begin(LOCAL.owner, conversation, turn, QUESTION, {})
-    site.conversations.tell(
-        Report(turn, state=IS_ANSWERED, result={**result, "answer": answer, "answer_kind": "answer"})
-    )
-    page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
-    page.answered(1)
 
 
 # ---- As it is written
@@ -66,8 +47,7 @@ def test_the_text_does_not_move_when_it_is_done(page: Window, chat_server: Scrip
         for _ in range(earlier):
             chat_server.script({**well_behaved(), "answerer": [ANSWERED]})
             turns = len(page.questions())
-            page.ask(QUESTION)
-            page.answered(turns + 1)
+            page.answer_to(QUESTION, turns + 1)
         turns = len(page.questions())
         held = dictated(chat_server, answer, "End [1].")
         page.ask(QUESTION)
@@ -101,8 +81,7 @@ def test_who_scrolled_up_stays_there_and_comes_to_the_end_with_a_button(
 
 def test_a_long_answer_leaves_its_question_in_sight(page: Window, chat_server: ScriptedServer) -> None:
     chat_server.script({**well_behaved(), "answerer": [LONG]})
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     top = page.run("return document.querySelector('.asked').getBoundingClientRect().top")
     assert 0 <= top < 200
 
@@ -142,7 +121,13 @@ def test_a_screen_reader_hears_steps_now_and_then_and_the_answer_as_text(
 
 
 def test_no_line_begins_with_a_citation_or_a_stop(page: Window, site: Site) -> None:
-    show_kept(page, site, "The **town** of *Marn* [1]. It is old, and long so [2]! Is it `so` [1], or not [2]? " * 12)
+    page.show(
+        keep_answer(
+            site,
+            "The **town** of *Marn* [1]. It is old, and long so [2]! Is it `so` [1], or not [2]? " * 12,
+            answer_kind="answer",
+        )
+    )
     for width in range(360, 660, 20):
         page.resize(width, 800)
         apart = page.run(
@@ -163,7 +148,7 @@ def test_no_line_begins_with_a_citation_or_a_stop(page: Window, site: Site) -> N
 
 
 def test_numbers_count_from_one_and_a_run_shows_its_source_once(page: Window, site: Site) -> None:
-    show_kept(page, site, "It is old [3]. It is big [3]. It is rich [2].")
+    page.show(keep_answer(site, "It is old [3]. It is big [3]. It is rich [2].", answer_kind="answer"))
     assert [mark.text for mark in page.all(".answer .citation")] == ["1", "2"]
     page.all(".answer .citation")[0].click()
     assert page.text(".passage.chosen h3").startswith("[1] ")
@@ -173,7 +158,7 @@ def test_numbers_count_from_one_and_a_run_shows_its_source_once(page: Window, si
 
 def test_code_is_copied_and_wide_tables_scroll(page: Window, site: Site) -> None:
     row = "| " + " | ".join(["cell of a table"] * 12) + " |\n"
-    show_kept(page, site, f"```\nx = 1\n```\n\n{row}|{'--:|' * 12}\n{row}\nSo [1].")
+    page.show(keep_answer(site, f"```\nx = 1\n```\n\n{row}|{'--:|' * 12}\n{row}\nSo [1].", answer_kind="answer"))
     page.resize(360, 740)
     page.run(
         "document.execCommand = () => true; navigator.clipboard.writeText = async (text) => { window.copied = text; }"
@@ -215,24 +200,14 @@ def test_a_wrong_citation_costs_no_answer(page: Window, chat_server: ScriptedSer
 
 def test_a_model_that_failed_is_the_reason_that_is_told(page: Window, chat_server: ScriptedServer) -> None:
     chat_server.script({**well_behaved(), "answerer": ["It was founded in 1203."]})
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     assert page.text(".kind").startswith("Quotes from your documents (the model gave no usable answer: ")
     assert page.violations() == []
 
 
-@pytest.mark.parametrize(
-    ("question", "words"),
-    [
-        ("Who founded Zorblax?", "Not found in the documents. The passages found do not mention Zorblax."),
-        ("Wer hat Zorblax gegründet?", "In den Dokumenten nicht gefunden. Die gefundenen Stellen erwähnen Zorblax"),
-        ("Qui a fondé Zorblax ?", "Introuvable dans les documents. Les passages trouvés ne mentionnent pas Zorblax."),
-        ("¿Quién fundó Zorblax?", "No se encontró en los documentos. Los pasajes encontrados no mencionan Zorblax."),
-    ],
-)
-def test_a_refusal_is_kind_and_opens_the_closest_passages(page: Window, question: str, words: str) -> None:
-    page.ask(question)
-    assert page.answered(1).text.startswith(words)
+def test_a_refusal_is_kind_and_opens_the_closest_passages(page: Window) -> None:
+    page.ask("Wer hat Zorblax gegründet?")
+    assert page.answered(1).text.startswith("In den Dokumenten nicht gefunden. Die gefundenen Stellen erwähnen Zorblax")
     page.all(".answer .citation")[0].click()
     page.find(".passage.chosen")
     page.press(Keys.ESCAPE)

@@ -49,12 +49,12 @@ def figures(client: TestClient, **headers: str) -> dict[tuple[str, ...], float]:
     }
 
 
-@pytest.mark.parametrize("prefix", ["", "/page"])
-def test_a_question_is_answered_as_python_answers_it(client: TestClient, world: Path, prefix: str) -> None:
-    reply = client.post(f"{prefix}/api/ask", json={"question": QUESTION})
-    assert reply.status_code == 200
-    assert steady(reply.json()) == steady(dict(ask(QUESTION, Context(workspace=str(world)))))
-    assert reply.json()["timings_ms"]["total"] > 0
+def test_a_question_is_answered_as_python_answers_it(client: TestClient, world: Path) -> None:
+    for prefix in ["", "/page"]:
+        reply = client.post(f"{prefix}/api/ask", json={"question": QUESTION})
+        assert reply.status_code == 200, prefix
+        assert steady(reply.json()) == steady(dict(ask(QUESTION, Context(workspace=str(world))))), prefix
+        assert reply.json()["timings_ms"]["total"] > 0, prefix
 
 
 def test_passages_are_found_without_an_answer(client: TestClient) -> None:
@@ -64,22 +64,20 @@ def test_passages_are_found_without_an_answer(client: TestClient) -> None:
     assert "answer" not in told
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "words"),
-    [
+def test_what_cannot_be_asked_is_told(client: TestClient) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("ask", {}, "The question is empty"),
         ("ask", {"question": "x", "model": "local:a.gguf"}, "There is no setting model here"),
         ("ask", {"question": "x", "conversation_id": "a"}, "There is no setting conversation_id here"),
         ("retrieve", {"question": "x", "workflow": "ragenta"}, "There is no setting workflow here"),
         ("retrieve", {"question": "x", "top_k": 0}, "top_k has to be 1 or more"),
         ("retrieve", {"question": "x", "workspace": "../other"}, "workspace"),
-    ],
-)
-def test_what_cannot_be_asked_is_told(client: TestClient, path: str, body: dict[str, Any], words: str) -> None:
-    reply = client.post(f"/api/{path}", json=body)
-    assert reply.status_code == 400
-    assert reply.json()["error"]["kind"] == "BadInput"
-    assert words in reply.json()["error"]["message"]
+    ]
+    for path, body, words in cases:
+        reply = client.post(f"/api/{path}", json=body)
+        assert reply.status_code == 400, path
+        assert reply.json()["error"]["kind"] == "BadInput", path
+        assert words in reply.json()["error"]["message"]
 
 
 def test_other_sites_cannot_ask(client: TestClient) -> None:
@@ -94,15 +92,15 @@ class TestFull:
     def full(self, service: Service) -> None:
         service.__dict__["places"] = _Full(service.places)
 
-    @pytest.mark.parametrize("path", ["api/ask", "api/retrieve", "page/api/turns"])
-    def test_refuses_with_429_and_says_when_to_ask_again(self, full: None, client: TestClient, path: str) -> None:
-        reply = client.post(f"/{path}", json={"question": QUESTION})
-        assert (reply.status_code, reply.headers["retry-after"]) == (429, "1")
-        assert reply.json()["error"] == {
-            "kind": "Overloaded",
-            "message": "The server has as many questions as it takes. Ask again in a second",
-        }
-        assert figures(client)["mara_refused_total",] == 1
+    def test_refuses_with_429_and_says_when_to_ask_again(self, full: None, client: TestClient) -> None:
+        for count, path in enumerate(("api/ask", "api/retrieve", "page/api/turns"), start=1):
+            reply = client.post(f"/{path}", json={"question": QUESTION})
+            assert (reply.status_code, reply.headers["retry-after"]) == (429, "1"), path
+            assert reply.json()["error"] == {
+                "kind": "Overloaded",
+                "message": "The server has as many questions as it takes. Ask again in a second",
+            }, path
+            assert figures(client)["mara_refused_total",] == count, path
 
     def test_keeps_nothing_of_a_refused_turn(self, full: None, client: TestClient) -> None:
         conversation = new_id()
@@ -149,7 +147,10 @@ class TestFigures:
         assert (reply.status_code, reply.json()["error"]["kind"]) == (503, "ModelUnavailable")
         assert figures(client)["mara_failed_total", "ModelUnavailable"] == 1
 
-    def test_are_for_who_may_watch(self, hashing: None, world: Path, tmp_path: Path) -> None:
+    def test_are_for_who_may_watch_and_without_keys_for_this_machine_alone(
+        self, client: TestClient, world: Path, tmp_path: Path
+    ) -> None:
+        assert client.get("/metrics", headers={"host": "mara.example"}).status_code == 403
         rack = KeyRack(watch=Identity("prometheus", may_watch=True), anna=Identity("anna", may_index=True))
         client = TestClient(make_app(site_of(world, tmp_path, keyring=lambda: rack)), base_url="http://mara.example")
         assert client.get("/metrics").status_code == 401
@@ -157,9 +158,6 @@ class TestFigures:
         assert refused.status_code == 403
         assert "anna may not read the figures" in refused.json()["error"]["message"]
         assert client.get("/metrics", headers={"authorization": "Bearer watch"}).status_code == 200
-
-    def test_are_without_keys_this_machine_s_alone(self, client: TestClient) -> None:
-        assert client.get("/metrics", headers={"host": "mara.example"}).status_code == 403
 
 
 class TestReadiness:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from workflows.serving.page.choices import differing
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
+def test_settings_that_differ_from_the_defaults_are_told() -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({}, []),
         ({"workspace": "", "workflow": "mara", "where": {}}, []),
         ({"workflow": "ragenta"}, ["Thorough: checks each claim"]),
@@ -21,7 +18,6 @@ from workflows.serving.page.choices import differing
         ({"where": {"year": {"$gte": 1990, "$lte": 2000}}}, ["year at least 1990", "year at most 2000"]),
         ({"where": {"source": "a\u202e.md", "draft": {"$ne": True}}}, ["source is a.md", "draft is not true"]),
         ({"where": {"source": {"$in": ["a", "b"]}}}, ['source $in ["a", "b"]']),
-    ],
-)
-def test_settings_that_differ_from_the_defaults_are_told(settings: dict[str, Any], words: list[str]) -> None:
-    assert differing(settings) == words
+    ]
+    for settings, words in cases:
+        assert differing(settings) == words

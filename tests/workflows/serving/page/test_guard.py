@@ -27,13 +27,13 @@ def me(tmp_path: Path) -> Visitor:
     return visitor(Site(tmp_path / "nothing"))
 
 
-@pytest.mark.parametrize("path", ["/page/", "/page/api/conversations", "/page/nothing"])
-def test_every_answer_says_what_may_be_loaded(me: Visitor, path: str) -> None:
-    headers = me.client.get(path).headers
-    assert "script-src 'self'" in headers["content-security-policy"]
-    assert "default-src 'none'" in headers["content-security-policy"]
-    assert "frame-ancestors 'none'" in headers["content-security-policy"]
-    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+def test_every_answer_says_what_may_be_loaded(me: Visitor) -> None:
+    for path in ["/page/", "/page/api/conversations", "/page/nothing"]:
+        headers = me.client.get(path).headers
+        assert "script-src 'self'" in headers["content-security-policy"], path
+        assert "default-src 'none'" in headers["content-security-policy"], path
+        assert "frame-ancestors 'none'" in headers["content-security-policy"], path
+        assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store"), path
 
 
 def test_files_of_the_page_are_kept_and_sent_again_where_they_have_changed_alone(me: Visitor) -> None:
@@ -54,27 +54,24 @@ def test_the_page_holds_no_script_and_no_address_of_its_own(me: Visitor) -> None
     assert "//" not in page.replace("<!DOCTYPE html>", "")
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+def test_requests_of_other_sites_are_refused(me: Visitor) -> None:
+    for headers in [
         {"origin": "https://evil.example"},
         {"origin": "null"},
         {"origin": "http://["},
         {"origin": "http://localhost:9999"},
         {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"},
         {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"},
-    ],
-)
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_requests_of_other_sites_are_refused(me: Visitor, method: str, headers: dict[str, str]) -> None:
-    reply = me.client.request(method, "/page/api/conversations", headers=headers)
-    assert reply.status_code == 403
-    assert "Another site" in reply.json()["error"]["message"]
+    ]:
+        for method in ["GET", "POST"]:
+            reply = me.client.request(method, "/page/api/conversations", headers=headers)
+            assert reply.status_code == 403, method
+            assert "Another site" in reply.json()["error"]["message"], method
 
 
-@pytest.mark.parametrize("headers", [{"origin": "http://localhost"}, {"sec-fetch-site": "same-origin"}, {}])
-def test_the_page_s_own_requests_are_answered(me: Visitor, headers: dict[str, str]) -> None:
-    assert me.client.get("/page/api/conversations", headers=headers).status_code == 200
+def test_the_page_s_own_requests_are_answered(me: Visitor) -> None:
+    for headers in [{"origin": "http://localhost"}, {"sec-fetch-site": "same-origin"}, {}]:
+        assert me.client.get("/page/api/conversations", headers=headers).status_code == 200
 
 
 def test_a_link_from_another_site_opens_the_page_but_changes_nothing(me: Visitor) -> None:
@@ -90,18 +87,17 @@ def test_a_name_that_was_made_to_point_here_is_not_served_where_nobody_shows_a_k
     assert with_keys.get("/page/api/setup").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
+def test_a_host_that_is_none_is_refused(tmp_path: Path) -> None:
+    for host in [
         *("[", "a]b", "[::1", "evil.example\\@127.0.0.1", "evil.example@127.0.0.1", "127.0.0.1/evil.example"),
         *("127.0.0.1?evil.example", "127.0.0.1#evil.example", "127.0.0.1\\evil.example@localhost"),
-    ],
-)
-@pytest.mark.parametrize("is_locked", [True, False])
-def test_a_host_that_is_none_is_refused(tmp_path: Path, host: str, is_locked: bool) -> None:
-    site = Site(tmp_path, keyring=Locked if is_locked else Keyring)
-    reply = visitor(site).client.get("/page/api/setup", headers={"host": host})
-    assert (reply.status_code, reply.json()["error"]["message"]) == (403, f"{host} is no name of a server")
+    ]:
+        for is_locked in [True, False]:
+            site = Site(tmp_path, keyring=Locked if is_locked else Keyring)
+            reply = visitor(site).client.get("/page/api/setup", headers={"host": host})
+            assert (reply.status_code, reply.json()["error"]["message"]) == (403, f"{host} is no name of a server"), (
+                is_locked
+            )
 
 
 @pytest.mark.parametrize("path", ["/page/", "/page/api/setup", "/page/static/page.js"])
@@ -121,13 +117,11 @@ def test_with_a_file_of_keys_that_cannot_be_used_nobody_is_let_in(
     assert ("keys.anna.sha256" if text else str(keys)) in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("host", "is_own"),
-    [
+def test_this_machine_is_told_from_others() -> None:
+    cases: list[tuple[str, bool]] = [
         *(("localhost", True), ("mara.localhost", True), ("127.0.0.1", True), ("127.1.2.3", True), ("::1", True)),
         *(("0.0.0.0", False), ("192.168.0.7", False), ("localhost.example", False), ("", False), ("::", False)),
         *(("evil.example\\@127.0.0.1", False), ("evil.example@127.0.0.1", False)),
-    ],
-)
-def test_this_machine_is_told_from_others(host: str, is_own: bool) -> None:
-    assert is_local(host) is is_own
+    ]
+    for host, is_own in cases:
+        assert is_local(host) is is_own

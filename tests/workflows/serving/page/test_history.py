@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 
 from graph.relationships.record import RELATIONSHIPS_FILE
 from tests.builders import HashEmbedder
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.remembering import copy_of, messages, related_world, views
-from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of
+from tests.workflows.serving.page import site
+from tests.workflows.serving.page.site import Visitor, new_id
 from tests.workflows.small_world import ANSWERED, well_behaved
 from workflows.access.identity import Identity
 from workflows.admin.history import forget_user
 from workflows.runtime.resources import close_indexes
-from workflows.serving.page.app import make_app
 
 FOUNDED, BUILT = "When was Marn founded?", "Who built the Tarn Dam?"
 
@@ -35,12 +34,8 @@ def root(related: Path, tmp_path: Path, embedder: HashEmbedder) -> Iterator[Path
 
 def visitors(root: Path, *, keeps_history: bool = True) -> dict[str, Visitor]:
     """Return two visitors with a key each of one page."""
-    rack = KeyRack(anna=Identity("anna"), ben=Identity("ben"))
-    client = TestClient(
-        make_app(site_of(root, None, keyring=lambda: rack, keeps_history=lambda: keeps_history)),
-        base_url="http://localhost",
-    )
-    return {name: Visitor(client, {"Authorization": f"Bearer {name}"}) for name in ("anna", "ben")}
+    history = {"keeps_history": lambda: keeps_history}
+    return site.visitors(root, None, history, anna=Identity("anna"), ben=Identity("ben"))
 
 
 def test_without_it_nothing_is_written(root: Path) -> None:
@@ -116,18 +111,3 @@ def test_the_history_holds_the_version_that_was_answered_last(root: Path, chat_s
     assert [message.content for message in messages(root, talk)][::2] == [FOUNDED]
     anna.answer(BUILT, talk, replaces=failed["id"])
     assert [message.content for message in messages(root, talk)][::2] == [BUILT]
-
-
-def test_all_versions_of_a_deleted_conversation_and_of_a_forgotten_user_are_gone(root: Path) -> None:
-    known = visitors(root)
-    for name, each in known.items():
-        talk = new_id()
-        first = each.answer(FOUNDED, talk)
-        each.answer(BUILT, talk, replaces=first["id"])
-        if name == "anna":
-            assert each.client.delete(f"/page/api/conversations/{talk}", headers=each.headers).status_code == 200
-            assert messages(root, talk) == []
-        else:
-            forget_user(root, name)
-    content = b"".join(path.read_bytes() for path in root.glob(f"{RELATIONSHIPS_FILE}*"))
-    assert not [words for words in (FOUNDED, BUILT) if words.encode() in content]

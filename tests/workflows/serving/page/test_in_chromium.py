@@ -7,21 +7,17 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import PATIENCE_S, KeyRack, new_id, on_a_port, site_of
+from tests.workflows.serving.page.site import PATIENCE_S, KeyRack, keep_answer, on_a_port, site_of
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 from tests.workflows.workspaces import Indexer
-from workflows.access.identity import LOCAL, Identity, Keyring
-from workflows.answering import ask
-from workflows.context import Context
-from workflows.conversation.kept import ANSWERED as IS_ANSWERED
-from workflows.conversation.kept import Report
+from workflows.access.identity import Identity, Keyring
 from workflows.serving.page.site import Site
 
 pytestmark = pytest.mark.slow
@@ -43,46 +39,16 @@ def site(hashing: None, world: Path, tmp_path: Path) -> Site:
 
 
 @pytest.fixture
-def address(site: Site) -> Iterator[str]:
-    with on_a_port(site) as served:
-        yield served
-
-
-@pytest.fixture
-def page(driver: Any, address: str) -> Iterator[Window]:
-    """The page as it is when it was just opened; afterwards the browser has no complaint."""
-    window = Window(driver)
-    window.resize(1360, 860)
-    window.prefer_dark(False)
-    window.open(address)
-    yield window
-    assert window.complaints() == []
-
-
-@pytest.fixture
 def model(chat_server: ScriptedServer) -> ScriptedServer:
     chat_server.script(well_behaved())
     return chat_server
-
-
-def kept(site: Site, answer: str, title: str = "") -> str:
-    """Keep a conversation whose one answer is as given; return its id."""
-    result = json.loads(json.dumps(ask(QUESTION, Context(workspace=str(site.workspaces.own)))))
-    if title:
-        for hit in result["passages"]:
-            hit["title"] = hit["source"] = title
-    conversation, turn = new_id(), new_id()
-    site.conversations.begin(LOCAL.owner, conversation, turn, title or QUESTION, {})
-    site.conversations.tell(Report(turn, state=IS_ANSWERED, result={**result, "answer": answer}))
-    return conversation
 
 
 # ---- Asking and reading
 
 
 def test_a_citation_opens_its_passage_with_the_cited_words_marked(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     page.all(".turn .citation")[0].click()
     assert page.find(".passage.chosen mark").text
     assert page.focused() == "panel-title"
@@ -92,9 +58,8 @@ def test_a_citation_opens_its_passage_with_the_cited_words_marked(page: Window) 
     assert re.fullmatch(r"Source \d+: .+", page.focused())
 
 
-def test_what_is_behind_an_answer_stands_beside_it_with_its_graph(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+def test_what_is_behind_an_answer_stands_beside_it_and_its_drawing_fills_the_window(page: Window) -> None:
+    page.answer_to(QUESTION)
     page.click("Why this answer?")
     sentences = page.until(lambda: [each.text for each in page.all("#panel-body .why li")])
     assert len(sentences) == 3
@@ -109,16 +74,6 @@ def test_what_is_behind_an_answer_stands_beside_it_with_its_graph(page: Window) 
     page.driver.switch_to.default_content()
     assert shown
     assert page.run("return document.getElementById('graph').getBoundingClientRect().bottom <= innerHeight")
-    assert [each.is_displayed() for each in page.all("#panel-body details ul, #panel-body details dl")][:1] == [False]
-    page.run("document.querySelector('#panel-body summary').focus()")
-    page.press(Keys.ENTER)
-    assert page.find("#panel-body .facts").text
-
-
-def test_the_drawing_fills_the_window_and_lets_go_of_it_again(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
-    page.click("Why this answer?")
     page.button("Show it large").send_keys(Keys.ENTER)
     assert page.run("return document.getElementById('panel').getBoundingClientRect().width") == 1360
     assert page.run("return document.getElementById('main').inert")
@@ -126,31 +81,14 @@ def test_the_drawing_fills_the_window_and_lets_go_of_it_again(page: Window) -> N
     assert page.violations() == []
     page.press(Keys.ENTER)
     assert not page.run("return document.getElementById('main').inert")
+    assert [each.is_displayed() for each in page.all("#panel-body details ul, #panel-body details dl")][:1] == [False]
+    page.run("document.querySelector('#panel-body summary').focus()")
     page.press(Keys.ENTER)
+    assert page.find("#panel-body .facts").text
+    page.button("Show it large").send_keys(Keys.ENTER)
     page.press(Keys.ESCAPE)
     page.until(lambda: page.focused() == "Why this answer?")
     assert not page.run("return document.getElementById('main').inert")
-
-
-def test_words_are_shown_as_a_slow_model_writes_them(page: Window, model: ScriptedServer) -> None:
-    gates = [threading.Event() for _ in range(3)]
-
-    def slowly() -> Iterator[str]:
-        for piece, gate in zip(("It was", " founded in", " 1203 [1]."), gates, strict=True):
-            yield piece
-            gate.wait(PATIENCE_S)
-
-    model.script({**well_behaved(), "answerer": [Reply("", pieces=slowly())]})
-    page.ask(QUESTION)
-    page.until(lambda: page.text(".draft") == "It was")
-    assert page.text(".steps summary") == "Writing the answer …"
-    gates[0].set()
-    page.until(lambda: page.text(".draft") == "It was founded in")
-    assert not page.all(".citation")
-    for gate in gates:
-        gate.set()
-    assert page.answered(1).text.startswith("It was founded in 1203")
-    assert [mark.text for mark in page.all(".answer .citation")] == ["1"]
 
 
 def test_an_answer_can_be_stopped_and_asked_for_again(page: Window, model: ScriptedServer) -> None:
@@ -179,10 +117,8 @@ def test_an_answer_can_be_stopped_and_asked_for_again(page: Window, model: Scrip
 def test_what_a_question_was_understood_as_can_be_corrected(page: Window, model: ScriptedServer) -> None:
     understood = json.dumps({"stands_alone": False, "question": "Who founded Kesh?", "choices": []})
     model.script({**well_behaved(), "rewriter": [understood]})
-    page.ask(QUESTION)
-    page.answered(1)
-    page.ask("And who founded it?")
-    page.answered(2)
+    page.answer_to(QUESTION)
+    page.answer_to("And who founded it?", 2)
     assert page.text(".understood bdi") == "Who founded Kesh?"
     page.click("Correct what the question was understood as")
     page.press(Keys.ESCAPE)
@@ -201,10 +137,8 @@ def test_a_question_back_offers_its_choices_as_buttons(page: Window, model: Scri
     choices = ["When was Ada Brandt born?", "When was Duke Orlo born?"]
     reply = json.dumps({"stands_alone": False, "question": choices[0], "choices": choices})
     model.script({**well_behaved(), "rewriter": [reply]})
-    page.ask(QUESTION)
-    page.answered(1)
-    page.ask("When was he born?")
-    page.answered(2)
+    page.answer_to(QUESTION)
+    page.answer_to("When was he born?", 2)
     assert [button.text for button in page.all(".choices button")] == choices
     assert page.all(".turn .answer")[-1].text == "Which do you mean?"
     page.button(choices[1]).click()
@@ -212,19 +146,11 @@ def test_a_question_back_offers_its_choices_as_buttons(page: Window, model: Scri
     assert page.questions() == [QUESTION, "When was he born?", choices[1]]
 
 
-def test_a_failure_is_told_where_the_answer_would_be(page: Window, model: ScriptedServer) -> None:
-    model.script([Reply("wrong key", status=401)])
-    page.ask(QUESTION)
-    assert "401" in page.text(".broken")
-    assert page.button("Ask again").is_enabled()
-
-
 # ---- Conversations
 
 
 def test_a_conversation_has_an_address_that_survives_a_reload(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     assert re.search(r"#/c/[0-9a-f-]{36}$", page.driver.current_url)
     page.driver.refresh()
     page.answered(1)
@@ -235,91 +161,9 @@ def test_a_conversation_has_an_address_that_survives_a_reload(page: Window) -> N
     page.answered(1)
 
 
-def test_conversations_are_renamed_and_deleted(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
-    page.click("Rename")
-    page.find("#new-title").clear()
-    page.find("#new-title").send_keys("Towns", Keys.ENTER)
-    page.until(lambda: [link.text for link in page.all("#thread-list a")] == ["Towns"])
-    assert page.text("#title") == "Towns"
-    page.click("Delete")
-    page.click("Delete", "#delete-dialog")
-    page.until(lambda: page.all("#thread-list a") == [])
-    assert page.questions() == []
-
-
-def test_other_conversations_are_read_asked_and_deleted_while_one_is_being_answered(
-    page: Window, model: ScriptedServer
-) -> None:
-    go_on = threading.Event()
-
-    def slowly() -> Iterator[str]:
-        yield "It was"
-        go_on.wait(PATIENCE_S)
-        yield " founded in 1203 [1]."
-
-    other, running = "Who built the Tarn Dam?", "When was Marn founded?"
-    model.script({**well_behaved(), "answerer": [ANSWERED, Reply("", pieces=slowly()), ANSWERED]})
-    page.ask(other)
-    page.answered(1)
-    page.click("New conversation")
-    page.ask(running)
-    page.until(lambda: page.text(".draft") == "It was")
-    address = page.driver.current_url
-
-    page.find(f"#thread-list a[title='{other}']").click()
-    page.until(lambda: page.questions() == [other])
-    assert page.text("#title") == other
-    page.ask(QUESTION)
-    page.answered(2)
-    page.click("Delete")
-    page.click("Delete", "#delete-dialog")
-    page.until(lambda: page.questions() == [] and not page.run("return location.hash.slice(2)"))
-
-    page.driver.get(address)
-    assert page.text(".draft") == "It was"
-    assert (page.text("#title"), page.questions()) == (running, [running])
-    page.click("Rename")
-    page.find("#new-title").clear()
-    page.find("#new-title").send_keys("Marn", Keys.ENTER)
-    page.until(lambda: page.text("#title") == "Marn")
-    go_on.set()
-    assert page.answered(1).text.startswith("It was founded in 1203")
-    page.until(lambda: [link.text for link in page.all("#thread-list a")] == ["Marn"])
-    page.complaints()  # The page may have looked for the deleted conversation.
-
-
-def test_a_second_window_sees_what_the_first_one_asked_and_nothing_twice(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
-    first = page.driver.current_window_handle
-    here = page.driver.current_url
-    page.driver.switch_to.new_window("tab")
-    try:
-        page.driver.get(here)
-        page.answered(1)
-        page.ask("Who built the Tarn Dam?")
-        page.answered(2)
-        page.driver.switch_to.window(first)
-        page.answered(2)
-        page.ask("When was Duke Orlo born?")
-        page.answered(3)
-        page.driver.switch_to.window(page.driver.window_handles[-1])
-        page.answered(3)
-        assert page.questions() == [QUESTION, "Who built the Tarn Dam?", "When was Duke Orlo born?"]
-    finally:
-        page.driver.switch_to.window(page.driver.window_handles[-1])
-        page.driver.close()
-        page.driver.switch_to.window(first)
-    page.until(lambda: len(page.questions()) == 3)
-
-
 def test_a_turn_that_ended_here_is_not_loaded_again(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
-    page.ask("Who built the Tarn Dam?")
-    page.answered(2)
+    page.answer_to(QUESTION)
+    page.answer_to("Who built the Tarn Dam?", 2)
     loaded = "return performance.getEntriesByType('resource').map((each) => each.name.split('/api/')[1] ?? '')"
 
     def known() -> set[str]:
@@ -345,10 +189,8 @@ def test_a_long_answer_fits_a_phone(page: Window, site: Site) -> None:
     ]
     answer = "\n\n".join(parts)
     assert len(answer) > 5000
-    conversation = kept(site, answer)
     page.resize(360, 740)
-    page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
-    page.answered(1)
+    page.show(keep_answer(site, answer))
     assert page.width_over() == 0
     assert page.run("return document.getElementById('conversation').scrollWidth") <= 360
     assert len(page.all(".answer table tr")) == 4
@@ -358,10 +200,8 @@ def test_a_long_answer_fits_a_phone(page: Window, site: Site) -> None:
 def test_the_words_of_a_table_stay_whole_and_its_columns_aligned(page: Window, site: Site) -> None:
     heads = ("customer", "manager", "installed", "maintenance", "contract", "property")
     table = "\n".join(f"| {' | '.join(row)} |" for row in (heads, ("---", *["--:"] * 5), heads))
-    conversation = kept(site, f"{table}\n\nMarn [1].")
     page.resize(360, 740)
-    page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
-    page.answered(1)
+    page.show(keep_answer(site, f"{table}\n\nMarn [1]."))
     lines = page.run(
         "const words = document.createRange();"
         " return [...document.querySelectorAll('.answer td, .answer th')].map((cell) => {"
@@ -375,10 +215,8 @@ def test_the_words_of_a_table_stay_whole_and_its_columns_aligned(page: Window, s
 
 @pytest.mark.parametrize("width", [360, 1360])
 def test_a_source_of_a_long_title_is_shortened_to_its_column(page: Window, site: Site, width: int) -> None:
-    conversation = kept(site, "Marn [1].", "A title of many words " * 9)
     page.resize(width, 860)
-    page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
-    page.answered(1)
+    page.show(keep_answer(site, "Marn [1].", "A title of many words " * 9))
     if width > 1080:
         page.all(".sources button")[0].click()
         page.find(".passage")
@@ -393,8 +231,7 @@ def test_hostile_words_are_words(page: Window, hashing: None, index: Indexer, ro
     index(rows, root)
     with on_a_port(site_of(root, tmp_path)) as address:
         page.open(address)
-        page.ask(f"Where does the Velm flow? {HOSTILE}")
-        page.answered(1)
+        page.answer_to(f"Where does the Velm flow? {HOSTILE}")
         page.all(".sources button")[0].click()
         page.find(".passage")
         page.click("Why this answer?")
@@ -406,17 +243,15 @@ def test_hostile_words_are_words(page: Window, hashing: None, index: Indexer, ro
         assert "\u202e" not in page.text("main")
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [HOSTILE, f"[click](javascript:alert(1)) ![x](https://evil.example/x.png) {HOSTILE} <script>alert(1)</script>"],
-)
-def test_hostile_answers_ask_nobody_for_anything(page: Window, site: Site, answer: str) -> None:
-    conversation = kept(site, answer, HOSTILE)
-    page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
-    page.answered(1)
-    assert page.all(".answer img, .answer script, .answer [href^=javascript]") == []
-    loaded = page.run("return performance.getEntriesByType('resource').map((each) => each.name)")
-    assert [name for name in loaded if "evil.example" in name] == []
+def test_hostile_answers_ask_nobody_for_anything(page: Window, site: Site) -> None:
+    for answer in [
+        HOSTILE,
+        f"[click](javascript:alert(1)) ![x](https://evil.example/x.png) {HOSTILE} <script>alert(1)</script>",
+    ]:
+        page.show(keep_answer(site, answer, HOSTILE))
+        assert page.all(".answer img, .answer script, .answer [href^=javascript]") == [], answer
+        loaded = page.run("return performance.getEntriesByType('resource').map((each) => each.name)")
+        assert [name for name in loaded if "evil.example" in name] == [], answer
 
 
 # ---- Filters, documents, keys
@@ -434,12 +269,10 @@ def test_a_filter_is_chosen_from_what_the_passages_have(page: Window) -> None:
     page.until(lambda: [chip.text for chip in page.all("#conditions button")] == ["source is not corpus.jsonl ✕"])
     page.click("Close", "#settings-dialog")
     assert page.text("#open-settings") == "Settings (1)"
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     assert not page.all(".sources")
     page.click("Remove the condition source is not corpus.jsonl")
-    page.ask(QUESTION)
-    page.answered(2)
+    page.answer_to(QUESTION, 2)
     assert page.all(".sources")
 
 
@@ -499,8 +332,7 @@ def test_a_key_is_asked_for_and_kept_until_the_tab_is_closed(
         assert page.violations() == []
         page.find("#key").send_keys("key-of-ada", Keys.ENTER)
         page.until(lambda: "ada" in page.text("#served"))
-        page.ask(QUESTION)
-        page.answered(1)
+        page.answer_to(QUESTION)
         page.click("Why this answer?")
         page.driver.switch_to.frame(page.find("#graph"))
         page.until(lambda: page.run("return Boolean(document.getElementById('drawing')?._cyreg?.cy)"))
@@ -545,8 +377,7 @@ def test_all_is_reached_by_keyboard_alone(page: Window) -> None:
 
 def test_a_phone_has_all_of_it(page: Window) -> None:
     page.resize(360, 740)
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     assert page.width_over() == 0
     page.click("Conversations")
     page.until(lambda: page.text("#thread-list a") == QUESTION)
@@ -588,10 +419,8 @@ def test_axe_finds_nothing_wrong(page: Window, model: ScriptedServer, is_dark: b
     model.script({**well_behaved(), "rewriter": [understood]})
     page.prefer_dark(is_dark)
     assert page.violations() == []
-    page.ask(QUESTION)
-    page.answered(1)
-    page.ask("And who founded it?")
-    page.answered(2)
+    page.answer_to(QUESTION)
+    page.answer_to("And who founded it?", 2)
     page.click("Correct what the question was understood as")
     page.find(".sources button").click()
     page.find(".passage")

@@ -58,15 +58,12 @@ def choose(page: Window, item: str, title: str) -> None:
     page.click(item, "#thread-menu")
 
 
-def test_it_goes_by_date(page: Window, talks: dict[str, str]) -> None:
+def test_it_goes_by_date_and_is_searched_by_titles_questions_and_answers(page: Window, talks: dict[str, str]) -> None:
     groups = page.run(
         "return [...document.querySelectorAll('#thread-list section')]"
         ".map((each) => [each.ariaLabel, each.querySelector('a').textContent])"
     )
     assert groups == [["Today", "Towns"], ["Yesterday", "Dams"], ["Last 7 days", "Lakes"], ["Earlier", "Rivers"]]
-
-
-def test_it_is_searched_by_titles_questions_and_answers(page: Window, talks: dict[str, str]) -> None:
     page.find("#search").send_keys("said RIVERS")
     page.until(lambda: titles(page) == ["Rivers"])
     page.find("#search").clear()

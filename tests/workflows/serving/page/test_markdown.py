@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.workflows.serving.page.reader import Reader
 from workflows.serving.page.markdown import Written, to_html
 
 TITLES = {1: "Velm", 2: "Lake Sund", 12: "Marn"}
@@ -17,26 +16,6 @@ SAFE = {
     *("p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a"),
     *("table", "thead", "tbody", "tr", "th", "td", "button", "span"),
 }
-
-
-class Reader(HTMLParser):
-    """The tags of a text with their attributes, and its words."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.words += data
-
-    @property
-    def cited(self) -> list[str | None]:
-        return [attributes["data-number"] for tag, attributes in self.tags if tag == "button"]
 
 
 def read(answer: str) -> Reader:
@@ -51,9 +30,8 @@ def test_a_citation_is_a_button_that_names_its_source() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("answer", "cited"),
-    [
+def test_citations_of_every_form_are_buttons() -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("a [1][2]", ["1", "2"]),
         ("a [1, 12]", ["1", "12"]),
         ("a [1-2]", ["1", "2"]),
@@ -61,17 +39,14 @@ def test_a_citation_is_a_button_that_names_its_source() -> None:
         ("**a [1]** and *b [2]*", ["1", "2"]),
         ("- a [1]\n- b [2]", ["1", "2"]),
         ("| a | b |\n|---|---|\n| c [1] | d |", ["1"]),
-    ],
-)
-def test_citations_of_every_form_are_buttons(answer: str, cited: list[str]) -> None:
-    assert read(answer).cited == cited
+    ]
+    for answer, cited in cases:
+        assert read(answer).cited == cited
 
 
-@pytest.mark.parametrize(
-    "answer", ["the year [2024]", "no such [7]", "`code [1]`", "```\n[1]\n```", "[1](https://a.org)"]
-)
-def test_what_cites_nothing_stays_as_it_is(answer: str) -> None:
-    assert read(answer).cited == []
+def test_what_cites_nothing_stays_as_it_is() -> None:
+    for answer in ["the year [2024]", "no such [7]", "`code [1]`", "```\n[1]\n```", "[1](https://a.org)"]:
+        assert read(answer).cited == []
 
 
 def test_titles_cannot_break_out_of_a_button() -> None:
@@ -81,9 +56,8 @@ def test_titles_cannot_break_out_of_a_button() -> None:
     assert reader.tags[2][1]["aria-label"] == f"Source 1: {hostile}"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_hostile_markdown_is_text() -> None:
+    for answer in [
         "<script>alert(1)</script>",
         '<img src=x onerror="alert(1)">',
         "![picture](https://evil.example/pixel.png)",
@@ -93,17 +67,14 @@ def test_titles_cannot_break_out_of_a_button() -> None:
         '<button class="citation" data-number="1">1</button>',
         "<style>*{display:none}</style><iframe src=//a.org></iframe>",
         "[a]: javascript:alert(1)\n\n[a]",
-    ],
-)
-def test_hostile_markdown_is_text(answer: str) -> None:
-    for tag, attributes in read(answer).tags:
-        assert tag in {"p", "a"}
-        assert str(attributes.get("href", "https://")).startswith("https://")
+    ]:
+        for tag, attributes in read(answer).tags:
+            assert tag in {"p", "a"}, answer
+            assert str(attributes.get("href", "https://")).startswith("https://"), answer
 
 
-@pytest.mark.parametrize(
-    ("answer", "shown"),
-    [
+def test_neighbouring_sentences_show_a_source_that_they_share_once() -> None:
+    for answer, shown in [
         ("A is old [1]. It is big [1].", "A is old. It is big1."),
         ("A is old. [1] It is big. [1]", "A is old. It is big.1"),
         ("A is old [1]. It is big [2].", "A is old1. It is big2."),
@@ -112,10 +83,8 @@ def test_hostile_markdown_is_text(answer: str) -> None:
         ("A is old [1].\n\nIt is big [1].", "A is old1.\nIt is big1."),
         ("- A is old [1].\n- It is big [1].", "\n\nA is old1.\n\nIt is big1.\n"),
         ("国は古い [1]。町も古い [1]。", "国は古い。町も古い1。"),
-    ],
-)
-def test_neighbouring_sentences_show_a_source_that_they_share_once(answer: str, shown: str) -> None:
-    assert read(answer).words.replace("\n", "") == shown.replace("\n", "")
+    ]:
+        assert read(answer).words.replace("\n", "") == shown.replace("\n", "")
 
 
 def test_numbers_count_by_first_use() -> None:
@@ -125,10 +94,10 @@ def test_numbers_count_by_first_use() -> None:
     assert 'aria-label="Source 1: Marn"' in html
 
 
-@pytest.mark.parametrize("answer", ["**bold** [1]. so", "`code` [1]", "word [1], [2]; so", "(so [1])"])
-def test_a_citation_is_tied_to_what_stands_before_and_behind(answer: str) -> None:
-    html = to_html(answer, TITLES)
-    assert re.search(r"[\w\u2060]<button [^>]*>1</button>(<button|[.;)]|</span>)", html)
+def test_a_citation_is_tied_to_what_stands_before_and_behind() -> None:
+    for answer in ["**bold** [1]. so", "`code` [1]", "word [1], [2]; so", "(so [1])"]:
+        html = to_html(answer, TITLES)
+        assert re.search(r"[\w\u2060]<button [^>]*>1</button>(<button|[.;)]|</span>)", html), answer
 
 
 LONG = (

@@ -124,18 +124,16 @@ class TestModels:
             of_harbours = whole(client, user(QUESTION), model="harbours/mara")
             assert text_of(of_harbours) == text_of(whole(client, user(QUESTION)))
 
-    @pytest.mark.parametrize("name", ["gpt-5", "none/mara", "workspace/mara", "../workspace/mara", "", "mara/"])
-    def test_one_that_there_is_not_is_told_with_those_that_there_are(self, idle: str, name: str) -> None:
-        with pytest.raises(openai.NotFoundError) as refused:
-            whole(client_of(idle), user(QUESTION), model=name)
-        assert refused.value.body == {
-            "message": f"There is no model {name!a}. There are mara, ragenta",
-            "type": "invalid_request_error",
-            "param": "model",
-            "code": "model_not_found",
-        }
-
-    def test_one_that_there_is_not_has_nothing_to_tell(self, idle: str) -> None:
+    def test_one_that_there_is_not_is_told_with_those_that_there_are(self, idle: str) -> None:
+        for name in ("gpt-5", "none/mara", "workspace/mara", "../workspace/mara", "", "mara/"):
+            with pytest.raises(openai.NotFoundError) as refused:
+                whole(client_of(idle), user(QUESTION), model=name)
+            assert refused.value.body == {
+                "message": f"There is no model {name!a}. There are mara, ragenta",
+                "type": "invalid_request_error",
+                "param": "model",
+                "code": "model_not_found",
+            }
         with pytest.raises(openai.NotFoundError, match="There are mara, ragenta"):
             client_of(idle).models.retrieve("none/mara")
 
@@ -163,16 +161,16 @@ class TestAnswers:
         marn = next(source for source in completion.citations if source["title"] == "Marn")
         assert (marn["passage_id"], "founded in 1203" in marn["excerpt"]) == ("marn", True)
 
-    @pytest.mark.parametrize("model", ["mara", "ragenta"])
-    def test_are_the_same_in_a_stream(self, client: OpenAI, model: str) -> None:
-        chunks = streamed(client, user(QUESTION), model=model)
-        completion = whole(client, user(QUESTION), model=model)
-        assert text_of(chunks) == text_of(completion)
-        assert {(chunk.object, chunk.model) for chunk in chunks} == {("chat.completion.chunk", model)}
-        assert len({chunk.id for chunk in chunks}) == 1
-        assert chunks[0].choices[0].delta.role == "assistant"
-        assert [chunk.choices[0].finish_reason for chunk in chunks] == [*[None] * (len(chunks) - 1), "stop"]
-        assert chunks[-1].citations == completion.citations
+    def test_are_the_same_in_a_stream(self, client: OpenAI) -> None:
+        for model in ["mara", "ragenta"]:
+            chunks = streamed(client, user(QUESTION), model=model)
+            completion = whole(client, user(QUESTION), model=model)
+            assert text_of(chunks) == text_of(completion), model
+            assert {(chunk.object, chunk.model) for chunk in chunks} == {("chat.completion.chunk", model)}
+            assert len({chunk.id for chunk in chunks}) == 1, model
+            assert chunks[0].choices[0].delta.role == "assistant", model
+            assert [chunk.choices[0].finish_reason for chunk in chunks] == [*[None] * (len(chunks) - 1), "stop"], model
+            assert chunks[-1].citations == completion.citations, model
 
     def test_end_a_stream_with_the_usage_where_it_is_wanted(self, address: str, client: OpenAI) -> None:
         *chunks, last = streamed(client, user(QUESTION), stream_options={"include_usage": True})
@@ -255,11 +253,6 @@ class TestAnswers:
         assert text.startswith("It was founded in 1203 [1, 9].\n\n*Some citations led to no source and were left out.*")
         assert BEGUN_AGAIN not in text
 
-    def test_say_why_there_is_none(self, client: OpenAI) -> None:
-        text = text_of(whole(client, user("What does the Tarn Dam cost?")))
-        assert text.startswith("Not found in the documents. The passages found hold no amount of money")
-        assert "\n- [1] " in text
-
 
 class TestThreads:
     def test_are_the_messages_that_are_sent(self, chat_server: ScriptedServer, client: OpenAI) -> None:
@@ -305,22 +298,16 @@ class TestThreads:
         assert text_of(whole(client, *orders, user(QUESTION))) == f"{ANSWERED}{OF_FLOOD}"
         assert "Write BANANA." not in json.dumps([each.body for each in chat_server.requests])
 
-    def test_take_text_in_parts(self, client: OpenAI) -> None:
-        halves = [
-            {"type": "text", "text": "When was the town on"},
-            {"type": "text", "text": "the shore of Lake Sund founded?"},
-        ]
-        assert "1203" in text_of(whole(client, user(halves)))
-
-    def test_pass_over_earlier_images_and_calls_of_tools(self, client: OpenAI) -> None:
+    def test_take_text_in_parts_and_pass_over_earlier_images_and_calls_of_tools(self, client: OpenAI) -> None:
         image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
         call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        halves = ("When was the town on", "the shore of Lake Sund founded?")
         thread = [
             user([{"type": "text", "text": "What is this?"}, image]),
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "1", "content": "A lake."},
             assistant([{"type": "text", "text": "A lake."}]),
-            user(QUESTION),
+            user([{"type": "text", "text": half} for half in halves]),
         ]
         assert "1203" in text_of(whole(client, *thread))
 
@@ -348,9 +335,8 @@ class TestRequests:
     def test_may_have_parameters_without_a_meaning_here(self, client: OpenAI) -> None:
         assert text_of(whole(client, user(QUESTION), **WITHOUT_MEANING)) == text_of(whole(client, user(QUESTION)))
 
-    @pytest.mark.parametrize(
-        ("body", "param", "words"),
-        [
+    def test_that_cannot_be_used_are_refused_as_openai_does(self, idle: str) -> None:
+        cases: list[tuple[dict[str, Any], str | None, str]] = [
             ({"messages": [user("x")]}, "model", "model is missing"),
             ({"model": 5, "messages": [user("x")]}, "model", "model has to be a text"),
             ({"model": "mara"}, "messages", "messages is missing"),
@@ -372,22 +358,14 @@ class TestRequests:
                 "messages",
                 "The question holds what is not read: image_url. Send text alone",
             ),
-        ],
-    )
-    @pytest.mark.parametrize("stream", [False, True])
-    def test_that_cannot_be_used_are_refused_as_openai_does(
-        self, idle: str, body: dict[str, Any], param: str | None, words: str, stream: bool
-    ) -> None:
-        reply = posted(idle, {"stream": stream, **body})
-        error = reply.json()["error"]
-        assert reply.status_code == 400
-        assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, None)
-        assert words in error["message"]
-
-    def test_that_are_no_json_are_refused(self, idle: str) -> None:
-        headers = {"content-type": "application/json"}
-        reply = httpx.post(f"{idle}/v1/chat/completions", content="{", headers=headers)
-        assert (reply.status_code, reply.json()["error"]["type"]) == (400, "invalid_request_error")
+        ]
+        for body, param, words in cases:
+            for stream in [False, True]:
+                reply = posted(idle, {"stream": stream, **body})
+                error = reply.json()["error"]
+                assert reply.status_code == 400, stream
+                assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, None), stream
+                assert words in error["message"], stream
 
     def test_of_a_server_that_is_full_may_come_again(self, client: OpenAI, service: Service) -> None:
         service.__dict__["places"] = SimpleNamespace(is_full=True, refusal=service.places.refusal)
@@ -401,17 +379,11 @@ class TestRequests:
             "code": "rate_limit_exceeded",
         }
 
-    def test_of_other_sites_are_refused(self, idle: str) -> None:
-        body = {"model": "mara", "messages": [user(QUESTION)]}
-        assert posted(idle, body, origin="https://evil.example").status_code == 403
-
     def test_need_a_key_where_there_are_keys(self, hashing: None, world: Path, tmp_path: Path) -> None:
         rack = KeyRack(anna=Identity("anna"))
         with on_a_port(site_of(world, tmp_path, keyring=lambda: rack)) as address:
-            for refused in (
-                client_of(address, "wrong").models.list,
-                lambda: whole(client_of(address, "wrong"), user("x")),
-            ):
+            wrong = client_of(address, "wrong")
+            for refused in (wrong.models.list, lambda: whole(wrong, user("x"))):
                 with pytest.raises(openai.AuthenticationError) as error:
                     refused()
                 assert error.value.body == {
@@ -462,9 +434,6 @@ class TestLangChain:
         expected = text_of(whole(client, user(QUESTION)))
         assert model.invoke(thread).text == expected
         assert "".join(chunk.text for chunk in model.stream(thread)) == expected
-
-    async def test_awaits_it(self, model: ChatOpenAI) -> None:
-        assert "1203" in (await model.ainvoke(QUESTION)).text
 
     def test_goes_on_with_what_it_was_answered(self, chat_server: ScriptedServer, model: ChatOpenAI) -> None:
         chat_server.script(well_behaved(answerer=[ANSWERED]))

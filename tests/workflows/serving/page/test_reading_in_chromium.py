@@ -9,12 +9,12 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.builders import HashEmbedder
-from tests.workflows.explanation.browser import chromium
 from tests.workflows.reading_world import read, reading_world
 from tests.workflows.remembering import views
-from tests.workflows.serving.page.site import on_a_port, site_of
+from tests.workflows.serving.page.site import site_of
 from tests.workflows.serving.page.window import Window
 from workflows.runtime.resources import close_indexes
+from workflows.serving.page.site import Site
 
 pytestmark = pytest.mark.slow
 
@@ -29,17 +29,8 @@ def root(tmp_path: Path, embedder: HashEmbedder) -> Iterator[Path]:
 
 
 @pytest.fixture
-def page(root: Path, tmp_path: Path) -> Iterator[Window]:
-    """A page that keeps a history; afterwards the browser has no complaint."""
-    with (
-        chromium(tmp_path / "profile") as driver,
-        on_a_port(site_of(root, tmp_path, keeps_history=lambda: True)) as address,
-    ):
-        window = Window(driver)
-        window.resize(1360, 860)
-        window.open(address)
-        yield window
-        assert window.complaints() == []
+def site(root: Path, tmp_path: Path) -> Site:
+    return site_of(root, tmp_path, keeps_history=lambda: True)
 
 
 def n_views(root: Path) -> int:
@@ -47,8 +38,7 @@ def n_views(root: Path) -> int:
 
 
 def test_a_source_tells_what_was_read_and_counts_when_it_is_closed_or_replaced(page: Window, root: Path) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     before = n_views(root)
     page.all(".turn .citation")[0].click()
     assert "this document explains" in page.text(".chosen .reading .listed")
@@ -70,8 +60,7 @@ def test_a_source_tells_what_was_read_and_counts_when_it_is_closed_or_replaced(p
 
 
 def test_a_related_document_opens_and_leads_back(page: Window, root: Path) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     page.find(".turn .sources button").click()
     title = page.text("#panel-body .chosen h3")
     before = n_views(root)
@@ -94,10 +83,8 @@ def test_a_personal_ranking_is_chosen_and_tells_what_moved_on_a_phone_too(page: 
     choice.click()
     page.driver.refresh()
     page.until(lambda: page.text("#open-settings") == "Settings (1)")
-    page.ask(OTHER)
-    page.answered(1)
-    page.ask(QUESTION)
-    page.answered(2)
+    page.answer_to(OTHER)
+    page.answer_to(QUESTION, 2)
     assert page.width_over() == 0
     assert page.violations() == []
     page.all(".turn .citation")[-1].click()

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
 
 from tests.builders import HashEmbedder
 from tests.workflows.remembering import copy_of
 from tests.workflows.serving.page.handbooks import CHAPTERS, QUESTION, SURVEYORS, handbook, handbooks, index
-from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of
+from tests.workflows.serving.page.site import Visitor, new_id, site_of, visitor, visitors
 from workflows.access.identity import Identity
 from workflows.runtime.resources import close_indexes
-from workflows.serving.page.app import make_app
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +31,8 @@ def root(world: Path, tmp_path: Path, embedder: HashEmbedder) -> Iterator[Path]:
 @pytest.fixture
 def people(root: Path, tmp_path: Path) -> dict[str, Visitor]:
     """Visitors of one page: Ada sees what is of tenant a, Ben what is of tenant b, Olga everything."""
-    rack = KeyRack(
-        ada=Identity("ada", where={"tenant": "a"}), ben=Identity("ben", where={"tenant": "b"}), olga=Identity("olga")
-    )
-    client = TestClient(
-        make_app(site_of(root, tmp_path, keyring=lambda: rack, keeps_history=lambda: True)), base_url="http://localhost"
-    )
-    return {name: Visitor(client, {"Authorization": f"Bearer {name}"}) for name in ("ada", "ben", "olga")}
+    tenants = {name: Identity(name, where={"tenant": tenant}) for name, tenant in (("ada", "a"), ("ben", "b"))}
+    return visitors(root, tmp_path, {"keeps_history": lambda: True}, **tenants, olga=Identity("olga"))
 
 
 def opened(visitor: Visitor, words: str = "chapter three", **settings: Any) -> tuple[str, dict[str, Any]]:
@@ -78,11 +71,11 @@ def test_what_two_parts_share_is_shown_once(tmp_path: Path, embedder: HashEmbedd
     (tmp_path / "long").mkdir()
     (tmp_path / "long" / "long.txt").write_text(" ".join(words), encoding="utf-8")
     index(tmp_path / "long", tmp_path / "workspace", "a")
-    visitor = Visitor(TestClient(make_app(site_of(tmp_path / "workspace", tmp_path)), base_url="http://localhost"))
-    turn = str(visitor.answer("Where is word200?")["id"])
-    source = visitor.get(f"turns/{turn}")["passages"][0]
+    reader = visitor(site_of(tmp_path / "workspace", tmp_path))
+    turn = str(reader.answer("Where is word200?")["id"])
+    source = reader.get(f"turns/{turn}")["passages"][0]
     source["html"] = source["html"].replace("<mark>", "").replace("</mark>", "")
-    before, after = (read_all(visitor, turn, source, way) for way in ("before", "after"))
+    before, after = (read_all(reader, turn, source, way) for way in ("before", "after"))
     text = " ".join(part["html"][3:-5] for part in [*reversed(before), source, *after])
     assert text.split() == words
     close_indexes()
@@ -148,9 +141,9 @@ def test_as_of_a_date_one_reads_what_stood_then_and_is_told_what_was_superseded(
     for mark, dated in (("Early Office", "2023-01-01"), ("Late Office", "2024-02-01")):
         (folder / "a.md").write_text(handbook(mark), encoding="utf-8")
         index(folder, root, "a", dated, sync=True)
-    visitor = Visitor(TestClient(make_app(site_of(root, tmp_path)), base_url="http://localhost"))
-    turn, source = opened(visitor, as_of="2023-06-01")
-    part = read(visitor, turn, source["number"], after=source["id"]).json()
+    reader = visitor(site_of(root, tmp_path))
+    turn, source = opened(reader, as_of="2023-06-01")
+    part = read(reader, turn, source["number"], after=source["id"]).json()
     assert "Early Office" in part["html"]
     assert part["place"].endswith("superseded on 2024-02-01")
     close_indexes()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -36,24 +35,21 @@ def head(method: str, path: str, length: int) -> bytes:
     return "\r\n".join((*lines, f"Content-Length: {length}", "", "")).encode()
 
 
-@pytest.mark.parametrize(("method", "path"), [*WITH_BODY, WITH_FILE])
-def test_a_body_that_takes_too_long_is_refused(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, path: str
-) -> None:
+def test_a_body_that_takes_too_long_is_refused(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "BODY_S", 0.1)
     service = Service()
-    site = site_of(world, tmp_path, uploads=tmp_path / "uploads")
-    with on_a_port(site, service) as address, connected(address) as connection:
-        connection.sendall(head(method, path, 100) + b'{"question"')
-        received = b""
-        while more := connection.recv(65536):
-            received += more
-    assert received.startswith(b"HTTP/1.1 408 ")
-    error = json.loads(received.partition(b"\r\n\r\n")[2])["error"]
-    assert error == {
-        "kind": "Incomplete",
-        "message": "The request takes too long to come. Send it again, faster",
-    }
+    with on_a_port(site_of(world, tmp_path, uploads=tmp_path / "uploads"), service) as address:
+        for method, path in (*WITH_BODY, WITH_FILE):
+            with connected(address) as connection:
+                connection.sendall(head(method, path, 100) + b'{"question"')
+                received = b""
+                while more := connection.recv(65536):
+                    received += more
+            assert received.startswith(b"HTTP/1.1 408 "), path
+            assert json.loads(received.partition(b"\r\n\r\n")[2])["error"] == {
+                "kind": "Incomplete",
+                "message": "The request takes too long to come. Send it again, faster",
+            }, path
     assert failures(service) == []
     assert not [*(tmp_path / "uploads").rglob("*.*")]
 
@@ -71,45 +67,37 @@ def test_a_body_may_take_the_time_that_its_size_allows(
         assert connection.recv(65536).startswith(b"HTTP/1.1 404 ")
 
 
-@pytest.mark.parametrize(("method", "path"), [*WITH_BODY, WITH_FILE])
 def test_a_body_that_breaks_off_is_no_failure_of_the_server_nor_of_a_question(
-    world: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, method: str, path: str
+    world: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     service = Service()
-    site = site_of(world, tmp_path, uploads=tmp_path / "uploads")
-    with on_a_port(site, service) as address, connected(address) as connection:
-        connection.sendall(head(method, path, 100) + b'{"question"')
+    with on_a_port(site_of(world, tmp_path, uploads=tmp_path / "uploads"), service) as address:
+        for method, path in (*WITH_BODY, WITH_FILE):
+            with connected(address) as connection:
+                connection.sendall(head(method, path, 100) + b'{"question"')
     assert (failures(service), caplog.messages) == ([], [])
     assert not [*(tmp_path / "uploads").rglob("*.*")]
 
 
-@pytest.mark.parametrize(("method", "path"), WITH_BODY)
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_a_body_that_is_nested_too_deeply_is_refused(
+    world: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bodies = (
         "[" * DEEP,
         "[" * DEEP + "]" * DEEP,
         '{"a":' * DEEP,
         f'{{"question": "{QUESTION}", "where": {"[" * DEEP}{"]" * DEEP}}}',
-    ],
-    ids=["open lists", "lists", "open objects", "within a question"],
-)
-def test_a_body_that_is_nested_too_deeply_is_refused(
-    shared: str, caplog: pytest.LogCaptureFixture, method: str, path: str, body: str
-) -> None:
-    reply = httpx.request(method, f"{shared}{path}", content=body, headers={"content-type": "application/json"})
-    assert (reply.status_code, reply.json()["error"]) == (
-        400,
-        {"kind": "BadInput", "message": "The request is nested too deeply. Correct the request"},
     )
+    with on_a_port(site_of(world, tmp_path)) as address:
+        for method, path in WITH_BODY:
+            for body in bodies:
+                headers = {"content-type": "application/json"}
+                reply = httpx.request(method, f"{address}{path}", content=body, headers=headers)
+                assert (reply.status_code, reply.json()["error"]) == (
+                    400,
+                    {"kind": "BadInput", "message": "The request is nested too deeply. Correct the request"},
+                ), (path, body[:20])
     assert caplog.messages == []
-
-
-@pytest.fixture(scope="module")
-def shared(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server that several tests ask."""
-    with on_a_port(site_of(world, tmp_path_factory.mktemp("page"))) as address:
-        yield address
 
 
 def connected(address: str) -> socket.socket:

@@ -303,11 +303,11 @@ def test_nobody_else_follows_stops_or_lists_a_run(
     dictation.go_on.set()
 
 
-@pytest.mark.parametrize("first", ["-1", "one", "1e3", "٣", "9" * 20])
-def test_a_position_that_is_none_is_refused(held: Held, workers: tuple[str, str], first: str) -> None:
+def test_a_position_that_is_none_is_refused(held: Held, workers: tuple[str, str]) -> None:
     me = Client(workers[0])
     turn = me.leave()["id"]
-    assert me.http.get(f"turns/{turn}/events", params={"from": first}).status_code == 400
+    for first in ("-1", "one", "1e3", "٣", "9" * 20):
+        assert me.http.get(f"turns/{turn}/events", params={"from": first}).status_code == 400, first
     held.go_on.set()
     me.follow(turn)
 

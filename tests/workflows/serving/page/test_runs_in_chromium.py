@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.dictation import Held
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import on_a_port, site_of
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 
@@ -20,17 +17,6 @@ pytestmark = pytest.mark.slow
 
 OTHER, THIRD = "Who built the Tarn Dam?", "When was Duke Orlo born?"
 FIRST, REST = "It was founded", " in 1203 [1]."
-
-
-@pytest.fixture
-def page(driver: Any, hashing: None, world: Path, tmp_path: Path) -> Iterator[Window]:
-    """The page as it is when it was just opened; afterwards the browser has no complaint."""
-    with on_a_port(site_of(world, tmp_path)) as address:
-        window = Window(driver)
-        window.resize(1360, 860)
-        window.open(address)
-        yield window
-        assert window.complaints() == []
 
 
 @pytest.fixture
@@ -77,12 +63,11 @@ def second_window(page: Window) -> Iterator[None]:
 # ---- One window, several conversations
 
 
-def test_another_conversation_is_shown_at_once_while_an_answer_runs_and_that_one_comes_back(
+def test_another_conversation_is_shown_renamed_and_deleted_while_an_answer_runs_and_that_one_comes_back(
     page: Window, held: Held, chat_server: ScriptedServer
 ) -> None:
     chat_server.script({**well_behaved(), "answerer": [ANSWERED, Reply("", pieces=held), ANSWERED]})
-    page.ask(OTHER)
-    page.answered(1)
+    page.answer_to(OTHER)
     page.click("New conversation")
     page.ask(QUESTION)
     assert is_running(page)
@@ -90,6 +75,14 @@ def test_another_conversation_is_shown_at_once_while_an_answer_runs_and_that_one
     page.answered(1)
     assert (page.text("#title"), page.questions()) == (OTHER, [OTHER])
     assert not page.run("return document.getElementById('stop').checkVisibility()")
+    page.click("Rename")
+    page.find("#new-title").clear()
+    page.find("#new-title").send_keys("Dams", Keys.ENTER)
+    page.until(lambda: ("Dams", False) in threads(page))
+    page.click("Delete")
+    page.click("Delete", "#delete-dialog")
+    page.until(lambda: threads(page) == [(QUESTION, True)])
+    assert page.focused() == "question"
     choose(page, QUESTION)
     assert is_running(page)
     assert (page.text("#title"), page.questions()) == (QUESTION, [QUESTION])
@@ -107,18 +100,6 @@ def test_a_first_question_is_listed_as_soon_as_it_is_asked_and_marked_while_it_r
     page.click("New conversation")
     held.go_on.set()
     page.until(lambda: threads(page) == [(QUESTION, False)])
-
-
-def test_enter_asks_in_another_conversation_and_both_answers_come(page: Window, held: Held) -> None:
-    page.ask(QUESTION)
-    assert is_running(page)
-    page.click("New conversation")
-    page.ask(OTHER)
-    page.answered(1)
-    page.until(lambda: sorted(threads(page)) == sorted([(OTHER, False), (QUESTION, True)]))
-    held.go_on.set()
-    choose(page, QUESTION)
-    assert page.answered(1).text.startswith("It was founded in 1203")
 
 
 def test_enter_while_the_answer_runs_says_why_it_waits_and_keeps_what_was_typed(page: Window, held: Held) -> None:
@@ -139,39 +120,15 @@ def test_enter_while_the_answer_runs_says_why_it_waits_and_keeps_what_was_typed(
 
 def test_what_was_typed_and_the_place_stay_with_their_conversation(page: Window, chat_server: ScriptedServer) -> None:
     chat_server.script({**well_behaved(), "answerer": ["\n\n".join(["It was founded in 1203 [1]."] * 60)]})
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     page.run("document.getElementById('conversation').scrollTop = 120")
     page.find("#question").send_keys("half a thou")
     page.click("New conversation")
-    page.ask(OTHER)
-    page.answered(1)
+    page.answer_to(OTHER)
     choose(page, QUESTION)
     page.until(lambda: page.questions() == [QUESTION])
     assert page.run("return document.getElementById('question').value") == "half a thou"
     assert page.run("return document.getElementById('conversation').scrollTop") == 120
-
-
-def test_rename_and_delete_act_on_what_is_shown_while_another_answer_runs(
-    page: Window, held: Held, chat_server: ScriptedServer
-) -> None:
-    chat_server.script({**well_behaved(), "answerer": [ANSWERED, Reply("", pieces=held), ANSWERED]})
-    page.ask(OTHER)
-    page.answered(1)
-    page.click("New conversation")
-    page.ask(QUESTION)
-    assert is_running(page)
-    choose(page, OTHER)
-    page.click("Rename")
-    page.find("#new-title").clear()
-    page.find("#new-title").send_keys("Dams", Keys.ENTER)
-    page.until(lambda: ("Dams", False) in threads(page))
-    page.click("Delete")
-    page.click("Delete", "#delete-dialog")
-    page.until(lambda: threads(page) == [(QUESTION, True)])
-    assert page.focused() == "question"
-    choose(page, QUESTION)
-    assert is_running(page)
 
 
 def test_by_keyboard_alone_an_answer_is_stopped_and_its_conversation_left_and_deleted(
@@ -224,17 +181,6 @@ def test_an_answer_goes_on_while_the_page_is_loaded_again(page: Window, held: He
     assert page.answered(1).text.startswith("It was founded in 1203")
 
 
-def test_an_answer_is_there_for_who_was_away(page: Window, held: Held) -> None:
-    page.ask(QUESTION)
-    assert is_running(page)
-    here = page.driver.current_url
-    page.driver.get("about:blank")
-    held.go_on.set()
-    page.driver.get(here)
-    assert page.answered(1).text.startswith("It was founded in 1203")
-    assert page.questions() == [QUESTION]
-
-
 def test_an_answer_goes_on_while_the_line_is_down(page: Window, held: Held) -> None:
     page.ask(QUESTION)
     assert is_running(page)
@@ -264,16 +210,6 @@ def test_a_second_window_sees_the_words_and_stops_the_answer_for_both(page: Wind
     assert page.questions() == [QUESTION]
 
 
-def test_a_second_window_sees_the_answer_come(page: Window, held: Held) -> None:
-    page.ask(QUESTION)
-    assert is_running(page)
-    with second_window(page):
-        assert is_running(page)
-        held.go_on.set()
-        assert page.answered(1).text.startswith("It was founded in 1203")
-    assert page.answered(1).text.startswith("It was founded in 1203")
-
-
 def test_a_conversation_that_is_deleted_in_one_window_is_gone_in_the_other(page: Window, held: Held) -> None:
     page.ask(QUESTION)
     assert is_running(page)
@@ -292,8 +228,7 @@ def test_a_question_in_a_conversation_that_was_deleted_elsewhere_comes_back_and_
     page: Window, chat_server: ScriptedServer
 ) -> None:
     chat_server.script(well_behaved())
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     conversation = page.driver.current_url.rpartition("/")[2]
     page.run("for (let each = 0; each < 1000; each += 1) clearInterval(each);")  # The page looks for nothing by itself.
     page.run("return fetch(`api/conversations/${arguments[0]}`, {method: 'DELETE'})", conversation)
@@ -312,12 +247,10 @@ def test_a_question_in_a_conversation_that_was_deleted_elsewhere_comes_back_and_
 
 @pytest.mark.parametrize("width", [1360, 390])
 def test_back_closes_the_panel_before_it_leaves(page: Window, width: int) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     page.click("New conversation")
     page.until(lambda: page.questions() == [])
-    page.ask(OTHER)
-    page.answered(1)
+    page.answer_to(OTHER)
     page.resize(width, 740)
     for _ in range(2):
         opener = page.all(".turn .citation")[0]
@@ -339,8 +272,7 @@ def test_back_leaves_at_once_where_the_page_was_loaded_again_with_its_panel_open
     for question in (QUESTION, OTHER):
         page.click("New conversation")
         page.until(lambda: page.questions() == [])
-        page.ask(question)
-        page.answered(1)
+        page.answer_to(question)
     page.all(".turn .citation")[0].click()
     page.find(".passage")
     page.driver.refresh()
@@ -353,8 +285,7 @@ def test_back_leaves_at_once_where_the_page_was_loaded_again_with_its_panel_open
 
 def test_back_and_a_tap_beside_it_close_the_list_on_a_phone(page: Window) -> None:
     page.resize(390, 740)
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     for close in (page.driver.back, lambda: page.run("document.elementFromPoint(380, 300).click()")):
         page.click("Conversations")
         page.until(lambda: page.all("#threads.open"))
@@ -371,8 +302,7 @@ def test_back_and_a_tap_beside_it_close_the_list_on_a_phone(page: Window) -> Non
 
 def test_tab_stays_within_the_panel_that_covers_a_phone(page: Window) -> None:
     page.resize(390, 740)
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     page.click("Why this answer?")
     page.until(lambda: "How it was made" in page.text("#panel-body"))
     for _ in range(8):
@@ -384,22 +314,19 @@ def test_tab_stays_within_the_panel_that_covers_a_phone(page: Window) -> None:
 
 
 def test_an_open_panel_stays_with_its_conversation(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     page.click("Why this answer?")
     page.until(lambda: "How it was made" in page.text("#panel-body"))
     page.click("New conversation")
     page.until(lambda: not page.all("#panel:not([hidden])"))
-    page.ask(OTHER)
-    page.answered(1)
+    page.answer_to(OTHER)
     choose(page, QUESTION)
     page.until(lambda: page.all("#panel:not([hidden])") and "How it was made" in page.text("#panel-body"))
 
 
 def test_the_focus_stays_with_a_turn_that_is_asked_again(page: Window, held: Held) -> None:
     held.go_on.set()
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     page.click("Ask again")
     focused = "return document.activeElement.closest('.turn')?.id ?? document.activeElement.tagName"
     assert page.run(focused).startswith("turn-")

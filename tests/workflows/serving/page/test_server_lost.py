@@ -80,8 +80,7 @@ def page(server: Server, tmp_path: Path) -> Iterator[Window]:
 
 
 def test_the_page_waits_for_the_server_and_keeps_what_was_typed(page: Window, server: Server) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     server.stop()
     page.find("#question").send_keys("Who built the Tarn Dam?")
     page.until(lambda: "The server does not answer" in page.text("#trouble"))
@@ -99,23 +98,14 @@ def test_the_page_waits_for_the_server_and_keeps_what_was_typed(page: Window, se
 
 
 def test_a_server_that_stands_still_is_told_as_one_that_is_gone(page: Window, server: Server) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     server.signal(signal.SIGSTOP)
     try:
         page.until(lambda: "The server does not answer" in page.text("#trouble"))
     finally:
         server.signal(signal.SIGCONT)
     page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
-    page.ask("Who built the Tarn Dam?")
-    page.answered(2)
-
-
-def test_a_page_on_which_nothing_was_asked_says_so_too(page: Window, server: Server) -> None:
-    server.stop()
-    page.until(lambda: "The server does not answer" in page.text("#trouble"))
-    server.start()
-    page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
+    page.answer_to("Who built the Tarn Dam?", 2)
 
 
 @pytest.fixture

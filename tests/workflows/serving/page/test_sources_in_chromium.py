@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.builders import HashEmbedder
-from tests.workflows.explanation.browser import chromium
 from tests.workflows.serving.page.handbooks import QUESTION, SURVEYORS, handbooks
-from tests.workflows.serving.page.site import on_a_port, site_of
+from tests.workflows.serving.page.site import site_of
 from tests.workflows.serving.page.window import Window
-from workflows.runtime.resources import close_indexes
+from workflows.serving.page.site import Site
 
 pytestmark = pytest.mark.slow
 
@@ -24,18 +21,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return handbooks(tmp_path_factory.mktemp("sources"))
 
 
-@pytest.fixture(params=[(1360, False), (1024, False), (390, True)], ids=["wide", "narrow", "phone in the dark"])
-def page(root: Path, tmp_path: Path, embedder: HashEmbedder, request: pytest.FixtureRequest) -> Iterator[Window]:
-    """The page in a window of some width; afterwards the browser has no complaint."""
+@pytest.fixture
+def site(hashing: None, root: Path, tmp_path: Path) -> Site:
+    return site_of(root, tmp_path)
+
+
+@pytest.fixture(autouse=True, params=[(1360, False), (1024, False), (390, True)], ids=["wide", "narrow", "dark phone"])
+def looks(page: Window, request: pytest.FixtureRequest) -> None:
+    """Give the window a width, and the system its colours."""
     width, is_dark = request.param
-    with chromium(tmp_path / "profile") as driver, on_a_port(site_of(root, tmp_path)) as address:
-        window = Window(driver)
-        window.resize(width, 860)
-        window.prefer_dark(is_dark)
-        window.open(address)
-        yield window
-        assert window.complaints() == []
-    close_indexes()
+    page.resize(width, 860)
+    page.prefer_dark(is_dark)
 
 
 def has_parts(page: Window, count: int) -> bool:
@@ -43,8 +39,7 @@ def has_parts(page: Window, count: int) -> bool:
 
 
 def test_a_source_is_rendered_and_read_on_to_both_ends_by_keyboard(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     page.find(".turn .citation").send_keys(Keys.ENTER)
     chosen = page.find("#panel-body .chosen")
     assert page.find("#panel-body .chosen strong, #panel-body .chosen .heading").text
@@ -68,8 +63,7 @@ def test_a_source_is_rendered_and_read_on_to_both_ends_by_keyboard(page: Window)
 
 
 def test_a_row_of_a_sheet_is_a_row_with_its_columns(page: Window) -> None:
-    page.ask("What is the colour of Torvik lamp?")
-    page.answered(1)
+    page.answer_to("What is the colour of Torvik lamp?")
     page.find(".turn .citation").click()
     cells = page.until(lambda: page.all("#panel-body .chosen th, #panel-body .chosen td"))
     assert [cell.text for cell in cells] == ["Model", "Torvik lamp", "Price", "40", "Colour", "red"]

@@ -1,4 +1,4 @@
-"""What the page shows of a turn: cited words in place whatever their script, and nothing that hides or turns text."""
+"""A turn as the page shows it: cited words in place whatever their script, and nothing that hides or turns text."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ def test_a_passage_is_shown_with_the_heading_over_its_cited_words() -> None:
 
 
 def test_names_neither_hide_nor_turn_what_is_read() -> None:
+    assert shown(kept(result((0, 1), title="")))["sources"][0]["title"] == "velm", "without a title the id"
     turn = shown(kept(result((0, 1), title="\u202eevil\u200b\u0007")))
     assert turn["sources"][0]["title"] == "evil"
     assert 'aria-label="Source 1: evil"' in turn["html"]
@@ -87,10 +88,6 @@ def test_a_question_back_leaves_what_it_could_mean_to_the_buttons() -> None:
     assert turn["understood"]["choices"] == choices
     courtesy = {**result(), "answer": "Ask something.", "answer_kind": "clarification", "understood": None}
     assert shown(kept(courtesy))["html"] == "<p>Ask something.</p>\n"
-
-
-def test_a_passage_without_a_title_is_called_by_its_id() -> None:
-    assert shown(kept(result((0, 1), title="")))["sources"][0]["title"] == "velm"
 
 
 def test_what_is_also_related_is_told_apart_and_a_source_has_its_place() -> None:
@@ -131,10 +128,6 @@ def test_an_answer_as_of_a_date_says_so_and_when_its_sources_were_superseded() -
     assert drawn["took"] == "1.2 s, 1 model call"
     assert drawn["sources"][0]["source"] == "v.md (superseded on 2024-02-01)"
     assert details(kept({**given, "as_of": "2023-06-15"}))["about"]["As of"] == "2023-06-15"
-
-
-def test_what_an_answer_took_is_told() -> None:
-    assert shown(kept(result()))["took"] == "1.2 s, 1 model call"
 
 
 def test_a_turn_without_a_result_has_nothing_behind_it() -> None:

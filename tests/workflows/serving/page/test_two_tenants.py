@@ -56,12 +56,12 @@ def test_answers_details_filters_and_explanations_stay_within_what_a_tenant_may_
     assert "Zember" in tenants["ben"].answer(QUESTION)["text"]
 
 
-@pytest.mark.parametrize("where", WIDER)
-def test_no_filter_widens_what_a_tenant_sees(tenants: dict[str, Visitor], where: dict[str, object]) -> None:
-    body = {"conversation": new_id(), "turn": new_id(), "question": QUESTION, "settings": {"where": where}}
-    reply = tenants["anna"].client.post("/page/api/turns", json=body, headers=tenants["anna"].headers)
-    own = (QUESTION, json.dumps(where)[1:-1], *(json.dumps(words)[1:-1] for words in differing({"where": where})))
-    assert sees_nothing_of_b(reduce(lambda told, words: told.replace(words, ""), own, reply.text))
+def test_no_filter_widens_what_a_tenant_sees(tenants: dict[str, Visitor]) -> None:
+    for where in WIDER:
+        body = {"conversation": new_id(), "turn": new_id(), "question": QUESTION, "settings": {"where": where}}
+        reply = tenants["anna"].client.post("/page/api/turns", json=body, headers=tenants["anna"].headers)
+        own = (QUESTION, json.dumps(where)[1:-1], *(json.dumps(words)[1:-1] for words in differing({"where": where})))
+        assert sees_nothing_of_b(reduce(lambda told, words: told.replace(words, ""), own, reply.text)), where
 
 
 def test_who_sees_a_part_adds_no_documents_and_who_sees_all_may(tenants: dict[str, Visitor]) -> None:

@@ -32,10 +32,8 @@ def versions(page: Window) -> list[str]:
 
 @pytest.fixture
 def two_turns(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
-    page.ask(OTHER)
-    page.answered(2)
+    page.answer_to(QUESTION)
+    page.answer_to(OTHER, 2)
 
 
 @pytest.mark.usefixtures("two_turns")
@@ -45,8 +43,7 @@ def test_an_edited_question_is_a_version_and_what_followed_stays_with_the_one_be
     page.click("The version before")
     page.until(lambda: page.questions() == [QUESTION, OTHER])
     assert versions(page) == ["1 of 2"]
-    page.ask(THIRD)
-    page.answered(3)
+    page.answer_to(THIRD, 3)
     assert page.questions() == [QUESTION, OTHER, THIRD]
     page.driver.refresh()
     page.until(lambda: page.questions() == [QUESTION, OTHER, THIRD])
@@ -67,8 +64,7 @@ def test_a_second_window_sees_a_version_come_and_one_that_turned_to_another_stay
         page.click("The version before")
         page.until(lambda: page.questions() == [QUESTION, OTHER])
         page.driver.switch_to.window(second)
-        page.ask(THIRD)
-        page.answered(3)
+        page.answer_to(THIRD, 3)
         page.driver.switch_to.window(first)
         page.until(lambda: page.run("return document.querySelector('#thread-list .working') === null"))
         assert page.questions() == [QUESTION, OTHER]
@@ -78,8 +74,7 @@ def test_a_second_window_sees_a_version_come_and_one_that_turned_to_another_stay
 
 def test_an_answer_stays_one_step_away_where_its_next_version_failed(page: Window, chat_server: ScriptedServer) -> None:
     chat_server.script({**well_behaved(), "answerer": [ANSWERED, Reply("wrong key", status=401)]})
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     page.click("Ask again")
     assert "401" in page.text(".broken")
     assert versions(page) == ["2 of 2"]
@@ -121,21 +116,18 @@ def test_axe_finds_nothing_wrong_with_versions_and_the_field_for_another(page: W
 @pytest.mark.parametrize("width", [1080, 1024, 800, 761])
 def test_an_open_panel_covers_nothing_of_what_one_asks_with(page: Window, width: int) -> None:
     page.resize(width, 768)
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     page.all(".turn .citation")[0].click()
     page.find(".passage")
     at_send = "const box = document.getElementById('send').getBoundingClientRect(); return document.elementFromPoint("
     assert page.run(f"{at_send}box.right - 8, (box.top + box.bottom) / 2)?.id") == "send"
     assert page.width_over() == 0
-    page.ask(OTHER)
-    page.answered(2)
+    page.answer_to(OTHER, 2)
 
 
 def test_a_phone_with_its_keyboard_open_leaves_most_of_the_room_to_the_conversation(page: Window) -> None:
     page.resize(390, 420)
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     assert page.run("return document.getElementById('conversation').clientHeight / innerHeight") > 0.65
     viewport = page.run("return document.querySelector('meta[name=viewport]').content")
     assert "interactive-widget=resizes-content" in viewport

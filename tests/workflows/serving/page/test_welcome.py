@@ -47,7 +47,10 @@ def site_with(hashing: None, tmp_path: Path) -> Any:
 
 
 def test_it_counts_passages_and_documents_and_asks_across_two_of_them_first(site_with: Any) -> None:
-    told = site_with(VELM, SUND, DAM, BRANDT, KARV, BANK).get("welcome")
+    me = site_with(VELM, SUND, DAM, BRANDT, KARV, BANK)
+    told = me.get("welcome")
+    assert {source["title"] for source in me.answer(ACROSS)["sources"]} >= {"Ida Brandt"}
+    assert site_with(VELM, SUND, DAM, BRANDT, KARV, BANK).get("welcome") == told
     assert (told["passages"], told["documents"], told["unread"]) == (6, 6, 0)
     assert told["questions"][0] == ACROSS
     assert len(told["questions"]) == 4
@@ -61,19 +64,8 @@ def test_it_counts_passages_and_documents_and_asks_across_two_of_them_first(site
     assert set(told["questions"][1:]) <= single
 
 
-def test_the_same_documents_suggest_the_same_questions(site_with: Any) -> None:
-    first = site_with(VELM, DAM, BRANDT, BANK).get("welcome")
-    assert site_with(VELM, DAM, BRANDT, BANK).get("welcome") == first
-
-
 def test_a_fact_that_its_passage_does_not_say_in_plain_words_is_not_asked_about(site_with: Any) -> None:
     assert site_with(KARV).get("welcome")["questions"] == []
-
-
-def test_a_suggested_question_is_answered_from_both_passages(site_with: Any) -> None:
-    me = site_with(VELM, SUND, DAM, BRANDT, KARV, BANK)
-    assert ACROSS in me.get("welcome")["questions"]
-    assert {source["title"] for source in me.answer(ACROSS)["sources"]} >= {"Ida Brandt"}
 
 
 def test_whoever_sees_a_part_is_told_of_that_part_alone(site_with: Any) -> None:

@@ -116,8 +116,7 @@ def test_settings_are_behind_one_button_that_counts_those_that_differ(page: Wind
 
 
 def test_a_turn_shows_what_it_was_asked_with_and_is_asked_again_with_either(page: Window) -> None:
-    page.ask(QUESTION)
-    page.answered(1)
+    page.answer_to(QUESTION)
     assert about(page) == [""]
     assert not page.run("return document.body.textContent.includes('with the settings of then')")
     set_to(page, "workflow", "Thorough: checks each claim")
@@ -143,8 +142,7 @@ def test_a_filter_is_shown_with_the_turn_that_it_held_for(
         page.find("#filter-rows input").send_keys("1950", Keys.ENTER)
         page.until(lambda: [chip.text for chip in page.all("#conditions button")] == ["year is 1950 ✕"])
         page.click("Close", "#settings-dialog")
-        page.ask("Who designed the Tarn Dam?")
-        page.answered(1)
+        page.answer_to("Who designed the Tarn Dam?")
         assert about(page) == ["year is 1950"]
 
 

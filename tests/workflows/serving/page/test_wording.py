@@ -1,11 +1,9 @@
-"""What visitors are told names no command."""
+"""Messages to visitors name no command."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, cast
-
-import pytest
 
 from graph.errors import BadInput
 from tests.workflows.serving.page.site import KeyRack, site_of
@@ -13,9 +11,8 @@ from workflows.access.identity import Keyring
 from workflows.serving.page.wording import without_commands
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
+def test_clauses_that_name_a_command_are_left_out() -> None:
+    for text, told in [
         ("1 file could not be read: `mara show --skipped` names them", "1 file could not be read"),
         (
             "It was interrupted: documents may be missing; run `mara index` again",
@@ -26,10 +23,8 @@ from workflows.serving.page.wording import without_commands
             "This page keeps no history. Whoever runs it can",
         ),
         ("Nothing meets `where`. Widen it", "Nothing meets `where`. Widen it"),
-    ],
-)
-def test_clauses_that_name_a_command_are_left_out(text: str, told: str) -> None:
-    assert without_commands(text) == told
+    ]:
+        assert without_commands(text) == told
 
 
 def test_whoever_runs_the_server_is_told_them_where_there_are_no_keys(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class Server:
         raise AssertionError("It does not come to hold")
 
     def readiness(self) -> set[int]:
-        """What many connections are told of it."""
+        """The states that many connections are told."""
         return {httpx.get(f"{self.address}/ready", timeout=PATIENCE_S).status_code for _ in range(20)}
 
     def are_ready(self) -> bool:

@@ -79,6 +79,16 @@ class Window:
         """Type a question, press Enter."""
         self.find("#question").send_keys(question, Keys.ENTER)
 
+    def answer_to(self, question: str, turns: int = 1) -> WebElement:
+        """Ask; wait until so many turns are answered, and return the last answer."""
+        self.ask(question)
+        return self.answered(turns)
+
+    def show(self, conversation: str) -> WebElement:
+        """Show a conversation, and return its answer."""
+        self.driver.get(f"{self.driver.current_url.split('#')[0]}#/c/{conversation}")
+        return self.answered(1)
+
     def answered(self, turns: int) -> WebElement:
         """Wait until so many turns are answered; return the last answer."""
         self.until(lambda: len(self.all(".turn .answer:not(.draft)")) >= turns and not self.all(".steps"))
