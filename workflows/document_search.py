@@ -40,7 +40,7 @@ def search_documents(context: Context, text: str, k: int = FOUND, keep: str = ""
         WorkspaceMissing: there is no workspace.
     """
     if keep and context.user_id:
-        raise BadInput("A search that is kept belongs to nobody", "Keep it without a user")
+        raise BadInput("A search that is kept belongs to no user", "Keep it without a user")
     run = open_run(context)
     sight = None if run.selection is None else Sight(run.selection)
     similarities = _similarities(run, check_question(text))
