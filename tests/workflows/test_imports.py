@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -253,3 +254,67 @@ def test_passages_are_ranked_without_an_answer_and_tools_are_made_for_an_agent(s
     names = ["find_passages", "ask_documents", "discover_documents", "passage_provenance", "personalized_pagerank"]
     assert [tool.name for tool in tools(context)] == names
     assert [tool.name for tool in tools(Context(workspace=str(small_workspace), mode="dense"))] == names[:-1]
+
+
+WORKFLOWS = ROOT / "workflows"
+
+ORDER = (
+    "installation",
+    "output",
+    "settings",
+    "context",
+    "states",
+    "wording",
+    "results",
+    "access",
+    "runtime",
+    "nodes",
+    *("retrieval", "mara", "ragenta"),
+    *("answering", "streaming"),
+    *("conversation", "chat"),
+    *("discovery", "document_search", "for_agents"),
+    *("distributed", "indexing_run", "indexing"),
+    *("runs", "evaluation", "tuning"),
+    "admin",
+    *("explanation", "explaining"),
+    "serving",
+    "cli",
+)
+"""The rooms, folders and modules of the root, each of which imports only those before it."""
+
+
+def room_of(path: Path) -> str:
+    """Return the folder of workflows that a file is in, or its own name where it is in none."""
+    return path.relative_to(WORKFLOWS).parts[0].removesuffix(".py")
+
+
+def parts_imported(path: Path) -> Iterator[list[str]]:
+    """Yield the parts of the names below workflows that a module imports, also within functions."""
+    for node in nodes_of(path):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name}" for name in names]
+        yield from (name.split(".")[1:] for name in names if name.startswith("workflows."))
+
+
+def test_each_room_imports_only_those_before_it() -> None:
+    paths = [path for path in WORKFLOWS.rglob("*.py") if room_of(path) not in ("__init__", "sample")]
+    assert {room_of(path) for path in paths} == {*ORDER}
+    back = {
+        f"{path.relative_to(WORKFLOWS)} imports {room}"
+        for path in paths
+        for room, *_ in parts_imported(path)
+        if ORDER.index(room) > ORDER.index(room_of(path))
+    }
+    assert not back
+
+
+def test_no_folders_within_a_room_import_each_other_in_a_circle() -> None:
+    folders = {path.parent for path in WORKFLOWS.rglob("*.py")} - {WORKFLOWS}
+    arrows: dict[Path, set[Path]] = defaultdict(set)
+    for path in (path for folder in folders for path in folder.glob("*.py")):
+        for parts in parts_imported(path):
+            named = [WORKFLOWS.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+            deepest = max((folder for folder in named if folder in folders), default=path.parent)
+            arrows[path.parent] |= {deepest} - {path.parent}
+    assert {*TopologicalSorter(arrows).static_order()} <= folders

@@ -164,7 +164,7 @@ def check_history(taken: Sequence[Step]) -> None:
             check_as_of(root, date, history.stood(date))
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(steps)
 def test_as_of_any_date_the_index_is_that_of_what_stood_then(taken: list[Step]) -> None:
     check_history(taken)
