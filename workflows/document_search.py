@@ -1,4 +1,4 @@
-"""Searching documents rather than passages: by similarity, and by what a conversation is about (003)."""
+"""Searching documents rather than passages: by similarity, and by what a conversation is about."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def search_documents(context: Context, text: str, k: int = FOUND, keep: str = ""
         WorkspaceMissing: there is no workspace.
     """
     if keep and context.user_id:
-        raise BadInput("A search that is kept belongs to nobody", "Keep it without a user")
+        raise BadInput("A search that is kept belongs to no user", "Keep it without a user")
     run = open_run(context)
     sight = None if run.selection is None else Sight(run.selection)
     similarities = _similarities(run, check_question(text))
     with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:
         check_open_to(record, context.conversation_id, context.user_id, own_only=context.own_only)
-        found = conversation_search(record, context.conversation_id, similarities, k, sight)
+        documents = conversation_search(record, context.conversation_id, similarities, k, sight)
         if keep:
-            keep_search(record, keep, text, {each.id: each.similarity for each in found}, now())
-    return {"documents": [_told(each) for each in found], "kept": keep}
+            keep_search(record, keep, text, {each.id: each.similarity for each in documents}, now())
+    return {"documents": [_as_json(each) for each in documents], "kept": keep}
 
 
 def _similarities(run: OpenRun, text: str) -> dict[str, float]:
@@ -64,6 +64,6 @@ def _similarities(run: OpenRun, text: str) -> dict[str, float]:
     return best
 
 
-def _told(found: RelevantDocument) -> dict[str, Any]:
-    rounded = {name: round(getattr(found, name), 6) for name in ("similarity", "relevance", "score")}
-    return {**asdict(found), **rounded}
+def _as_json(document: RelevantDocument) -> dict[str, Any]:
+    rounded = {name: round(getattr(document, name), 6) for name in ("similarity", "relevance", "score")}
+    return {**asdict(document), **rounded}

@@ -209,7 +209,7 @@ def are_approved(removals: Mapping[str, Any]) -> bool:
     """Interrupt until a person has decided; tell whether they approved.
 
     Raises:
-        BadInput: the run cannot wait for anybody, since no checkpointer keeps it.
+        BadInput: the run cannot wait for a person, since no checkpointer keeps it.
     """
     if not can_wait():
         raise BadInput(

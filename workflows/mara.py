@@ -147,7 +147,7 @@ def add_answering(builder: WorkflowBuilder[Any, Any, Any, Any]) -> None:
 
 
 def _quoted(answer: Answer, passages: list[NumberedPassage], state: State, run: OpenRun) -> Update:
-    """What the state is told of an answer; passages that it cites beyond those found go behind them."""
+    """Return an answer as it goes into the state; passages that it cites beyond those found go behind them."""
     seen = [*passages, *answer.beyond]
     beyond = hits_of(run.index, answer.beyond)
     return {

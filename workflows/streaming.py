@@ -203,7 +203,7 @@ async def _aiterated(run: _Run, pause_s: float | None) -> AsyncGenerator[Event |
     loop = asyncio.get_running_loop()
 
     def tell(event: _Told) -> None:
-        with suppress(RuntimeError):  # The loop is closed: nobody listens any more.
+        with suppress(RuntimeError):  # The loop is closed: no caller listens any more.
             loop.call_soon_threadsafe(told.put_nowait, event)
 
     run.start(tell)

@@ -1,4 +1,4 @@
-"""What the tests of explanations share: to explain a run, and to check that its numbers are the run's and add up."""
+"""The common parts of the tests of explanations: to explain a run, and to check that its numbers add up."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from workflows.indexing import index_sources
 
 
 def hashed_world(folder: Path) -> Path:
-    """Index the small world into a workspace in a folder; whoever asks it must use the same embedder."""
+    """Index the small world into a workspace in a folder; a question to it must use the same embedder."""
     with pytest.MonkeyPatch.context() as patch:
         use_embedder(patch, HashEmbedder())
         corpus, triples = write_corpus(folder)

@@ -22,20 +22,20 @@ TWO_THINGS = "Who built the Tarn Dam, and where was the builder born?"
 THE_BUILDER = "Who built the Tarn Dam?"
 THE_BIRTHPLACE = "Where was the builder of the Tarn Dam born?"
 FOLLOW_UP = "Where was Ada Brandt born?"
-"""What is asked for the second thing, once the first is known."""
+"""The question for the second thing, once the first is known."""
 
 SAID = {
     "Marn": "Marn was founded in 1203",
     "Tarn Dam": "The Tarn Dam was built by Ada Brandt",
     "Ada Brandt": "Ada Brandt was born in Lisk",
 }
-"""What the final predictor says from a passage, by its title; from the others it says nothing."""
+"""The words of the final predictor from a passage, by its title; from the others it says nothing."""
 
 SUPPORTS = {ONE_THING: "Marn", TWO_THINGS: "Tarn Dam", FOLLOW_UP: "Ada Brandt"}
 """The title of the passage that the judge says Yes to, for a question."""
 
 COMPONENTS = {ONE_THING: {ONE_THING: "Marn"}, TWO_THINGS: {THE_BUILDER: "Tarn Dam", THE_BIRTHPLACE: "Ada Brandt"}}
-"""What each question asks for, and the title of the passage that holds it."""
+"""The things that each question asks for, and the title of the passage that holds it."""
 
 MARN_ANSWERED = "Marn was founded in 1203 [1]."
 BUILDER_ANSWERED = "The Tarn Dam was built by Ada Brandt [1]."

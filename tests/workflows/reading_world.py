@@ -22,7 +22,7 @@ from workflows.runtime.resources import open_workspace_index
 
 
 def reading_world(folder: Path) -> Path:
-    """Index the tenants' passages; whoever asks them must use the same embedder."""
+    """Index the tenants' passages; a question to them must use the same embedder."""
     rows = [{**row, "tenant": tenant} for tenant, own in CORPORA.items() for row in own]
     corpus = folder / "corpus.jsonl"
     corpus.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")

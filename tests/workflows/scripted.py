@@ -8,6 +8,10 @@ from typing import Any
 
 from tests.scripted_server import RecordedRequest, Script, ScriptedServer
 from tests.workflows.small_world import QUESTION, Run, run
+from workflows.context import Context
+
+MakeContext = Callable[..., Context]
+"""Makes the settings of a question on the small workspace."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Two tenants in one workspace, a third workspace beside it, the keys of who asks, and clients with these keys."""
+"""Two tenants in one workspace, a third workspace beside it, the keys of the callers, and clients with these keys."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MARKERS = {
     "a": ("Olaf", "Amstel", "of-a-one", "of-a-two", entity_id("Olaf Amstel")),
     "b": ("Zember", "Zbrandt", "Zoltan", "zember", "of-b-one", "of-b-two", "zbudget", entity_id("Project Zember")),
 }
-"""What only a tenant's own passages say, or are called."""
+"""Words and names of a tenant's own passages alone."""
 
 BOARD = {"id": "board-1", "title": "Board", "text": "The board of Marn meets in Hall Yster."}
 
@@ -152,7 +152,7 @@ def tenants_served(folder: Path, **environment: str) -> Iterator[Tenants]:
 
 
 def hidden_in(reply: httpx.Response | str, tenant: str) -> list[str]:
-    """What of a tenant's is anywhere in a reply."""
+    """The words of a tenant's that stand anywhere in a reply."""
     told = reply if isinstance(reply, str) else f"{reply.headers}{reply.text}"
     return [marker for marker in MARKERS[tenant] if marker in told]
 

@@ -1,4 +1,4 @@
-"""Questions as of a date: answered from what stood then and nothing else, and told what was superseded since."""
+"""Questions as of a date: answered from what stood then, by the provenance of then, and told what came since."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class TestFilter:
 
 
 class TestWorkspacesFromBefore:
-    def test_nobody_knows_what_stood_where_no_versions_are_kept(self, tmp_path: Path) -> None:
+    def test_no_date_can_be_asked_for_where_no_versions_are_kept(self, tmp_path: Path) -> None:
         (tmp_path / "a.txt").write_text("The Torvik lamp costs 40 euros.", encoding="utf-8")
         how = IndexingContext(keep_versions=False)
         index_sources([tmp_path / "a.txt"], tmp_path / "workspace", settings=how)
@@ -188,8 +188,10 @@ def test_newer_goes_by_the_dates_of_the_versions(shop: Path) -> None:
 def test_provenance_tells_the_date_of_the_version(shop: Path) -> None:
     context = make_context(workspace=str(shop))
     hits = ask("What does the Torvik lamp cost?", context)["passages"]
-    told = passage_provenance(context, next(hit["id"] for hit in hits if hit["text"] == LAMP))
-    assert shown(first_moment(told["document"]["updated_at"])) == told["versions"][-1]["since"] == "2025-03-01"
+    provenance = passage_provenance(context, next(hit["id"] for hit in hits if hit["text"] == LAMP))
+    assert (
+        shown(first_moment(provenance["document"]["updated_at"])) == provenance["versions"][-1]["since"] == "2025-03-01"
+    )
 
 
 def test_as_of_a_date_newer_goes_by_what_stood_then(shop: Path) -> None:
@@ -214,10 +216,10 @@ def test_all_conditions_hold_as_of_a_date(shop: Path) -> None:
 
 
 def test_of_a_passage_of_the_past_it_is_told_where_it_came_from_and_when_it_stood(shop: Path) -> None:
-    told = passage_provenance(make_context(workspace=str(shop)), "stool")
-    assert told["versions"] == [{"since": "2023-01-01", "until": "2024-02-01"}]
-    assert [source["name"] for source in told["sources"]] == ["prices.csv"]
-    assert told["document"]["updated_at"] == "2024-02-01"
+    provenance = passage_provenance(make_context(workspace=str(shop)), "stool")
+    assert provenance["versions"] == [{"since": "2023-01-01", "until": "2024-02-01"}]
+    assert [source["name"] for source in provenance["sources"]] == ["prices.csv"]
+    assert provenance["document"]["updated_at"] == "2024-02-01"
     hidden = make_context(workspace=str(shop), where={"source": "another.csv"})
     with pytest.raises(BadInput, match="no passage of that id"):
         passage_provenance(hidden, "stool")
@@ -233,7 +235,7 @@ def test_a_turn_that_cites_the_past_is_not_told_to_index_again(shop: Path) -> No
         workspace=str(shop), as_of="2023-06-01", conversation_id="past", user_id="ada", model="offline"
     )
     result = ask("What does the Karv stool cost?", context)
-    told = [each["message"] for each in result["errors"] if each["kind"] == HISTORY_UNWRITTEN]
-    assert len(told) == 1
-    assert "stood in the past only" in told[0]
+    messages = [each["message"] for each in result["errors"] if each["kind"] == HISTORY_UNWRITTEN]
+    assert len(messages) == 1
+    assert "stood in the past only" in messages[0]
     assert result["recorded"] is not None

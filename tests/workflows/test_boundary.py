@@ -1,7 +1,9 @@
-"""The boundary of a LangGraph server: what leaves it names no folder, and a run tells that its clients ask."""
+"""The boundary of a server and of a run: nothing that leaves names a folder, and each run reads its variables anew."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,20 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph import server_clients
+from graph.environment import environment
 from graph.errors import BadInput, MaraError, NoAccess, WorkspaceMissing
-from workflows import chat, discovery, for_agents, indexing, mara, ragenta
+from tests.workflows.command_line import Mara
+from tests.workflows.small_world import QUESTION
+from workflows import chat, discovery, document_search, for_agents, indexing, mara, ragenta, streaming
+from workflows.answering import ask
 from workflows.context import Context, asking
+from workflows.explaining import explain
+from workflows.indexing import index_sources, reembed_workspace
+from workflows.serving.page import endpoints
 
 SERVED: Any = {"configurable": {"graph_id": "one", "thread_id": "t"}}
 """The config of a run as LangGraph's server makes it, whatever else its own configuration names."""
 
-QUESTION = "Who founded Marn?"
 
 DOORS: dict[str, tuple[Callable[[], Any], Any]] = {
     "mara": (mara.build, asking(QUESTION)),
@@ -45,9 +53,9 @@ def test_an_error_names_no_folder_where_it_is_raised_streamed_and_kept(spaces: P
         chunks = graph.stream(given, SERVED, stream_mode=["tasks", "debug", "custom"], subgraphs=True)
         with pytest.raises(MaraError) as left:
             streamed.extend(map(str, chunks))
-        kept = [task.error for task in graph.get_state(SERVED).tasks if task.error]
-        assert kept, door
-        assert str(spaces.parent) not in f"{left.value!r} {left.value.hint} {kept} {streamed}", door
+        errors = [task.error for task in graph.get_state(SERVED).tasks if task.error]
+        assert errors, door
+        assert str(spaces.parent) not in f"{left.value!r} {left.value.hint} {errors} {streamed}", door
 
 
 def test_outside_of_a_server_it_names_the_folder(spaces: Path) -> None:
@@ -66,7 +74,7 @@ def test_a_first_run_of_a_server_that_names_our_graphs_alone_takes_no_path(monke
         assert server_clients.serves_clients(), door
 
 
-def test_nor_does_it_let_anybody_in_who_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_does_it_let_a_caller_in_that_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for door in DOORS:
         (tmp_path / "keys.toml").write_text(f"[keys.anna]\nsha256 = ['{'0' * 64}']\nwhere = {{ tenant = 'a' }}\n")
         monkeypatch.setenv("MARA_AUTH", str(tmp_path / "keys.toml"))
@@ -102,3 +110,59 @@ def test_tools_of_agents_name_no_folder(spaces: Path, monkeypatch: pytest.Monkey
         with pytest.raises(WorkspaceMissing) as left:
             tool.invoke(asked)
         assert str(spaces) not in str(left.value)
+
+
+WAYS: dict[str, Callable[[], Any]] = {
+    "ask": lambda: ask(QUESTION, Context()),
+    "stream": lambda: list(streaming.ask_stream(QUESTION, Context())),
+    "graph": lambda: mara.graph.invoke(asking(QUESTION), context=Context()),
+    "coroutine": lambda: asyncio.run(mara.graph.ainvoke(asking(QUESTION), context=Context())),
+    "retriever": lambda: for_agents.MaraRetriever().invoke(QUESTION),
+    "walk tool": lambda: for_agents.walk_tool().invoke({"question": QUESTION}),
+    "documents": lambda: document_search.search_documents(Context(), QUESTION),
+    "discovery": lambda: discovery.what_to_read(Context(), QUESTION),
+    "provenance": lambda: discovery.passage_provenance(Context(), "p"),
+    "reading": lambda: endpoints.read_beside(Context(user_id="u"), "p"),
+}
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small_workspace: Path) -> Path:
+    """Another workspace, which is none: the user names it after a first question."""
+    monkeypatch.setenv("MARA_WORKSPACE", str(small_workspace))
+    assert environment().mara_workspace == str(small_workspace)
+    monkeypatch.setitem(os.environ, "MARA_WORKSPACE", str(tmp_path / "elsewhere"))
+    return tmp_path / "elsewhere"
+
+
+def test_what_was_set_after_the_last_question_counts_in_the_next(elsewhere: Path) -> None:
+    for way in WAYS:
+        with pytest.raises(WorkspaceMissing, match="elsewhere"):
+            WAYS[way]()
+
+
+def test_a_command_has_the_variables_as_they_are(elsewhere: Path, mara: Mara) -> None:
+    assert "elsewhere" in mara("show").err.replace("\n", "")
+
+
+def test_so_has_an_explanation(settings: Callable[..., Context], elsewhere: Path) -> None:
+    result = ask(QUESTION, settings())
+    with pytest.raises(MaraError, match="elsewhere"):
+        explain(result, Context())
+
+
+def test_so_has_indexing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert environment().mara_price_in == ""
+    monkeypatch.setitem(os.environ, "MARA_PRICE_IN", "dear")
+    (tmp_path / "a.txt").write_text("Marn lies on Lake Sund.")
+    with pytest.raises(BadInput, match="MARA_PRICE_IN"):
+        index_sources([tmp_path / "a.txt"], tmp_path / "workspace")
+
+
+def test_so_has_embedding_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small_workspace: Path, settings: Callable[..., Context]
+) -> None:
+    ask(QUESTION, settings())
+    monkeypatch.setitem(os.environ, "MARA_RECORD_URL", "postgresql://nowhere.invalid/mara")
+    with pytest.raises(BadInput, match="MARA_RECORD_URL"):
+        reembed_workspace(small_workspace)

@@ -1,11 +1,11 @@
-"""What a question may take: replies that never end, never come or come too late, and a budget that is spent."""
+"""The limits of a question: replies that never end, never come or come too late, and a budget that is spent."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
@@ -23,11 +23,8 @@ from graph.errors import BadInput, TransportFault
 from tests.scripted_server import Fault, Reply, ReplyLike, Script
 from tests.workflows.ragenta_world import BUILDER_ANSWERED, TWO_THINGS, judges, quick_ragenta, ragenta_on_a_thread
 from tests.workflows.ragenta_world import well_behaved as well_behaved_in_ragenta
-from tests.workflows.scripted import Scripted
+from tests.workflows.scripted import MakeContext, Scripted
 from tests.workflows.small_world import ANSWERED, on_a_thread, run, shown_to_model, well_behaved
-from workflows.context import Context
-
-MakeContext = Callable[..., Context]
 
 ROLES: Mapping[str, tuple[str, str, int]] = {
     "fact filter": ("filter_facts", "keep_top_facts", ChatFactFilter.reply_tokens),
@@ -173,8 +170,8 @@ def test_passages_that_are_not_judged_in_time_are_dropped_where_others_were(in_r
     in_ragenta.server.script(well_behaved_in_ragenta(judge=late_for_the_others))
     one_by_one = quick_ragenta.with_config(max_concurrency=1)
     result = run(in_ragenta.settings(top_k=2), TWO_THINGS, one_by_one).result
-    told = {each["number"]: (each["judged_by"], each["kept"]) for each in result["judgements"]}
-    assert told == {1: ("logprobs", True), 2: ("unjudged", False)}
+    judged = {each["number"]: (each["judged_by"], each["kept"]) for each in result["judgements"]}
+    assert judged == {1: ("logprobs", True), 2: ("unjudged", False)}
     assert result["judge_outcome"] == "kept"
 
 
@@ -183,8 +180,10 @@ def test_no_passage_judged_in_time_keeps_the_best_of_them(in_ragenta: Scripted, 
     assert result["judge_outcome"] == "failed"
     assert [each["kept"] for each in result["judgements"]] == [True, True]
     assert in_ragenta.requests_of("judge") == in_ragenta.requests_of("final predictor") == []
-    told = [error["message"] for error in result["errors"] if error["node"] == "score_passage"]
-    assert sorted(told) == [f"The question's 300 s are over: passage [{number}] is left unjudged" for number in (1, 2)]
+    messages = [error["message"] for error in result["errors"] if error["node"] == "score_passage"]
+    assert sorted(messages) == [
+        f"The question's 300 s are over: passage [{number}] is left unjudged" for number in (1, 2)
+    ]
 
 
 def test_follow_ups_take_no_more_than_the_question_may(in_ragenta: Scripted) -> None:
@@ -206,7 +205,7 @@ def test_no_more_calls_are_made_than_the_cap_and_the_rest_falls_back(in_mara: Sc
         assert sorted(kinds) == ["BudgetSpent"] * (3 - calls) + ["Fallback"] * (3 - calls)
 
 
-def test_once_the_tokens_are_used_up_nobody_is_asked(in_mara: Scripted) -> None:
+def test_once_the_tokens_are_used_up_no_model_is_asked(in_mara: Scripted) -> None:
     usage = {"prompt_tokens": 600, "completion_tokens": 10, "total_tokens": 610}
 
     def costly(script: Script) -> Script:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -17,13 +17,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from agents.leaning import ASK_SOMETHING
-from agents.rewriter import Rewriting
-from agents.roles import Feedback, Turn
 from graph.errors import BadInput
 from tests.scripted_server import ScriptedServer
 from tests.trace_server import TraceServer
+from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, ScriptedRewriter, scripted_rewriter
 from tests.workflows.ragenta_world import ONE_THING, TWO_THINGS
 from tests.workflows.ragenta_world import well_behaved as well_behaved_in_ragenta
+from tests.workflows.scripted import MakeContext
 from tests.workflows.small_world import ANSWERED, MALFORMED, MANAGED, QUESTION, QUESTION_PASSAGES, well_behaved
 from tests.workflows.traced import RETRIEVAL, shape
 from workflows import chat, mara, ragenta
@@ -34,24 +34,8 @@ from workflows.conversation.messages import METADATA, answer_text
 from workflows.conversation.settings import ChatContext
 
 graph: Any = chat.graph
-MakeContext = Callable[..., Context]
 PATIENCE_S = 20
-HE = "Where was he born?"
-READINGS = ("Where was Duke Orlo born?", "Where was Ada Brandt born?")
-FOLLOW_UP = "And who founded it?"
 SHOWN = f"{ANSWERED}\n\n**Sources**\n\n- [1] Lake Sund · `corpus.jsonl`"
-
-
-class Rewriter:
-    """Completes the questions that it knows, and records the turns that it was shown."""
-
-    def __init__(self, known: Mapping[str, Rewriting] | None = None) -> None:
-        self.known = {FOLLOW_UP: Rewriting("Who founded Marn?"), HE: Rewriting(HE, choices=READINGS), **(known or {})}
-        self.shown: list[list[Turn]] = []
-
-    def rewrite(self, question: str, turns: Sequence[Turn], feedback: Feedback | None = None) -> Rewriting:
-        self.shown.append(list(turns))
-        return self.known.get(question, Rewriting(question))
 
 
 class Thread:
@@ -95,12 +79,12 @@ def metadata_of(message: AIMessage) -> dict[str, Any]:
 
 
 @pytest.fixture
-def rewriter() -> Rewriter:
-    return Rewriter()
+def rewriter() -> ScriptedRewriter:
+    return scripted_rewriter()
 
 
 @pytest.fixture
-def thread(settings: MakeContext, rewriter: Rewriter) -> Thread:
+def thread(settings: MakeContext, rewriter: ScriptedRewriter) -> Thread:
     return Thread(settings().with_agents(rewriter=rewriter))
 
 
@@ -165,15 +149,15 @@ def test_a_form_that_is_sent_whole_counts_for_what_was_changed() -> None:
 
 
 def test_a_question_that_leans_on_the_thread_is_completed_and_the_next_turn_has_it_as_understood(
-    thread: Thread, rewriter: Rewriter
+    thread: Thread, rewriter: ScriptedRewriter
 ) -> None:
     thread.say(QUESTION)
-    second = thread.say([{"type": "text", "text": FOLLOW_UP}])
+    second = thread.say([{"type": "text", "text": FOUNDER}])
     assert "Duke Orlo" in str(second.content)
-    assert metadata_of(second)["understood"]["asked"] == FOLLOW_UP
+    assert metadata_of(second)["understood"]["asked"] == FOUNDER
     thread.say("And when?")
-    assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION, "Who founded Marn?"]
-    assert rewriter.shown[-1][0].passages == QUESTION_PASSAGES[::-1]
+    assert [turn.question for turn in rewriter.heard[-1][1]] == [QUESTION, FOUNDER_OF_MARN]
+    assert rewriter.heard[-1][1][0].passages == QUESTION_PASSAGES[::-1]
 
 
 def test_the_thread_keeps_turns_and_no_passages_and_grows_by_little_a_turn(thread: Thread) -> None:
@@ -192,13 +176,13 @@ def test_the_thread_keeps_turns_and_no_passages_and_grows_by_little_a_turn(threa
 
 def test_a_question_of_several_readings_is_asked_back_in_the_shape_that_chat_interfaces_draw(thread: Thread) -> None:
     thread.say(QUESTION)
-    asked_back = thread.say(HE)
+    asked_back = thread.say(BIRTH)
     assert metadata_of(asked_back)["answer_kind"] == "clarification"
     assert str(asked_back.content).endswith("Reply with a number from 1 to 2, or in your own words.")
     (waiting,) = thread.graph.get_state(thread.config).interrupts
     (action,) = waiting.value["action_requests"]
-    assert (action["name"], action["args"]) == ("choose_question", {"question": READINGS[0]})
-    assert all(reading in action["description"] for reading in READINGS)
+    assert (action["name"], action["args"]) == ("choose_question", {"question": BIRTHS[0]})
+    assert all(reading in action["description"] for reading in BIRTHS)
     assert waiting.value["review_configs"] == [
         {"action_name": "choose_question", "allowed_decisions": ["approve", "edit", "respond"]}
     ]
@@ -208,29 +192,29 @@ def edited(question: object) -> dict[str, Any]:
     return {"type": "edit", "edited_action": {"name": "choose_question", "args": {"question": question}}}
 
 
-def test_the_choice_is_asked_as_a_whole_question(thread: Thread, rewriter: Rewriter) -> None:
+def test_the_choice_is_asked_as_a_whole_question(thread: Thread, rewriter: ScriptedRewriter) -> None:
     replies: list[tuple[Any, str]] = [
-        ({"decisions": [{"type": "approve"}]}, READINGS[0]),
-        ({"decisions": [edited("2")]}, READINGS[1]),
-        ({"decisions": [edited(2)]}, READINGS[1]),
-        ({"decisions": [edited(READINGS[1])]}, READINGS[1]),
-        ({"decisions": [{"type": "respond", "message": "2"}]}, READINGS[1]),
-        (2, READINGS[1]),
-        ("2", READINGS[1]),
+        ({"decisions": [{"type": "approve"}]}, BIRTHS[0]),
+        ({"decisions": [edited("2")]}, BIRTHS[1]),
+        ({"decisions": [edited(2)]}, BIRTHS[1]),
+        ({"decisions": [edited(BIRTHS[1])]}, BIRTHS[1]),
+        ({"decisions": [{"type": "respond", "message": "2"}]}, BIRTHS[1]),
+        (2, BIRTHS[1]),
+        ("2", BIRTHS[1]),
         ("Where was the Tarn Dam built?", "Where was the Tarn Dam built?"),
     ]
     thread.say(QUESTION)
     for reply, question in replies:
-        thread.say(HE)
-        shown = len(rewriter.shown)
+        thread.say(BIRTH)
+        shown = len(rewriter.heard)
         assert metadata_of(thread.run(Command(resume=reply)))["question"] == question, reply
-        assert len(rewriter.shown) == shown, reply
+        assert len(rewriter.heard) == shown, reply
         assert thread.messages[-2].content == question, reply
 
 
 def test_a_reply_that_cannot_be_read_is_asked_for_again(thread: Thread) -> None:
     thread.say(QUESTION)
-    thread.say(HE)
+    thread.say(BIRTH)
     replies: list[Any] = ["", " ", [1], True, {"decisions": "x"}, {"decisions": []}, {"decisions": [edited({"a": 1})]}]
     replies += [{"decisions": [{"type": "edit", "edited_action": odd}]} for odd in ("x", {"args": "x"}, {})]
     for reply in replies:
@@ -238,43 +222,45 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again(thread: Thread) -> None:
         (waiting,) = thread.graph.get_state(thread.config).interrupts
         description = waiting.value["action_requests"][0]["description"]
         assert description.startswith("That reply cannot be read."), reply
-    assert metadata_of(thread.run(Command(resume="1")))["question"] == READINGS[0]
+    assert metadata_of(thread.run(Command(resume="1")))["question"] == BIRTHS[0]
 
 
-def test_a_plain_message_instead_of_a_resume_chooses_or_asks_something_else(thread: Thread, rewriter: Rewriter) -> None:
+def test_a_plain_message_instead_of_a_resume_chooses_or_asks_something_else(
+    thread: Thread, rewriter: ScriptedRewriter
+) -> None:
     thread.say(QUESTION)
     other = "Who built the Tarn Dam?"
-    for message, question in ((other, other), ("2", READINGS[1]), (READINGS[0], READINGS[0])):
-        thread.say(HE)
+    for message, question in ((other, other), ("2", BIRTHS[1]), (BIRTHS[0], BIRTHS[0])):
+        thread.say(BIRTH)
         assert metadata_of(thread.say(message))["question"] == question
         assert not thread.waits
     thread.say("And when?")
-    assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION, other, READINGS[1], READINGS[0]]
+    assert [turn.question for turn in rewriter.heard[-1][1]] == [QUESTION, other, BIRTHS[1], BIRTHS[0]]
 
 
-def test_without_a_checkpointer_it_says_what_to_reply(settings: MakeContext, rewriter: Rewriter) -> None:
+def test_without_a_checkpointer_it_says_what_to_reply(settings: MakeContext, rewriter: ScriptedRewriter) -> None:
     context = settings().with_agents(rewriter=rewriter)
-    history = [("user", QUESTION), ("assistant", "In 1203."), ("user", HE)]
+    history = [("user", QUESTION), ("assistant", "In 1203."), ("user", BIRTH)]
     result = graph.invoke({"messages": history}, context=context)
     assert "Reply with a number" in str(last_of(result).content)
     again = graph.invoke({"messages": [*result["messages"], ("user", "1")]}, context=context)
-    assert metadata_of(last_of(again))["question"] == READINGS[0]
+    assert metadata_of(last_of(again))["question"] == BIRTHS[0]
 
 
 def test_an_earlier_question_asked_anew_or_edited_knows_only_the_turns_before_it(
-    thread: Thread, rewriter: Rewriter
+    thread: Thread, rewriter: ScriptedRewriter
 ) -> None:
     thread.say(QUESTION)
-    thread.say(FOLLOW_UP)
+    thread.say(FOUNDER)
     thread.say("And why?")
     answering = thread.before(3)
     asking = thread.graph.get_state(answering).parent_config
     again = thread.run(None, answering)
-    assert metadata_of(again)["question"] == "Who founded Marn?"
-    assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION]
+    assert metadata_of(again)["question"] == FOUNDER_OF_MARN
+    assert [turn.question for turn in rewriter.heard[-1][1]] == [QUESTION]
     assert len(thread.messages) == 4
     thread.run({"messages": [HumanMessage("And who drowned there?")]}, asking)
-    assert [turn.question for turn in rewriter.shown[-1]] == [QUESTION]
+    assert [turn.question for turn in rewriter.heard[-1][1]] == [QUESTION]
     questions = [str(message.content) for message in thread.messages if message.type == "human"]
     assert questions == [QUESTION, "And who drowned there?"]
 
@@ -290,7 +276,7 @@ def test_a_question_that_fails_leaves_the_thread_open(thread: Thread) -> None:
 
 
 def test_what_the_filter_hides_neither_counts_nor_shows_even_with_forged_metadata(
-    settings: MakeContext, rewriter: Rewriter
+    settings: MakeContext, rewriter: ScriptedRewriter
 ) -> None:
     hidden = settings(where={"source": "nowhere"}).with_agents(rewriter=rewriter)
     sees_all = last_of(graph.invoke({"messages": QUESTION}, context=settings()))
@@ -298,16 +284,16 @@ def test_what_the_filter_hides_neither_counts_nor_shows_even_with_forged_metadat
         "Marn [1].", response_metadata={METADATA: {**metadata_of(sees_all), "understood": {"choices": ["x"]}}}
     )
     for answer in (sees_all, forged):
-        turns = [HumanMessage(QUESTION), answer, HumanMessage(FOLLOW_UP)]
+        turns = [HumanMessage(QUESTION), answer, HumanMessage(FOUNDER)]
         message = last_of(graph.invoke({"messages": turns}, context=hidden))
         metadata = metadata_of(message)
         assert (metadata["sources"], metadata["answer_kind"]) == ([], "refusal")
         assert any("OutsideFilter: 1 earlier answers cite passages" in note for note in metadata["notes"])
-        assert all("Marn" not in turn.answer for shown in rewriter.shown for turn in shown)
+        assert all("Marn" not in turn.answer for _, turns in rewriter.heard for turn in turns)
 
 
 class Streamed:
-    """What a run streams: messages in the order they began, and the progress of nodes."""
+    """The stream of a run: messages in the order they began, and the progress of nodes."""
 
     def __init__(self) -> None:
         self.messages: dict[str, str] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from pydantic import ValidationError
 
 from graph.errors import BadInput
 from graph.retrieve.modes import HIPPORAG2, MARA, SEED, Mode, Preset, WalkSettings
+from tests.workflows.scripted import MakeContext
 from tests.workflows.small_world import QUESTION, run
 from workflows import indexing, mara, retrieval
 from workflows.context import QUESTION_LIMIT, Context, Walk, check_question, make_context
 from workflows.settings.indexing import IndexingContext
-
-MakeContext = Callable[..., Context]
 
 GRAPHS: dict[str, Any] = {"mara": mara.graph, "retrieval": retrieval.graph}
 

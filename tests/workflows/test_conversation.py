@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.roles import Turn
 from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows.command_line import Mara
+from tests.workflows.scripted import MakeContext
 from tests.workflows.small_world import ANSWERED, MALFORMED, shown_to_model, well_behaved
 from workflows import mara, ragenta, retrieval
 from workflows.answering import ask
 from workflows.context import Context, asking, make_context
+from workflows.conversation.session import Conversation
+from workflows.indexing import index_sources
 from workflows.results import turn_of
+from workflows.runtime.resources import OFFLINE, close_indexes
+from workflows.settings.indexing import IndexingContext
 from workflows.streaming import Answered, ask_stream
-
-MakeContext = Callable[..., Context]
 
 FIRST = Turn("Who built the Tarn Dam?", "Tarn Dam: The Tarn Dam was built by Ada Brandt in 1866. [1]", ("tarn-dam",))
 LEANING = "Where was she born?"
@@ -172,3 +181,42 @@ class TestWithAModel:
         chat_server.script({**well_behaved(), "rewriter": [Reply("no", status=401)]})
         with pytest.raises(RuntimeError, match="OPENAI_API_KEY"):
             ask(LEANING, settings(), [FIRST])
+
+
+QUESTIONS = ("When was Nissan founded?", "And who founded it?", "Where was he born?")
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    root = tmp_path_factory.mktemp("sample") / "workspace"
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("OPENAI_", "MARA_"))]:
+            patch.delenv(name)
+        with as_file(files("workflows.sample").joinpath("corpus.jsonl")) as corpus:
+            index_sources([corpus], root, settings=IndexingContext(model=OFFLINE))
+    yield root
+    close_indexes()
+
+
+def check_the_end(answers: Sequence[str], understood: Sequence[str]) -> None:
+    """Check that it was 1933, Yoshisuke Aikawa, and Yamaguchi."""
+    for word, answer in zip(("1933", "Aikawa", "Yamaguchi"), answers, strict=True):
+        assert word in answer
+    assert "Nissan" in understood[1]
+    assert "Aikawa" in understood[2]
+
+
+def test_a_conversation_about_the_sample_corpus_ends_right_in_python_and_at_the_command_line(
+    sample: Path, mara: Mara, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = Conversation(Context(workspace=str(sample), model=OFFLINE))
+    for question in QUESTIONS:
+        list(conversation.ask(question))
+    lines = io.TextIOWrapper(io.BytesIO("\n".join(QUESTIONS).encode()))
+    monkeypatch.setattr(sys, "stdin", lines)
+    done = mara("chat", "--workspace", sample, "--model", OFFLINE, "--json")
+    for results in (conversation.results, [json.loads(line) for line in done.out.splitlines()]):
+        check_the_end(
+            [result["answer"] for result in results],
+            [f"{result['question']} {(result['understood'] or {}).get('names')}" for result in results],
+        )

@@ -44,7 +44,7 @@ attempt('search', '/threads/search', {}, json)
   .then(() => attempt('ask', '/runs/wait', ask, json))
   .then(() => socket).then(() => done(tried));
 """
-"""What a page tries with the server at an address, as another site's script would."""
+"""The attempts of a page with the server at an address, as another site's script would."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What to read next, and where a passage comes from: within the settings' filter, in Python and for agents."""
+"""Documents to read next, the provenance of a passage, and searching documents: within the settings' filter."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def proposed(proposal: dict[str, Any]) -> list[str]:
 
 class TestWhatToRead:
     def test_a_topic_leads_to_documents_that_explain_what_is_related(self, context: Callable[..., Context]) -> None:
-        found = what_to_read(context(), "Olaf Amstel", 10)
-        assert "of-a-one" in proposed(found)
-        told = [reason["told"] for each in found["documents"] for reason in each["reasons"]]
-        assert any(each.startswith("the topic is about Olaf Amstel → ") for each in told)
+        proposal = what_to_read(context(), "Olaf Amstel", 10)
+        assert "of-a-one" in proposed(proposal)
+        reasons = [reason["told"] for each in proposal["documents"] for reason in each["reasons"]]
+        assert any(each.startswith("the topic is about Olaf Amstel → ") for each in reasons)
 
     def test_what_a_user_viewed_or_a_conversation_cites_is_not_proposed(self, context: Callable[..., Context]) -> None:
         everything = proposed(what_to_read(context(), "Project Zember", 10))
@@ -80,23 +80,25 @@ class TestWhatToRead:
     def test_nothing_that_a_filter_hides_is_proposed_or_named(self, context: Callable[..., Context]) -> None:
         for who in ({}, {"user_id": "mia"}, {"conversation_id": "of nobody"}):
             for topic in ("Lake Sund", "Marn", "Project Zember", "somewhere to swim"):
-                found = what_to_read(context(**OF_A, **who), topic, 10)
-                assert set(proposed(found)) <= {"of-a-one", "of-a-two"}, who
-                assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)], who
+                proposal = what_to_read(context(**OF_A, **who), topic, 10)
+                assert set(proposed(proposal)) <= {"of-a-one", "of-a-two"}, who
+                assert not [marker for marker in MARKERS["b"] if marker in json.dumps(proposal)], who
 
 
 class TestRelatedDocuments:
     def test_they_are_others_with_the_path_that_led_there(self, context: Callable[..., Context]) -> None:
-        found = related_documents(context(), "of-b-two", 10)
-        assert {"of-a-one", "of-b-one"} <= {each["document"] for each in found} <= {"of-a-one", "of-a-two", "of-b-one"}
-        assert all(each["told"].startswith("this document explains ") for each in found)
+        documents = related_documents(context(), "of-b-two", 10)
+        assert (
+            {"of-a-one", "of-b-one"} <= {each["document"] for each in documents} <= {"of-a-one", "of-a-two", "of-b-one"}
+        )
+        assert all(each["told"].startswith("this document explains ") for each in documents)
 
     def test_nothing_that_a_filter_hides_is_named(self, context: Callable[..., Context]) -> None:
         for document in ("of-a-one", "of-b-one", "of-b-two"):
-            found = related_documents(context(**OF_A), document, 10)
-            assert {each["document"] for each in found} <= {"of-a-one", "of-a-two"}, document
-            assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)], document
-            assert bool(found) == document.startswith("of-a")
+            documents = related_documents(context(**OF_A), document, 10)
+            assert {each["document"] for each in documents} <= {"of-a-one", "of-a-two"}, document
+            assert not [marker for marker in MARKERS["b"] if marker in json.dumps(documents)], document
+            assert bool(documents) == document.startswith("of-a")
 
     def test_as_of_a_date_nothing_is_proposed_that_did_not_stand_then(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -109,9 +111,9 @@ class TestRelatedDocuments:
             index_sources([corpus], root, settings=IndexingContext(dated=f"{year}-01-01"))
 
         def related(as_of: str = "") -> set[str]:
-            found = related_documents(Context(workspace=str(root), as_of=as_of), "of-b-two", 10)
-            assert as_of != "2005-01-01" or not [marker for marker in MARKERS["a"] if marker in json.dumps(found)]
-            return {each["document"] for each in found}
+            documents = related_documents(Context(workspace=str(root), as_of=as_of), "of-b-two", 10)
+            assert as_of != "2005-01-01" or not [marker for marker in MARKERS["a"] if marker in json.dumps(documents)]
+            return {each["document"] for each in documents}
 
         assert related() == related("2015-01-01") > related("2005-01-01") == {"of-b-one"}
 
@@ -190,13 +192,13 @@ class TestProvenance:
     def test_a_source_of_one_passage_stands_for_it(self, tmp_path: Path, context: Callable[..., Context]) -> None:
         (tmp_path / "leave.md").write_text("# Leave\n\nStaff of the Marn Works have 28 days of leave.\n")
         index_sources([tmp_path / "leave.md"], tmp_path / "own")
-        found = passage_provenance(Context(workspace=str(tmp_path / "own")), "leave.md")
-        assert found["sources"][0]["uri"] == "leave.md"
+        provenance = passage_provenance(Context(workspace=str(tmp_path / "own")), "leave.md")
+        assert provenance["sources"][0]["uri"] == "leave.md"
 
     def test_concepts_are_spelled_as_a_filter_shows_them(self, context: Callable[..., Context]) -> None:
-        found = passage_provenance(context(**OF_A), "of-a-one")
-        assert "lake sund" in {concept["name"] for concept in found["concepts"]}
-        assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)]
+        provenance = passage_provenance(context(**OF_A), "of-a-one")
+        assert "lake sund" in {concept["name"] for concept in provenance["concepts"]}
+        assert not [marker for marker in MARKERS["b"] if marker in json.dumps(provenance)]
 
 
 class TestTools:
@@ -262,14 +264,14 @@ def test_a_conversation_of_somebody_else_is_refused(root: Path) -> None:
 
 
 def test_one_that_is_kept_can_be_asked_in_cypher(root: Path) -> None:
-    kept = found(root, k=5, keep="founders", conversation_id="of nobody")
-    assert counts(root)["SIMILARITY"] == len(kept) > 1
+    documents = found(root, k=5, keep="founders", conversation_id="of nobody")
+    assert counts(root)["SIMILARITY"] == len(documents) > 1
     with open_copy(root) as copy:
         rows = copy.query(CONVERSATION_SEARCH, {"query_id": "founders", "conversation_id": "of nobody"}).rows
-    assert {row[0] for row in rows} == set(kept)
+    assert {row[0] for row in rows} == set(documents)
 
 
 def test_one_of_a_user_is_not_kept_since_forgetting_would_not_find_it(root: Path) -> None:
-    with pytest.raises(BadInput, match="belongs to nobody"):
+    with pytest.raises(BadInput, match="belongs to no user"):
         found(root, keep="mine", user_id="mia")
     assert counts(root)["Query"] == 0

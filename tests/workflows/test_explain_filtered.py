@@ -1,4 +1,4 @@
-"""An explanation under a filter neither names nor shows what the filter hides, and yet its numbers add up."""
+"""An explanation names nothing that a filter hides, and adds up in every mode and however it was asked."""
 
 from __future__ import annotations
 

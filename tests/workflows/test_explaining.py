@@ -18,6 +18,7 @@ from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
 from graph.walk.strengths import TUNED_RELATIONS, UNTUNED, adopt
 from tests.builders import HashEmbedder
 from tests.workflows.explanations import PRPACK, check_it_adds_up, check_it_is_the_walk, explained
+from tests.workflows.scripted import MakeContext
 from tests.workflows.small_world import QUESTION, run
 from tests.workflows.workspaces import VELM, Indexer
 from workflows import retrieval
@@ -48,7 +49,6 @@ STRONG_FACTS = replace(
     recall_before=0.5,
     recall_after=0.6,
 )
-MakeContext = Callable[..., Context]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The retriever and the tool give an agent the passages of the retrieval workflow."""
+"""The retriever and the tools for agents: what they give, and LangChain's own standard tests of each."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ def test_an_agents_thread_keeps_nothing_of_the_workflow_behind_its_tool(workspac
     calls = [{"name": tool.name, "args": {"question": "Where is the Velm?"}, "id": "1", "type": "tool_call"}]
     thread: Any = {"configurable": {"thread_id": "one"}}
     given: Any = {"messages": [AIMessage("", tool_calls=calls)]}
-    told: list[Any] = list(agent.stream(given, thread, stream_mode="values", subgraphs=True))
-    assert "Ostra" in told[-1][1]["messages"][-1].content
-    assert {within for within, _ in told} == {()}
+    states: list[Any] = list(agent.stream(given, thread, stream_mode="values", subgraphs=True))
+    assert "Ostra" in states[-1][1]["messages"][-1].content
+    assert {within for within, _ in states} == {()}
     assert {past.config["configurable"]["checkpoint_ns"] for past in saver.list(thread)} == {""}
 
 

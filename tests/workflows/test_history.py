@@ -307,7 +307,7 @@ class TestSomebodyElse:
                 turns_of_history(context_of(root, user_id=user))
         assert len(messages(root, "marn")) == 2
 
-    @bounded(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @bounded(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         st.lists(
             st.tuples(st.sampled_from(["ada", "bob"]), st.sampled_from([FOUNDED, FOUNDER, BIRTH, QUESTION])),

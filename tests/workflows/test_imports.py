@@ -1,4 +1,4 @@
-"""Importing: no side effects, nothing heavy, our own packages, and one direction between them."""
+"""Importing: no side effects, nothing heavy, one direction between our packages, and the short names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -77,13 +78,13 @@ def workflow_modules() -> list[str]:
 
 @pytest.fixture(scope="module")
 def fresh_process(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What importing all modules of the workflows does in a process of its own, in an empty folder."""
+    """The effects of importing all modules of the workflows in a process of its own, in an empty folder."""
     folder = tmp_path_factory.mktemp("empty")
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "SYSTEMROOT")}
+    environment = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "SYSTEMROOT")}
     done = subprocess.run(
         [sys.executable, "-c", WATCHER, *workflow_modules()],
         cwd=folder,
-        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(ROOT)},
+        env={**environment, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=60,
@@ -137,11 +138,11 @@ def imported_names(path: Path) -> Iterator[str]:
 @cache
 def imported_packages(package: str) -> dict[str, set[Path]]:
     """The top-level packages that any file of ours imports, with the files that do."""
-    found: dict[str, set[Path]] = {}
+    files: dict[str, set[Path]] = {}
     for path in sources(package):
         for name in imported_names(path):
-            found.setdefault(name.partition(".")[0], set()).add(path.relative_to(ROOT))
-    return found
+            files.setdefault(name.partition(".")[0], set()).add(path.relative_to(ROOT))
+    return files
 
 
 def module_name(path: Path) -> str:
@@ -149,15 +150,15 @@ def module_name(path: Path) -> str:
 
 
 def imported_modules(path: Path, known: Set[str]) -> set[str]:
-    """What a file imports of the known modules; ``from package import module`` is an import of that module alone."""
-    found: set[str] = set()
+    """Return the known modules that a file imports; ``from package import module`` imports that module alone."""
+    names: set[str] = set()
     for node in nodes_of(path):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             inner = {f"{node.module}.{alias.name}" for alias in node.names} & known
-            found |= inner or {node.module or ""}
-    return found & known
+            names |= inner or {node.module or ""}
+    return names & known
 
 
 @cache
@@ -245,11 +246,75 @@ def test_a_name_is_imported_when_it_is_first_used() -> None:
 
 def test_passages_are_ranked_without_an_answer_and_tools_are_made_for_an_agent(small_workspace: Path) -> None:
     context = Context(workspace=str(small_workspace))
-    found = retrieve("Where does the Velm flow?", context)
-    assert [hit["id"] for hit in found["passages"]] == [
+    passages = retrieve("Where does the Velm flow?", context)
+    assert [hit["id"] for hit in passages["passages"]] == [
         hit["id"] for hit in ask("Where does the Velm flow?", context)["passages"]
     ]
-    assert "answer" not in found
+    assert "answer" not in passages
     names = ["find_passages", "ask_documents", "discover_documents", "passage_provenance", "personalized_pagerank"]
     assert [tool.name for tool in tools(context)] == names
     assert [tool.name for tool in tools(Context(workspace=str(small_workspace), mode="dense"))] == names[:-1]
+
+
+WORKFLOWS = ROOT / "workflows"
+
+ORDER = (
+    "installation",
+    "output",
+    "settings",
+    "context",
+    "states",
+    "wording",
+    "results",
+    "access",
+    "runtime",
+    "nodes",
+    *("retrieval", "mara", "ragenta"),
+    *("answering", "streaming"),
+    *("conversation", "chat"),
+    *("discovery", "document_search", "for_agents"),
+    *("distributed", "indexing_run", "indexing"),
+    *("runs", "evaluation", "tuning"),
+    "admin",
+    *("explanation", "explaining"),
+    "serving",
+    "cli",
+)
+"""The rooms, folders and modules of the root, each of which imports only those before it."""
+
+
+def room_of(path: Path) -> str:
+    """Return the folder of workflows that a file is in, or its own name where it is in none."""
+    return path.relative_to(WORKFLOWS).parts[0].removesuffix(".py")
+
+
+def parts_imported(path: Path) -> Iterator[list[str]]:
+    """Yield the parts of the names below workflows that a module imports, also within functions."""
+    for node in nodes_of(path):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name}" for name in names]
+        yield from (name.split(".")[1:] for name in names if name.startswith("workflows."))
+
+
+def test_each_room_imports_only_those_before_it() -> None:
+    paths = [path for path in WORKFLOWS.rglob("*.py") if room_of(path) not in ("__init__", "sample")]
+    assert {room_of(path) for path in paths} == {*ORDER}
+    back = {
+        f"{path.relative_to(WORKFLOWS)} imports {room}"
+        for path in paths
+        for room, *_ in parts_imported(path)
+        if ORDER.index(room) > ORDER.index(room_of(path))
+    }
+    assert not back
+
+
+def test_no_folders_within_a_room_import_each_other_in_a_circle() -> None:
+    folders = {path.parent for path in WORKFLOWS.rglob("*.py")} - {WORKFLOWS}
+    arrows: dict[Path, set[Path]] = defaultdict(set)
+    for path in (path for folder in folders for path in folder.glob("*.py")):
+        for parts in parts_imported(path):
+            named = [WORKFLOWS.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+            deepest = max((folder for folder in named if folder in folders), default=path.parent)
+            arrows[path.parent] |= {deepest} - {path.parent}
+    assert {*TopologicalSorter(arrows).static_order()} <= folders

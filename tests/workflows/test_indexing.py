@@ -1,4 +1,4 @@
-"""Indexing: what is added, replaced, left alone and refused, and that nothing is lost when a run breaks off."""
+"""Indexing: what is added, replaced and refused, and that nothing is lost when a run breaks off or is killed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.usefixtures("embedder")
 
 
 class Interrupted(RuntimeError):
-    """What a test breaks a run off with."""
+    """The error with which a test breaks a run off."""
 
 
 class FailingEmbedder(HashEmbedder):
@@ -81,7 +81,7 @@ class FailingExtractor(OfflineExtractor):
 
 @pytest.fixture(scope="module")
 def at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a workspace holds into which all rows were indexed in one go."""
+    """The content of a workspace into which all rows were indexed in one go."""
     folder = tmp_path_factory.mktemp("at-once")
     write_lines(folder / "corpus.jsonl", list(ROWS))
     with pytest.MonkeyPatch.context() as patch:
@@ -217,15 +217,15 @@ def test_another_embedding_model_is_refused_before_anything_is_written(
 
 def test_progress_is_told_stage_by_stage_to_the_end(index: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "COMMIT_PASSAGES", 2)
-    told: list[tuple[str, int, int]] = []
-    index(ROWS, progress=lambda stage, done, total: told.append((stage, done, total)))
-    assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["extract", "embed", "commit", "graph", "relate"]
+    steps_told: list[tuple[str, int, int]] = []
+    index(ROWS, progress=lambda stage, done, total: steps_told.append((stage, done, total)))
+    assert list(dict.fromkeys(stage for stage, _, _ in steps_told)) == ["extract", "embed", "commit", "graph", "relate"]
     for stage, total in (("extract", 5), ("embed", 5), ("graph", 1), ("relate", 1)):
-        steps = [done for name, done, of in told if name == stage and of == total]
+        steps = [done for name, done, of in steps_told if name == stage and of == total]
         assert steps == sorted(steps)
         assert (steps[0], steps[-1]) == (0, total)
-    assert [done for name, done, _ in told if name == "embed"] == [0, 2, 4, 5]
-    assert [done for name, done, _ in told if name == "commit"] == [2, 4, 5]
+    assert [done for name, done, _ in steps_told if name == "embed"] == [0, 2, 4, 5]
+    assert [done for name, done, _ in steps_told if name == "commit"] == [2, 4, 5]
 
 
 @pytest.mark.slow
@@ -310,10 +310,10 @@ def test_killed_in_the_middle_of_a_batch_the_next_run_ends_as_one_go_would(
         assert child.hear() == "reached"
         child.kill()
     with Workspace(root).open_record() as record:
-        held = record.count_passages()
-    assert held < len(ROWS)
+        committed = record.count_passages()
+    assert committed < len(ROWS)
     report = index_sources([corpus], root)
-    assert (report.added, report.unchanged, report.passages) == (len(ROWS) - held, held, len(ROWS))
+    assert (report.added, report.unchanged, report.passages) == (len(ROWS) - committed, committed, len(ROWS))
     index_sources([corpus], tmp_path / "one go")
     assert dump(root) == dump(tmp_path / "one go")
     assert content_of(root) == content_of(tmp_path / "one go")

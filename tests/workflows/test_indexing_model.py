@@ -110,8 +110,8 @@ def test_a_passage_that_keeps_failing_is_found_by_its_text_and_alone_is_tried_ag
     assert len(texts_in(root)) == N
     with Workspace(root).open_record() as record:
         assert record.failures() == dict(report.failed)
-    found = ask(root, "Where does Lake 7 lie?", mode="sparse", model="offline")
-    assert found["passages"][0]["id"] == "p7"
+    result = ask(root, "Where does Lake 7 lie?", mode="sparse", model="offline")
+    assert result["passages"][0]["id"] == "p7"
 
     chat_server.script({"extractor": proper_reply})
     again = index(LAKES, settings=settings)
@@ -186,8 +186,8 @@ def test_a_dry_run_tells_from_a_sample_whose_replies_the_run_itself_uses(
     assert (untold["completion_tokens"], untold["cost"]) == (None, None)
     assert "seconds" in untold["unknown"]
     assert not root.exists()
-    found = preview_changes([corpus], root, settings=settings, sample=3)
-    took = found["extraction"]
+    preview = preview_changes([corpus], root, settings=settings, sample=3)
+    took = preview["extraction"]
     assert len(titles_asked(chat_server)) == 3
     assert took["sample"]["done"] == 3
     assert took["requests"] >= N - 3

@@ -120,15 +120,15 @@ class TestRunsOfClients:
             {"triples": "deep"},
             {"triples": "x" * 300},
         ]
-        for given in unusable:
+        for request in unusable:
             with pytest.raises(MaraError) as refused:
-                self.run(**given)
-            assert tmp_path.name not in str(refused.value), given
-            assert not (tmp_path / "spaces").exists(), given
+                self.run(**request)
+            assert tmp_path.name not in str(refused.value), request
+            assert not (tmp_path / "spaces").exists(), request
 
     def test_a_question_to_what_is_no_workspace_is_refused_without_folders(self, tmp_path: Path) -> None:
         self.run()
-        for name in ("nobody", "x" * 300, "a\0b", "default\n", ".hid"):
+        for name in ("nobody", "x" * 300, "a\0b", "default\n", ".hid", "a\\b", "..", "../base", "/etc"):
             with pytest.raises(MaraError) as refused:
                 ask("Where is Marn?", Context(workspace=name))
             assert tmp_path.name not in str(refused.value)

@@ -179,9 +179,9 @@ def test_input_that_cannot_be_used_is_named(settings: IndexingContext) -> None:
         ({"sources": [""] * 1_001}, "1,001 sources"),
         ({"sources": ["x"], "sync": "yes"}, "sync"),
     ]
-    for given, says in unusable:
+    for request, says in unusable:
         with pytest.raises(ValueError, match=says):
-            graph.invoke(given, context=settings)
+            graph.invoke(request, context=settings)
 
 
 class TestEmbeddingEndpoint:

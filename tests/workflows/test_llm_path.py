@@ -1,4 +1,4 @@
-"""The path over a chat model: malformed replies are asked for again with the reason, then a fallback stands in."""
+"""The path over a chat model: malformed replies are asked for again, faults of the endpoint tried again or told."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from graph.errors import BadInput, ModelUnavailable, TransportFault
 from tests.scripted_server import Fault, RecordedRequest, Reply, ReplyLike, Script
-from tests.workflows.scripted import Scripted
+from tests.workflows.scripted import MakeContext, Scripted
 from tests.workflows.small_world import (
     ANSWERED,
     MALFORMED,
@@ -29,7 +29,6 @@ from tests.workflows.small_world import (
     well_behaved,
 )
 from workflows import mara, retrieval
-from workflows.context import Context
 from workflows.runtime import workflow_graph
 
 PROPER: dict[str, Callable[[Mapping[str, Any]], str]] = {
@@ -219,8 +218,6 @@ def only(requests: list[RecordedRequest]) -> RecordedRequest:
     return request
 
 
-MakeContext = Callable[..., Context]
-
 PROPER_REPLIES: dict[str, str] = {"fact filter": json.dumps({"facts": []}), "manager": MANAGED, "answerer": ANSWERED}
 PASSING = {
     "429": Reply("slow down", status=429, headers={"Retry-After": "60"}),
@@ -279,7 +276,7 @@ def test_a_refused_request_fails_the_run_at_once(in_mara: Scripted, monkeypatch:
         assert len(in_mara.requests_of(role)) == 1
 
 
-def test_an_endpoint_where_nobody_listens_is_unavailable(
+def test_an_endpoint_at_which_no_server_listens_is_unavailable(
     settings: MakeContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:

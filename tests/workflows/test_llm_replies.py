@@ -1,4 +1,4 @@
-"""What each role's model may say: which replies are taken, which are asked for again, and what orders cannot do."""
+"""The replies of each role's model: which replies are taken, which are asked for again, and what orders cannot do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from agents.roles import REFUSAL
 from tests.scripted_server import Reply, ReplyLike, ScriptedServer
-from tests.workflows.scripted import Scripted
+from tests.workflows.scripted import MakeContext, Scripted
 from tests.workflows.small_world import (
     ANSWERED,
     BETA,
@@ -26,9 +26,7 @@ from tests.workflows.small_world import (
     shown_to_model,
     well_behaved,
 )
-from workflows.context import Context
 
-MakeContext = Callable[..., Context]
 Ask = Callable[[str, ReplyLike, ReplyLike], Run]
 
 ABOUT_THE_TOWN = "When was Marn founded?"

@@ -1,10 +1,9 @@
-"""The main workflow without a model: one question in, a cited answer out, in every mode."""
+"""The main workflow without a model, and ``ask``: one question in, the documented result out, in every mode."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,13 @@ from agents.answers.quotes import unmarked
 from agents.roles import REFUSAL
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
 from graph.retrieve.modes import Mode
-from tests.workflows.scripted import Scripted
+from tests.workflows.scripted import MakeContext, Scripted
 from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, QUESTION_PASSAGES, TEXTS, run, well_behaved
 from workflows import mara, retrieval
 from workflows.answering import ask
 from workflows.context import Context, make_context
 from workflows.results import Result
 from workflows.runtime import workflow_graph
-
-MakeContext = Callable[..., Context]
 
 GRAPH: Any = mara.graph
 
@@ -124,7 +121,7 @@ def test_runs_side_by_side_do_not_mix(settings: MakeContext) -> None:
 
 
 FALLBACKS = {"filter_facts": "keep_top_facts", "weigh_relations": "neutral_relations", "write_answer": "quote_passages"}
-"""Who stands in for whom."""
+"""The node that stands in for each."""
 
 
 def test_the_workflow_is_named_for_traces() -> None:
@@ -227,8 +224,8 @@ def test_the_result_is_of_the_type_that_it_is_declared_to_be_and_that_of_ragenta
 def test_the_parts_of_the_result_have_the_documented_keys(settings: MakeContext) -> None:
     result = ask(QUESTION, settings())
     assert result["citations"][0].keys() == {"number", "passage_id", "start", "end"}
-    told = {"number", "id", "title", "text", "source", "metadata", "score", "pagerank"}
-    assert result["passages"][0].keys() == told
+    keys = {"number", "id", "title", "text", "source", "metadata", "score", "pagerank"}
+    assert result["passages"][0].keys() == keys
     assert {"subject", "predicate", "object", "relation", "score", "kept"} <= result["facts"][0].keys()
     assert result["relation_factors"]
     assert result["relation_factors"].keys() == {"entity_entity", "entity_passage"}

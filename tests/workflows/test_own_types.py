@@ -84,10 +84,10 @@ def relations_of(root: Path) -> set[tuple[str, str]]:
 
 def retrieved(root: Path, question: str, **changes: Any) -> dict[str, Any]:
     """Return the state that retrieval ends with."""
-    found: dict[str, Any] = retrieval.invoke(
+    state: dict[str, Any] = retrieval.invoke(
         Question(question=question), context=Context(workspace=str(root), **changes)
     )
-    return found
+    return state
 
 
 def ranked(root: Path, question: str, **changes: Any) -> dict[str, float]:
@@ -109,8 +109,8 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def extractors(root: Path) -> Mapping[str, int]:
-    found: Mapping[str, int] = workspace_stats(root)["extractors"]
-    return found
+    counts: Mapping[str, int] = workspace_stats(root)["extractors"]
+    return counts
 
 
 @pytest.mark.usefixtures("embedder")
@@ -166,9 +166,9 @@ class TestIndexing:
         self, index: Indexer, root: Path, types: TypesFile, tmp_path: Path
     ) -> None:
         index(ROWS)
-        found = preview_changes([tmp_path / "corpus.jsonl"], root, settings=types(TYPES))
-        assert (found["reread"], len(found["changed"]), found["unchanged"]) == (4, 4, 0)
-        assert found["own_types"] == ["SUPPLIES", "Pump", "Supplier"]
+        preview = preview_changes([tmp_path / "corpus.jsonl"], root, settings=types(TYPES))
+        assert (preview["reread"], len(preview["changed"]), preview["unchanged"]) == (4, 4, 0)
+        assert preview["own_types"] == ["SUPPLIES", "Pump", "Supplier"]
         assert "own_types" not in workspace_stats(root)
         index(ROWS, settings=types(TYPES))
         assert preview_changes([tmp_path / "corpus.jsonl"], root)["reread"] == 0

@@ -94,8 +94,8 @@ class TestPersonalRanking:
         hidden = {"told": "you read Project Zember, ...", "weight": 0.5, "concept": "", "document": "of-b-two"}
         state = {"passages": [{**hit, "personal": {"before": 2, "shift": 2.0, "reasons": [hidden, shown]}}]}
         run = OpenRun(Context(workspace=str(root), where={"tenant": "a"}))
-        kept = within_filter(("passages",), state, run, dict)["passages"]
-        assert kept[0]["personal"]["reasons"] == [shown]
+        hits = within_filter(("passages",), state, run, dict)["passages"]
+        assert hits[0]["personal"]["reasons"] == [shown]
 
     def test_a_graph_that_cannot_be_read_costs_no_answer_and_is_told(self, root: Path, tmp_path: Path) -> None:
         broken = reading_world(tmp_path)

@@ -166,7 +166,7 @@ def test_a_refusal_is_not_answered_and_asked_after_only_where_follow_ups_are_wan
         assert result["usage"]["calls"] == chat_requests(in_ragenta.server)
 
 
-def test_without_a_passage_that_helps_nothing_is_answered_and_nobody_asked(in_ragenta: Scripted) -> None:
+def test_without_a_passage_that_helps_nothing_is_answered_and_no_model_asked(in_ragenta: Scripted) -> None:
     done = in_ragenta.ask(ONE_THING, well_behaved(judge=[NO]))
     assert {key: done.result[key] for key in ABSTAINED} == ABSTAINED
     assert done.result["components"] == [{"text": ONE_THING, "coverage": "NOT ANSWERED", "claims": []}]
@@ -176,7 +176,7 @@ def test_without_a_passage_that_helps_nothing_is_answered_and_nobody_asked(in_ra
     assert in_ragenta.requests_of("final predictor") == in_ragenta.requests_of("claim judge") == []
 
 
-def test_a_filter_that_selects_nothing_abstains_and_asks_nobody(in_ragenta: Scripted) -> None:
+def test_a_filter_that_selects_nothing_abstains_and_asks_no_model(in_ragenta: Scripted) -> None:
     result = in_ragenta.ask(ONE_THING, where={"tenant": "a"}).result
     assert {key: result[key] for key in ABSTAINED} == ABSTAINED
     assert [error["kind"] for error in result["errors"]] == ["UnknownKeys", "NothingSelected"]
@@ -217,7 +217,7 @@ def test_without_judges_the_best_retrieved_passages_are_kept(in_ragenta: Scripte
 
 
 def at_once(parties: int, script: Any) -> Any:
-    """Answer nobody before so many have asked."""
+    """Answer once so many have asked."""
     barrier = Barrier(parties)
 
     def reply(body: Mapping[str, Any]) -> ReplyLike:
@@ -244,7 +244,9 @@ def test_all_passages_are_judged_at_once(in_ragenta: Scripted) -> None:
         assert [each["number"] for each in result["judgements"]] == list(range(1, n + 1))
 
 
-def test_judgements_and_errors_stand_in_the_order_of_the_passages_whoever_is_first(in_ragenta: Scripted) -> None:
+def test_judgements_and_errors_stand_in_the_order_of_the_passages_in_whatever_order_they_come(
+    in_ragenta: Scripted,
+) -> None:
     others = Semaphore(0)
 
     def marn_last(body: Mapping[str, Any]) -> ReplyLike:

@@ -1,4 +1,4 @@
-"""What follow-ups may take: so many calls of the model, and so many seconds, whatever the replies are."""
+"""The limits of follow-ups: so many calls of the model, and so many seconds, whatever the replies are."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def go_on(graph: Any, config: Any, context: Context) -> dict[str, Any] | str:
 
 
 def shown_hidden(server: ScriptedServer, owner: str) -> list[list[str]]:
-    """What of an owner's passages each request tells a model, of those that tell any."""
+    """Return the words of an owner's passages in each request that tells a model any."""
     return [hidden for request in server.requests if (hidden := hidden_in(words_shown(request), owner))]
 
 
@@ -96,7 +96,7 @@ class TestOneFilter:
 
     @pytest.mark.slow
     def test_without_one_everything_is_found(self, root: Path, chat_server: ScriptedServer) -> None:
-        """What the other tests do not find is there to be found."""
+        """Without a filter the passages are found that the other tests do not find."""
         for mode in (Mode.HYBRID, Mode.MARA):
             chat_server.script(echoing())
             result = run(echo_context(root, {}, mode=mode), QUESTION, quick_ragenta).result
@@ -114,7 +114,7 @@ class TestOneFilter:
                 assert hidden_in(result[key], "bob"), key
             assert bool(hidden_in(result["facts"], "bob")) == mode.walks
 
-    def test_where_nothing_is_selected_nobody_is_asked(self, root: Path, chat_server: ScriptedServer) -> None:
+    def test_where_nothing_is_selected_no_model_is_asked(self, root: Path, chat_server: ScriptedServer) -> None:
         for mode in (Mode.HYBRID, Mode.MARA):
             chat_server.script(echoing())
             result = run(echo_context(root, {"owner": "nobody"}, mode=mode), QUESTION, quick_ragenta).result
@@ -207,9 +207,9 @@ class TestForksUnderANarrowerOne:
         graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}))
         (at,) = (state for state in history(graph, thread) if state.next == ("keep_passages",))
         forked = graph.invoke(None, at.config, context=echo_context(root, ANN))
-        told = [record for record in forked["errors"] if record["kind"] == "OutsideFilter"]
+        errors = [record for record in forked["errors"] if record["kind"] == "OutsideFilter"]
         hidden = sum(hit["id"].startswith("bob") for hit in at.values["passages"])
-        assert [(record["node"], record["message"].split()[0]) for record in told] == [
+        assert [(record["node"], record["message"].split()[0]) for record in errors] == [
             ("keep_passages", str(2 * hidden))
         ]
 

@@ -1,4 +1,4 @@
-"""What the models of workflow ragenta may say: which replies are asked for again, what stands in, what orders do."""
+"""The replies of the models of workflow ragenta: which replies are asked for again, what stands in, what orders do."""
 
 from __future__ import annotations
 
@@ -120,13 +120,13 @@ def test_max_json_retries_is_how_often_each_role_is_asked_again(in_ragenta: Scri
 def test_a_passage_without_a_prediction_is_judged_all_the_same(in_ragenta: Scripted) -> None:
     result = in_ragenta.ask(ONE_THING, well_behaved(predictor=["<think>"]), max_json_retries=0).result
     assert [(each["prediction"], each["kept"]) for each in result["judgements"]] == [("", True), ("", False)]
-    told = [error["message"] for error in result["errors"] if error["node"] == "skip_prediction"]
-    assert [message.rpartition(": ")[2] for message in told] == [
+    messages = [error["message"] for error in result["errors"] if error["node"] == "skip_prediction"]
+    assert [message.rpartition(": ")[2] for message in messages] == [
         f"passage [{number}] is judged without a prediction" for number in (1, 2)
     ]
 
 
-def test_a_passage_that_nobody_could_judge_is_not_kept_while_others_are_judged(in_ragenta: Scripted) -> None:
+def test_a_passage_that_could_not_be_judged_is_not_kept_while_others_are_judged(in_ragenta: Scripted) -> None:
     def fails_on_the_lake(body: Mapping[str, Any]) -> ReplyLike:
         return "Perhaps" if shown_to_model(body)["title"] == "Lake Sund" else YES
 

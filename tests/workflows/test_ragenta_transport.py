@@ -21,11 +21,10 @@ from tests.workflows.ragenta_world import (
     chat_requests,
     in_turn,
     quick_ragenta,
-    ragenta_on_a_thread,
     well_behaved,
 )
 from tests.workflows.scripted import Scripted
-from tests.workflows.small_world import QUICK_RETRIES, run, shown_to_model
+from tests.workflows.small_world import QUICK_RETRIES, shown_to_model
 from workflows import ragenta, retrieval
 from workflows.runtime import workflow_graph
 
@@ -114,34 +113,6 @@ def test_in_a_follow_up_faults_are_as_in_the_question_itself(
         with pytest.raises(TransportFault, match="500: something broke"):
             in_ragenta.ask(TWO_THINGS, breaking_later(role, 9), mode="mara", top_k=1)
         assert len(in_ragenta.requests_of(role)) == 4
-
-
-@pytest.mark.slow
-def test_a_failed_run_goes_on_where_it_stopped(in_ragenta: Scripted) -> None:
-    for role in ROLES:
-        graph, thread = ragenta_on_a_thread()
-        in_ragenta.server.script({**well_behaved(), role: [Reply("wrong key", status=401)]})
-        with pytest.raises(ModelUnavailable):
-            graph.invoke({"question": ONE_THING}, thread, context=in_ragenta.settings())
-        in_ragenta.server.script(well_behaved())
-        result = graph.invoke(None, thread, context=in_ragenta.settings())
-        assert (result["answer"], result["errors"]) == (MARN_ANSWERED, []), role
-        assert [each["number"] for each in result["judgements"]] == [1, 2], role
-        assert {request.role for request in in_ragenta.server.requests} == set(ROLES[ROLES.index(role) :])
-
-
-@pytest.mark.slow
-def test_a_run_after_a_failed_one_on_the_same_thread_is_clean(in_ragenta: Scripted) -> None:
-    graph, thread = ragenta_on_a_thread()
-    for role in ROLES:
-        in_ragenta.server.script({**well_behaved(predictor=["<think>"]), role: [Reply("no", status=401)]})
-        with pytest.raises(ModelUnavailable):
-            graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())
-    in_ragenta.server.script(well_behaved())
-    again = graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())
-    fresh = run(in_ragenta.settings(), TWO_THINGS, quick_ragenta).result
-    assert {**again, "timings_ms": {}} == {**fresh, "timings_ms": {}}
-    assert again["timings_ms"].keys() == fresh["timings_ms"].keys()
 
 
 def test_the_workflow_tries_transport_faults_again_wherever_a_model_is_asked() -> None:

@@ -124,6 +124,6 @@ def test_without_a_thread_it_says_what_to_do(folder: Path, root: Path) -> None:
     assert done["report"]["removed"] == 3
 
 
-def test_a_sync_that_removes_nothing_and_python_ask_nobody(folder: Path, root: Path) -> None:
+def test_a_sync_that_removes_nothing_and_python_ask_no_person(folder: Path, root: Path) -> None:
     assert index_sources([folder], root, sync=True, settings=IndexingContext()).removed == 3
     assert Sync(folder, root).start()["report"]["removed"] == 0

@@ -1,4 +1,4 @@
-"""Retrieval without a model: which nodes a mode runs, what the walk starts from, and how passages are ranked."""
+"""Retrieval without a model: the nodes of a mode, where the walk starts, how passages rank, and a learned tuning."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
 from graph.walk.settings import Engine
 from graph.walk.strengths import TUNED_RELATIONS, TUNING_FILE, UNTUNED, adopt, revert
 from tests.scripted_server import ScriptedServer
+from tests.workflows.scripted import MakeContext
 from tests.workflows.small_world import PASSAGES, QUESTION, TEXTS, Run, run, well_behaved
 from workflows import retrieval
 from workflows.context import Context
 from workflows.retrieval import graph
 from workflows.runtime.resources import close_indexes
 
-MakeContext = Callable[..., Context]
 Retrieve = Callable[..., Run]
 
 WALKING = ["encode_question", "retrieve_facts", "filter_facts", "retrieve_passages", "seed_graph", "walk_graph"]

@@ -45,7 +45,7 @@ SECRETS = [
 """All that must not be told, in every form that it is sent or configured in."""
 
 ECHO = f"You sent {KEY}, {basic('chat')}, {PASSWORDS['chat']}, {basic('embedding')}, {PASSWORDS['embedding']}"
-"""What a server answers that means to help."""
+"""The answer of a server that means to help."""
 
 
 def with_password(name: str, url: str) -> str:
@@ -92,7 +92,7 @@ class World:
         return self.told[-1]
 
     def found(self) -> dict[str, list[str]]:
-        """What leaked, by where it did."""
+        """Return the secrets that leaked, by place."""
         close_indexes()
         self.traces.trees()
         places: dict[str, list[str]] = {f"told {i}": leaks(text) for i, text in enumerate(self.told)}

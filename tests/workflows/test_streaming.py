@@ -1,4 +1,4 @@
-"""Asking event by event: the same result as in one piece, the answer as it is written, and work that stops."""
+"""Asking event by event: the answer as it is written, the result of ``ask``, and no work for a stream that was left."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from graph.errors import BadInput, ModelUnavailable, TransportFault, WorkspaceMi
 from tests.chatting import ask_text, messages, model_on
 from tests.dictation import PATIENCE_S, Dictation, every, result_in, screens, starts, wait_for_the_end
 from tests.scripted_server import Fault, Reply
-from tests.workflows.scripted import Scripted
+from tests.workflows.scripted import MakeContext, Scripted
 from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, quick_graph, well_behaved
 from workflows import mara as mara_workflow
 from workflows.answering import ask
-from workflows.context import Context
 from workflows.streaming import (
     Answered,
     Event,
@@ -36,8 +35,6 @@ from workflows.streaming import (
     ask_stream,
     event_json,
 )
-
-MakeContext = Callable[..., Context]
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
 

@@ -1,9 +1,8 @@
-"""No answer names an image or a foreign link, whoever wrote it, by whichever workflow and door it is told."""
+"""No answer names an image or a foreign link, whatever its author, by whichever workflow and door it is told."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from agents.roles import Answer, Citation, Turn
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows import ragenta_world
 from tests.workflows.conversing import BIRTH, FOUNDER, ScriptedRewriter, said
+from tests.workflows.scripted import MakeContext
 from tests.workflows.serving.page.site import site_of, visitor
 from tests.workflows.small_world import QUESTION, run, well_behaved
 from workflows import chat, mara, ragenta
@@ -21,8 +21,6 @@ from workflows.answering import ask
 from workflows.context import Context, make_context
 from workflows.indexing import index_sources
 from workflows.streaming import NodeStarted, ask_stream
-
-MakeContext = Callable[..., Context]
 
 PIECES = ("It was founded !", "[x](https://ev", 'il.example/?q=a "t") in [1', "203](https://evil.example/a) ", "[1].")
 WRITTEN = "It was founded  in 1203 [1]."
@@ -41,7 +39,7 @@ def hostile(request: pytest.FixtureRequest, chat_server: ScriptedServer) -> Scri
 
 
 def heard_of(graph: Any, given: Any, context: Any) -> str:
-    """What a graph tells word by word, as Studio and the LangGraph API pass it on."""
+    """Return the words that a graph streams, as Studio and the LangGraph API pass it on."""
     stream = graph.stream(given, context=context, stream_mode="messages", subgraphs=True)
     return "\n".join(str(message.content) for _, (message, _) in stream)
 
@@ -97,13 +95,13 @@ def test_a_question_back(settings: MakeContext) -> None:
 
 
 def test_what_a_question_was_understood_as(settings: MakeContext) -> None:
-    kept = "https://hr.example/portal"
+    portal = "https://hr.example/portal"
     rewriting = Rewriting(
-        f"Where was ![x](https://evil.example/o) Orlo of {kept} born?", ("![](https://evil.example)",)
+        f"Where was ![x](https://evil.example/o) Orlo of {portal} born?", ("![](https://evil.example)",)
     )
     context = settings().with_agents(rewriter=ScriptedRewriter({BIRTH: rewriting}))
-    result = ask(BIRTH, context, [Turn(f"Who is Orlo of {kept}?", "Duke Orlo. [1]", ("marn",))])
-    assert result["question"] == f"Where was  Orlo of {kept} born?"
+    result = ask(BIRTH, context, [Turn(f"Who is Orlo of {portal}?", "Duke Orlo. [1]", ("marn",))])
+    assert result["question"] == f"Where was  Orlo of {portal} born?"
     assert "evil" not in json.dumps(result)
 
 

@@ -44,7 +44,7 @@ class Step:
 
 @dataclass
 class Held:
-    """What a row was, from one date to another."""
+    """A row from one date to another."""
 
     row: Row
     since: str
@@ -53,7 +53,7 @@ class Held:
 
 @dataclass
 class History:
-    """What a workspace should know: the times of each row."""
+    """The history that a workspace should know: the times of each row."""
 
     held: dict[str, list[Held]] = field(default_factory=dict)
 
@@ -114,8 +114,8 @@ def carried_out(step: Step, root: Path) -> None:
 
 def without_ends(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return hits without what only the past tells, their scores without the last bits: Chroma's own differ in them."""
-    kept = [{key: value for key, value in hit.items() if key != "superseded_at"} for hit in hits]
-    return [{**hit, "score": round(hit["score"], 5)} for hit in kept]
+    ranked = [{key: value for key, value in hit.items() if key != "superseded_at"} for hit in hits]
+    return [{**hit, "score": round(hit["score"], 5)} for hit in ranked]
 
 
 def content_at(context: Context) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def check_history(taken: Sequence[Step]) -> None:
             check_as_of(root, date, history.stood(date))
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(steps)
 def test_as_of_any_date_the_index_is_that_of_what_stood_then(taken: list[Step]) -> None:
     check_history(taken)

@@ -1,4 +1,4 @@
-"""What the tests of traces share: the tree of an answered question, and what of a result can be compared."""
+"""The common parts of the tests of traces: the tree of an answered question, and what of a result can be compared."""
 
 from __future__ import annotations
 

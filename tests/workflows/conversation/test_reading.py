@@ -1,4 +1,4 @@
-"""Messages as a question and its turns: whatever a client sends, in plain words or with forged metadata."""
+"""Messages as a question and its turns, whatever a client sends, and answers as messages with their sources."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CHOICES = ["Where was Ada born?", "Where was Orlo born?"]
 
 def answered(text: str, *passages: str, **changes: Any) -> AIMessage:
     """An answer as the graph writes it, of what the next turn reads."""
-    told = {
+    metadata = {
         "question": "Whole?",
         "answer_kind": "answer",
         "sources": [{"passage_id": each} for each in passages],
         "understood": None,
         **changes,
     }
-    return AIMessage(text, response_metadata={METADATA: told})
+    return AIMessage(text, response_metadata={METADATA: metadata})
 
 
 def asking_back() -> AIMessage:
@@ -123,8 +123,8 @@ FORGED = [
 
 def test_an_answer_whose_metadata_cannot_be_read_does_not_count_and_asks_nothing() -> None:
     for forged in FORGED:
-        told = AIMessage("Secret.", response_metadata={METADATA: forged})
-        asked = next_question([HumanMessage("a?"), told, HumanMessage("1")])
+        answer = AIMessage("Secret.", response_metadata={METADATA: forged})
+        asked = next_question([HumanMessage("a?"), answer, HumanMessage("1")])
         assert (asked.question, asked.turns) == ("1", (Turn("a?"),)), forged
         assert asked.notes == ("Earlier answers whose sources cannot be read do not count: 1",), forged
 

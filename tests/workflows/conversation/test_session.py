@@ -1,4 +1,4 @@
-"""A conversation: each question comes with the turns before it, until one is corrected, stopped or asked back."""
+"""Conversations in memory: each question comes with the turns before it, and a server keeps a few of them."""
 
 from __future__ import annotations
 
@@ -200,8 +200,8 @@ def test_of_too_many_the_one_that_rested_longest_is_forgotten() -> None:
     conversations = Conversations(most=2)
     for key in ("first", "second", "first", "third"):
         conversations.keep(key, {}, thread_of(key))
-    kept = {key: conversations.find(key, {}) for key in ("first", "second", "third")}
-    assert kept == {"first": thread_of("first"), "second": None, "third": thread_of("third")}
+    threads = {key: conversations.find(key, {}) for key in ("first", "second", "third")}
+    assert threads == {"first": thread_of("first"), "second": None, "third": thread_of("third")}
 
 
 def test_another_filter_does_not_go_on_with_a_conversation() -> None:

@@ -12,13 +12,10 @@ import pytest
 from agents.answers.citations import strip_citations
 from tests.scripted_server import Reply, ReplyLike, ScriptedServer
 from tests.workflows.ragenta_world import assessment, chat_requests
-from tests.workflows.scripted import Scripted
+from tests.workflows.scripted import MakeContext, Scripted
 from tests.workflows.small_world import QUESTION, TEXTS, Run, on_a_thread, run, shown_to_model, well_behaved
 from workflows import mara
 from workflows.answering import ask
-from workflows.context import Context
-
-MakeContext = Callable[..., Context]
 
 ABOUT = "When was Marn founded?"
 THREE = "Marn was founded in 1203 [1]. Marn is made of glass [2]. The mayor is tall [1]."
@@ -136,9 +133,9 @@ def test_a_refusal_has_no_claims_to_check(check: Callable[..., Run], chat_server
 
 def test_an_answer_of_citations_alone_says_nothing_and_quotes_stand_in(check: Callable[..., Run]) -> None:
     done = check("[1]", "of no use", max_json_retries=0)
-    told = [error for error in done.result["errors"] if error["node"] == "write_answer"]
-    assert [(error["kind"], error["raw"]) for error in told] == [("MalformedReply", "[1]")]
-    assert told[0]["message"].startswith("The reply says nothing of its own")
+    errors = [error for error in done.result["errors"] if error["node"] == "write_answer"]
+    assert [(error["kind"], error["raw"]) for error in errors] == [("MalformedReply", "[1]")]
+    assert errors[0]["message"].startswith("The reply says nothing of its own")
     assert done.visits["quote_passages"] == 1
     assert (done.result["refused"], done.result["claims_checked_by"]) == (False, "words")
     assert (done.result["answer_kind"], done.result["coverage"]) == ("evidence", "EVIDENCE, NOT JUDGED")

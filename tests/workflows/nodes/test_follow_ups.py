@@ -1,4 +1,4 @@
-"""Follow-up questions: what they find is judged like the rest, merged under new numbers, and completes the draft."""
+"""Follow-up questions: judged like the rest, merged under new numbers, within their budget, to complete the draft."""
 
 from __future__ import annotations
 
@@ -171,8 +171,8 @@ def test_follow_ups_take_turns_and_a_passage_of_two_is_judged_for_each_under_one
         ),
         follow_up_passages=4,
     ).result
-    found = [(hit["number"], hit["id"], hit["follow_up"]) for hit in result["passages"][2:]]
-    assert found[:2] == [(3, "brandt", 1), (4, "orlo", 2)]
+    passages = [(hit["number"], hit["id"], hit["follow_up"]) for hit in result["passages"][2:]]
+    assert passages[:2] == [(3, "brandt", 1), (4, "orlo", 2)]
     assert len({hit["id"] for hit in result["passages"]}) == len(result["passages"])
     assert [hit["number"] for hit in result["passages"]] == list(range(1, len(result["passages"]) + 1))
     judged = [asked for asked in asked_of(in_ragenta.server, "judge") if asked[0] != TWO_THINGS]
@@ -207,14 +207,14 @@ def test_each_round_has_all_its_attempts(in_ragenta: Scripted) -> None:
 
 def test_only_supported_claims_are_in_the_draft(in_ragenta: Scripted) -> None:
     first = f"{SAID['Tarn Dam']} [1]. It was built in 1999 [1]. It is tall [1]."
-    found = assessment(
+    assessed = assessment(
         [(THE_BUILDER, "FULLY ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [])],
         [(1, [1]), (2, []), (3, [1])],
         [(2, FOLLOW_UP)],
         irrelevant=(3,),
     )
     result = in_ragenta.ask(
-        TWO_THINGS, well_behaved(final_predictor=in_turn(writes, first), claim_judge=in_turn(checks, found))
+        TWO_THINGS, well_behaved(final_predictor=in_turn(writes, first), claim_judge=in_turn(checks, assessed))
     ).result
     assert shown_to_model(in_ragenta.requests_of("final predictor")[1].body)["draft"] == BUILDER_ANSWERED
     assert result["answer"] == COMPLETED

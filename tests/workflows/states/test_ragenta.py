@@ -65,15 +65,15 @@ def history(graph: Any, thread: Any) -> list[Any]:
 
 
 def before(graph: Any, thread: Any, node: str, *, last: bool = False) -> Any:
-    found = [state for state in history(graph, thread) if node in state.next]
-    return found[-1 if last else 0]
+    states = [state for state in history(graph, thread) if node in state.next]
+    return states[-1 if last else 0]
 
 
 class TestWhatAddsUp:
     def test_a_judgement_of_the_same_passage_and_question_takes_the_earlier_ones_place(self) -> None:
         first, second, other = judgement("a"), judgement("b"), judgement("a", FOLLOW_UP)
-        kept = judgement("a", kept=True)
-        assert add_judgements([first, second], [other, kept]) == [kept, second, other]
+        again = judgement("a", kept=True)
+        assert add_judgements([first, second], [other, again]) == [again, second, other]
         assert add_judgements([first], None) == []
 
     def test_what_follow_ups_find_is_appended_until_it_is_cleared(self) -> None:
@@ -171,7 +171,7 @@ class TestForks:
 
 
 class TestEdits:
-    """What a person writes into a state is refused by name where no node can go on from it."""
+    """An edit of a state is refused by name where no node can go on from it."""
 
     @pytest.fixture
     def done(self, ragenta_settings: MakeContext) -> tuple[Any, Any, Callable[..., Any]]:

@@ -1,10 +1,10 @@
-"""The state: plain values, sums and lists that start afresh with each run of a thread, and forks from its history."""
+"""The state: plain values that start afresh with each run of a thread, forks of its history, and checked edits."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
@@ -19,7 +19,7 @@ from graph.retrieve.modes import Mode
 from graph.schema import entity_id
 from tests.scripted_server import Reply
 from tests.trace_server import TraceServer
-from tests.workflows.scripted import Scripted
+from tests.workflows.scripted import MakeContext, Scripted
 from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, on_a_thread, run, well_behaved
 from workflows import mara
 from workflows.context import Context
@@ -35,8 +35,6 @@ from workflows.states.records import (
     usage_of,
     usage_record,
 )
-
-MakeContext = Callable[..., Context]
 
 OTHER_QUESTION = "What caused the flood of 1871?"
 FOLLOWERS = {
@@ -57,7 +55,7 @@ FOLLOWERS = {
     "check_claims": (),
     "record_turn": (),
 }
-"""What runs after each node in mode mara, when nothing is malformed."""
+"""The nodes that run after each node in mode mara, when nothing is malformed."""
 
 COUNTS = st.integers(0, 10**9)
 NODE_NAMES = st.sampled_from(["filter_facts", "walk_graph", "write_answer"])
@@ -102,8 +100,8 @@ def test_usages_add_up_in_any_order_and_none_starts_afresh(usages: list[Usage]) 
 
 
 def test_the_next_question_of_a_thread_counts_its_own_calls_and_tokens(in_mara: Scripted) -> None:
-    told = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
-    in_mara.server.script(well_behaved() | {"answerer": ["Not cited.", Reply(ANSWERED, usage=told)]})
+    usage = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
+    in_mara.server.script(well_behaved() | {"answerer": ["Not cited.", Reply(ANSWERED, usage=usage)]})
     graph, thread = on_a_thread()
     first, second = (graph.invoke({"question": QUESTION}, thread, context=in_mara.settings()) for _ in range(2))
     assert (first["usage"]["calls"], second["usage"]["calls"]) == (4, 3)
@@ -140,9 +138,9 @@ def test_nothing_of_a_threads_last_run_leaks_into_the_next(in_mara: Scripted) ->
     alone = run(in_mara.settings(), OTHER_QUESTION)
     assert without_timings(second) == without_timings(alone.result)
     assert second["timings_ms"].keys() == alone.visits.keys()
-    kept = graph.get_state(thread).values
-    assert {kept[key] for key in ("filter_attempts", "manager_attempts", "answer_attempts")} == {1}
-    assert {kept[key] for key in ("filter_refusal", "manager_refusal", "answer_refusal")} == {None}
+    values = graph.get_state(thread).values
+    assert {values[key] for key in ("filter_attempts", "manager_attempts", "answer_attempts")} == {1}
+    assert {values[key] for key in ("filter_refusal", "manager_refusal", "answer_refusal")} == {None}
 
 
 def test_a_run_that_ranks_by_similarity_shows_no_facts_of_the_walk_before_it(settings: MakeContext) -> None:
@@ -330,7 +328,7 @@ def test_a_good_edit_changes_the_walk_and_is_no_error(settings: MakeContext) -> 
     seeds = {"entities": [], "passages": [{"id": "glass", "weight": 1}]}
     result = go_on(settings(), "walk_graph", {"seeds": seeds})
     assert result["passages"][0]["id"] == "glass"
-    assert {(told["node"], told["kind"]) for told in result["errors"]} <= {("write_answer", "Evidence")}
+    assert {(error["node"], error["kind"]) for error in result["errors"]} <= {("write_answer", "Evidence")}
 
 
 def test_a_run_that_walks_cannot_go_on_by_similarity(settings: MakeContext) -> None:
@@ -360,4 +358,4 @@ def test_a_beta_that_names_no_relation_is_walked_with_and_told(settings: MakeCon
     factors: dict[str, Any] = {"entity_entity": {}, "entity_passage": {}}
     with TraceServer() as server, server.tracing():
         result = go_on(settings(), "walk_graph", {"relation_factors": factors})
-    assert [told["kind"] for told in result["errors"]] == ["UnknownRelation"]
+    assert [error["kind"] for error in result["errors"]] == ["UnknownRelation"]
