@@ -16,10 +16,10 @@ from typing import Any
 from graph.errors import BadInput
 
 DEPTHS = (1, 2, 5, 10, 20)
-"""The numbers of passages at which recall, precision and their F1 are told."""
+"""The numbers of passages at which recall, precision and their F1 are given."""
 
 ALL_GOLD_DEPTHS = (2, 5, 10)
-"""The numbers of passages at which the share of questions with all their gold passages is told."""
+"""The numbers of passages at which the share of questions with all their gold passages is given."""
 
 FIRST_PAGE = 5
 """The number of passages among which MRR@5 looks for the first gold one."""
@@ -199,8 +199,8 @@ def _exact(answer: str, gold: str) -> float:
 
 
 def _f1(answer: str, gold: str) -> float:
-    given, wanted = normalise_answer(answer).split(), normalise_answer(gold).split()
-    if not given or not wanted:
+    words, wanted = normalise_answer(answer).split(), normalise_answer(gold).split()
+    if not words or not wanted:
         return _exact(answer, gold)
-    shared = (Counter(given) & Counter(wanted)).total()
-    return 2 * shared / (len(given) + len(wanted))
+    shared = (Counter(words) & Counter(wanted)).total()
+    return 2 * shared / (len(words) + len(wanted))

@@ -1,4 +1,4 @@
-"""Ask one system one question, and write down what came of it: a row of results and a row of timings.
+"""Ask one system one question, and write down the outcome: a row of results and a row of timings.
 
 Controls stand in for agents: they know nothing of a question, or know its gold passages, to tell how much there is to
 win. The oracle of β is the manager who knows the gold passages, and chooses among a few simple β.
@@ -31,7 +31,7 @@ from graph.walk.strengths import tuned
 from workflows import retrieval
 from workflows.answering import graph_of
 from workflows.context import Context, Question
-from workflows.evaluation import exact_match, recall_at_k, reciprocal_rank, token_f1
+from workflows.evaluation import FIRST_PAGE, exact_match, recall_at_k, reciprocal_rank, token_f1
 from workflows.evaluation.attribution import (
     attribution_of,
     checking_of,
@@ -55,7 +55,6 @@ from workflows.states.shared import Asked, Output, State
 SHOWN_PASSAGE_SEEDS = 20
 """The number of passage seeds, heaviest first, in a row of results."""
 
-_RETRIEVAL = "retrieval"
 WORKFLOW = "given passages"
 _ERROR_KEYS = ("node", "kind", "message", "attempt")
 _FACT_KEYS = ("subject", "predicate", "object", "relation", "score", "kept")
@@ -77,12 +76,12 @@ class GivenState(State):
 def encode_question(state: GivenPassages, run: OpenRun) -> Update:
     """Start afresh, and lay out those of the given passages that the index holds."""
     place = run.index.graph.passage_index
-    given = [(place[key], 1.0) for key in state["passage_ids"] if key in place]
+    hits = [(place[key], 1.0) for key in state["passage_ids"] if key in place]
     return {
         **begin(state, run),
         **no_answer(),
         "workflow": WORKFLOW,
-        "passages": passage_hits(run.index, given),
+        "passages": passage_hits(run.index, hits),
         "ranked_by": "given",
         "checks_claims": run.context.check_claims,
     }
@@ -158,25 +157,22 @@ class Asker:
     def _result(self, question: GoldQuestion) -> dict[str, Any]:
         """Return what the system's graph gives, and under ``total_ms`` the milliseconds that it took."""
         context = context_for(self.system, question.asked.question, question.gold_ids, self.seed)
-        graph, given = self._graph_and_input(question)
+        graph: Any = retrieval.graph if self.retrieval_only else graph_of(self.system.context.workflow)
+        asked: Any = Question(question=question.asked.question)
+        if self.system.given is not None:
+            ids = list(question.gold_ids) if self.system.given is Given.GOLD_PASSAGES else []
+            graph, asked = _ANSWERING, {"question": question.asked.question, "passage_ids": ids}
         start = time.perf_counter()
-        result = graph.invoke(given, context=context)
+        result = graph.invoke(asked, context=context)
         return {**result, "total_ms": round((time.perf_counter() - start) * 1000, 3)}
-
-    def _graph_and_input(self, question: GoldQuestion) -> tuple[Any, Any]:
-        """Return what is run, and what it is asked."""
-        text, given = question.asked.question, self.system.given
-        if given is not None:
-            ids = list(question.gold_ids) if given is Given.GOLD_PASSAGES else []
-            return _ANSWERING, {"question": text, "passage_ids": ids}
-        graph = retrieval.graph if self.retrieval_only else graph_of(self.system.context.workflow)
-        return graph, Question(question=text)
 
     def _answered(
         self, question: GoldQuestion, result: Mapping[str, Any], failed: Row | None, usage: UsageRecord
     ) -> Answered:
         asked = question.asked
-        # What follow-up questions find beside is no part of the ranking.
+        seeds = result.get("seeds") or {}
+        passage_seeds = sorted(seeds.get("passages", ()), key=lambda seed: -seed["weight"])
+        # Passages of follow-up questions are no part of the ranking.
         retrieved = [hit for hit in result.get("passages", ()) if "follow_up" not in hit]
         row = {
             "id": asked.id,
@@ -185,7 +181,7 @@ class Asker:
             "hops": asked.hops,
             "system": self.system.name,
             "mode": (self.system.given or self.system.context.mode).value,
-            "workflow": _RETRIEVAL if self.retrieval_only else self.system.context.workflow.value,
+            "workflow": "retrieval" if self.retrieval_only else self.system.context.workflow.value,
             "gold_ids": list(question.gold_ids),
             "gold_answers": list(asked.answers),
             "retrieved_ids": [hit["id"] for hit in retrieved],
@@ -196,7 +192,7 @@ class Asker:
             "passage_weight": result.get("passage_weight"),
             "fact_outcome": result.get("fact_outcome", ""),
             "facts": [{key: fact[key] for key in _FACT_KEYS} for fact in result.get("facts", ())],
-            "seeds": _shown_seeds(result.get("seeds") or {}),
+            "seeds": {"entities": seeds.get("entities", []), "passages": passage_seeds[:SHOWN_PASSAGE_SEEDS]},
             **checking_of(result),
             "errors": [{key: error[key] for key in _ERROR_KEYS} for error in result.get("errors", ())],
             "failed": failed,
@@ -246,15 +242,8 @@ def _judged_citations(result: Mapping[str, Any], gold_ids: Sequence[str]) -> lis
     ]
 
 
-def _shown_seeds(seeds: Mapping[str, Any]) -> Row:
-    passages = sorted(seeds.get("passages", ()), key=lambda seed: -seed["weight"])
-    return {"entities": seeds.get("entities", []), "passages": passages[:SHOWN_PASSAGE_SEEDS]}
-
-
 DOMINANT_SHARE = 0.6
 """The share that a candidate's preferred type takes of its category; the others share the rest evenly."""
-
-_DEPTH = 5
 
 
 class FixedManager:
@@ -266,13 +255,6 @@ class FixedManager:
     def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
         """Return the weights."""
         return RelationWeights(self._factors, DEFAULT_PASSAGE_WEIGHT)
-
-
-class UniformManager(FixedManager):
-    """Gives every type of a category the same share, the graph's own types among them."""
-
-    def __init__(self, own: Sequence[RelationType] = ()) -> None:
-        super().__init__(RelationFactors.uniform(own))
 
 
 class RandomManager:
@@ -314,12 +296,9 @@ class OracleFilter:
         self, question: str, candidates: Sequence[ScoredFact], max_facts: int, feedback: Feedback | None = None
     ) -> FactChoice:
         """Return the first ``max_facts`` of them."""
-        kept = [candidate for candidate in candidates if self._is_gold(candidate.fact.id)]
+        known = ((each, self._facts.get(each.fact.id)) for each in candidates)
+        kept = [each for each, fact in known if fact is not None and not self._gold.isdisjoint(fact.passages)]
         return FactChoice(tuple(kept[:max_facts]))
-
-    def _is_gold(self, fact_id: str) -> bool:
-        fact = self._facts.get(fact_id)
-        return fact is not None and not self._gold.isdisjoint(fact.passages)
 
 
 def candidate_factors(own: Sequence[RelationType] = ()) -> list[RelationFactors]:
@@ -353,7 +332,9 @@ def context_for(system: System, question: str, gold_ids: Sequence[str], seed: in
         elif control is Control.OFFLINE_AGENTS:
             context = context.with_agents(fact_filter=OfflineFactFilter(), manager=OfflineManager(_own_types(context)))
         elif control is Control.UNIFORM_BETA:
-            context = context.with_agents(manager=UniformManager(_own_types(context).relation_types))
+            context = context.with_agents(
+                manager=FixedManager(RelationFactors.uniform(_own_types(context).relation_types))
+            )
         elif control is Control.RANDOM_BETA:
             context = context.with_agents(manager=RandomManager(seed, _own_types(context).relation_types))
         else:
@@ -371,7 +352,7 @@ def best_factors(context: Context, question: str, gold_ids: Sequence[str]) -> Re
     """
     own = _own_types(context).relation_types
     candidates = candidate_factors(own)
-    settings, uniform = context.walk_settings(), UniformManager(own)
+    settings, uniform = context.walk_settings(), FixedManager(candidates[0])
     searched: Any = retrieval.graph.invoke(Question(question=question), context=context.with_agents(manager=uniform))
     if searched.get("ranked_by") != "walk" or not gold_ids:
         return candidates[0]
@@ -386,8 +367,8 @@ def best_factors(context: Context, question: str, gold_ids: Sequence[str]) -> Re
         ranking, _ = walk_passages(
             index, start.words, restart, factors, start.settings, context.top_k, context.walk.engine, selection
         )
-        found = [index.graph.passage_ids[place] for place, _ in ranking]
-        return recall_at_k(found, gold_ids, _DEPTH), reciprocal_rank(found, gold_ids)
+        ids = [index.graph.passage_ids[place] for place, _ in ranking]
+        return recall_at_k(ids, gold_ids, FIRST_PAGE), reciprocal_rank(ids, gold_ids)
 
     return max(candidates, key=worth)
 

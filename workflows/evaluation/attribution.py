@@ -48,13 +48,13 @@ def citation_quality(answer: str, passages: Mapping[int, str]) -> CitationQualit
         answer: with citations.
         passages: title and text by number; a cited number without passage is no citation.
     """
-    held, needed = [], []
+    supported, needed = [], []
     for claim in split_claims(answer, passages):
         text = strip_marks(claim.text)
         sources = [passages[number] for number in claim.cited]
-        held.append(_support(text, sources))
-        needed += [held[-1] and _is_needed(text, sources, place) for place in range(len(sources))]
-    recall = mean(map(float, held))
+        supported.append(_support(text, sources))
+        needed += [supported[-1] and _is_needed(text, sources, place) for place in range(len(sources))]
+    recall = mean(map(float, supported))
     return None if recall is None else CitationQuality(recall, mean(map(float, needed)) or 0.0)
 
 
@@ -70,7 +70,7 @@ def supported_citations(answer: str, passages: Mapping[int, str]) -> dict[int, b
     """
     verdicts: dict[int, bool] = {}
     for claim in (each for each in split_claims(answer, passages) if each.cited):
-        holds = is_supported(claim.text, "\n".join(passages[number] for number in claim.cited))
+        holds = _support(claim.text, [passages[number] for number in claim.cited])
         said = set(content_stems(claim.text))
         for number in claim.cited:
             shares = not said.isdisjoint(content_stems(passages[number]))
@@ -138,7 +138,7 @@ def attribution_figures(rows: Sequence[Row]) -> Row:
 def checking_figures(rows: Sequence[Row]) -> Row:
     """Return the figures of a system's judged passages and checked claims.
 
-    Claims are those of all answers together; those of evidence have no rate of support, since nobody judged them. The
+    Claims are those of all answers together; those of evidence have no rate of support, since no model judged them. The
     passages that answers were written from are held against the gold ones question by question.
     """
     checked = [row["claims"] for row in rows if row["claims"]]

@@ -28,9 +28,6 @@ Row = Mapping[str, Any]
 
 _READ = ("id", "question", "type", "hops", "gold_ids", "retrieved_ids", "em", "f1", "relation_factors", "failed")
 
-UNTYPED = "untyped"
-UNKNOWN_HOPS = "unknown"
-NO_RELATION = "none"
 _TIE = 1e-9
 
 
@@ -136,12 +133,12 @@ def less_baseline(
 
 def question_type(row: Row) -> str:
     """Return the type that the question file gives."""
-    return row["type"] or UNTYPED
+    return row["type"] or "untyped"
 
 
 def question_hops(row: Row) -> str:
     """Return how many passages the question needs, as text."""
-    return UNKNOWN_HOPS if row["hops"] is None else str(row["hops"])
+    return "unknown" if row["hops"] is None else str(row["hops"])
 
 
 def dominant_relation(*rows: Row) -> str:
@@ -150,7 +147,7 @@ def dominant_relation(*rows: Row) -> str:
     A β that stands in for the manager's is looked at last. "none" where no row has a preference: the highest share is
     shared, or there is no β.
     """
-    return next(filter(None, map(_preferred, sorted(rows, key=_is_beta_control))), NO_RELATION)
+    return next(filter(None, map(_preferred, sorted(rows, key=_is_beta_control))), "none")
 
 
 def _preferred(row: Row) -> str:
@@ -166,9 +163,6 @@ def _is_beta_control(row: Row) -> bool:
     """Tell whether a row's β stands in for the manager's."""
     return any(control.weighs_relations and control in row["system"].split("+") for control in Control)
 
-
-PERMUTATION = "permutation"
-MCNEMAR = "McNemar"
 
 GROUPINGS: Mapping[str, Callable[[Row, Row], str]] = {
     "type": lambda a, b: question_type(b),
@@ -367,8 +361,10 @@ def _difference(metric: str, pairs: Sequence[tuple[Row, Row]], *, tested: bool =
     low, high = (interval.low, interval.high) if interval else (None, None)
     better, worse = int((b > a).sum()), int((b < a).sum())
     test, p = "", None
-    if tested:
-        test, p = (MCNEMAR, mcnemar_p(better, worse)) if metric in _OF_0_AND_1 else (PERMUTATION, permutation_p(b - a))
+    if tested and metric in _OF_0_AND_1:
+        test, p = "McNemar", mcnemar_p(better, worse)
+    elif tested:
+        test, p = "permutation", permutation_p(b - a)
     mean_a, mean_b, difference = (float(values.mean()) for values in (a, b, b - a))
     return Difference(metric, len(known), mean_a, mean_b, difference, low, high, better, worse, test, p)
 

@@ -99,8 +99,8 @@ def example_of(row: Mapping[str, Any]) -> Values:
 def outputs_of(result: Mapping[str, Any], timing: Mapping[str, Any]) -> Values:
     """Return a question's rows of results.jsonl and timings.jsonl as the outputs that the evaluators read."""
     answered = () if result["workflow"] == "retrieval" else _ANSWERED
-    told = {key: result[key] for key in (*_RETRIEVED, *answered, "errors", "failed")}
-    return {**told, "total_ms": timing["total_ms"], "usage": timing["usage"]}
+    outputs = {key: result[key] for key in (*_RETRIEVED, *answered, "errors", "failed")}
+    return {**outputs, "total_ms": timing["total_ms"], "usage": timing["usage"]}
 
 
 def run_experiment(
@@ -202,8 +202,8 @@ def _replay(results: Sequence[Row], timings: Sequence[Row]) -> Target:
 
 
 def _about(run: Run, system: str) -> Values:
-    told = {key: run.settings[key] for key in ABOUT_RUN if key in run.settings}
-    return {"system": system, "settings": run.settings["systems"][system], **told}
+    about = {key: run.settings[key] for key in ABOUT_RUN if key in run.settings}
+    return {"system": system, "settings": run.settings["systems"][system], **about}
 
 
 def _of_metric(name: str) -> Measure:

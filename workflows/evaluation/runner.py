@@ -203,12 +203,9 @@ def _with_gold(drawn: Sequence[AskedQuestion], index: Index) -> tuple[list[GoldQ
     """Return questions with the ids of their gold passages, and how much of the gold there is not."""
     lookup = GoldLookup(index.graph.passages)
     gold = [lookup.resolve(question) for question in drawn]
-    asked = [GoldQuestion(question, found.ids) for question, found in zip(drawn, gold, strict=True)]
-    lacking = {
-        "unresolved_gold": sum(found.unresolved for found in gold),
-        "without_gold": sum(not found.ids for found in gold),
-    }
-    return asked, lacking
+    asked = [GoldQuestion(question, each.ids) for question, each in zip(drawn, gold, strict=True)]
+    unresolved, without = sum(each.unresolved for each in gold), sum(not each.ids for each in gold)
+    return asked, {"unresolved_gold": unresolved, "without_gold": without}
 
 
 def _finish(folder: RunFolder, rounds: Sequence[Round[GoldQuestion]], prices: Prices | None, baseline: str) -> None:
@@ -228,8 +225,6 @@ _DECIMALS = 6
 ABOUT_RUN = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
 """The settings of a run that its figures, and its experiments in LangSmith, repeat."""
 
-_FALLBACK = "Fallback"
-_TOTAL = "total"
 _SPENT: tuple[Literal["calls", "prompt_tokens", "completion_tokens"], ...] = (
     "calls",
     "prompt_tokens",
@@ -260,8 +255,8 @@ def run_metrics(
         "systems": {name: system_metrics(rows, timings[name], prices) for name, rows in results.items()},
         "baseline": reference,
         "differences": {
-            name: {each.metric: rounded(_told(each), _DECIMALS) for each in found}
-            for name, found in less_baseline(results, reference).items()
+            name: {each.metric: rounded(_interval(each), _DECIMALS) for each in differences}
+            for name, differences in less_baseline(results, reference).items()
         },
         "settings": settings["systems"],
         **{name: settings[name] for name in ABOUT_RUN},
@@ -299,7 +294,7 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
             "citation_gold_rate": mean(float(citation["gold"]) for citation in citations),
             **attribution_figures(rows),
             **checking_figures(rows),
-            "fallbacks": counted(error["node"] for error in errors if error["kind"] == _FALLBACK),
+            "fallbacks": counted(error["node"] for error in errors if error["kind"] == "Fallback"),
             "errors": counted(error["kind"] for error in errors),
             "failures": counted(failed["kind"] for failed in known(rows, "failed")),
             "fact_outcomes": counted(row["fact_outcome"] for row in rows),
@@ -323,8 +318,8 @@ def _by_depth(
     return {str(k): averaged(partial(measure, k=k), rankings, golds) for k in depths}
 
 
-def _told(found: Difference) -> Row:
-    return {"questions": found.n, "difference": found.difference, "low": found.low, "high": found.high}
+def _interval(less: Difference) -> Row:
+    return {"questions": less.n, "difference": less.difference, "low": less.low, "high": less.high}
 
 
 def _answer_holds_gold(row: Row) -> bool:
@@ -336,8 +331,8 @@ def _answer_holds_gold(row: Row) -> bool:
 def _latency(timings: Sequence[Row]) -> Row:
     """Return p50 and p95 of the whole and of each node, over the questions that were answered."""
     answered = [row for row in timings if row["total_ms"] is not None]
-    whole = latency_by_node({_TOTAL: row["total_ms"]} for row in answered)
-    return {"total": whole.get(_TOTAL), "nodes": latency_by_node(row["timings_ms"] for row in answered)}
+    whole = latency_by_node({"total": row["total_ms"]} for row in answered)
+    return {"total": whole.get("total"), "nodes": latency_by_node(row["timings_ms"] for row in answered)}
 
 
 def latency_by_node(timings: Iterable[Mapping[str, float]]) -> dict[str, dict[str, float]]:

@@ -215,7 +215,9 @@ def parse_system(spec: str, base: Context) -> System:
     instead = Given(first) if first in list(Given) else None
     if controls and (instead or not context.mode.walks):
         raise BadInput(f"{spec!r} has controls, and nothing that they could control", "Leave them out")
-    _check_model(context, instead, controls, spec)
+    needs_model = instead is Given.CLOSED_BOOK or Control.OFFLINE_AGENTS in controls
+    if needs_model and chat_model_name(context) == OFFLINE:
+        raise BadInput(f"{spec!r} needs a chat model, and none is configured", "Name one with --model, or leave it out")
     if any(control.weighs_relations for control in controls) and not context.walk_settings().beta:
         raise BadInput(f"{spec!r} asks for a β that mode {context.mode.value} does not use", "Leave the switch out")
     return System(name, context, tuple(controls), instead)
@@ -236,13 +238,6 @@ def _read_switch(switch: str, spec: str) -> tuple[Mapping[str, Any], Control | N
             f"{meant and f'; did you mean {meant}?'}",
         )
     return {RagentaContext.path_of(name): value}, None
-
-
-def _check_model(context: Context, instead: Given | None, controls: Sequence[Control], spec: str) -> None:
-    """Raise BadInput where a system needs a chat model, and none is configured."""
-    needs_model = instead is Given.CLOSED_BOOK or Control.OFFLINE_AGENTS in controls
-    if needs_model and chat_model_name(context) == OFFLINE:
-        raise BadInput(f"{spec!r} needs a chat model, and none is configured", "Name one with --model, or leave it out")
 
 
 def _listed(names: Iterable[str]) -> str:

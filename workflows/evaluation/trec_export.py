@@ -149,8 +149,9 @@ def training_example(row: Mapping[str, Any]) -> dict[str, Any]:
 
     lowest, highest = PASSAGE_WEIGHTS
     weight = row["passage_weight"]
-    told = weight if weight is not None and lowest <= weight <= highest else DEFAULT_PASSAGE_WEIGHT
-    reply = ManagerReply(**row["relation_factors"], passage_weight=told)
+    if weight is None or not lowest <= weight <= highest:
+        weight = DEFAULT_PASSAGE_WEIGHT
+    reply = ManagerReply(**row["relation_factors"], passage_weight=weight)
     weighed = map(RelationType, row["relation_factors"]["entity_entity"])
     own = NO_TYPES.used([relation for relation in weighed if relation.is_own], ())
     messages = [*manager_messages(row["question"], own=own), AIMessage(reply.model_dump_json())]

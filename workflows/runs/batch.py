@@ -94,11 +94,11 @@ class Batch:
     rows: list[Row]
 
     def summary(self) -> dict[str, Any]:
-        """Return how many questions have which kind of result, or failed, and how far they are covered."""
-        told = [row for row in self.rows if row["failed"] is None]
-        kinds = Counter(row["answer_kind"] for row in told)
-        calls = [row["model_calls"] for row in told if row.get("model_calls") is not None]
-        fallbacks = (fault["node"] for row in told for fault in row["errors"] if fault["kind"] == "Fallback")
+        """Return how many questions have which kind of result or failed, and their coverage."""
+        answered = [row for row in self.rows if row["failed"] is None]
+        kinds = Counter(row["answer_kind"] for row in answered)
+        calls = [row["model_calls"] for row in answered if row.get("model_calls") is not None]
+        fallbacks = (fault["node"] for row in answered for fault in row["errors"] if fault["kind"] == "Fallback")
         return {
             "file": str(self.file),
             "questions": len(self.rows),
@@ -106,10 +106,10 @@ class Batch:
             "evidence": kinds[ResultKind.EVIDENCE],
             "refused": kinds[ResultKind.REFUSAL],
             "asked_back": kinds[ResultKind.CLARIFICATION],
-            "failed": len(self.rows) - len(told),
+            "failed": len(self.rows) - len(answered),
             "failures": counted(row["failed"]["kind"] for row in self.rows if row["failed"]),
             "fallbacks": counted(fallbacks),
-            "coverage": counted(row.get("coverage") for row in told),
+            "coverage": counted(row.get("coverage") for row in answered),
             "model_calls": sum(calls) if calls else None,
         }
 
@@ -166,17 +166,17 @@ def questions_of(file: Path | None, single: str | None, limit: int | None = None
         BadInput: both or neither is given, the limit is under 1, or a question cannot be asked.
     """
     if (file is None) == (single is None):
-        given = "Neither questions nor a single question" if file is None else "Both questions and a single question"
-        raise BadInput(f"{given} is given", "Give a file of questions, or --single-question")
+        which = "Neither questions nor a single question" if file is None else "Both questions and a single question"
+        raise BadInput(f"{which} is given", "Give a file of questions, or --single-question")
     if limit is not None and limit < 1:
         raise BadInput(f"The limit is {limit}", "Ask 1 question or more")
     if file is not None:
-        found, name, data = read_questions(file, gold=False), file.name, file.read_bytes()
+        questions, name, data = read_questions(file, gold=False), file.name, file.read_bytes()
     else:
         text = check_question(single or "")
-        found, name, data = [AskedQuestion(stable_id("question", text), text)], None, text.encode()
-    asked = found[:limit]
-    about = {"file": name, "sha256": hashlib.sha256(data).hexdigest(), "count": len(found), "asked": len(asked)}
+        questions, name, data = [AskedQuestion(stable_id("question", text), text)], None, text.encode()
+    asked = questions[:limit]
+    about = {"file": name, "sha256": hashlib.sha256(data).hexdigest(), "count": len(questions), "asked": len(asked)}
     return asked, about
 
 
@@ -230,9 +230,9 @@ def answer_row(question: AskedQuestion, result: Result, answer_passages: int, fa
 
 def whole_row(question: AskedQuestion, result: Result, failed: Row | None = None) -> Row:
     """Return the whole result of a question but for its timings and tokens, which differ from run to run."""
-    told = {key: value for key, value in result.items() if key not in ("timings_ms", "usage")}
-    told |= {"model_calls": result["usage"]["calls"]} if "usage" in result else {}
-    plain: Row = rounded({"id": question.id, **told, "question": question.question, "failed": failed})
+    whole = {key: value for key, value in result.items() if key not in ("timings_ms", "usage")}
+    whole |= {"model_calls": result["usage"]["calls"]} if "usage" in result else {}
+    plain: Row = rounded({"id": question.id, **whole, "question": question.question, "failed": failed})
     return plain
 
 

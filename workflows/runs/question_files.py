@@ -41,7 +41,7 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question with what it is measured by.
+    """A question with the answers and passages that it is measured by.
 
     Attributes:
         id: as the file gives it, else a hash of the question's text.
@@ -171,18 +171,14 @@ def _answers(entry: Mapping[str, Any], where: str) -> tuple[str, ...]:
         if value is None or (isinstance(value, str) and not value.strip()):
             continue
         listed = value if isinstance(value, list) else [value]
-        given = [str(each) if _is_number(each) else each for each in listed]
-        if not all(isinstance(answer, str) and answer.strip() for answer in given):
+        texts = [str(each) if type(each) in (int, float) and math.isfinite(each) else each for each in listed]
+        if not all(isinstance(answer, str) and answer.strip() for answer in texts):
             raise BadInput(
                 f"{where}: {key!r} is no answer",
                 "Give a text, a number or a list of them; leave out what is not known",
             )
-        answers.update(dict.fromkeys(given))
+        answers.update(dict.fromkeys(texts))
     return tuple(answers)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _type(entry: Mapping[str, Any], key: str, where: str) -> str:
@@ -294,10 +290,10 @@ def _supporting(value: Any, where: str) -> tuple[tuple[Gold, ...], bool]:
 
 def _paragraph(item: Any, where: str) -> tuple[Gold, bool | None]:
     """Return the passage and its mark, None where it carries none."""
-    given = item if isinstance(item, Mapping) else {}
-    title, mark = given.get("title"), given.get("is_supporting")
+    fields = item if isinstance(item, Mapping) else {}
+    title, mark = fields.get("title"), fields.get("is_supporting")
     title = "" if title is None else title
-    text = next((given[key] for key in TEXT_KEYS if isinstance(given.get(key), str)), "")
+    text = next((fields[key] for key in TEXT_KEYS if isinstance(fields.get(key), str)), "")
     if not isinstance(title, str) or not (title.strip() or text.strip()) or not isinstance(mark, bool | None):
         raise BadInput(f"{where}: malformed", "Give {title, text, is_supporting}, the last true or false")
     return Gold(title=title, text=text), mark
@@ -341,9 +337,9 @@ class GoldLookup:
         ids: dict[str, None] = {}
         unresolved = 0
         for each in question.gold:
-            found = [each.id] if each.id in self._ids else [] if each.id else self._named(each)
-            unresolved += not found
-            ids.update(dict.fromkeys(found or [each.id or stable_id("missing", each.title, each.text)]))
+            known = [each.id] if each.id in self._ids else [] if each.id else self._named(each)
+            unresolved += not known
+            ids.update(dict.fromkeys(known or [each.id or stable_id("missing", each.title, each.text)]))
         return ResolvedGold(tuple(ids), unresolved)
 
     def _named(self, gold: Gold) -> list[str]:
@@ -358,7 +354,8 @@ class GoldLookup:
             return [titled[0].id]
         if not text:
             return []
-        return [passage.id for passage in titled if _overlap(_squeezed(passage.text), text)]
+        squeezed = ((passage.id, _squeezed(passage.text)) for passage in titled)
+        return [key for key, own in squeezed if own and (own in text or text in own)]
 
     @cached_property
     def _by_title(self) -> Mapping[str, list[Passage]]:
@@ -379,7 +376,3 @@ class GoldLookup:
 
 def _squeezed(text: str) -> str:
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _overlap(passage: str, gold: str) -> bool:
-    return bool(passage) and (passage in gold or gold in passage)

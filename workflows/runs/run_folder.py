@@ -11,7 +11,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,12 @@ class RunFolder:
         settings = json.loads(dumps(settings))
         earlier = self.settings
         if earlier:
-            _check_as_before(self.path, earlier, _as_far_as(earlier, settings))
+            changed = differences(earlier, _as_far_as(earlier, settings))
+            named = [f"{name} was {before}, now {after}" for name, before, after in changed]
+            if named:
+                raise BadInput(
+                    f"The run at {self.path} was made otherwise: {'; '.join(named[:_MOST_NAMED])}", OTHER_FOLDER
+                )
         self.settings = settings
         self._read_rows()
         if settings != earlier:
@@ -311,13 +316,6 @@ def counted(names: Iterable[str | None]) -> dict[str, int]:
     return dict(sorted(Counter(name for name in names if name).items()))
 
 
-def _check_as_before(path: Path, earlier: Row, now: Row) -> None:
-    """Raise BadInput, with what differs, if a run's settings are not those that it began with."""
-    differing = [f"{name} was {before}, now {after}" for name, before, after in differences(earlier, now)]
-    if differing:
-        raise BadInput(f"The run at {path} was made otherwise: {'; '.join(differing[:_MOST_NAMED])}", OTHER_FOLDER)
-
-
 def _as_far_as(earlier: Row, settings: Row) -> Row:
     """Return settings as they were for an earlier run with fewer systems, or fewer questions of the same draw."""
     questions, before = settings["questions"], earlier["questions"]
@@ -341,17 +339,15 @@ def differences(earlier: object, now: object, name: str = "") -> Iterator[tuple[
 
 def finished_rows(folder: Path) -> list[Row]:
     """Return the rows of the first file of answers in a batch's folder, whatever its format; none if there is none."""
-    return next((_read_answers(folder, form) for form in Format if (folder / form.file).exists()), [])
+    form = next((form for form in Format if (folder / form.file).exists()), None)
+    if form is Format.JSON:
+        return _read_list(folder / form.file)
+    return read_rows(folder / form.file, "id", "failed") if form else []
 
 
 def text_of(form: Format, rows: Sequence[Row]) -> str:
     """Return the text of the file of answers in a format."""
     return dumps(rows, indent=2) + "\n" if form is Format.JSON else json_lines(rows)
-
-
-def _read_answers(folder: Path, form: Format) -> list[Row]:
-    file = folder / form.file
-    return _read_list(file) if form is Format.JSON else read_rows(file, "id", "failed")
 
 
 BATCH = RunKind(
@@ -366,10 +362,9 @@ BATCH = RunKind(
 
 
 def _read_list(file: Path) -> list[Row]:
-    try:
+    rows = None
+    with suppress(ValueError):
         rows = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        rows = None
     if not isinstance(rows, list) or not all(isinstance(row, dict) and {"id", "failed"} <= row.keys() for row in rows):
         raise BadInput(f"{file} is damaged", "Start the run again with --restart")
     return rows

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from graph import errors
 from graph.errors import (
     BadInput,
     DependencyMissing,
@@ -254,8 +255,5 @@ def outcome_of(
 
 def may_pass(failed: Mapping[str, str] | None) -> bool:
     """Tell whether what failed a question (its ``kind``) lies in a model or a server, not in the question."""
-    return failed is not None and failed["kind"] in _kinds_of(ServiceUnavailable)
-
-
-def _kinds_of(error: type[MaraError]) -> set[str]:
-    return {error.__name__}.union(*(_kinds_of(kind) for kind in error.__subclasses__()))
+    kind = getattr(errors, failed["kind"], MaraError) if failed is not None else MaraError
+    return issubclass(kind, ServiceUnavailable)

@@ -8,36 +8,15 @@ from typing import Any
 import pytest
 
 from agents.chat.usage import Prices
+from tests.workflows.evaluation import compared_rows
 from workflows.evaluation.runner import run_metrics, system_metrics
 from workflows.runs.run_folder import Row
 
 GONE = {"kind": "ModelUnavailable", "message": "gone"}
 
 
-UNMEASURED = (
-    *("citation_recall", "citation_precision", "gold_citation_recall", "gold_citation_precision"),
-    *("judge_outcome", "written_from", "claims", "coverage", "follow_ups", "model_calls"),
-)
-
-
 def row(key: str, **changes: Any) -> Row:
-    return {
-        **dict.fromkeys(UNMEASURED),
-        "id": key,
-        "gold_ids": ["a", "b"],
-        "gold_answers": ["Karv"],
-        "retrieved_ids": [],
-        "answer": None,
-        "citations": [],
-        "errors": [],
-        "em": None,
-        "f1": None,
-        "refused": None,
-        "failed": None,
-        "fact_outcome": "",
-        "ranked_by": "walk",
-        **changes,
-    }
+    return compared_rows.row(key, "", **{"gold_answers": ["Karv"], "fact_outcome": "", **changes})
 
 
 def timing(total: float | None, tokens: tuple[int, int, int, int] = (0, 0, 0, 0), **nodes: float) -> Row:

@@ -20,7 +20,6 @@ from workflows.evaluation.ask_system import (
     FixedManager,
     OracleFilter,
     RandomManager,
-    UniformManager,
     best_factors,
     candidate_factors,
     context_for,
@@ -40,10 +39,8 @@ def ids_of(result: dict[str, Any]) -> list[str]:
     return [hit["id"] for hit in result["passages"]]
 
 
-def test_uniform_beta_prefers_nothing() -> None:
-    weights = UniformManager().weigh("When?")
-    assert weights.factors == RelationFactors.uniform()
-    assert weights.passage_weight == DEFAULT_PASSAGE_WEIGHT
+def test_a_fixed_beta_has_the_usual_passage_weight() -> None:
+    assert FixedManager(RelationFactors.uniform()).weigh("When?").passage_weight == DEFAULT_PASSAGE_WEIGHT
 
 
 @examples(max_examples=25)

@@ -12,6 +12,7 @@ from langsmith.evaluation._runner import ExperimentResults
 
 from agents.chat.usage import Prices
 from graph.errors import BadInput, ServiceUnavailable
+from tests.workflows.evaluation import compared_rows
 from tests.workflows.langsmith_api import KEY, LangSmithApi
 from workflows.evaluation.langsmith_experiment import (
     evaluators,
@@ -46,28 +47,15 @@ INFO = {
 
 
 def row_of(key: str, gold: list[str], answers: list[str], **fields: Any) -> Values:
-    """A row of results.jsonl as far as it is read, of a question that was answered with passages b and a."""
-    row = {
-        "id": key,
-        "question": "Who?",
-        "type": "bridge",
-        "hops": 2,
-        "workflow": "mara",
-        "gold_ids": gold,
-        "gold_answers": answers,
-        "retrieved_ids": ["b", "a"],
-        "retrieved_scores": [0.5, 0.25],
-        "ranked_by": "walk",
-        "answer": "Paris [1].",
-        "refused": False,
+    """A row of a question that was answered with passages b and a."""
+    return {
+        **compared_rows.row(
+            key, "b a", " ".join(gold), question="Who?", gold_answers=answers, retrieved_scores=[0.5, 0.25]
+        ),
+        **{"answer": "Paris [1].", "refused": False},
         "citations": [{"number": 1, "passage_id": "b", "supported": True, "gold": False}],
-        "relation_factors": None,
-        "passage_weight": 0.05,
-        "fact_outcome": "kept",
-        "errors": [],
-        "failed": None,
+        **fields,
     }
-    return row | fields
 
 
 def timing_of(key: str, total_ms: float | None = 12.5, unknown: int = 0) -> Values:
@@ -128,12 +116,12 @@ class TestEvaluators:
         }
 
     def test_an_unmeasured_figure_has_no_score_and_a_failure_or_a_refusal_is_never_right(self) -> None:
-        row = row_of("q", [], ["Paris"], workflow="retrieval", answer=None, refused=None)
-        assert scores_of(outputs_of(row, timing_of("q", unknown=1)), example_of(row)["outputs"], Prices(1.0, 1.0)) == {
-            "latency_ms": 12.5
-        }
-        row = row_of("q", ["a"], ["Paris"], refused=True)
-        scores = scores_of(outputs_of(row, TIMINGS[0]), example_of(row)["outputs"])
+        asked = row_of("q", [], ["Paris"], workflow="retrieval", answer=None, refused=None)
+        assert scores_of(
+            outputs_of(asked, timing_of("q", unknown=1)), example_of(asked)["outputs"], Prices(1.0, 1.0)
+        ) == {"latency_ms": 12.5}
+        asked = row_of("q", ["a"], ["Paris"], refused=True)
+        scores = scores_of(outputs_of(asked, TIMINGS[0]), example_of(asked)["outputs"])
         assert (scores["em"], scores["f1"], scores["refusal_rate"]) == (0.0, 0.0, 1.0)
         scores = scores_of(outputs_of(ROWS[3], TIMINGS[3]), example_of(ROWS[3])["outputs"])
         assert (scores["recall@20"], scores["mrr"], scores["em"], scores["f1"]) == (0.0, 0.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""The page as people have it: open in a browser, with eyes, mouse and keyboard."""
+"""The page in a browser: its drawing, mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -61,11 +61,16 @@ def node(identity: str) -> dict[str, Any]:
     return next(node for node in DATA["nodes"] if node["id"] == identity)
 
 
-def test_the_page_opens_without_a_request_or_a_complaint(browser: Page) -> None:
+def test_the_page_opens_without_a_request_or_a_complaint_and_may_ask_no_server(browser: Page) -> None:
     browser.open(DATA)
     assert {url.partition(":")[0] for url in browser.requests()} <= {"file", "data"}
     assert browser.run("return performance.getEntriesByType('resource').length") == 0
     assert browser.complaints() == []
+    stopped = browser.driver.execute_async_script(
+        "const done = arguments[0]; fetch('https://example.org/').then(() => done('asked'), () => done('stopped'));"
+    )
+    assert stopped == "stopped"
+    assert all("Content Security Policy" in complaint for complaint in browser.complaints())
 
 
 def test_it_says_why_in_sentences_then_draws_then_folds_the_rest(browser: Page) -> None:
@@ -91,15 +96,6 @@ def test_axe_finds_nothing_wrong_with_all_of_it_unfolded(browser: Page, data: di
     browser.open(data)
     browser.run("for (const part of document.querySelectorAll('details')) part.open = true")
     assert Window(browser.driver).violations() == []
-
-
-def test_the_policy_stops_what_would_ask_the_network(browser: Page) -> None:
-    browser.open(DATA)
-    stopped = browser.driver.execute_async_script(
-        "const done = arguments[0]; fetch('https://example.org/').then(() => done('asked'), () => done('stopped'));"
-    )
-    assert stopped == "stopped"
-    assert all("Content Security Policy" in complaint for complaint in browser.complaints())
 
 
 def test_every_node_and_edge_is_drawn_each_kind_with_its_shape(page: Page) -> None:
@@ -130,7 +126,7 @@ def test_a_citation_shows_its_passage_with_the_cited_words_marked(page: Page) ->
     assert page.run("return cy.$id('p0').hasClass('lit') && cy.nodes('.faded').length > 0")
 
 
-def test_pointing_at_a_node_tells_what_it_holds_and_leaving_it_forgets_that(page: Page) -> None:
+def test_pointing_at_a_node_describes_it_until_the_mouse_leaves(page: Page) -> None:
     x, y = page.run(
         "const at = cy.$id('e0').renderedPosition(); return [at.x - cy.width() / 2, at.y - cy.height() / 2]"
     )
@@ -142,7 +138,7 @@ def test_pointing_at_a_node_tells_what_it_holds_and_leaving_it_forgets_that(page
     assert "Point at a name" in page.text("#details")
 
 
-def test_tapping_an_edge_tells_its_weight_its_flows_and_its_predicates(page: Page) -> None:
+def test_tapping_an_edge_shows_its_weight_its_flows_and_its_predicates(page: Page) -> None:
     edge = next(edge for edge in DATA["edges"] if edge["predicates"])
     page.run("cy.$id(arguments[0]).emit('tap')", edge["id"])
     words = page.text("#details")
@@ -210,20 +206,13 @@ def test_a_node_is_found_by_name_with_the_keyboard_alone(page: Page) -> None:
     assert page.run("return document.activeElement.tagName") == "H3"
 
 
-def test_kept_and_rejected_facts_are_told_apart_in_words(page: Page) -> None:
+def test_facts_beta_and_anchors_are_shown_in_words_bars_and_a_table(page: Page) -> None:
     assert [verdict.get_property("textContent") for verdict in page.all("#facts .verdict")] == ["kept", "rejected"]
     assert page.text("#facts .rejected .number") == "0.40"
-
-
-def test_beta_is_shown_as_bars_beside_the_line_of_a_uniform_share(page: Page) -> None:
     width, line = page.run(
         "const [bar, line] = document.querySelectorAll('.bar')[1].children; return [bar.style.width, line.style.left]"
     )
-    assert (width, line) == ("60%", "20%")
-    assert len(page.all(".bar")) == 8
-
-
-def test_anchors_tell_what_they_brought_to_each_passage(page: Page) -> None:
+    assert (width, line, len(page.all(".bar"))) == ("60%", "20%", 8)
     page.run("document.getElementById('anchors-part').open = true")
     rows = page.run("return [...document.querySelectorAll('#anchors tr')].map((row) => [...row.children])")
     assert [[cell.text for cell in row] for row in rows] == [
@@ -231,9 +220,6 @@ def test_anchors_tell_what_they_brought_to_each_passage(page: Page) -> None:
         ["Title of passage 0", "50 %", "25 %"],
         ["Title of passage 1", "13 %", "50 %"],
     ]
-
-
-def test_what_is_not_shown_is_said(page: Page) -> None:
     words = page.text("#shown")
     assert "20 of 4,211 names and passages" in words
     assert "83 %" in words

@@ -88,7 +88,10 @@ def test_each_follow_up_question_is_a_run_of_its_own_within_one_budget(
 
 def test_a_fork_opens_the_generation_that_its_state_began_with(settings: MakeContext, openings: Openings) -> None:
     graph, thread = on_a_thread()
-    generation = graph.invoke({"question": QUESTION}, thread, context=settings())["generation"]
+    for asked in (1, 2):
+        generation = graph.invoke({"question": QUESTION}, thread, context=settings())["generation"]
+        assert openings.counts == (asked,) * 3
+    assert openings.generations == [None, None], "the next question of a thread opens the newest"
     before = {node: state for state in graph.get_state_history(thread) for node in state.next}
     for node in ("seed_graph", "write_answer"):
         counted = openings.counts
@@ -96,14 +99,6 @@ def test_a_fork_opens_the_generation_that_its_state_began_with(settings: MakeCon
         assert len(result["passages"]) == (3 if node == "seed_graph" else 10)
         assert openings.counts == tuple(each + 1 for each in counted)
         assert openings.generations[-1] == generation
-
-
-def test_the_next_question_of_a_thread_opens_the_newest(settings: MakeContext, openings: Openings) -> None:
-    graph, thread = on_a_thread()
-    for asked in (1, 2):
-        graph.invoke({"question": QUESTION}, thread, context=settings())
-        assert openings.counts == (asked,) * 3
-    assert openings.generations == [None, None]
 
 
 def test_a_resumed_interrupt_opens_it_again_and_goes_on_with_what_was_spent(
