@@ -77,9 +77,8 @@ def test_an_answer_is_streamed_as_server_sent_events(client: TestClient, chat_se
 
 
 def test_what_cannot_be_asked_is_refused_before_anything_is_sent(client: TestClient) -> None:
-    settings: dict[str, Any]
     for settings, status in (({"question": " "}, 400), ({"top_k": 0}, 422), ({"mode": "magic"}, 422)):
-        asked = {"question": "Who?", **settings}
+        asked: dict[str, Any] = {"question": "Who?", **settings}
         assert client.post("/ask", json=asked).status_code == status
         assert client.get("/ask/stream", params=asked).status_code == status
 
