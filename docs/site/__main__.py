@@ -94,4 +94,7 @@ def _target(page: Path, link: str, staged: Path) -> str:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site")
+    try:
+        build(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site")
+    except MaraError as fault:
+        sys.exit(f"{fault.message}. {fault.hint}")
