@@ -49,7 +49,7 @@ docs: setup
 	@echo "build/site/index.html"
 
 $(DOCS_STAMP): requirements-docs.lock
-	@echo "Installing the packages of requirements-docs.lock (a generator of sites, and Mermaid; about 30 MB)"
+	@echo "Installing the packages of requirements-docs.lock (a generator of sites, and Mermaid, 53 MB)"
 	@if ! { command -v uv >/dev/null 2>&1 \
 	    && uv pip install --quiet --python $(BIN)/python --no-deps --only-binary :all: -r requirements-docs.lock; } \
 	  && ! $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
