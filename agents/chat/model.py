@@ -167,7 +167,7 @@ class ChatModel:
             return self._told_context_tokens
 
     def _ask_window(self) -> int | None:
-        """The window that the server tells; OpenAI's own tells none. Raises ConnectionError where it cannot be reached."""
+        """The window that the server reports; OpenAI's own tells none. Raises ConnectionError where none answers."""
         if self._address is None:
             return None
         with self._http_client() as client:

@@ -5,7 +5,7 @@
 DATA holds the folders ``musique_train100``, ``hotpot_train100`` and ``mtrag_dev``. Each corpus is indexed into RUNS
 without a model, then its questions are asked with retrieval alone. What was interrupted resumes, and what is finished
 is not done again: measure other code in a new folder, or with ``--restart``. The figures go to ``figures.jsonl`` beside
-this file, and from there into ``docs/evaluation.md`` and ``README.md``; with ``--limit`` they are printed alone.
+this file, and from there into ``README.md`` and the site; with ``--limit`` they are printed alone.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 from agents.offline.extractor import OfflineExtractor
 from benchmarks.evaluation import tables
 from benchmarks.evaluation.sets import QUESTION_SETS, Corpus, QuestionSet, rows_of
+from docs.site import sections
 from graph.retrieve.modes import Mode
 from graph.storage.workspace import write_atomically
-from tests.docs import drawings
 from workflows.cli.command import progress_bars
 from workflows.context import Context
 from workflows.evaluation.compare import less_baseline
@@ -33,9 +33,6 @@ from workflows.runs.run_folder import Run, json_lines, rounded
 from workflows.runtime.resources import OFFLINE, close_indexes, open_workspace_index
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/evaluation.md", "README.md")
-"""The pages that show the figures."""
-
 WORKSPACES = "workspaces"
 """The folder, beside the runs, that the corpora are indexed into."""
 
@@ -145,9 +142,9 @@ def figures_of(run: Run) -> dict[str, Any]:
 
 
 def write_pages(figures: Sequence[dict[str, Any]]) -> None:
-    """Write the figures, and the pages that show them."""
+    """Write the figures, and the table of them in the README."""
     write_atomically(tables.FIGURES, json_lines(figures))
-    drawings.main([str(ROOT / page) for page in PAGES])
+    sections.main([str(ROOT / "README.md")])
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ SWITCHED = ("mara+no-names", "mara+uniform-beta", "mara+oracle-beta")
 
 @dataclass(frozen=True)
 class Place:
-    """Small development sets, pages to write, and the command on them."""
+    """Small development sets, a page to write, and the command on them."""
 
     folder: Path
 
@@ -64,12 +64,12 @@ class Place:
         return rows_in(self.folder / "figures.jsonl")
 
     @property
-    def pages(self) -> list[str]:
-        return [(self.folder / page).read_text(encoding="utf-8") for page in command.PAGES]
+    def page(self) -> str:
+        return (self.folder / "README.md").read_text(encoding="utf-8")
 
 
 def place_in(folder: Path) -> Place:
-    """Write the three sets, of five passages each, and pages with a place for figures."""
+    """Write the three sets, of five passages each, and a page with a place for figures."""
     gold = [row for row in QUESTIONS if row.get("gold_ids")]
     for name, questions in (("musique_train100", gold), ("hotpot_train100", gold), ("mtrag_dev", TURNS)):
         (folder / "data" / name).mkdir(parents=True)
@@ -78,9 +78,7 @@ def place_in(folder: Path) -> Place:
     triples = [["Velm", "flows into", "Lake Sund"]]
     imported = [{"id": row["id"], "entities": ["Velm"], "triples": triples} for row in ROWS]
     write_lines(folder / "data" / "musique_train100" / "openie.jsonl", imported)
-    for page in command.PAGES:
-        (folder / page).parent.mkdir(exist_ok=True)
-        (folder / page).write_text(EMPTY_PAGE, encoding="utf-8")
+    (folder / "README.md").write_text(EMPTY_PAGE, encoding="utf-8")
     return Place(folder)
 
 
@@ -100,7 +98,7 @@ def test_a_turn_is_asked_alone_or_after_the_users_turn_before() -> None:
     assert before == [None, {**later, "question": "What is the Velm? And into which lake does it flow?"}, None]
 
 
-def test_all_sets_are_measured_and_pages_show_it(measured: Place) -> None:
+def test_all_sets_are_measured_and_a_page_shows_it(measured: Place) -> None:
     figures = measured.figures
     assert [each["name"] for each in figures] == [each.name for each in QUESTION_SETS]
     assert [each["questions"] for each in figures] == [5, 5, 1, 1, 1, 5, 5]
@@ -112,8 +110,7 @@ def test_all_sets_are_measured_and_pages_show_it(measured: Place) -> None:
         assert (found["recall"]["5"], found["all_gold"]["5"]) == (told["recall"]["5"], told["all_gold"]["5"])
         less_hybrid = found["recall"]["5"] - each["systems"]["hybrid"]["recall"]["5"]
         assert found["less"]["hybrid"]["recall@5"][0] == pytest.approx(less_hybrid, abs=1e-6)
-    for page in measured.pages:
-        assert f"\n\n{tables.modes_table(figures)}\n\n" in page
+    assert f"\n\n{tables.modes_table(figures)}\n\n" in measured.page
 
 
 def test_each_corpus_is_indexed_as_its_set_says(measured: Place) -> None:
@@ -125,10 +122,10 @@ def test_each_corpus_is_indexed_as_its_set_says(measured: Place) -> None:
 
 
 def test_a_second_run_asks_nothing_and_writes_the_same(measured: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures, pages = measured.figures, measured.pages
+    figures, page = measured.figures, measured.page
     monkeypatch.setattr(ask_system.Asker, "ask", lambda *asked: pytest.fail("asked again"))
     measured.run()
-    assert (measured.figures, measured.pages) == (figures, pages)
+    assert (measured.figures, measured.page) == (figures, page)
 
 
 def test_data_that_lack_a_set_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,4 +139,4 @@ def test_a_limited_run_shows_tables_and_writes_no_page(tmp_path: Path, capsys: p
     place.run("--limit", "1")
     assert "| MTRAG, later turns | `mara` |" in capsys.readouterr().out
     assert not (tmp_path / "figures.jsonl").exists()
-    assert place.pages == [EMPTY_PAGE] * 2
+    assert place.page == EMPTY_PAGE

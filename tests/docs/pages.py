@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
 PACKAGES = ("graph", "agents", "workflows", "prompts")
 
-_FENCE = re.compile(r"^ {0,3}```(?P<kind>[^\n`]*)\n(?P<body>.*?)^ {0,3}```[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^ {0,4}```(?P<kind>[^\n`]*)\n(?P<body>.*?)^ {0,4}```[ \t]*$", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _INLINE_CODE = re.compile(r"(`+)(.+?)\1")
 _TARGET = r"<?(?P<target>[^)>\s]+)>?"
@@ -44,7 +45,7 @@ def read(page: Path) -> str:
 
 def blocks(text: str) -> list[Block]:
     return [
-        Block(found["kind"].strip(), found["body"], text.count("\n", 0, found.start()) + 1)
+        Block(found["kind"].strip(), dedent(found["body"]), text.count("\n", 0, found.start()) + 1)
         for found in _FENCE.finditer(text)
     ]
 

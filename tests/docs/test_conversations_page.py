@@ -18,7 +18,7 @@ from workflows.indexing import index_sources
 from workflows.runtime.resources import OFFLINE, close_indexes
 from workflows.settings.indexing import IndexingContext
 
-PAGE = read(ROOT / "docs" / "conversations.md")
+PAGE = read(ROOT / "docs" / "chat.md")
 
 
 def test_the_page_tells_every_command_as_the_help_does() -> None:

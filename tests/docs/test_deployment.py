@@ -15,6 +15,7 @@ import pytest
 import yaml
 from starlette.routing import Route
 
+from graph.environment import NAMES
 from tests.docs.pages import ROOT, plain, read, table
 from tests.docs.test_commands import problem_of
 from workflows.serving.page.app import make_app
@@ -22,12 +23,8 @@ from workflows.serving.page.site import Site
 
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
-SETTINGS = read(ROOT / "docs" / "settings.md")
-VARIABLES = {
-    plain(row["variable"])
-    for heading in ("Environment", "Variables of the libraries")
-    for row in table(SETTINGS, heading)
-}
+OF_LIBRARIES = {plain(row["variable"]) for row in table(read(ROOT / "docs/settings.md"), "Variables of the libraries")}
+VARIABLES = {*NAMES, *OF_LIBRARIES}
 OF_OTHERS = {"PGDATA", "POSTGRES_DB", "POSTGRES_PASSWORD", "POSTGRES_USER", "QDRANT__SERVICE__API_KEY"}
 PASSWORDS = re.compile(r"(?i)password|key|secret|token")
 
@@ -74,7 +71,7 @@ IMAGE = ("agents", "graph", "prompts", "workflows", "pyproject.toml", "README.md
 
 
 def is_left_out(path: str) -> bool:
-    """Whether `.dockerignore` keeps a file or one of its folders from whoever builds an image, as Docker matches."""
+    """Whether `.dockerignore` keeps a file or one of its folders out of an image, as Docker matches."""
     stars = {r"\*\*/": "(.*/)?", r"\*": "[^/]*"}
     folders = [path, *(str(each) for each in PurePosixPath(path).parents)]
     for line in read(ROOT / ".dockerignore").splitlines():
@@ -88,12 +85,10 @@ def is_left_out(path: str) -> bool:
 class TestImage:
     SECRETS = (".env", "keys.toml", "prometheus.key")
 
-    @pytest.mark.parametrize("folder", ["", "deploy/", "workflows/serving/"])
-    @pytest.mark.parametrize("name", [*SECRETS, ".env.local", ".mara/record.sqlite", ".mara-demo/CURRENT"])
-    def test_secrets_and_workspaces_do_not_enter_wherever_they_lie(self, folder: str, name: str) -> None:
-        assert is_left_out(folder + name)
-
-    def test_documents_do_not_enter(self) -> None:
+    def test_secrets_workspaces_and_documents_do_not_enter_wherever_they_lie(self) -> None:
+        for folder in ("", "deploy/", "workflows/serving/"):
+            for name in (*self.SECRETS, ".env.local", ".mara/record.sqlite", ".mara-demo/CURRENT"):
+                assert is_left_out(folder + name)
         assert is_left_out("deploy/documents/contract.pdf")
 
     def test_what_git_ignores_does_not_enter(self) -> None:
@@ -112,7 +107,7 @@ class TestImage:
 
 
 class TestEnvironment:
-    """No variable is named that nobody reads, and no secret is written down."""
+    """Each variable is one that is read, and no secret is written down."""
 
     def test_of_kubernetes(self) -> None:
         given = {each["name"] for container, _ in containers() for each in container["env"]}

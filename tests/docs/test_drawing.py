@@ -1,29 +1,17 @@
-"""What the documentation shows of the code is what the code gives now."""
+"""The drawings of the workflows are what LangGraph's own would be, without its faults."""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import TypedDict
 
-import pytest
 from langgraph.graph import END, START, StateGraph
 
-from graph.errors import BadInput
-from tests.docs.drawings import (
-    SECTIONS,
-    WORKFLOWS,
-    draw_workflow,
-    main,
-    mermaid,
-    sections_of,
-    write_sections,
-)
-from tests.docs.pages import PAGES, ROOT, read
+from docs.site.drawings import WORKFLOWS, draw_workflow, mermaid
+from tests.docs.pages import ROOT
 
 ARROW = re.compile(r"  (\w+) (-->|-\.{1,2}->)(?:\|\"([^\"]+)\"\|)? (\w+)$", re.MULTILINE)
-MADE = {page: sections_of(read(page)) for page in PAGES if sections_of(read(page))}
 
 BRANCHES = {"filter_facts": "keep_top_facts", "weigh_relations": "neutral_relations"}
 RETRIEVING = {"rewrite_question": "complete_question", **BRANCHES}
@@ -76,44 +64,29 @@ def small_workflow() -> str:
     return mermaid(builder.compile().get_graph(xray=True))
 
 
-@pytest.mark.parametrize("page", MADE, ids=lambda page: page.name)
-def test_a_page_shows_the_code_as_it_is(page: Path) -> None:
-    assert write_sections(read(page)) == read(page), "run `make drawings`"
-
-
-def test_everything_that_is_made_from_the_code_is_shown_once() -> None:
-    assert sorted(name for names in MADE.values() for name in names) == sorted(SECTIONS)
-
-
 def test_every_workflow_that_is_exported_is_drawn() -> None:
     exported = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["graphs"]
     assert {f"workflows.{name}:graph" for name in WORKFLOWS} >= {each["path"] for each in exported.values()}
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS)
-def test_every_arrow_that_is_taken_on_a_condition_says_on_which(workflow: str) -> None:
-    arrows = ARROW.findall(draw_workflow(workflow))
-    assert any("." in shaft for _, shaft, _, _ in arrows)
-    assert [arrow for arrow in arrows if ("." in arrow[1]) != bool(arrow[2])] == []
+def test_every_arrow_that_is_taken_on_a_condition_says_on_which() -> None:
+    for workflow in WORKFLOWS:
+        arrows = ARROW.findall(draw_workflow(workflow))
+        assert any("." in shaft for _, shaft, _, _ in arrows)
+        assert [arrow for arrow in arrows if ("." in arrow[1]) != bool(arrow[2])] == []
 
 
-@pytest.mark.parametrize(
-    ("workflow", "fallbacks"),
-    [
-        ("mara", {**RETRIEVING, "write_answer": "quote_passages", **CHECKING}),
-        ("retrieval", RETRIEVING),
-        ("ragenta", {**RETRIEVING, **JUDGING, "write_answer": "quote_passages", **CHECKING}),
-    ],
-)
-def test_each_role_has_its_loop_and_its_fallback(workflow: str, fallbacks: dict[str, str]) -> None:
-    drawing = draw_workflow(workflow)
-    arrows = {(source, target): label for source, _, label, target in ARROW.findall(drawing)}
-    assert {source for source, target in arrows if source == target} == set(fallbacks)
-    for node, fallback in fallbacks.items():
-        assert arrows[node, node] == "malformed"
-        assert re.search(rf'^ +{node}\["\w+"\]:::again$', drawing, re.MULTILINE)
-        assert arrows[node, fallback] == "given up"
-        assert re.search(rf'^ +{fallback}\["\w+"\]:::fallback$', drawing, re.MULTILINE)
+def test_each_role_has_its_loop_and_its_fallback() -> None:
+    answering = {**RETRIEVING, "write_answer": "quote_passages", **CHECKING}
+    for workflow, fallbacks in {"mara": answering, "retrieval": RETRIEVING, "ragenta": answering | JUDGING}.items():
+        drawing = draw_workflow(workflow)
+        arrows = {(source, target): label for source, _, label, target in ARROW.findall(drawing)}
+        assert {source for source, target in arrows if source == target} == set(fallbacks)
+        for node, fallback in fallbacks.items():
+            assert arrows[node, node] == "malformed"
+            assert re.search(rf'^ +{node}\["\w+"\]:::again$', drawing, re.MULTILINE)
+            assert arrows[node, fallback] == "given up"
+            assert re.search(rf'^ +{fallback}\["\w+"\]:::fallback$', drawing, re.MULTILINE)
 
 
 def test_a_subgraph_has_a_frame_and_arrows_lead_into_it_and_out_of_it() -> None:
@@ -161,17 +134,3 @@ def test_a_drawing_is_mermaid_in_the_order_of_the_nodes() -> None:
         "  classDef terminal fill:#fff,stroke:#6b6b76,color:#111",
         "```",
     ]
-
-
-def test_only_what_is_between_markers_is_written_anew(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- from the code: modes -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
-    main([str(page)])
-    written = read(page)
-    assert written == f"before\n<!-- from the code: modes -->\n\n{SECTIONS['modes']()}\n<!-- end -->\nafter\n"
-    assert write_sections(written) == written
-
-
-def test_a_marker_of_nothing_is_bad_input() -> None:
-    with pytest.raises(BadInput, match="'nonsense'"):
-        write_sections("<!-- from the code: nonsense -->\n<!-- end -->\n")

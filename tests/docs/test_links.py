@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
+from docs.site.__main__ import PAGES as OF_THE_SITE
 from tests.docs.pages import (
     PAGES,
     ROOT,
@@ -24,22 +23,23 @@ def relative_links(page: Path) -> list[str]:
     return [link for link in links(read(page)) if "://" not in link and not link.startswith("mailto:")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_resolve(page: Path) -> None:
-    broken = []
-    for link in relative_links(page):
-        file, _, anchor = link.partition("#")
-        target = (page.parent / file).resolve() if file else page
-        if not target.exists() or not target.is_relative_to(ROOT) or (anchor and anchor not in anchors(read(target))):
-            broken.append(link)
-    assert broken == []
-    assert undefined_references(read(page)) == []
+def leads_nowhere(page: Path, link: str) -> bool:
+    file, _, anchor = link.partition("#")
+    target = (page.parent / file).resolve() if file else page
+    if not target.exists() or not target.is_relative_to(ROOT):
+        return True
+    return bool(anchor) and anchor not in anchors(read(target))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_is_to_be_seen_for_something_is_named_by_its_section(page: Path) -> None:
+def test_links_resolve() -> None:
+    assert [(page.name, link) for page in PAGES for link in relative_links(page) if leads_nowhere(page, link)] == []
+    assert [(page.name, label) for page in PAGES for label in undefined_references(read(page))] == []
+
+
+def test_a_pointer_for_something_names_its_section() -> None:
     """A page as a whole always exists, whether or not it says a word of that."""
-    assert [link for link in pointers(read(page)) if link.partition("#")[0].endswith(".md") and "#" not in link] == []
+    named = [(page.name, link) for page in PAGES for link in pointers(read(page))]
+    assert [each for each in named if each[1].endswith(".md")] == []
 
 
 def test_pages_that_the_code_names_exist() -> None:
@@ -58,20 +58,37 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert sorted(page.name for page in set(PAGES) - reached) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_rows_of_a_table_have_as_many_cells_as_its_head(page: Path) -> None:
-    assert [rows[0] for rows in tables(read(page)) if len({len(row) for row in rows}) != 1] == []
+def test_the_front_page_leads_its_four_readers_to_their_pages() -> None:
+    files = {link.partition("#")[0] for link in relative_links(PAGES[0])}
+    readers = ("start-openai", "start-ollama", "evaluation", "deploy")
+    assert {f"docs/{name}.md" for name in readers} <= files
+
+
+def test_the_rows_of_a_table_have_as_many_cells_as_its_head() -> None:
+    uneven = [(page.name, rows[0]) for page in PAGES for rows in tables(read(page)) if len({*map(len, rows)}) != 1]
+    assert uneven == []
+
+
+def test_the_pages_are_few_and_short() -> None:
+    assert len(OF_THE_SITE) <= 22
+    words = {page: len(read(page).split()) for page in OF_THE_SITE}
+    assert words.pop(PAGES[0]) <= 1300
+    assert sum(words.values()) <= 40_000
 
 
 def test_the_check_sees_what_is_broken() -> None:
     page = "# A `b`-c (d)\n\n[x](#a-b-c-d) [y](other.md)\n\n```\n[z](no.md)\n```\n\n`[w](no.md)`\n"
     assert links(page) == ["#a-b-c-d", "other.md"]
     assert anchors(page) == {"a-b-c-d"}
+    assert pointers("See\n[how it works](how.md) for more, or [b](b.md); see [c](c.md#d) for it.") == [
+        "how.md",
+        "c.md#d",
+    ]
+    assert undefined_references("[x][one] and [y][two]\n\n[Two]: a.md\n") == ["one"]
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
+def test_the_check_sees_every_form_of_a_link() -> None:
+    for form in (
         '[x](a.md "Title")',
         "[x](<a.md>)",
         "[x\nof three\nlines](a.md)",
@@ -79,16 +96,6 @@ def test_the_check_sees_what_is_broken() -> None:
         "see [x][one]\n\n[one]: a.md",
         '<a href="a.md">x</a>',
         "<img width=3 src='a.md'>",
-    ],
-)
-def test_the_check_sees_every_form_of_a_link(form: str) -> None:
-    assert set(links(form)) == {"a.md"}
-    assert undefined_references(form) == []
-
-
-def test_the_check_sees_a_pointer_to_a_page_as_a_whole_and_a_reference_to_nothing() -> None:
-    assert pointers("See\n[how it works](how.md) for more, or [b](b.md); see [c](c.md#d) for it.") == [
-        "how.md",
-        "c.md#d",
-    ]
-    assert undefined_references("[x][one] and [y][two]\n\n[Two]: a.md\n") == ["one"]
+    ):
+        assert set(links(form)) == {"a.md"}, form
+        assert undefined_references(form) == [], form

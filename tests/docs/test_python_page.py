@@ -11,16 +11,10 @@ from typing import Any
 import pytest
 
 from docs.examples import service
-from tests.builders import HashEmbedder
-from tests.docs.pages import ROOT, blocks, inline_code, prose, read
-from tests.workflows.hashed_world import hashed_world
-from tests.workflows.small_world import QUESTION
-from tests.workflows.workspaces import use_embedder
+from tests.docs.pages import ROOT, blocks, inline_code, read
 from workflows import streaming
 from workflows.admin.demo import run_demo
-from workflows.context import Context, asking
 from workflows.indexing import no_progress
-from workflows.mara import graph
 from workflows.runtime.resources import close_indexes
 
 PAGE = ROOT / "docs" / "python.md"
@@ -59,19 +53,3 @@ def test_every_event_is_described() -> None:
 def test_the_statuses_of_the_service_are_those_it_gives() -> None:
     said = read(PAGE).partition("Statuses:")[2].partition("\n\n")[0]
     assert {*service.STATUSES.values()} <= {int(status) for status in re.findall(r"\b\d{3}\b", said)}
-
-
-def test_offline_the_answer_is_one_token_of_ours_and_none_of_the_servers_as_the_page_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_embedder(monkeypatch, HashEmbedder())
-    context = Context(workspace=str(hashed_world(tmp_path)))
-    events = list(streaming.ask_stream(QUESTION, context))
-    tokens = [event.text for event in events if isinstance(event, streaming.Token)]
-    assert isinstance(events[-1], streaming.Answered)
-    assert tokens == [events[-1].result["answer"]]
-    assert list(graph.stream(asking(QUESTION), context=context, stream_mode="messages")) == []
-    close_indexes()
-    said = " ".join(prose(read(PAGE)).split())
-    assert "An answer that no chat model writes (offline, the fallback) comes as one token" in said
-    assert "has the output of chat models: no token of an answer that no chat model writes" in said

@@ -91,21 +91,22 @@ def test_the_threads_of_two_users_do_not_mix_whatever_their_names(
     assert (said(client, user=BEN), len(said(client))) == ([], 2)
 
 
-@pytest.mark.parametrize("thread", ["ben%2Fone", "..%2Fben%2Fone", "a" * 65, "a b"])
-def test_a_name_that_could_reach_further_is_refused(client: TestClient, thread: str) -> None:
-    assert client.get(f"/threads/{thread}", headers=ADA).status_code in (404, 422)
+def test_a_name_that_could_reach_further_is_refused(client: TestClient) -> None:
+    for thread in ("ben%2Fone", "..%2Fben%2Fone", "a" * 65, "a b"):
+        assert client.get(f"/threads/{thread}", headers=ADA).status_code in (404, 422)
 
 
-@pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer none"}, {"Authorization": "Basic key-of-ada"}])
-def test_without_a_known_key_nothing_is_told(client: TestClient, header: dict[str, str]) -> None:
+def test_without_a_known_key_nothing_is_told(client: TestClient) -> None:
     ask(client, FOUNDED)
-    for refused in (
-        client.get("/threads/one", headers=header),
-        client.post("/threads/one", json={"text": FOUNDER}, headers=header),
-        client.post("/threads/one/stream", json={"text": FOUNDER}, headers=header),
-        client.delete("/threads/one", headers=header),
-    ):
-        assert refused.status_code == 401
+    for key in (None, "Bearer none", "Basic key-of-ada"):
+        header = {"Authorization": key} if key else {}
+        for refused in (
+            client.get("/threads/one", headers=header),
+            client.post("/threads/one", json={"text": FOUNDER}, headers=header),
+            client.post("/threads/one/stream", json={"text": FOUNDER}, headers=header),
+            client.delete("/threads/one", headers=header),
+        ):
+            assert refused.status_code == 401
     assert len(said(client)) == 2
 
 

@@ -65,9 +65,9 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(len(steps())), ids=[f"line {block.line}" for block, _ in steps()])
-def test_a_block_prints_what_the_tutorial_shows(number: int, printed: list[str]) -> None:
-    assert re.fullmatch(pattern_of(steps()[number][1].body), printed[number]), printed[number]
+def test_each_block_prints_what_the_tutorial_shows(printed: list[str]) -> None:
+    for (block, shown), output in zip(steps(), printed, strict=True):
+        assert re.fullmatch(pattern_of(shown.body), output), f"line {block.line}: {output}"
 
 
 def test_the_tutorial_has_commands_that_are_run_and_some_that_need_a_server() -> None:
@@ -76,16 +76,13 @@ def test_the_tutorial_has_commands_that_are_run_and_some_that_need_a_server() ->
     assert "sh" in kinds
 
 
-@pytest.mark.parametrize(
-    ("shown", "printed", "same"),
-    [
+def test_dots_stand_for_what_is_left_out() -> None:
+    for shown, printed, same in (
         ("a … c\n", "a b c\n", True),
         ("a\n…\nz\n", "a\nb\nc\nz\n", True),
         ("a\n…\nz\n", "a\nz\n", True),
         ("a\n", "a   \n", True),
         ("a\n", "a\nb\n", False),
         ("a … c\n", "a b\n", False),
-    ],
-)
-def test_dots_stand_for_what_is_left_out(shown: str, printed: str, same: bool) -> None:
-    assert bool(re.fullmatch(pattern_of(shown), printed)) == same
+    ):
+        assert bool(re.fullmatch(pattern_of(shown), printed)) == same, shown

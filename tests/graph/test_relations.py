@@ -14,7 +14,6 @@ from graph.schema import RelationFactors
 from graph.taxonomy import CUES, QUESTION_CUES
 from graph.walk.strengths import TUNED_RELATIONS
 from prompts import load_prompt
-from tests.docs.pages import ROOT, read
 
 
 def places_without(relation: RelationType) -> Iterator[str]:
@@ -27,8 +26,6 @@ def places_without(relation: RelationType) -> Iterator[str]:
         yield "graph.walk.strengths.TUNED_RELATIONS"
     if not any(relation in relations for relations in matrices_of().values()):
         yield "graph.explain.matrices.matrices_of"
-    if f"| `{relation}` |" not in read(ROOT / "docs" / "how-it-works.md"):
-        yield "docs/how-it-works.md: run `make drawings`"
     if relation in ENTITY_RELATIONS:
         yield from _facts_places_without(relation)
     if relation in (*ENTITY_RELATIONS, *PASSAGE_RELATIONS):

@@ -152,10 +152,10 @@ def test_so_has_an_explanation(settings: Callable[..., Context], elsewhere: Path
 
 
 def test_so_has_indexing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert environment().mara_price_in == ""
-    monkeypatch.setitem(os.environ, "MARA_PRICE_IN", "dear")
+    assert environment().mara_prices == ""
+    monkeypatch.setitem(os.environ, "MARA_PRICES", "dear")
     (tmp_path / "a.txt").write_text("Marn lies on Lake Sund.")
-    with pytest.raises(BadInput, match="MARA_PRICE_IN"):
+    with pytest.raises(BadInput, match="MARA_PRICES"):
         index_sources([tmp_path / "a.txt"], tmp_path / "workspace")
 
 

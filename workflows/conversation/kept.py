@@ -66,7 +66,7 @@ SELECT id, title, (SELECT min(touched) FROM turns WHERE conversation = conversat
 
 
 class NoConversation(BadInput):
-    """There is no such conversation or turn, or it is somebody else's.
+    """There is no such conversation or turn, or it belongs to another user.
 
     Attributes:
         status: the HTTP status to answer with.

@@ -17,7 +17,7 @@ Form = TypeVar("Form", bound=SettingsForm)
 PROBLEMS_TOLD = 5
 """Of so many things that are wrong with settings or a state a message tells at most."""
 
-SETTINGS_HINT = "The documentation lists every setting with its limits in docs/settings.md"
+SETTINGS_HINT = "docs/settings.md shows how to list every setting with its limits"
 """The hint for a setting that cannot be used."""
 
 _WORDS: Mapping[str, str] = {

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.environment import refresh_environment
+from graph.environment import NAMES, refresh_environment
 from graph.errors import BadInput, ClusterUnavailable, EmbeddingMismatch, MaraError, ModelUnavailable
 from graph.own_types import NO_TYPES, own_types_of
 from graph.schema import Passage
 from graph.sources.documents import ToRead, read_each
 from graph.sources.loaders.document import Loaded
 from tests.builders import extraction_of, passage_of
-from tests.docs.pages import ROOT, plain, read, table
 from tests.scripted_server import Reply, scripted
 from workflows.distributed.coordinator import (
     ReadTask,
@@ -142,8 +141,8 @@ def test_a_worker_whose_model_refuses_says_why_also_of_the_next_shard(monkeypatc
 def test_workers_get_the_variables_of_models_and_none_of_a_store_or_a_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for row in table(read(ROOT / "docs" / "settings.md"), "Environment"):
-        monkeypatch.setenv(plain(row["variable"]), "x")
+    for name in NAMES:
+        monkeypatch.setenv(name, "x")
     monkeypatch.setenv("HOME_OF_MINE", "h")
     passed_on = {
         name for name in environment_of_workers() if not name.startswith(("OPENAI_", "LANGSMITH_", "LANGCHAIN_"))

@@ -1,24 +1,11 @@
-"""What the documentation shows of the code: drawings of the workflows, tables of settings, modes, options and figures.
-
-``python -m tests.docs.drawings FILE...`` writes them anew between the markers of Markdown files:
-``<!-- from the code: drawing mara -->`` and ``<!-- end -->``.
-"""
+"""Drawings of the workflows as Mermaid blocks, read off the compiled graphs."""
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from benchmarks.evaluation import tables
-from graph.errors import BadInput
-from tests.docs.schema_tables import edge_table, node_table
-from tests.docs.settings_tables import FORMS, command_table, mode_table, relation_table, setting_tables
 
 if TYPE_CHECKING:
     from langchain_core.runnables.graph import Edge, Graph, Node
@@ -32,21 +19,6 @@ def draw_workflow(name: str) -> str:
     return mermaid(import_module(f"workflows.{name}").graph.get_graph(xray=True))
 
 
-SECTIONS: Mapping[str, Callable[[], str]] = {
-    **{f"drawing {name}": partial(draw_workflow, name) for name in WORKFLOWS},
-    **{f"settings of {form}": partial(setting_tables, form) for form in FORMS},
-    "modes": mode_table,
-    "relations": relation_table,
-    "nodes": node_table,
-    "edges": edge_table,
-    "commands": command_table,
-    **{f"measured {name}": partial(tables.shown, name) for name in tables.SECTIONS},
-}
-"""What can be written between markers, by name."""
-
-_MARKED = re.compile(
-    r"(?P<start><!-- from the code: (?P<name>[^>]+?) -->\n)(?P<body>.*?)(?P<end><!-- end -->)", re.DOTALL
-)
 _START, _END = "__start__", "__end__"
 _STYLES: Mapping[str, str] = {
     "default": "fill:#f4f4f6,stroke:#6b6b76,color:#111",
@@ -70,36 +42,6 @@ def mermaid(graph: Graph) -> str:
     drawn = (_arrow(edge, beside_a_loop=edge.source in again) for edge in arrows)
     lines = [*nodes, *drawn, *(f"classDef {style} {_STYLES[style]}" for style in used)]
     return "\n".join(["```mermaid", "graph TD", *(f"  {line}" for line in lines), "```", ""])
-
-
-def write_sections(text: str) -> str:
-    """Return a Markdown text with what is between its markers written anew.
-
-    Raises:
-        BadInput: a marker names nothing that there is.
-    """
-
-    def fill(found: re.Match[str]) -> str:
-        name = found["name"]
-        if name not in SECTIONS:
-            raise BadInput(f"Nothing in the code is called {name!r}", f"Name one of: {', '.join(SECTIONS)}")
-        return f"{found['start']}\n{SECTIONS[name]()}\n{found['end']}"
-
-    return _MARKED.sub(fill, text)
-
-
-def sections_of(text: str) -> list[str]:
-    """Return the names between whose markers a Markdown text shows the code."""
-    return [found["name"] for found in _MARKED.finditer(text)]
-
-
-def main(paths: Sequence[str]) -> None:
-    """Write the sections of these files anew."""
-    for path in map(Path, paths):
-        before = path.read_text(encoding="utf-8")
-        after = write_sections(before)
-        if after != before:
-            path.write_text(after, encoding="utf-8")
 
 
 def _arrows(graph: Graph) -> list[Edge]:
@@ -165,7 +107,3 @@ def _arrow(edge: Edge, *, beside_a_loop: bool) -> str:
     longer = beside_a_loop and edge.source != edge.target
     shaft = ("-..->" if longer else "-.->") if edge.conditional else "-->"
     return f"{_safe(edge.source)} {shaft}" + (f'|"{label}"|' if label else "") + f" {_safe(edge.target)}"
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,16 +1,20 @@
-"""Tables of every setting, mode, command-line option and relation type, in Markdown, read off the code."""
+"""Tables of every setting, mode, command, error, variable and relation type, in Markdown, read off the code."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from graph.environment import NAMES, Environment
+from graph.errors import MaraError
 from graph.relations import RELATIONS
 from graph.retrieve.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, WalkSettings
 from graph.walk.settings import Directions
@@ -71,7 +75,11 @@ FORMS: Mapping[str, Form] = {
 }
 """The forms by name."""
 
+_WITH_ERRORS = ("agents.chat.throttle", "workflows.serving.page.app", "workflows.serving.page.workers")
+"""Modules that, with all that they import, define errors."""
+
 _PLACEHOLDERS = {int: "N", float: "X", Path: "PATH"}
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+)$", re.MULTILINE)
 _OPERATOR = re.compile(r"(?<!`)\$\w+")
 
 
@@ -119,22 +127,53 @@ def relation_table() -> str:
 
 
 def command_table() -> str:
-    """Return what each command does, one row a command."""
-    import typer.main
+    """Return what each command does, and below it the options of each."""
+    commands = list(_walk_commands(_command_line()))
+    parts = [_table(("command", "what it does"), [(f"`mara {name}`", command.help) for name, command in commands])]
+    for name, command in commands:
+        if options := dict(_flags_of(command)):
+            parts.append(f"#### mara {name}\n\n{_table(('option', 'default', 'what it does'), options.values())}")
+    return "\n".join(parts)
 
-    from workflows.cli.app import app
 
-    commands = _walk_commands(typer.main.get_command(app))
-    return _table(("command", "what it does"), [(f"`mara {name}`", command.help) for name, command in commands])
+def error_table() -> str:
+    """Return each kind of error with its root, its exit code and when it is raised, roots first."""
+    for module in _WITH_ERRORS:
+        import_module(module)
+    rows = [
+        (f"`{kind.__name__}`", root, str(kind.exit_code), _first_line(kind)) for kind, root in _errors_below(MaraError)
+    ]
+    return _table(("kind", "is a", "exit code", "when"), [("`MaraError`", "", "1", _first_line(MaraError)), *rows])
+
+
+def variable_table() -> str:
+    """Return every variable of the environment that the code reads."""
+    about = dict(_ATTRIBUTE.findall(inspect.getdoc(Environment) or ""))
+    return _table(("variable", "effect"), [(f"`{name}`", about[name.lower()]) for name in NAMES])
+
+
+def _errors_below(root: type[MaraError]) -> Iterator[tuple[type[MaraError], str]]:
+    for kind in root.__subclasses__():
+        if not kind.__name__.startswith("_"):
+            yield kind, f"`{root.__name__}`"
+            yield from _errors_below(kind)
+
+
+def _first_line(kind: type[MaraError]) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("``", "`")
 
 
 def command_flags() -> dict[str, dict[str, tuple[str, ...]]]:
     """Return {command: {flag: (how it is written, its default, what it does)}} of the command line."""
+    return {name: dict(_flags_of(command)) for name, command in _walk_commands(_command_line())}
+
+
+def _command_line() -> Any:
     import typer.main
 
     from workflows.cli.app import app
 
-    return {name: dict(_flags_of(command)) for name, command in _walk_commands(typer.main.get_command(app))}
+    return typer.main.get_command(app)
 
 
 def _walk_commands(command: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
