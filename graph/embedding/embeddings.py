@@ -39,19 +39,15 @@ class Embedder(Protocol):
     @property
     def model_id(self) -> str:
         """The id that the workspace remembers; another one means other vectors."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector a text, shape (len(texts), dimension)."""
-        ...
 
     def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
         """Return the question's unit vector under an instruction, shape (dimension,)."""
-        ...
 
     def count_windows(self, texts: Sequence[str]) -> list[int]:
         """Return in how many pieces each text is read."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

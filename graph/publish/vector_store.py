@@ -137,19 +137,15 @@ class OpenSet(Protocol):
 
     def count(self, name: str) -> int:
         """Return how many facts or passages it has."""
-        ...
 
     def search(self, name: str, vector: Vector, k: int, within: Numbers | None = None) -> Hits:
         """Return the ``k`` nearest to a unit vector, at least 1; with ``within``, ascending and not empty, of those."""
-        ...
 
     def vectors(self, name: str, numbers: Sequence[int]) -> Vector:
         """Return some vectors as a search reads them, in the order of their numbers as they are given."""
-        ...
 
     def close(self) -> None:
         """Let go of what is open."""
-        ...
 
 
 class VectorStore(Protocol):
@@ -162,27 +158,21 @@ class VectorStore(Protocol):
     @property
     def remote(self) -> bool:
         """Whether sets are kept by a server, in collections that `Place.collection` names."""
-        ...
 
     def address(self, place: Place) -> str:
         """Return what results say of where a set lies: one word, or a server's address without its secrets."""
-        ...
 
     def write(self, place: Place, vectors: Mapping[str, Vectors]) -> None:
         """Write a set, which has ``facts`` and ``passages``."""
-        ...
 
     def open(self, place: Place, *, untouched: bool = False) -> OpenSet:
         """Open a set; ``untouched``: so that not a byte of its files changes."""
-        ...
 
     def cost(self, place: Place) -> OpenCost:
         """Return what a set takes of this process while it is open."""
-        ...
 
     def forget(self, prefix: str, kept: Collection[str]) -> None:
         """Delete a workspace's sets on the server but for those of some keys."""
-        ...
 
 
 @cache

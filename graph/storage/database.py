@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from graph.errors import BadInput, DiskFull, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
@@ -62,7 +61,23 @@ class Cursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Database(ABC):
+class Closing:
+    """Holds an open database, which is closed at the end of a ``with`` block."""
+
+    _db: Any
+
+    def close(self) -> None:
+        """Close it."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Database(Closing, ABC):
     """An open database, which no two threads use at once.
 
     Attributes:
@@ -72,7 +87,6 @@ class Database(ABC):
     """
 
     told: str
-    _db: Any
     faults: tuple[type[Exception], ...]
     conflicts: tuple[type[Exception], ...]
 
@@ -199,16 +213,6 @@ class Database(ABC):
             yield
         except self.faults as fault:
             raise self.named(fault) from fault
-
-    def close(self) -> None:
-        """Close it."""
-        self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
 
 def _not_there(told: str) -> MaraError:
@@ -408,20 +412,10 @@ def _open_to_write(path: Path) -> sqlite3.Connection:
     return connection
 
 
-class InDatabase:
+class InDatabase(Closing):
     """A record in a database, which it opens, writes and closes."""
 
     _db: Database
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the database."""
-        self._db.close()
 
     def as_it_stands(self) -> AbstractContextManager[None]:
         """Read what stands at the beginning of the block, whatever is written meanwhile; nothing can be written."""
