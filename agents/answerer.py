@@ -262,8 +262,8 @@ class OfflineAnswerer(OfflineReader):
             rows = rows_of(source)
             return [known.get(row.id) or NumberedPassage(0, row.id, row.title, row.text, source) for row in rows]
 
-        found = find_each_evidence(question, passages, self._embed, self._least_likeness, other_rows)
-        numbered, beyond = number_on(found, max((passage.number for passage in passages), default=0))
+        evidence = find_each_evidence(question, passages, self._embed, self._least_likeness, other_rows)
+        numbered, beyond = number_on(evidence, max((passage.number for passage in passages), default=0))
         return replace(quote_evidence(numbered), beyond=beyond)
 
 

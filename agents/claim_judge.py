@@ -115,8 +115,8 @@ class Assessment:
     @property
     def coverage(self) -> Coverage:
         """How far the whole question is answered."""
-        found = {component.coverage for component in self.components}
-        return found.pop() if len(found) == 1 else Coverage.PARTIALLY
+        coverages = {component.coverage for component in self.components}
+        return coverages.pop() if len(coverages) == 1 else Coverage.PARTIALLY
 
 
 class ClaimJudge(Protocol):
@@ -308,7 +308,9 @@ def _contradiction(reply: ClaimJudgeReply, claims: Collection[int], passages: Co
         ("components: answered at least in part takes a claim, but none is listed for component {}", uncovered),
         ("follow_ups: there is no component {}", _unknown(followed, components)),
     )
-    return next((words.format(", ".join(map(str, found[:_MAX_LISTED]))) for words, found in faults if found), None)
+    return next(
+        (words.format(", ".join(map(str, numbers[:_MAX_LISTED]))) for words, numbers in faults if numbers), None
+    )
 
 
 def _unknown(numbers: Collection[int], known: Collection[int]) -> list[int]:
@@ -316,9 +318,9 @@ def _unknown(numbers: Collection[int], known: Collection[int]) -> list[int]:
 
 
 def _assessment(reply: ClaimJudgeReply, question: str, claims: Sequence[Claim], max_follow_ups: int) -> Assessment:
-    found = {claim.number: claim for claim in reply.claims}
+    replies = {claim.number: claim for claim in reply.claims}
     verdicts = tuple(
-        ClaimVerdict(claim.number, _each_once(found[claim.number].supported_by), found[claim.number].relevant)
+        ClaimVerdict(claim.number, _each_once(replies[claim.number].supported_by), replies[claim.number].relevant)
         for claim in claims
     )
     components = tuple(
@@ -395,23 +397,23 @@ class OfflineClaimJudge(OfflineReader):
         """
         verdicts = tuple(_verdict(claim, passages) for claim in claims)
         if len(split_question(question)) == 1:
-            held = tuple(verdict.claim for verdict in verdicts if verdict.supported_by)
-            component = Component(question, Coverage.EVIDENCE if held else Coverage.NOT, held)
+            supported = tuple(verdict.claim for verdict in verdicts if verdict.supported_by)
+            component = Component(question, Coverage.EVIDENCE if supported else Coverage.NOT, supported)
             return Assessment(Structure.SINGLE, (component,), verdicts)
-        found = self._find(question, passages)
-        components = tuple(_component(each, verdicts) for each in found)
+        evidence = self._find(question, passages)
+        components = tuple(_component(each, verdicts) for each in evidence)
         wanted = [
             FollowUp(part.text, number) for number, part in enumerate(components, 1) if part.coverage is Coverage.NOT
         ]
-        kept = tuple(wanted[:max_follow_ups])
-        return Assessment(Structure.MULTIPLE, components, verdicts, kept, len(wanted) - len(kept))
+        asked = tuple(wanted[:max_follow_ups])
+        return Assessment(Structure.MULTIPLE, components, verdicts, asked, len(wanted) - len(asked))
 
 
-def _component(found: Evidence, verdicts: Sequence[ClaimVerdict]) -> Component:
+def _component(evidence: Evidence, verdicts: Sequence[ClaimVerdict]) -> Component:
     """The claims that rest on the passages which hold evidence for a part."""
-    numbers = {excerpt.passage.number for excerpt in (*found.excerpts, *found.related)}
-    held = tuple(verdict.claim for verdict in verdicts if numbers.intersection(verdict.supported_by))
-    return Component(found.question, Coverage.EVIDENCE if held else Coverage.NOT, held)
+    numbers = {excerpt.passage.number for excerpt in (*evidence.excerpts, *evidence.related)}
+    supported = tuple(verdict.claim for verdict in verdicts if numbers.intersection(verdict.supported_by))
+    return Component(evidence.question, Coverage.EVIDENCE if supported else Coverage.NOT, supported)
 
 
 def _verdict(claim: Claim, passages: Sequence[NumberedPassage]) -> ClaimVerdict:

@@ -161,12 +161,12 @@ def _settle_claim(
 ) -> SettledClaim:
     known = tuple(number for number in verdict.supported_by if number in passages)
     support = tuple(number for number in known if not claim.cited or number in claim.cited)
-    found = holding if support else Verdict.UNSUPPORTED
-    found = found if verdict.relevant else Verdict.IRRELEVANT
-    kept = found is holding or (found is Verdict.UNSUPPORTED and not remove)
+    finding = holding if support else Verdict.UNSUPPORTED
+    finding = finding if verdict.relevant else Verdict.IRRELEVANT
+    stays = finding is holding or (finding is Verdict.UNSUPPORTED and not remove)
     located = ((number, locate_quote(claim.text, passages[number].text, question)) for number in support)
     spans = tuple(Citation(number, passages[number].id, *span) for number, span in located if span)
-    return SettledClaim(claim, known, component, found, kept, spans)
+    return SettledClaim(claim, known, component, finding, stays, spans)
 
 
 def _settle_component(
@@ -189,9 +189,9 @@ def _settle_component(
 
 def _answer(text: str, claims: Iterable[SettledClaim], passages: Mapping[int, NumberedPassage]) -> Answer:
     """The answer with its citations, each located by the first claim that cites it."""
-    kept = [each for each in claims if each.kept]
+    stay = [each for each in claims if each.kept]
     citations: dict[int, Citation] = {}
-    for each in kept:
+    for each in stay:
         spans = {span.number: span for span in each.spans}
         for number in each.claim.cited:
             if number in passages:

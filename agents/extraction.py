@@ -186,15 +186,15 @@ class ExtractionRun:
         if asking is not mine:
             return _shared(passage, asking.result())
         try:
-            found = self._kept(self.extractor, passage, key) or self._ask_until_done(passage, key)
-            mine.set_result(found)
+            extracted = self._kept(self.extractor, passage, key) or self._ask_until_done(passage, key)
+            mine.set_result(extracted)
         except BaseException as error:
             mine.set_exception(error)
             raise
         finally:
             with self._lock:
                 del self._asking[key]
-        return found
+        return extracted
 
     def _start(self, passage: Passage) -> Future[Extracted]:
         if self._pool is not None:
@@ -412,20 +412,20 @@ def _estimate_asking(
     took = [(distinct[key], _took(run, key, result)) for key, result in zip(sampled, results, strict=True)]
     known = run.cache.known(distinct) if run.cache is not None else set()
     left = [passage for key, passage in distinct.items() if key not in known]
-    kept = sum(key in known for key in keys)
+    cached = sum(key in known for key in keys)
 
     requests = len(left) * (sum(usage.requests for _, usage in took) / len(took) if took else 1.0)
     prompt, completion = _tokens(extractor, took, left)
     seconds = len(left) * sum(usage.seconds for _, usage in took) / len(took) / run.concurrency if took else None
     if seconds is not None:
         seconds = max(seconds, _least_seconds(run.throttle, requests, prompt + (completion or 0)))
-    told = {"completion_tokens": completion, "seconds": seconds}
-    unknown = tuple(name for name, value in told.items() if value is None)
+    expected = {"completion_tokens": completion, "seconds": seconds}
+    unknown = tuple(name for name, value in expected.items() if value is None)
     cost = prices.cost(prompt, completion) if prices and completion is not None else None
     return Estimate(
         passages=len(passages),
-        kept=kept,
-        repeated=len(passages) - kept - len(left),
+        kept=cached,
+        repeated=len(passages) - cached - len(left),
         to_ask=len(left),
         sample=ExtractionTotals.of(results),
         requests=round(requests),
@@ -439,8 +439,8 @@ def _estimate_asking(
 
 def _took(run: ExtractionRun, key: bytes, result: Extracted) -> Usage:
     """The cost of asking for a passage: just now, or when its kept reply was asked for."""
-    kept = run.cache.get(key) if run.cache is not None and result.cached else None
-    return kept.usage if kept is not None else result.usage
+    reply = run.cache.get(key) if run.cache is not None and result.cached else None
+    return reply.usage if reply is not None else result.usage
 
 
 def _tokens(

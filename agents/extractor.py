@@ -257,12 +257,12 @@ def _triple(item: TripleReply, listed: set[str], notes: Counter[str], own: OwnTy
 
 
 def _types(
-    given: Iterable[EntityTypeReply], names: Iterable[str], notes: Counter[str], own: OwnTypes
+    replies: Iterable[EntityTypeReply], names: Iterable[str], notes: Counter[str], own: OwnTypes
 ) -> dict[str, str]:
     """Return the own types of listed names; what is of no listed name or no known type is dropped and counted."""
     spelled = {normalise_name(name): name for name in names}
     types: dict[str, str] = {}
-    for item in given:
+    for item in replies:
         name, entity_type = spelled.get(normalise_name(item.entity)), own.entity_type_named(item.type)
         if name is not None and entity_type is not None:
             types.setdefault(name, entity_type)
@@ -271,10 +271,10 @@ def _types(
     return types
 
 
-def _confidence(given: float | None, notes: Counter[str]) -> float:
-    if given is None:
+def _confidence(stated: float | None, notes: Counter[str]) -> float:
+    if stated is None:
         notes["confidences defaulted"] += 1
         return DEFAULT_CONFIDENCE
-    clamped = min(1.0, max(0.0, given))
-    notes["confidences clamped"] += clamped != given
+    clamped = min(1.0, max(0.0, stated))
+    notes["confidences clamped"] += clamped != stated
     return clamped

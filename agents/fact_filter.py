@@ -79,8 +79,8 @@ class ChatFactFilter(ChatAgent):
             picked = sorted(shown.keys() & reply.facts)
             if reply.facts and not picked:
                 raise MalformedReply(f"None of the chosen facts exists: they are numbered 1 to {len(shown)}")
-            kept = tuple(shown[number] for number in picked[:max_facts])
-            return FactChoice(kept, dropped=sum(number not in shown for number in reply.facts))
+            chosen = tuple(shown[number] for number in picked[:max_facts])
+            return FactChoice(chosen, dropped=sum(number not in shown for number in reply.facts))
 
         schema = object_of(facts=numbers_of(shown, max_facts))
         messages = self.messages({**about, "facts": facts}, feedback)
@@ -130,8 +130,8 @@ class OfflineFactFilter:
             return FactChoice(())
         bar = NEAR_BEST * max(relevance.values())
         ranked = sorted(relevance, key=relevance.__getitem__, reverse=True)
-        kept = sorted([position for position in ranked[: max(max_facts, 0)] if relevance[position] >= bar])
-        return FactChoice(tuple([candidates[position] for position in kept]))
+        chosen = sorted([position for position in ranked[: max(max_facts, 0)] if relevance[position] >= bar])
+        return FactChoice(tuple([candidates[position] for position in chosen]))
 
 
 def _relevance(candidate: ScoredFact, asked: Set[str]) -> float | None:

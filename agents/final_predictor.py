@@ -108,16 +108,16 @@ class ChatFinalPredictor(ChatAgent):
         """
         if not passages:
             return FinalAnswer(refusal(), ())
-        given = {passage.number for passage in passages}
-        kept = set(parse_citations(draft.text, given).numbers) if draft else set()
+        numbers = {passage.number for passage in passages}
+        cited = set(parse_citations(draft.text, numbers).numbers) if draft else set()
         completing = {"draft": draft.text, "follow_up_questions": list(draft.follow_ups)} if draft else {}
         bare = self.messages({"question": question, **completing}, feedback, refusal=REFUSAL)
-        ordered = sorted(passages, key=lambda passage: passage.number not in kept)
+        ordered = sorted(passages, key=lambda passage: passage.number not in cited)
         shown = fitting_passages(ordered, self._room(bare, self.budget_characters))
         material = {"question": question, "passages": passages_material(shown), **completing}
         messages = self.messages(material, feedback, refusal=REFUSAL)
-        seen = dict.fromkeys([*(passage.number for passage in shown), *sorted(kept)])
-        needed = given.intersection(draft.cited if draft else ())
+        seen = dict.fromkeys([*(passage.number for passage in shown), *sorted(cited)])
+        needed = numbers.intersection(draft.cited if draft else ())
 
         def check(text: str, cut_at: int | None = None) -> Answer:
             answer = read_answer(text, question, passages, seen.keys(), cut_at)
@@ -146,20 +146,20 @@ class OfflineFinalPredictor(OfflineReader):
         seen = tuple(passage.number for passage in passages)
         if draft is None:
             return FinalAnswer(self._quote(question, passages), seen)
-        found = [self._quote(asked, passages) for asked in draft.follow_ups]
-        return FinalAnswer(_appended(draft, [each for each in found if not each.refused], passages, question), seen)
+        answers = [self._quote(asked, passages) for asked in draft.follow_ups]
+        return FinalAnswer(_appended(draft, [each for each in answers if not each.refused], passages, question), seen)
 
 
-def _appended(draft: Draft, found: Sequence[Answer], passages: Sequence[NumberedPassage], question: str) -> Answer:
+def _appended(draft: Draft, answers: Sequence[Answer], passages: Sequence[NumberedPassage], question: str) -> Answer:
     """The draft with more paragraphs behind it, and the citations of both."""
-    new = dict.fromkeys(paragraph for each in found for paragraph in each.text.split("\n\n"))
-    told = [*draft.text.rstrip().split("\n\n"), *(paragraph for paragraph in new if paragraph not in draft.text)]
-    text = "\n\n".join(sorted(told, key=lambda paragraph: paragraph.startswith(RELATED)))
+    new = dict.fromkeys(paragraph for each in answers for paragraph in each.text.split("\n\n"))
+    paragraphs = [*draft.text.rstrip().split("\n\n"), *(paragraph for paragraph in new if paragraph not in draft.text)]
+    text = "\n\n".join(sorted(paragraphs, key=lambda paragraph: paragraph.startswith(RELATED)))
     cited = located_citations(draft.text, question, passages, {passage.number for passage in passages})
-    citations = {citation.number: citation for each in (*found,) for citation in each.citations}
+    citations = {citation.number: citation for each in (*answers,) for citation in each.citations}
     citations |= {citation.number: citation for citation in cited}
     order = dict.fromkeys([*(citation.number for citation in cited), *citations])
-    notes = tuple(note for each in found for note in each.notes)
+    notes = tuple(note for each in answers for note in each.notes)
     ordered = tuple(citations[number] for number in order)
     return Answer(text, strip_citations(unmarked(text)).strip(), ordered, is_evidence=True, notes=notes)
 

@@ -219,35 +219,35 @@ def _is_phrase(text: str, words: Sequence[tuple[str, int, int]]) -> bool:
     """Tell whether a text is words behind a preposition, or a name with a question mark: without, it is a topic."""
     if len(words) > LONGEST_FRAGMENT or asks(text) or not set(text).isdisjoint(",;:"):
         return False
-    told = [text[start] for word, start, _ in words if word not in FUNCTION_WORDS]
-    is_name = bool(told) and text.endswith("?") and all(map(str.isupper, told))
+    initials = [text[start] for word, start, _ in words if word not in FUNCTION_WORDS]
+    is_name = bool(initials) and text.endswith("?") and all(map(str.isupper, initials))
     return is_name or words[0][0] in PREPOSITIONS
 
 
 def _english_leaning(text: str, earlier: str) -> str:
     """Return why an English question without an open pronoun leans; empty where it does not."""
     for pattern in _REFERENCES:
-        if found := pattern.search(text):
-            return f"“{found.group().strip(' ?.!')}” names something said before"
+        if reference := pattern.search(text):
+            return f"“{reference.group().strip(' ?.!')}” names something said before"
     if compared := open_comparison(text):
         return f"“{compared}” compares with something said before"
-    told = [word for word, _, _ in word_spans(text) if word not in FUNCTION_WORDS]
+    content = [word for word, _, _ in word_spans(text) if word not in FUNCTION_WORDS]
     has_name = any(word[:1].isupper() for word in text.split()[1:])
     if has_name:
         return ""
     if definite := _definite_noun(text, words_of(earlier)):
         return f"“{definite}” was spoken of before"
-    definite = _definite_noun(text, told) if len(told) <= FEW_WORDS else ""
+    definite = _definite_noun(text, content) if len(content) <= FEW_WORDS else ""
     return f"“{definite}” names something said before" if definite else ""
 
 
 def _definite_noun(text: str, spoken: Collection[str]) -> str:
     """Return the first noun with "the" that was spoken of, and that nothing behind it narrows; else nothing."""
-    for found in _DEFINITE.finditer(text):
+    for match in _DEFINITE.finditer(text):
         for group in (2, 1):
-            noun, end = found.group(group), found.end(group)
+            noun, end = match.group(group), match.end(group)
             if noun and noun in spoken and noun not in FUNCTION_WORDS and not _NARROWED.match(text[end:]):
-                return text[found.start() : end]
+                return text[match.start() : end]
     return ""
 
 
@@ -255,11 +255,11 @@ def _is_whole(opener: str, rest: str, language: str) -> bool:
     """Tell whether what follows an opener names all that it is about: "So, who was Ida Brandt?"."""
     words = [word.strip(" ,.!?-") for word in rest.split()]
     words = [word for word in words if word]
-    told = [word for word in words if word.casefold() not in FUNCTION_WORDS]
+    content = [word for word in words if word.casefold() not in FUNCTION_WORDS]
     begins_anew = not _WHAT_ABOUT.fullmatch(opener)
-    names = [word for word in words[begins_anew:] if word[:1].isupper() and word in told]
+    names = [word for word in words[begins_anew:] if word[:1].isupper() and word in content]
     if not begins_anew:
-        return len(told) - len(names) > 1 or (len(told) > len(names) > 0)
+        return len(content) - len(names) > 1 or (len(content) > len(names) > 0)
     asks_anew = asks(rest.lstrip(" ,.!?-"))
     return bool(names and asks_anew and len(words) >= _FEWEST_WORDS and not _pronoun(rest, language))
 
@@ -289,12 +289,12 @@ def _has_antecedent(before: str, language: str) -> bool:
     """Tell whether an earlier clause names something: a name, or two words that say anything."""
     cuts = [match.end() for match in _CLAUSE.finditer(before)]
     clause = before[: cuts[-1]] if cuts else ""
-    told = [
+    content = [
         (clause[start:end], start)
         for word, start, end in word_spans(clause)
         if word not in function_words(language) and not _GREETING.fullmatch(word)
     ]
-    return len(told) > 1 or any(word[:1].isupper() and start for word, start in told)
+    return len(content) > 1 or any(word[:1].isupper() and start for word, start in content)
 
 
 def asks_nothing(text: str) -> bool:

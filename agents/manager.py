@@ -159,12 +159,12 @@ def normalise_factors(
 
 
 def _category(
-    category: str, given: Mapping[str, float], relations: tuple[RelationType, ...], own: OwnTypes
+    category: str, numbers: Mapping[str, float], relations: tuple[RelationType, ...], own: OwnTypes
 ) -> tuple[dict[str, float], list[str]]:
     """The shares of one category, and what was defaulted on the way."""
     notes = []
     clamped: dict[str, float] = {}
-    for name, value in given.items():
+    for name, value in numbers.items():
         relation = relation_type_of(name, own)
         if relation not in relations or relation.value in clamped:
             notes.append(name[:_MAX_NAME])

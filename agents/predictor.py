@@ -57,8 +57,8 @@ class OfflinePredictor:
 
     def predict(self, question: str, passage: NumberedPassage, feedback: Feedback | None = None) -> str:
         """Return the sentence without citations of its own; empty where the passage holds nothing of the question."""
-        found = best_sentence(question, passage)
-        return quotable(found.text) if found else ""
+        sentence = best_sentence(question, passage)
+        return quotable(sentence.text) if sentence else ""
 
 
 PREDICTOR: Agent[Predictor, str] = Agent(

@@ -96,10 +96,10 @@ class Antecedents:
         asked, answers = self.of(turn.question), self._in_answer(turn)
         if wanted := _wanted_people(reference):
             named = _people(asked, wanted)
-            told = next((sure for names in answers if (sure := _known_people(names, wanted))), [])
+            answering = next((sure for names in answers if (sure := _known_people(names, wanted))), [])
             # Not "who was Nero?": somebody is asked for who is not in the question.
             asks_who = answer_kind(turn.question) is AnswerKind.PERSON and not _NAMED_PERSON.fullmatch(turn.question)
-            people = (told or named) if asks_who and len(named) < 2 else (named or told)
+            people = (answering or named) if asks_who and len(named) < 2 else (named or answering)
             if people or reference not in ANYTHING:
                 return people
         things = [name for name in asked if name.pronoun not in _PEOPLE]
@@ -123,11 +123,11 @@ class Antecedents:
     def _in_answer(self, turn: Turn) -> list[list[Candidate]]:
         """The names of each sentence of an answer, those of the question left out; the likeliest answer first."""
         asked = words_of(turn.question)
-        found = [
+        sentences = [
             [name for name in self.of(sentence) if not words_of(name.text) <= asked]
             for sentence in _sentences_by_likeness(turn)
         ]
-        return [names for names in found if names]
+        return [names for names in sentences if names]
 
     def _is_sure(self, name: str) -> bool:
         """Whether the collection knows a name, or it is several words with capitals that only name."""
@@ -169,9 +169,9 @@ def _sentences_by_likeness(turn: Turn) -> list[str]:
     wanted = {stem(word, language) for word in asked - named if word not in function_words(language)}
 
     def likeness(sentence: str) -> float:
-        own, held = words_of(sentence.partition(": ")[2] or sentence), words_of(sentence)
-        told = len(wanted & {stem(word, language) for word in held})
-        return told + 0.5 * bool(named & own) + 0.25 * bool(named & held)
+        own, words = words_of(sentence.partition(": ")[2] or sentence), words_of(sentence)
+        shared = len(wanted & {stem(word, language) for word in words})
+        return shared + 0.5 * bool(named & own) + 0.25 * bool(named & words)
 
     return sorted(_titled_sentences(turn.answer), key=likeness, reverse=True)
 
@@ -251,7 +251,7 @@ def topic_of(question: str) -> str:
 def _slot(fragment: str, asked: str, names: KnownNames) -> tuple[int, int] | None:
     """Where in a question a fragment goes."""
     if phrase := _PHRASE.match(fragment):
-        like = [found for found in _PHRASE.finditer(asked) if found.group(1).lower() == phrase.group(1).lower()]
+        like = [match for match in _PHRASE.finditer(asked) if match.group(1).lower() == phrase.group(1).lower()]
         return like[-1].span() if like else None
     if _NUMBER.fullmatch(fragment) and (numbers := list(_NUMBER.finditer(asked))):
         return numbers[-1].span()
@@ -261,8 +261,8 @@ def _slot(fragment: str, asked: str, names: KnownNames) -> tuple[int, int] | Non
     if not present or not (names.knows(fragment) or _is_written_as_a_name(fragment)):
         return None
     like_it = [name for name in present if names.pronoun_of(name) is names.pronoun_of(fragment)]
-    found = re.search(re.escape((like_it or present)[0]), asked, re.IGNORECASE)
-    return found.span() if found else None
+    match = re.search(re.escape((like_it or present)[0]), asked, re.IGNORECASE)
+    return match.span() if match else None
 
 
 def _said_before(fragment: str, asked: str) -> tuple[int, int] | None:
@@ -271,12 +271,12 @@ def _said_before(fragment: str, asked: str) -> tuple[int, int] | None:
     noun = fragment[: narrowing[0].start()].split() if narrowing else []
     while noun and noun[0].casefold() in FUNCTION_WORDS:
         noun.pop(0)
-    found = re.search(rf"\b{re.escape(' '.join(noun))}\b", asked, re.IGNORECASE) if noun else None
-    if not found:
+    match = re.search(rf"\b{re.escape(' '.join(noun))}\b", asked, re.IGNORECASE) if noun else None
+    if not match:
         return None
-    like = _PHRASE.match(asked, found.end() + 1)
+    like = _PHRASE.match(asked, match.end() + 1)
     is_like = like and like.group(1).casefold() in {phrase.group(1).casefold() for phrase in narrowing}
-    return found.start(), like.end() if like and is_like else found.end()
+    return match.start(), like.end() if like and is_like else match.end()
 
 
 def _is_written_as_a_name(fragment: str) -> bool:
@@ -389,8 +389,8 @@ class ChatRewriter(ChatAgent):
 
 def _asks_the_same(question: str, reading: str) -> bool:
     """Tell whether a reading keeps any word of a question that says something, where there is one."""
-    told = set(content_stems(question))
-    return not told or not told.isdisjoint(content_stems(reading))
+    content = set(content_stems(question))
+    return not content or not content.isdisjoint(content_stems(reading))
 
 
 class _Reference(NamedTuple):
@@ -419,9 +419,9 @@ class OfflineRewriter:
         if not whole:
             return Rewriting(question)
         readings = self._readings(question, whole)
-        held = {word for word, _, _ in word_spans(question)}
+        words = {word for word, _, _ in word_spans(question)}
         put_in = [name.text for name in self._antecedents.of(readings[0])]
-        fresh = (name for name in put_in if not {word for word, _, _ in word_spans(name)} <= held)
+        fresh = (name for name in put_in if not {word for word, _, _ in word_spans(name)} <= words)
         return Rewriting(readings[0], tuple(fresh), tuple(readings) if len(readings) > 1 else ())
 
     def _whole(self, turns: Sequence[Turn]) -> list[Turn]:

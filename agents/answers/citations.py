@@ -129,9 +129,9 @@ def renumbered(text: str, marks: Mapping[int, int]) -> str:
     return _CITATION.sub(other, text)
 
 
-def is_same_but_citations(written: str, kept: str) -> bool:
+def is_same_but_citations(written: str, shown: str) -> bool:
     """Tell whether a text is one that was written, less citations, and a citation that it broke off in."""
-    return strip_citations(without_half_citation(written)).rstrip() == strip_citations(kept).rstrip()
+    return strip_citations(without_half_citation(written)).rstrip() == strip_citations(shown).rstrip()
 
 
 def quotable(sentence: str) -> str:
@@ -150,14 +150,14 @@ def quotable(sentence: str) -> str:
 
 def without_marks(text: str) -> str:
     """Return a text without anything that looks like `MARK`, which the claim check alone may set."""
-    kept: list[str] = []
+    left: list[str] = []
     for character in text:
-        kept.append(character)
-        if character == "]" and "".join(kept[-len(MARK) :]).casefold() == MARK:
-            del kept[-len(MARK) :]
-            while kept and kept[-1] in " \t":
-                kept.pop()
-    return "".join(kept)
+        left.append(character)
+        if character == "]" and "".join(left[-len(MARK) :]).casefold() == MARK:
+            del left[-len(MARK) :]
+            while left and left[-1] in " \t":
+                left.pop()
+    return "".join(left)
 
 
 def stripped_spans(text: str) -> list[tuple[int, int]]:
@@ -176,8 +176,8 @@ def locate_quote(claim_sentence: str, passage_text: str, context: str = "") -> t
     best: tuple[int, int] | None = None
     best_score = (0, 0)
     for start, end in sentence_spans(passage_text):
-        found = content_tokens(passage_text[start:end])
-        score = (len(claim & found), len(asked & found))
+        words = content_tokens(passage_text[start:end])
+        score = (len(claim & words), len(asked & words))
         if score[0] and score > best_score:
             best, best_score = (start, end), score
     return best if claim and best_score[0] >= MIN_OVERLAP * len(claim) else None

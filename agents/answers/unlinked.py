@@ -108,7 +108,7 @@ def addresses_of(passages: Iterable[NumberedPassage]) -> Addresses:
 def addresses_in(texts: Iterable[str]) -> Addresses:
     """Return the addresses that are written out in texts."""
     written = _ADDRESS.findall("\n".join(texts))
-    return Addresses(written=frozenset([*written, *(found.rstrip(_BEHIND) for found in written)]))
+    return Addresses(written=frozenset([*written, *(address.rstrip(_BEHIND) for address in written)]))
 
 
 def unlinked(text: str, addresses: Addresses = NO_ADDRESSES) -> str:
@@ -195,9 +195,9 @@ class Unlinking:
             return definition[0]
         return definition["start"]
 
-    def _address(self, found: re.Match[str]) -> str:
+    def _address(self, match: re.Match[str]) -> str:
         """An address that the passages hold as it is; any other without what makes a link of it."""
-        address = found[0]
+        address = match[0]
         behind = min(len(address) - len(address.rstrip(_BEHIND)), _MOST_NESTED)
         if any(address[: len(address) - cut] in self._addresses.written for cut in range(behind + 1)):
             return address
@@ -235,8 +235,8 @@ def _apart(text: str) -> str:
     return text.replace("](", "] (")
 
 
-def _broken_tag(found: re.Match[str]) -> str:
-    tag = _TAG.match(found.string, found.start()) or _NO_TAG.match(found.string, found.start())
+def _broken_tag(match: re.Match[str]) -> str:
+    tag = _TAG.match(match.string, match.start()) or _NO_TAG.match(match.string, match.start())
     return "<" if tag and _is_harmless(tag) else "< "
 
 

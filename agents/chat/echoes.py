@@ -80,15 +80,15 @@ def check_says_something(text: str, messages: Sequence[BaseMessage]) -> None:
     """
     system, material, *_ = (str(message.text) for message in messages)
     prompt = _read_prompt(system)
-    held = content_tokens(" ".join(_quoted_texts(material)))
+    known = content_tokens(" ".join(_quoted_texts(material)))
     rest = text
     for reply in prompt.replies:
-        rest = rest if prompt.suits(reply, held) else rest.replace(reply, " ")
+        rest = rest if prompt.suits(reply, known) else rest.replace(reply, " ")
     rest = _spaced(rest).replace(_spaced(_question(material)), " ")
     words = content_tokens(rest) - _VERDICTS
-    borrowed = words & prompt.vocabulary - held
+    borrowed = words & prompt.vocabulary - known
     has_verdict = not _VERDICTS.isdisjoint(tokens(rest))
-    says_nothing = not rest.strip() or (words and words <= _TASK_WORDS - held and not has_verdict)
+    says_nothing = not rest.strip() or (words and words <= _TASK_WORDS - known and not has_verdict)
     if says_nothing or (len(words) >= _SEVERAL and len(borrowed) >= BORROWED * len(words)):
         raise MalformedReply("The reply says nothing of its own: answer in words of the passages")
 
@@ -102,28 +102,28 @@ class _Prompt:
     replies: frozenset[str]
     vocabulary: frozenset[str]
 
-    def suits(self, example: str, held: frozenset[str]) -> bool:
+    def suits(self, example: str, known: frozenset[str]) -> bool:
         """Whether material with these content words is about what an example is about."""
         words = content_tokens(strip_citations(example)) - self.vocabulary
-        return len(words & held) >= HELD * len(words)
+        return len(words & known) >= HELD * len(words)
 
 
 @lru_cache(maxsize=64)
 def _read_prompt(text: str) -> _Prompt:
     rules, _, examples = text.partition(_EXAMPLES)
-    shown = "\n".join(told for line in examples.splitlines() for told in _texts(_json(line)))
+    shown = "\n".join(text_shown for line in examples.splitlines() for text_shown in _texts(_json(line)))
     replies = frozenset("\n".join(_texts(_json(reply))) for reply in _REPLY.findall(examples))
     return _Prompt(frozenset(_runs(rules)), frozenset(_runs(shown)), replies, content_tokens(rules))
 
 
 def _repeats_prompt(text: str, prompt: _Prompt, material: str) -> bool:
-    held, known = content_tokens(material), frozenset(_runs(material))
+    words, known = content_tokens(material), frozenset(_runs(material))
     runs = [run for run in _runs(text) if run not in known]
     if any(run in prompt.rules for run in runs):
         return True
     copied = [text] if text in prompt.replies else []
     copied += [" ".join(span) for span in _joined(run for run in runs if run in prompt.examples)]
-    return not all(prompt.suits(example, held) for example in copied)
+    return not all(prompt.suits(example, words) for example in copied)
 
 
 def _repeats_request(text: str, others: Sequence[str], material: str) -> bool:

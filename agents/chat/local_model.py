@@ -165,13 +165,13 @@ def _start(file: Path, name: str) -> LocalServer:
 
 
 def _folder_of(package: str) -> Path:
-    found = find_spec(package)
-    if found is None or not found.origin:
+    spec = find_spec(package)
+    if spec is None or not spec.origin:
         raise DependencyMissing(
             f"A local model needs the package {package.replace('_', '-')}, which is not installed",
             f"Run `{INSTALLATION}`, or `make local` in a checkout",
         )
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 @cache

@@ -93,14 +93,14 @@ def told_context_tokens(client: httpx.Client, address: Address, api_key: SecretS
         return client.get(url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=False).json()
 
     try:
-        told = _model_entry(read(f"{address.url}/models"), model)
-        window = _window(told.get("max_model_len")) or _window(_part(told, "meta", "n_ctx"))
-        if window or told.get("owned_by") != "llamacpp":
+        entry = _model_entry(read(f"{address.url}/models"), model)
+        window = _window(entry.get("max_model_len")) or _window(_part(entry, "meta", "n_ctx"))
+        if window or entry.get("owned_by") != "llamacpp":
             return window
         root = address.url.removesuffix("/v1")
         window = _window(_part(read(f"{root}/props"), "default_generation_settings", "n_ctx"))
         window = window or _window(_part(read(f"{root}/slots"), 0, "n_ctx"))
-        return window or _window(_part(told, "meta", "n_ctx_train"))
+        return window or _window(_part(entry, "meta", "n_ctx_train"))
     except httpx.ConnectError as fault:
         raise ConnectionError from fault
     except Exception:
@@ -142,9 +142,9 @@ def _part(value: Any, *path: str | int) -> Any:
     return value
 
 
-def _window(told: Any) -> int | None:
-    is_number = isinstance(told, int) and not isinstance(told, bool)
-    return told if is_number and told >= LEAST_WINDOW else None
+def _window(value: Any) -> int | None:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and value >= LEAST_WINDOW else None
 
 
 _TOKENS_OF_A_PIECE = 24

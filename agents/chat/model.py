@@ -67,8 +67,8 @@ _NOT_IN_KEYS = re.compile(r"[^!-~]")
 
 def usage_of(message: AIMessage) -> Usage:
     """Return the tokens that the server says it took; a server that says nothing, or 0, counts as unknown."""
-    told = message.usage_metadata
-    prompt, completion = (counted_tokens(told[key]) for key in ("input_tokens", "output_tokens")) if told else (0, 0)
+    usage = message.usage_metadata
+    prompt, completion = (counted_tokens(usage[key]) for key in ("input_tokens", "output_tokens")) if usage else (0, 0)
     return Usage(1, prompt, completion, unknown=0 if prompt > 0 else 1)
 
 
@@ -167,7 +167,7 @@ class ChatModel:
             return self._told_context_tokens
 
     def _ask_window(self) -> int | None:
-        """The window that the server reports; OpenAI's own tells none. Raises ConnectionError where none answers."""
+        """The window that the server tells; OpenAI's own tells none. Raises ConnectionError where none answers."""
         if self._address is None:
             return None
         with self._http_client() as client:
@@ -317,12 +317,12 @@ class ChatModel:
         """The error of a request that took too long; None for any other fault."""
         if isinstance(fault, MaraError):
             return None
-        found = as_mara_error(fault, "chat")
-        if not isinstance(found, TransportFault) or found.status:
+        error = as_mara_error(fault, "chat")
+        if not isinstance(error, TransportFault) or error.status:
             return None
         if budget.left_s() <= 0:
             return budget.fault() or BudgetSpent("The question's time is over")
-        if found.cause != "timeout":
+        if error.cause != "timeout":
             return None
         happened = "sent no token for" if "stream" in extras else "did not answer within"
         return SlowReply(
@@ -361,8 +361,8 @@ class ChatModel:
             return ""
         body = getattr(fault, "body", None)
         said = body.get("message") if isinstance(body, dict) else None
-        told = said if isinstance(said, str) and said else getattr(fault, "message", "")
-        detail = " ".join(str(told).split())
+        words = said if isinstance(said, str) and said else getattr(fault, "message", "")
+        detail = " ".join(str(words).split())
         return censored(detail.replace(self._api_key.get_secret_value(), "***"))[:_MAX_DETAIL]
 
 
@@ -411,8 +411,8 @@ def _read_message(message: AIMessage, *, with_logprobs: bool) -> ChatReply:
     metadata, raw = message.response_metadata, str(message.text)
     cut = str(metadata.get("finish_reason")).startswith("length")
     tokens = read_logprobs(metadata) if with_logprobs else ()
-    told = message.usage_metadata
-    hidden = bool(told and told.get("output_token_details", {}).get("reasoning"))
+    usage = message.usage_metadata
+    hidden = bool(usage and usage.get("output_token_details", {}).get("reasoning"))
     thought = hidden or "<think>" in raw or "</think>" in raw or (cut and not raw.strip())
     return ChatReply(raw, cut, usage_of(message), tokens, thought)
 

@@ -102,29 +102,29 @@ class ReplyUnderWay:
 
     def _whole(self, body: bytes) -> bytes:
         """A reply in one piece; the only event of a stream where one was asked for."""
-        told = _told(body)
-        if not told["choices"]:
+        reply = _told(body)
+        if not reply["choices"]:
             raise ValueError("the reply holds no choice")
-        for choice in told["choices"]:
+        for choice in reply["choices"]:
             self._hear(choice["message"], is_last=True)
             if self.streams:
                 choice["delta"] = choice.pop("message")
-        if isinstance(usage := told.get("usage"), dict):
-            told["usage"] = usage | {name: counted_tokens(usage.get(name)) for name in _COUNTS}
+        if isinstance(usage := reply.get("usage"), dict):
+            reply["usage"] = usage | {name: counted_tokens(usage.get(name)) for name in _COUNTS}
         self.came_whole = True
-        return _event(told) if self.streams else json.dumps(told).encode()
+        return _event(reply) if self.streams else json.dumps(reply).encode()
 
     def _events(self, came: Iterator[bytes]) -> Iterator[bytes]:
-        held: list[bytes] = []
+        parts: list[bytes] = []
         for data in came:
             *ended, rest = data.split(b"\n")
             for part in ended:
-                yield self._line(b"".join((*held, part)))
-                held.clear()
+                yield self._line(b"".join((*parts, part)))
+                parts.clear()
                 if self.characters > self.most_characters and not self.ended:
                     yield _event({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
                     return
-            held.append(rest)
+            parts.append(rest)
         if not self.ended:
             raise ValueError("the stream ends without saying that the reply does")
 
@@ -136,13 +136,13 @@ class ReplyUnderWay:
             if not self.ended:
                 raise ValueError("the stream ends without saying that the reply does")
             return line + b"\n\n"
-        told = _told(value)
+        event = _told(value)
         self.length += _LEAST_PIECE
-        for choice in told.get("choices") or ():
+        for choice in event.get("choices") or ():
             is_last = bool(choice.get("finish_reason"))
             self._hear(choice["delta"], is_last)
             self.ended = self.ended or is_last
-        return _event(told)
+        return _event(event)
 
     def _hear(self, message: Any, is_last: bool) -> None:
         """Take note of what a reply, or a piece of one, says; one that says nothing is no sign of life."""
@@ -189,19 +189,19 @@ def read_reply(response: httpx.Response, data: Iterator[bytes]) -> Iterator[byte
 
 def _told(text: bytes) -> Any:
     """Parse a reply or an event of a stream. An error raises without its words, which may repeat the key."""
-    told = json.loads(text)
-    if told.get("error"):
+    value = json.loads(text)
+    if value.get("error"):
         raise ValueError("the reply is an error")
-    return told
+    return value
 
 
-def _event(told: object) -> bytes:
-    return b"data: " + json.dumps(told).encode() + b"\n\n"
+def _event(value: object) -> bytes:
+    return b"data: " + json.dumps(value).encode() + b"\n\n"
 
 
-def counted_tokens(told: object) -> int:
+def counted_tokens(value: object) -> int:
     """Return a number of tokens within what one reply can take, so that sums of them can be stored; 0 for no number."""
-    return min(max(0, told), _MOST_TOKENS) if isinstance(told, int) else 0
+    return min(max(0, value), _MOST_TOKENS) if isinstance(value, int) else 0
 
 
 T = TypeVar("T", bound=BaseModel)
@@ -277,22 +277,22 @@ def _finite(digits: str) -> float:
 
 
 def _reasons(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    reasons = [f"{'.'.join(map(str, item['loc'])) or 'reply'}: {item['msg']}" for item in found[:_MAX_REASONS]]
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    reasons = [f"{'.'.join(map(str, item['loc'])) or 'reply'}: {item['msg']}" for item in errors[:_MAX_REASONS]]
     return "The reply does not fit the schema: " + "; ".join(reasons)
 
 
 def _fenced(body: str) -> list[str]:
     """The contents of the code fences of a text: between a line that opens one and the next that closes it."""
-    found = []
+    contents = []
     opened: int | None = None
     for line in _FENCE.finditer(body):
         if opened is None and line.end() < len(body):
             opened = line.end() + 1
         elif opened is not None and not line[1]:
-            found.append(body[opened : line.start()])
+            contents.append(body[opened : line.start()])
             opened = None
-    return found
+    return contents
 
 
 def without_thinking(text: str) -> str:
@@ -313,12 +313,12 @@ def without_thinking(text: str) -> str:
 
 def _without_blocks(text: str) -> str:
     """A text without what stands between opening and closing tags; a block that never ends stays."""
-    kept = []
+    spoken = []
     done = 0
     while (start := text.find(_OPENS, done)) >= 0 and (end := text.find(_CLOSES, start)) >= 0:
-        kept.append(text[done:start])
+        spoken.append(text[done:start])
         done = end + len(_CLOSES)
-    return "".join(kept) + text[done:]
+    return "".join(spoken) + text[done:]
 
 
 class ThinkFilter:
@@ -350,9 +350,9 @@ class ThinkFilter:
             tags = (_CLOSES,) if self._thinking else (_OPENS,) if self.swallowed else (_OPENS, _CLOSES)
             at, tag = min(((at, tag) for tag in tags if (at := text.find(tag, done)) >= 0), default=(-1, ""))
             if at < 0:
-                kept = len(text) - _begun(text[done:], tags)
-                spoken += () if self._thinking else (text[done:kept],)
-                self._held = text[kept:]
+                settled = len(text) - _begun(text[done:], tags)
+                spoken += () if self._thinking else (text[done:settled],)
+                self._held = text[settled:]
                 break
             if tag == _OPENS:
                 spoken.append(text[done:at])
@@ -366,12 +366,12 @@ class ThinkFilter:
 
     def _stripped(self, spoken: str) -> str:
         """Leave out the first white space, and hold back what may be the last."""
-        kept = len(spoken.rstrip())
-        if not kept:
+        end = len(spoken.rstrip())
+        if not end:
             self._space += (spoken,) if self._shown else ()
             return ""
-        words = "".join((*self._space, spoken[:kept])) if self._shown else spoken[:kept].lstrip()
-        self._space = [spoken[kept:]]
+        words = "".join((*self._space, spoken[:end])) if self._shown else spoken[:end].lstrip()
+        self._space = [spoken[end:]]
         self._shown = True
         return words
 
@@ -395,10 +395,10 @@ class TokenLogprobs:
     top: tuple[tuple[str, float], ...]
 
 
-def _logprob(told: object) -> float:
-    if not isinstance(told, int | float) or isinstance(told, bool) or told != told:
+def _logprob(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
         return math.nan
-    return float(max(LEAST, min(0.0, told)))
+    return float(max(LEAST, min(0.0, value)))
 
 
 class _Chosen(BaseModel):
@@ -424,10 +424,10 @@ def read_logprobs(metadata: Mapping[str, Any]) -> tuple[TokenLogprobs, ...]:
     Usage in another form than the protocol's counts as untold: the legacy form of completions, for one.
     """
     try:
-        told = _Logprobs.model_validate(metadata.get("logprobs"))
+        logprobs = _Logprobs.model_validate(metadata.get("logprobs"))
     except ValidationError:
         return ()
-    return tuple(map(_token, told.content))
+    return tuple(map(_token, logprobs.content))
 
 
 def _token(place: _Place) -> TokenLogprobs:

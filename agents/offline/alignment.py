@@ -135,15 +135,15 @@ class Excerpt:
         """
         if self.sentences[0].is_row and (row := _row_words(self.sentences[0], self.column if marked else "")):
             return ": ".join([*self.names, f"{row}{citation}"])
-        told = ""
+        quote = ""
         for each, following in zip_longest(self.sentences, self.sentences[1:]):
             words = quotable(each.text)
             shown = f"**{words}**" if marked and each is self.key and len(self.sentences) > 1 else words
             if following is None or words.rstrip(_CLOSERS).endswith(_STOPS):
-                told += f"{shown}{citation} "
+                quote += f"{shown}{citation} "
             else:
-                told += f"{shown}; "
-        return ": ".join([*self.names, told.rstrip()])
+                quote += f"{shown}; "
+        return ": ".join([*self.names, quote.rstrip()])
 
 
 _LONGEST_ROW_NAME = 60
@@ -159,8 +159,8 @@ def _row_words(row: Sentence, column: str) -> str:
     cells = key_values(row.text, 0, len(row.text))
     if len(cells) < 2 or len((named := naming_cell(cells, row.passage.title)).value) > _LONGEST_ROW_NAME:
         return ""
-    told = [(quotable(f"{cell.key}: {cell.value}"), cell.key == column) for cell in cells if cell is not named]
-    others = "; ".join([f"**{words}**" if is_asked else words for words, is_asked in told])
+    parts = [(quotable(f"{cell.key}: {cell.value}"), cell.key == column) for cell in cells if cell is not named]
+    others = "; ".join([f"**{words}**" if is_asked else words for words, is_asked in parts])
     return f"{quotable(named.value)}: {others}"
 
 
@@ -331,15 +331,15 @@ class Alignment:
         for column, term in enumerate(self.question.terms):
             if term.day is None:
                 continue
-            told = [part for part in term.day if part]
+            parts = [part for part in term.day if part]
             for row, sentence in enumerate(self.sentences):
                 for cells, text in (
                     (in_text, sentence.text),
                     (in_context, f"{sentence.context} {sentence.passage.source}"),
                 ):
-                    if any(list(day[: len(told)]) == told for day in days_in(text)):
+                    if any(list(day[: len(parts)]) == parts for day in days_in(text)):
                         cells[row, column] = 1.0
-                if any(list(day[: len(told)]) == told for day in days_in(sentence.passage.text)):
+                if any(list(day[: len(parts)]) == parts for day in days_in(sentence.passage.text)):
                     self.anywhere[row, column] = 1.0
 
     def _cosines(self, promise: Row, embed: Embed | None) -> Row:
@@ -429,28 +429,28 @@ class _Spellings:
 
     def of(self, term: Term) -> dict[int, float]:
         """Return the columns of words that are a term by their letters, each with how far."""
-        found: dict[int, float] = {}
+        columns: dict[int, float] = {}
         if term.role is Role.WORD and len(term.text) > 6 and term.text[:3] in self._by_word:
-            found[self._by_word[term.text[:3]]] = ABBREVIATED
+            columns[self._by_word[term.text[:3]]] = ABBREVIATED
         if term.role not in (Role.NUMBER, Role.DATE):
-            found |= self._parts(term.text)
+            columns |= self._parts(term.text)
             if month := month_number(term.text):
-                found |= {self._by_word[name]: 1.0 for name in month_names(month) if name in self._by_word}
-            found |= dict.fromkeys(self._by_stem.get(term.stem, ()), 1.0)
+                columns |= {self._by_word[name]: 1.0 for name in month_names(month) if name in self._by_word}
+            columns |= dict.fromkeys(self._by_stem.get(term.stem, ()), 1.0)
         if term.text in self._by_word:
-            found[self._by_word[term.text]] = 1.0
-        return found
+            columns[self._by_word[term.text]] = 1.0
+        return columns
 
     def _parts(self, text: str) -> dict[int, float]:
         """Words with the same beginning."""
-        found: dict[int, float] = {}
+        columns: dict[int, float] = {}
         for column in self._by_beginning.get(text[:4], ()) if len(text) >= 4 else ():
             word = self._words[column]
             shortest = min(len(word), len(text))
             shared = next((n for n in range(shortest) if word[n] != text[n]), shortest)
             if shared >= 0.75 * shortest:
-                found[column] = PREFIXED
-        return found
+                columns[column] = PREFIXED
+        return columns
 
 
 def _differs_little(name: str, word: str) -> bool:

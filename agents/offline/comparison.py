@@ -159,10 +159,10 @@ def _asked(question: str, sides: Sequence[Side]) -> _Asked | None:
     if direction.attributes == _LONGER and "been" in words:
         # Who has been there longer came earlier.
         direction = _Direction(True, not direction.is_least, _SINCE)
-    told = {term.text for term in parse_question(question).terms}.difference(
+    terms = {term.text for term in parse_question(question).terms}.difference(
         names, _DIRECTIONS, _EMPTY_VERBS, _kind(words)
     )
-    wanted = {word: _meaning(word) for word in words if word in told}
+    wanted = {word: _meaning(word) for word in words if word in terms}
     noun = [wanted[word] for word in words[places[0] + 1 :][:1] if word in wanted and not direction.is_date]
     attributes = tuple(noun) or direction.attributes
     if not attributes and wanted:
@@ -191,8 +191,8 @@ def _value(side: Side, other: Side, asked: _Asked, attribute: Attribute) -> _Val
     """The one value of an attribute that a side tells, in a text that holds all words of the question."""
     if side.lines:
         return _in_cells(side.lines, asked, attribute)
-    told = _stems(side.text)
-    if not told & attribute or not all((told | _stems(side.context)) & word for word in asked.words):
+    stems = _stems(side.text)
+    if not stems & attribute or not all((stems | _stems(side.context)) & word for word in asked.words):
         return None
     cells = key_values(side.text, 0, len(side.text))
     if len(cells) < 2:
@@ -215,18 +215,18 @@ def _in_cells(cells: Sequence[KeyValue], asked: _Asked, attribute: Attribute) ->
     """The value of the cell or line whose name the question means."""
 
     def rank(column: str) -> tuple[int, int]:
-        held = _stems(column)
-        return sum(not held.isdisjoint(word) for word in asked.words), -len(held)
+        stems = _stems(column)
+        return sum(not stems.isdisjoint(word) for word in asked.words), -len(stems)
 
-    found = {
+    values = {
         cell.key: value
         for cell in cells
         if _stems(cell.key) & attribute
         and (attribute not in asked.direction.attributes or _stems(cell.key) <= attribute | asked.stems | _UNITS)
         and (value := _read(cell.value, asked.direction))
     }
-    best = [column for column in found if rank(column) == max(map(rank, found))]
-    return found[best[0]]._replace(column=best[0]) if len(best) == 1 else None
+    best = [column for column in values if rank(column) == max(map(rank, values))]
+    return values[best[0]]._replace(column=best[0]) if len(best) == 1 else None
 
 
 def _is_named(name: str, cells: Sequence[KeyValue]) -> bool:

@@ -401,11 +401,11 @@ def scan_entities(text: str, title: str = "", shapes: re.Pattern[str] | None = N
 
 def _without_overlap(spans: Iterable[EntitySpan]) -> list[EntitySpan]:
     """The spans from left to right; of those that overlap the earliest, of those with one start the longest."""
-    kept: list[EntitySpan] = []
+    apart: list[EntitySpan] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        if not kept or span.start >= kept[-1].end:
-            kept.append(span)
-    return kept
+        if not apart or span.start >= apart[-1].end:
+            apart.append(span)
+    return apart
 
 
 def _with_nicknames(text: str, spans: Sequence[EntitySpan]) -> list[EntitySpan]:
@@ -508,8 +508,8 @@ def _is_work(title: str) -> bool:
 
 def _code_spans(text: str) -> list[tuple[int, int]]:
     """Code in backticks, and identifiers with underscores: "MAX_RETRIES"."""
-    found = _CODE.finditer(text) if "_" in text or "`" in text else ()
-    return [match.span("quoted") if match["quoted"] else match.span() for match in found]
+    matches = _CODE.finditer(text) if "_" in text or "`" in text else ()
+    return [match.span("quoted") if match["quoted"] else match.span() for match in matches]
 
 
 def _quantity_spans(text: str) -> list[tuple[int, int]]:

@@ -100,15 +100,15 @@ class SentenceChoice:
         both = [place for place in self._order if read.sentences[place].is_row and self._has_columns(place)]
         if both:
             return both[:1]
-        found: list[int] = []
+        sides: list[int] = []
         for mine, other in zip(choices, reversed(choices), strict=True):
             weights = read.weights.copy()
             weights[list(other.terms)] = 0.0
             about = [place for place in self._order if read.own[place, list(mine.terms)].mean() >= LEAST_ABOUT]
             if about:
                 bearing = read.bearing(weights)
-                found.append(max(about, key=lambda place: float(bearing[place])))
-        return list(dict.fromkeys(found)) if len(found) == len(choices) else []
+                sides.append(max(about, key=lambda place: float(bearing[place])))
+        return list(dict.fromkeys(sides)) if len(sides) == len(choices) else []
 
     def _has_columns(self, place: int) -> bool:
         """Tell whether a row has a cell for each of the two things compared."""
@@ -126,7 +126,7 @@ class SentenceChoice:
             seconds = np.fromiter(bridged, dtype=np.intp)
             distances = np.fromiter(bridged.values(), dtype=np.float64)
             gained = np.maximum(read.own[seconds] - read.own[first], 0.0) @ read.weights
-            kept = np.maximum(read.near[first] - read.near[seconds], 0.0) @ read.weights
+            left = np.maximum(read.near[first] - read.near[seconds], 0.0) @ read.weights
             cosines = np.sort(np.stack([np.full(len(seconds), read.cosines[first]), read.cosines[seconds]]), axis=0)
             both = (
                 np.maximum(read.near[seconds], read.near[first]) @ read.weights
@@ -137,7 +137,7 @@ class SentenceChoice:
                 + HOP
                 + FARTHER * distances
             )
-            both[np.minimum(gained, kept) < LEAST_ADDED] = -np.inf
+            both[np.minimum(gained, left) < LEAST_ADDED] = -np.inf
             if len(both) and both.max() > worth:
                 best, worth = [first, int(seconds[both.argmax()])], float(both.max())
         return best
@@ -151,22 +151,22 @@ class SentenceChoice:
             if self._leads(chosen, following):
                 self._led.append(following)
             chosen = [*chosen, following]
-        held = read.anywhere[chosen].max(axis=0)
+        covered = read.anywhere[chosen].max(axis=0)
         for column, term in enumerate(read.question.terms):
             naming = [place for place in self._order if read.anywhere[place, column] >= HELD]
-            if term.is_name and held[column] < HELD and naming:
+            if term.is_name and covered[column] < HELD and naming:
                 chosen = [*chosen[: most - 1], naming[0]]
         return chosen
 
     def _following(self, chosen: Sequence[int]) -> int | None:
         """The sentence that goes best with those chosen: it adds terms, is named by one, or is as good as any."""
         read = self._read
-        held = read.own[list(chosen)].max(axis=0)
+        covered = read.own[list(chosen)].max(axis=0)
         quoted = {read.sentences[place].text for place in chosen if read.sentences[place].is_row}
         newer = self._newer(chosen[0])
         passages = {read.sentences[place].passage.id for place in chosen}
         bridged = self._bridged_by(chosen)
-        gains = np.maximum(read.own - held, 0.0) @ read.weights
+        gains = np.maximum(read.own - covered, 0.0) @ read.weights
         best, most = None, LEAST_FOLLOWING
         for place in self._order:
             sentence, gain = read.sentences[place], float(gains[place])
@@ -187,11 +187,11 @@ class SentenceChoice:
     def _bridged_by(self, chosen: Sequence[int]) -> dict[int, int]:
         """The result of `_find_bridged`, for all that is quoted with some sentences."""
         beside = {sentence for place in chosen for sentence in self._around(place).sentences}
-        found: dict[int, int] = {}
+        distances: dict[int, int] = {}
         for first in (place for place, sentence in enumerate(self._read.sentences) if sentence in beside):
             for second, distance in self._bridged(first).items():
-                found[second] = min(found.get(second, distance), distance)
-        return found
+                distances[second] = min(distances.get(second, distance), distance)
+        return distances
 
     def _leads(self, chosen: Sequence[int], place: int) -> bool:
         """Tell whether what is quoted names what a sentence elsewhere is about, which tells more of the question."""
@@ -209,21 +209,21 @@ class SentenceChoice:
             Their places, each with how many other new names stand nearer to the question's words.
         """
         sentence = self._read.sentences[first]
-        held = [(start, end) for word, start, end in word_spans(sentence.text) if word in self._read.holding]
+        spans = [(start, end) for word, start, end in word_spans(sentence.text) if word in self._read.holding]
         columns = [(pair.start, pair.end) for pair in key_values(sentence.text, 0, len(sentence.text))]
         names = [
-            (min((_gap(sentence.text, span, other) for other in held), default=0), name)
+            (min((_gap(sentence.text, span, other) for other in spans), default=0), name)
             for name, span in _names(sentence.text)
             if not any(start <= span[0] and span[1] <= end for start, end in columns)
         ]
         names += [(0, name) for name, _ in _names(f"{title_name(sentence.passage.title)}.")]
         new = [name for _, name in sorted(names) if not self._read.question.words.issuperset(name.split())]
-        found: dict[int, int] = {}
+        distances: dict[int, int] = {}
         for distance, name in enumerate(dict.fromkeys(new)):
             for place, other in enumerate(self._read.sentences):
                 if place != first and f" {name} " in other.words:
-                    found.setdefault(place, distance)
-        return found
+                    distances.setdefault(place, distance)
+        return distances
 
     def _newest_first(self, chosen: Sequence[int]) -> list[int]:
         order = list(chosen)
@@ -270,8 +270,8 @@ class SentenceChoice:
     def _is_as_good(self, place: int, best: int) -> bool:
         """Tell whether a sentence is about as good as the best one and, beside a row, holds all that it holds."""
         read = self._read
-        held = read.own[place] >= read.own[best].clip(max=HELD)
-        is_held = bool(held.all()) or not read.sentences[best].is_row
+        covers = read.own[place] >= read.own[best].clip(max=HELD)
+        is_held = bool(covers.all()) or not read.sentences[best].is_row
         return is_held and bool(read.worth[place] >= NEAR_BEST * read.worth[best])
 
     def _tells_alone(self, two: Sequence[int]) -> bool:
@@ -288,26 +288,26 @@ class SentenceChoice:
         read, best = self._read, answering[0]
         if place in answering:
             return False
-        held = read.own[list(answering)].max(axis=0)
-        gain = np.maximum(read.own[place] - held, 0.0) @ read.weights
-        may_add = held.min() < HELD and place in self._bridged_by(answering)
+        covered = read.own[list(answering)].max(axis=0)
+        gain = np.maximum(read.own[place] - covered, 0.0) @ read.weights
+        may_add = covered.min() < HELD and place in self._bridged_by(answering)
         is_like = self._says_the_like(best, place) and self._is_as_good(place, best)
         is_dated = place in self._newer(best) or best in self._newer(place)
         return bool(gain >= LEAST_GAIN) or bool(may_add) or is_like or is_dated
 
     def _quoted(self, places: Sequence[int], quoted: set[Sentence]) -> list[Excerpt]:
         """The excerpts around sentences, without those that are quoted already; these are taken note of."""
-        found: list[Excerpt] = []
+        excerpts: list[Excerpt] = []
         quotes: set[str] = set()
         for place in places:
             fresh = tuple([each for each in self._around(place).sentences if each not in quoted])
             key = self._read.sentences[place]
             excerpt = Excerpt(fresh, key if key in fresh else None, self._asked_column(key))
             if fresh and (quote := excerpt.quote()) not in quotes:
-                found.append(excerpt)
+                excerpts.append(excerpt)
                 quotes.add(quote)
             quoted.update(fresh)
-        return found
+        return excerpts
 
     def _asked_column(self, row: Sentence) -> str:
         """The column of a row whose name holds most of the question, and whose cell tells what the question does not.
@@ -316,10 +316,10 @@ class SentenceChoice:
         """
         asked = self._read.question
         cells = key_values(row.text, 0, len(row.text)) if row.is_row else []
-        told = [cell for cell in cells if not words_of(cell.value) <= asked.words]
-        told = [cell for cell in told if holds_kind(cell.value, asked.kind, asked.words)] or told
-        worth = {cell.key: self._held_by(cell.key) for cell in told}
-        best = [key for key, held in worth.items() if held and held == max(worth.values())]
+        telling = [cell for cell in cells if not words_of(cell.value) <= asked.words]
+        telling = [cell for cell in telling if holds_kind(cell.value, asked.kind, asked.words)] or telling
+        worth = {cell.key: self._held_by(cell.key) for cell in telling}
+        best = [key for key, weight in worth.items() if weight and weight == max(worth.values())]
         return best[0] if len(best) == 1 else ""
 
     def _held_by(self, name: str) -> float:
@@ -353,15 +353,15 @@ def _document(sentence: Sentence) -> str:
 
 def _document_dates(passages: Iterable[NumberedPassage]) -> dict[str, Day]:
     """The date of each document: in its name or title, else the latest at the head of a passage."""
-    found: dict[str, Day] = {}
+    dates: dict[str, Day] = {}
     for passage in passages:
         head = "".join([match[0] for match in _DATED.finditer(passage.text[:400])])
         texts = (passage.source.replace("_", "-"), passage.title, head)
         days = next((days for text in texts if (days := days_in(text))), [])
         key = passage.source or passage.id
         if days:
-            found[key] = max([*days, *([found[key]] if key in found else [])])
-    return found
+            dates[key] = max([*days, *([dates[key]] if key in dates else [])])
+    return dates
 
 
 LEAST_COVERAGE = 0.45
@@ -412,14 +412,14 @@ def find_each_evidence(
     A sentence that is evidence for one part is so for another one, each word of which it holds: "and what is excepted?"
     is too little to find it by.
     """
-    found = [find_evidence(part, passages, embed, least_likeness, other_rows) for part in split_question(question)]
-    shown = [excerpt for each in found for excerpt in (*each.excerpts, *each.related)]
+    evidence = [find_evidence(part, passages, embed, least_likeness, other_rows) for part in split_question(question)]
+    shown = [excerpt for each in evidence for excerpt in (*each.excerpts, *each.related)]
     places = {_place(sentence) for excerpt in shown for sentence in excerpt.sentences}
     return [
         Evidence(each.question, (Excerpt((each.nearest,)),), misspelt=each.misspelt)
         if each.nearest and _place(each.nearest) in places
         else each
-        for each in found
+        for each in evidence
     ]
 
 
@@ -465,8 +465,10 @@ def find_evidence(
         return Evidence(question, refusal=refusal, nearest=nearest, misspelt=misspelt)
     if not short:
         return Evidence(question, tuple(choice.excerpts), tuple(choice.related), misspelt=misspelt)
-    told = [read.sentences[place] for place in (choice.sides[::-1] if winner else choice.sides)]
-    compared = dict.fromkeys(excerpt for one in told for excerpt in choice.excerpts if one in excerpt.sentences)
+    compared_sentences = [read.sentences[place] for place in (choice.sides[::-1] if winner else choice.sides)]
+    compared = dict.fromkeys(
+        excerpt for one in compared_sentences for excerpt in choice.excerpts if one in excerpt.sentences
+    )
     ordered = tuple(dict.fromkeys([*compared, *choice.excerpts]))
     return Evidence(question, ordered, tuple(choice.related), misspelt=misspelt, short=short, compared=tuple(compared))
 
@@ -490,8 +492,8 @@ def best_sentence(question: str, passage: NumberedPassage) -> Sentence | None:
 def _refusal(read: Alignment, choice: SentenceChoice, least_likeness: float) -> str:
     """Why what was chosen is no evidence; empty where it is."""
     asked, places = read.question, choice.places
-    held = read.anywhere[places].max(axis=0)
-    missing = [term.text for term, share in zip(asked.terms, held, strict=True) if term.is_name and share < HELD]
+    covered = read.anywhere[places].max(axis=0)
+    missing = [term.text for term, share in zip(asked.terms, covered, strict=True) if term.is_name and share < HELD]
     if missing:
         return f"the passages found do not hold {', '.join(missing)}"
     if not any(holds_kind(excerpt.read, asked.kind, asked.words) for excerpt in choice.found):
@@ -536,7 +538,7 @@ def _has_cell(read: Alignment, choice: SentenceChoice) -> bool:
     asked, place = read.question, choice.places[0]
     names = [column for column, term in enumerate(asked.terms) if term.is_name]
     is_named = bool(names) and bool((read.own[place, names] >= HELD).all())
-    lacking = [term.text for term, held in zip(asked.terms, read.own[place], strict=True) if held < LIKE]
+    lacking = [term.text for term, share in zip(asked.terms, read.own[place], strict=True) if share < LIKE]
     are_nouns = asked.language == "german" and all(word.capitalize() in asked.text for word in lacking)
     is_held = bool(read.own[place] @ read.weights >= LEAST_OF_ROW)
     return bool(choice.excerpts[0].column) and is_named and is_held and (are_nouns or not lacking)
@@ -547,12 +549,12 @@ def _compared(read: Alignment, choice: SentenceChoice) -> tuple[int, str] | None
     sides = choice.sides
     if not sides:
         return None
-    told = [read.sentences[place] for place in (sides if len(sides) == 2 else [sides[0], sides[0]])]
+    chosen = [read.sentences[place] for place in (sides if len(sides) == 2 else [sides[0], sides[0]])]
     names = [each.name for each in read.question.choices]
     rows = [sentence.text for sentence in read.sentences if sentence.is_row]
     named = [
         Side(mine, sentence.text, sentence.context, rows, _lines_of(sentence, mine, other, choice.excerpts))
-        for sentence, mine, other in zip(told, names, reversed(names), strict=True)
+        for sentence, mine, other in zip(chosen, names, reversed(names), strict=True)
     ]
     return compare(read.question.text, named)
 

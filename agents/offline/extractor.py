@@ -42,15 +42,15 @@ def definitions(text: str, sentences: Iterable[tuple[int, int]]) -> list[Stateme
     Plurals need a plural behind "are": "Bonds are loans", not "Bonds are safe". What is said of "the" one thing at hand
     defines nothing.
     """
-    found = []
+    statements = []
     for start, end in sentences:
         match = _DEFINITION.match(text, start, end)
         if match is None or not (FUNCTION_WORDS | ADVERBS).isdisjoint(match["term"].lower().split()):
             continue
         said = _class(text[match.end() : end])
         if said and (match["verb"] != "are" or any(map(_is_plural, said.split()))):
-            found.append(Statement(match["term"], match["verb"], said, LIKELY))
-    return found
+            statements.append(Statement(match["term"], match["verb"], said, LIKELY))
+    return statements
 
 
 def _is_plural(word: str) -> bool:
@@ -62,12 +62,12 @@ def _class(rest: str) -> str:
     match = _CLASS.match(rest)
     words = match[0].split() if match else []
     end = next((place for place, word in enumerate(words) if place and _describes(word)), len(words))
-    kept = words[:end]
-    if not kept or kept[0].lower() in _NO_CLASS or kept[0].endswith(("ed", "ing", "ly")):
+    phrase = words[:end]
+    if not phrase or phrase[0].lower() in _NO_CLASS or phrase[0].endswith(("ed", "ing", "ly")):
         return ""
-    while kept and kept[-1].lower() in FUNCTION_WORDS | ADVERBS:
-        kept.pop()
-    return " ".join(kept)
+    while phrase and phrase[-1].lower() in FUNCTION_WORDS | ADVERBS:
+        phrase.pop()
+    return " ".join(phrase)
 
 
 def _describes(word: str) -> bool:
@@ -146,8 +146,8 @@ def entity_types_of(
     for statement in statements:
         if statement.predicate == "is":
             said[statement.subject].append(statement.object)
-    found = {name: own.entity_type_of(name, before[name], said[name]) for name in names}
-    return {name: entity_type for name, entity_type in found.items() if entity_type is not None}
+    types = {name: own.entity_type_of(name, before[name], said[name]) for name in names}
+    return {name: entity_type for name, entity_type in types.items() if entity_type is not None}
 
 
 OFFLINE_EXTRACTOR = "offline-5"
@@ -212,9 +212,9 @@ class OfflineExtractor:
         about = [each for each in statements if not {each.subject, each.object} & unknown]
         notes["pronoun"] = len(statements) - len(about)
         triples = _typed(about, notes, self._own)
-        told = _distinct(name for name in names if name == topic.name or not _is_pronoun(name))
-        types = entity_types_of(told, passage.text, scan.spans, about, self._own)
-        return Extraction(told, triples, self.name, {reason: n for reason, n in notes.items() if n}, types=types)
+        entities = _distinct(name for name in names if name == topic.name or not _is_pronoun(name))
+        types = entity_types_of(entities, passage.text, scan.spans, about, self._own)
+        return Extraction(entities, triples, self.name, {reason: n for reason, n in notes.items() if n}, types=types)
 
 
 def _is_pronoun(name: str) -> bool:
@@ -232,7 +232,7 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 
 def _typed(statements: Iterable[Statement], notes: Counter[str], own: OwnTypes) -> tuple[Triple, ...]:
     """The statements as typed triples; identical ones collapse to the highest confidence."""
-    found: dict[tuple[str, str, str, RelationType], Triple] = {}
+    triples: dict[tuple[str, str, str, RelationType], Triple] = {}
     for statement in statements:
         parts = [normalise_name(part) for part in (statement.subject, statement.predicate, statement.object)]
         if parts[0] == parts[2]:
@@ -243,8 +243,8 @@ def _typed(statements: Iterable[Statement], notes: Counter[str], own: OwnTypes) 
         confidence = max(statement.confidence, LIKELY) if relation.is_own else statement.confidence
         triple = Triple(statement.subject, statement.predicate, statement.object, relation, confidence)
         key = (parts[0], parts[1], parts[2], relation)
-        known = found.get(key)
+        known = triples.get(key)
         notes["repeated"] += known is not None
         if known is None or known.confidence < triple.confidence:
-            found[key] = triple
-    return tuple(found.values())
+            triples[key] = triple
+    return tuple(triples.values())

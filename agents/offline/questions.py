@@ -116,8 +116,8 @@ def holds_kind(text: str, kind: AnswerKind, asked: Set[str]) -> bool:
         return any(span.is_name and not words_of(span.text) <= asked for span in scan_entities(text).spans)
     for start, end in reversed(dates):
         text = f"{text[:start]} {text[end:]}"
-    found = [match[0].casefold() for pattern in (_FIGURE, _NUMBER_WORD) for match in pattern.finditer(text)]
-    return any(number not in asked for number in found)
+    numbers = [match[0].casefold() for pattern in (_FIGURE, _NUMBER_WORD) for match in pattern.finditer(text)]
+    return any(number not in asked for number in numbers)
 
 
 class Role(Enum):
@@ -294,12 +294,12 @@ def _choice(side: str, other: str, terms: tuple[Term, ...]) -> Choice:
     """
     spans = word_spans(side)
     known, others = words_of(side), words_of(other)
-    held = [place for place, term in enumerate(terms) if term.text in known]
-    own = [place for place in held if terms[place].text not in others]
+    shared = [place for place, term in enumerate(terms) if term.text in known]
+    own = [place for place in shared if terms[place].text not in others]
     names = [place for place in own if terms[place].is_name]
     own = [place for place in own if not names or place <= names[-1]]
-    start = min((start for word, start, _ in spans if word in _texts(held, terms)), default=0)
-    end = max((end for word, _, end in spans if word in _texts(own if names else held, terms)), default=0)
+    start = min((start for word, start, _ in spans if word in _texts(shared, terms)), default=0)
+    end = max((end for word, _, end in spans if word in _texts(own if names else shared, terms)), default=0)
     return Choice(frozenset(own), side[start:end])
 
 

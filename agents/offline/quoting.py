@@ -14,22 +14,22 @@ MOST_RELATED = 3
 """Excerpts that are related at most."""
 
 
-def quote_evidence(found: Sequence[Evidence]) -> Answer:
+def quote_evidence(evidence: Sequence[Evidence]) -> Answer:
     """Return the answer that quotes the evidence for the parts of a question; or a refusal where there is none.
 
     Each excerpt is a paragraph: the best first, behind what was computed. What is also related follows as a list. A
     citation spans the first excerpt of its passage. Notes tell which names were read as others, and of which part there
     is no evidence, and why.
     """
-    notes = tuple(dict.fromkeys(note for each in found for note in _notes(each)))
-    answering = _each_once([excerpt for each in found for excerpt in each.excerpts])
+    notes = tuple(dict.fromkeys(note for each in evidence for note in _notes(each)))
+    answering = _each_once([excerpt for each in evidence for excerpt in each.excerpts])
     if not answering:
         return replace(refusal(), notes=notes)
-    beside = _each_once([excerpt for each in found for excerpt in each.related])
+    beside = _each_once([excerpt for each in evidence for excerpt in each.related])
     related = [each for each in beside if not any(_share(each, other) for other in answering)][:MOST_RELATED]
-    shown = [_listed(each) for each in found if each.is_list]
-    shown += [(each.short, _cited(each.short, each.compared)) for each in found if each.short and not each.is_list]
-    listed = {excerpt for each in found if each.is_list for excerpt in each.excerpts}
+    shown = [_listed(each) for each in evidence if each.is_list]
+    shown += [(each.short, _cited(each.short, each.compared)) for each in evidence if each.short and not each.is_list]
+    listed = {excerpt for each in evidence if each.is_list for excerpt in each.excerpts}
     shown += [_quoted(each) for each in answering if each not in listed]
     if related:
         bare, cited = zip(*map(_quoted, related), strict=True)
@@ -42,11 +42,11 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
     return Answer(text, plain, tuple(citations.values()), is_evidence=True, notes=notes)
 
 
-def _listed(found: Evidence) -> tuple[str, str]:
+def _listed(evidence: Evidence) -> tuple[str, str]:
     """Rows under what is told of them, numbered: without their citations, and with them."""
-    forms = zip(*map(_quoted, found.excerpts), strict=True)
+    forms = zip(*map(_quoted, evidence.excerpts), strict=True)
     plain, cited = ("\n".join([f"{n}. {row}" for n, row in enumerate(rows, start=1)]) for rows in forms)
-    return f"{found.short}:\n{plain}", f"{found.short}:\n{cited}"
+    return f"{evidence.short}:\n{plain}", f"{evidence.short}:\n{cited}"
 
 
 def _quoted(excerpt: Excerpt) -> tuple[str, str]:
@@ -54,7 +54,7 @@ def _quoted(excerpt: Excerpt) -> tuple[str, str]:
     return excerpt.quote(), excerpt.quote(f" [{excerpt.passage.number}]", marked=True)
 
 
-def number_on(found: Sequence[Evidence], last: int) -> tuple[list[Evidence], tuple[NumberedPassage, ...]]:
+def number_on(evidence: Sequence[Evidence], last: int) -> tuple[list[Evidence], tuple[NumberedPassage, ...]]:
     """Return evidence whose rows without a number are numbered behind the last one, and the passages of those."""
     beyond: dict[str, NumberedPassage] = {}
 
@@ -66,8 +66,10 @@ def number_on(found: Sequence[Evidence], last: int) -> tuple[list[Evidence], tup
         row = replace(row, passage=beyond[passage.id])
         return Excerpt((row,), row, excerpt.column)
 
-    told = [replace(each, excerpts=tuple(map(numbered, each.excerpts))) if each.is_list else each for each in found]
-    return told, tuple(beyond.values())
+    renumbered = [
+        replace(each, excerpts=tuple(map(numbered, each.excerpts))) if each.is_list else each for each in evidence
+    ]
+    return renumbered, tuple(beyond.values())
 
 
 def _each_once(excerpts: Iterable[Excerpt]) -> list[Excerpt]:
@@ -89,9 +91,9 @@ def _share(one: Excerpt, other: Excerpt) -> bool:
     return one.passage.number == other.passage.number and one.start < other.end and other.start < one.end
 
 
-def _notes(found: Evidence) -> list[str]:
-    notes = [f"{asked!r} stands in no passage found: it is read as {read!r}" for asked, read in found.misspelt]
-    return [*notes, f"No evidence for {found.question!r}: {found.refusal}"] if found.refusal else notes
+def _notes(evidence: Evidence) -> list[str]:
+    notes = [f"{asked!r} stands in no passage found: it is read as {read!r}" for asked, read in evidence.misspelt]
+    return [*notes, f"No evidence for {evidence.question!r}: {evidence.refusal}"] if evidence.refusal else notes
 
 
 def _cited(text: str, excerpts: Sequence[Excerpt]) -> str:

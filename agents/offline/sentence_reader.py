@@ -264,13 +264,13 @@ class SentenceReader:
                 return
         noun = self._property if window[first] == self._sentence.main_verb else ""
         verb_text = noun + " ".join(group)
-        kept = short_tail(tail, group[-1] in COPULAS)
+        governing = short_tail(tail, group[-1] in COPULAS)
         n_prepositions = sum(word in PREPOSITIONS for word in tail)
-        if len(kept) < len(tail) and n_prepositions > (0 if group[-1] in AUXILIARIES - COPULAS else 1):
+        if len(governing) < len(tail) and n_prepositions > (0 if group[-1] in AUXILIARIES - COPULAS else 1):
             certainty = UNCERTAIN
-        if kept and kept[-1] in _PAIRING_PREPOSITIONS:
+        if governing and governing[-1] in _PAIRING_PREPOSITIONS:
             certainty = UNCERTAIN
-        predicate = " ".join([verb_text, *kept])
+        predicate = " ".join([verb_text, *governing])
         self._last = _Last(subject, verb_text, predicate, certainty)
         self._state_of(position, subject, predicate, certainty)
 

@@ -113,12 +113,12 @@ def short_tail(tail: Sequence[str], after_copula: bool) -> list[str]:
         return []
     last = places[-1]
     is_infinitive = tail[last] == "to" and last + 1 < len(tail) and tail[last + 1] not in DETERMINERS
-    kept = list(tail[: last + 2] if is_infinitive else tail[: last + 1])
-    if len(kept) <= LONGEST_TAIL:
-        return kept
+    governing = list(tail[: last + 2] if is_infinitive else tail[: last + 1])
+    if len(governing) <= LONGEST_TAIL:
+        return governing
     if after_copula and not is_infinitive:
         return list(tail[max(0, places[0] - 1) : places[0] + 1])
-    return kept[-2:] if is_infinitive or kept[-1] == "of" else kept[-1:]
+    return governing[-2:] if is_infinitive or governing[-1] == "of" else governing[-1:]
 
 
 EXPLICIT = 0.9

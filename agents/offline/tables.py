@@ -73,11 +73,11 @@ class _Table:
     @cached_property
     def values(self) -> dict[Words, set[str]]:
         """The columns in which each cell stands, by its words."""
-        found: dict[Words, set[str]] = defaultdict(set)
+        columns: dict[Words, set[str]] = defaultdict(set)
         for row in self.rows:
             for column, value in row.cells.items():
-                found[_words(value)].add(column)
-        return found
+                columns[_words(value)].add(column)
+        return columns
 
 
 def list_rows(asked: ParsedQuestion, sentences: Iterable[Sentence], other_rows: OtherRows) -> Listing | None:
@@ -92,13 +92,13 @@ def list_rows(asked: ParsedQuestion, sentences: Iterable[Sentence], other_rows: 
     if not _ASKS.match(asked.text) or asked.choices or not _UNCOUNTED.isdisjoint(words):
         return None
     sources = dict.fromkeys(each.passage.source for each in sentences if each.is_row and each.passage.source)
-    found = [
+    listings = [
         listing
         for source in sources
         for table in _tables(other_rows(source))
         if (listing := _listed(asked, words, table)) is not None
     ]
-    return found[0] if len(found) == 1 else None
+    return listings[0] if len(listings) == 1 else None
 
 
 def _tables(passages: Sequence[NumberedPassage]) -> Iterator[_Table]:
@@ -129,12 +129,16 @@ def _listed(asked: ParsedQuestion, words: Sequence[str], table: _Table) -> Listi
     if not rows or (asked.kind is not AnswerKind.COUNT and not conditions and len(rows) < 2):
         return None
     cells = ", ".join(f"{column}: {value}" for column, value in conditions.items())
-    told = f"{len(rows):,} of the {len(table.rows):,} rows of {table.source}"
-    told = f"{told} {'has' if len(rows) == 1 else 'have'} {cells}" if cells else f"{len(rows):,} rows in {table.source}"
+    words_told = f"{len(rows):,} of the {len(table.rows):,} rows of {table.source}"
+    words_told = (
+        f"{words_told} {'has' if len(rows) == 1 else 'have'} {cells}"
+        if cells
+        else f"{len(rows):,} rows in {table.source}"
+    )
     if len(rows) > MOST_LISTED:
-        told += f"; the first {MOST_LISTED} by name"
+        words_told += f"; the first {MOST_LISTED} by name"
     ordered = sorted(rows, key=lambda row: row.cells.get(table.naming, "").casefold())[:MOST_LISTED]
-    return Listing(told, tuple(Excerpt((row.sentence,), row.sentence) for row in ordered))
+    return Listing(words_told, tuple(Excerpt((row.sentence,), row.sentence) for row in ordered))
 
 
 def _conditions(words: Sequence[str], table: _Table, language: str) -> tuple[dict[str, str] | None, set[str]]:
@@ -157,9 +161,9 @@ def _conditions(words: Sequence[str], table: _Table, language: str) -> tuple[dic
             continue
         named = tuple(words[place:end])
         columns = table.values[named]
-        told = {column for column in columns if asked & {stem(word, language) for word in words_of(column)}}
+        named_columns = {column for column in columns if asked & {stem(word, language) for word in words_of(column)}}
         is_number = all(any(map(str.isdigit, word)) for word in named)
-        columns = told if told or is_number else columns
+        columns = named_columns if named_columns or is_number else columns
         column = next(iter(columns)) if len(columns) == 1 else ""
         if not column or column in conditions:
             return None, covered

@@ -98,15 +98,15 @@ def word_spans(text: str) -> list[tuple[str, int, int]]:
     codes = [(match[0].casefold().translate(_HYPHEN), *match.span()) for match in _CODE.finditer(text)]
     if not codes:
         return token_spans(text)
-    found = []
+    words = []
     place = 0
     for token, start, end in token_spans(text):
         while place < len(codes) and codes[place][2] <= start:
-            found.append(codes[place])
+            words.append(codes[place])
             place += 1
         if place == len(codes) or start < codes[place][1]:
-            found.append((token, start, end))
-    return [*found, *codes[place:]]
+            words.append((token, start, end))
+    return [*words, *codes[place:]]
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -117,8 +117,8 @@ def words_of(text: str) -> frozenset[str]:
 def language_of(text: str) -> str:
     """Return the language whose function words a text holds most of; English where none does."""
     words = tokens(text)
-    held = {language: sum(map(known.__contains__, words)) for language, known in _stop_words().items()}
-    return max(held, key=held.__getitem__)
+    counts = {language: sum(map(known.__contains__, words)) for language, known in _stop_words().items()}
+    return max(counts, key=counts.__getitem__)
 
 
 @lru_cache(maxsize=16)
