@@ -133,13 +133,11 @@ class TestTune:
         assert mara("tune", "-w", root, "--revert", "1", "--json").json["strengths"]["TEMPORAL"] == 2.0
         assert workspace_tuning(root) == made
         assert mara("tune", "-w", root, "--history", "--json").json["current"] == 1
+        (root / "tuning.json").write_text("{}")
+        assert mara("tune", "-w", root, "--history").code == 4
 
     def test_what_cannot_be_done_exits_with_2(self, mara: Mara, root: Path) -> None:
         for options in [(), ("--revert", "7"), ("--history", "--dry-run"), ("--history", "--revert", "0")]:
             refused = mara("tune", "-w", root, "--json", *options)
             assert refused.code == 2, options
             assert refused.json["error"]["kind"] == "BadInput", options
-
-    def test_a_damaged_history_exits_with_4(self, mara: Mara, root: Path) -> None:
-        (root / "tuning.json").write_text("{}")
-        assert mara("tune", "-w", root, "--history").code == 4

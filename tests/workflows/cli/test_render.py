@@ -93,7 +93,7 @@ def test_a_source_is_shown_by_its_first_words_without_the_signs_of_its_lines() -
     assert len(shown(text="Karv " * 100_000)) < 1_000
 
 
-def test_cited_passages_are_listed_and_three_others_named() -> None:
+def test_cited_passages_are_listed_with_three_others_named_and_of_a_refusal_the_nearest() -> None:
     hit = {"title": "", "text": "", "source": "", "metadata": {}}
     hits = [{**hit, "number": number, "id": f"p{number}"} for number in range(1, 11)]
     cited = [{"number": number, "passage": f"p{number}"} for number in (2, 7, 10)]
@@ -101,11 +101,6 @@ def test_cited_passages_are_listed_and_three_others_named() -> None:
     listed = [line for line in shown(result).splitlines() if re.search(r"\] p\d+$", line)]
     assert listed == ["● [2] p2", "● [7] p7", "● [10] p10", "Also found: [1] p1 · [3] p3 · [4] p4"]
     assert len([line for line in shown(result, verbose=True).splitlines() if "] p" in line]) == 7
-
-
-def test_the_nearest_passages_are_named_where_none_tells() -> None:
-    hit = {"title": "", "text": "", "source": "", "metadata": {}}
-    hits = [{**hit, "number": number, "id": f"p{number}"} for number in range(1, 11)]
     refusal = {"answer": "NOT IN THE PASSAGES", "answer_kind": "refusal", "refused": True}
     lines = shown({"passages": hits, "citations": [], **refusal}).splitlines()
     assert lines[0] == "Not found in the documents."

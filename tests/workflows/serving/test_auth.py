@@ -92,6 +92,10 @@ class TestWithKeys:
     def test_a_file_that_cannot_be_used_lets_nobody_in_and_is_told_in_the_log_alone(
         self, keys: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
+        keys.write_text(keys_file("gone"), encoding="utf-8")
+        with pytest.raises(Auth.exceptions.HTTPException) as withdrawn:
+            ask("threads", "read", {}, "gone")
+        assert withdrawn.value.status_code == 401
         keys.write_text("[keys.anna]\n", encoding="utf-8")
         with pytest.raises(Auth.exceptions.HTTPException) as refused:
             authenticate({b"x-api-key": KEYS["anna"].encode()})
@@ -145,9 +149,3 @@ class TestWithKeys:
         with pytest.raises(Auth.exceptions.HTTPException, match="anna may not index documents"):
             ask("assistants", "read", {"assistant_id": INDEXING})
         assert ask("assistants", "read", {"assistant_id": INDEXING}, "olga")
-
-    def test_nobody_is_let_on_whose_key_is_withdrawn(self, keys: Path) -> None:
-        keys.write_text(keys_file("gone"), encoding="utf-8")
-        with pytest.raises(Auth.exceptions.HTTPException) as refused:
-            ask("threads", "read", {}, "gone")
-        assert refused.value.status_code == 401

@@ -69,15 +69,12 @@ def test_requests_of_other_sites_are_refused(me: Visitor) -> None:
             assert "Another site" in reply.json()["error"]["message"], method
 
 
-def test_the_page_s_own_requests_are_answered(me: Visitor) -> None:
-    for headers in [{"origin": "http://localhost"}, {"sec-fetch-site": "same-origin"}, {}]:
-        assert me.client.get("/page/api/conversations", headers=headers).status_code == 200
-
-
-def test_a_link_from_another_site_opens_the_page_but_changes_nothing(me: Visitor) -> None:
-    headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
-    assert me.client.get("/page/", headers=headers).status_code == 200
-    assert me.client.post("/page/explanation/12345678", headers=headers).status_code == 403
+def test_the_page_s_own_requests_are_answered_and_links_open_it_but_change_nothing(me: Visitor) -> None:
+    for own in ({"origin": "http://localhost"}, {"sec-fetch-site": "same-origin"}, {}):
+        assert me.client.get("/page/api/conversations", headers=own).status_code == 200, own
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert me.client.get("/page/", headers=link).status_code == 200
+    assert me.client.post("/page/explanation/12345678", headers=link).status_code == 403
 
 
 def test_a_name_that_was_made_to_point_here_is_not_served_where_nobody_shows_a_key(tmp_path: Path) -> None:

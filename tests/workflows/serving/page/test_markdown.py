@@ -127,21 +127,13 @@ def test_blocks_that_stand_are_not_told_again() -> None:
     )
 
 
-def test_links_open_elsewhere_and_tell_nobody() -> None:
+def test_links_open_elsewhere_columns_keep_their_alignment_and_headings_are_paragraphs() -> None:
     (_, (tag, attributes)) = read("[Velm](https://example.org/a?b=1)").tags
-    assert (tag, attributes) == (
-        "a",
-        {"href": "https://example.org/a?b=1", "target": "_blank", "rel": "noopener noreferrer nofollow"},
-    )
-
-
-def test_columns_keep_their_alignment() -> None:
+    expected = {"href": "https://example.org/a?b=1", "target": "_blank", "rel": "noopener noreferrer nofollow"}
+    assert (tag, attributes) == ("a", expected)
     answer = "| a | b | c | d |\n|---|:--|:-:|--:|\n| 1 | 2 | 3 | 4 |"
     aligned = [attributes.get("align") for tag, attributes in read(answer).tags if tag in ("th", "td")]
     assert aligned == [None, "left", "center", "right"] * 2
-
-
-def test_headings_are_paragraphs_since_the_page_has_its_own() -> None:
     assert read("# Rivers\n\ntext").tags[0] == ("p", {"class": "heading"})
 
 

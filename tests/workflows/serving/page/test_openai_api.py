@@ -139,45 +139,41 @@ class TestModels:
 
 
 class TestAnswers:
-    @pytest.mark.parametrize("prefix", ["", "/page"])
-    def test_are_those_of_python_with_their_sources_below(self, address: str, world: Path, prefix: str) -> None:
+    def test_are_those_of_python_with_their_sources_below_and_as_data(self, address: str, world: Path) -> None:
         result = ask(QUESTION, Context(workspace=str(world)))
         cited = dict.fromkeys(mark["number"] for mark in result["citations"])
-        completion = whole(client_of(address, prefix=prefix), user(QUESTION))
-        answer, _, sources = text_of(completion).partition(SOURCES)
-        assert answer == answer_text(result, lists_sources=False)
-        assert [line.partition(" ")[0] for line in sources.split("\n- ")] == [f"[{number}]" for number in cited]
-        choice = completion.choices[0]
-        assert (completion.object, completion.model, choice.finish_reason) == ("chat.completion", "mara", "stop")
+        for prefix in ("", "/page"):
+            completion = whole(client_of(address, prefix=prefix), user(QUESTION))
+            text = text_of(completion)
+            answer, _, sources = text.partition(SOURCES)
+            assert answer == answer_text(result, lists_sources=False)
+            assert [line.partition(" ")[0] for line in sources.split("\n- ")] == [f"[{number}]" for number in cited]
+            choice = completion.choices[0]
+            assert (completion.object, completion.model, choice.finish_reason) == ("chat.completion", "mara", "stop")
+            places = [annotation.url_citation for annotation in choice.message.annotations]
+            assert {text[place.start_index : place.end_index] for place in places} == {
+                f"[{source['number']}]" for source in completion.citations
+            }
+            assert {place.url for place in places} == {"corpus.jsonl"}
+            marn = next(source for source in completion.citations if source["title"] == "Marn")
+            assert (marn["passage_id"], "founded in 1203" in marn["excerpt"]) == ("marn", True)
 
-    def test_have_their_sources_as_data_too(self, client: OpenAI) -> None:
-        completion = whole(client, user(QUESTION))
-        text = text_of(completion)
-        places = [annotation.url_citation for annotation in completion.choices[0].message.annotations]
-        assert {text[place.start_index : place.end_index] for place in places} == {
-            f"[{source['number']}]" for source in completion.citations
-        }
-        assert {place.url for place in places} == {"corpus.jsonl"}
-        marn = next(source for source in completion.citations if source["title"] == "Marn")
-        assert (marn["passage_id"], "founded in 1203" in marn["excerpt"]) == ("marn", True)
-
-    def test_are_the_same_in_a_stream(self, client: OpenAI) -> None:
-        for model in ["mara", "ragenta"]:
+    def test_are_the_same_in_a_stream_which_ends_with_the_usage_where_it_is_wanted(
+        self, address: str, client: OpenAI
+    ) -> None:
+        for model in ("mara", "ragenta"):
             chunks = streamed(client, user(QUESTION), model=model)
             completion = whole(client, user(QUESTION), model=model)
-            assert text_of(chunks) == text_of(completion), model
+            assert text_of(chunks) == text_of(completion)
             assert {(chunk.object, chunk.model) for chunk in chunks} == {("chat.completion.chunk", model)}
-            assert len({chunk.id for chunk in chunks}) == 1, model
-            assert chunks[0].choices[0].delta.role == "assistant", model
-            assert [chunk.choices[0].finish_reason for chunk in chunks] == [*[None] * (len(chunks) - 1), "stop"], model
-            assert chunks[-1].citations == completion.citations, model
-
-    def test_end_a_stream_with_the_usage_where_it_is_wanted(self, address: str, client: OpenAI) -> None:
+            assert len({chunk.id for chunk in chunks}) == 1
+            assert chunks[0].choices[0].delta.role == "assistant"
+            assert [chunk.choices[0].finish_reason for chunk in chunks] == [*[None] * (len(chunks) - 1), "stop"]
+            assert chunks[-1].citations == completion.citations
         *chunks, last = streamed(client, user(QUESTION), stream_options={"include_usage": True})
         assert (last.choices, last.usage.total_tokens) == ([], 0)
         assert all(chunk.usage is None for chunk in chunks)
-        body = {"model": "mara", "messages": [user(QUESTION)], "stream": True}
-        reply = posted(address, body)
+        reply = posted(address, {"model": "mara", "messages": [user(QUESTION)], "stream": True})
         assert reply.headers["content-type"].startswith("text/event-stream")
         assert reply.text.endswith("data: [DONE]\n\n")
 
@@ -255,23 +251,18 @@ class TestAnswers:
 
 
 class TestThreads:
-    def test_are_the_messages_that_are_sent(self, chat_server: ScriptedServer, client: OpenAI) -> None:
+    def test_are_the_messages_that_are_sent_and_go_on_from_what_was_understood(
+        self, chat_server: ScriptedServer, client: OpenAI
+    ) -> None:
         chat_server.script(well_behaved(answerer=[ANSWERED]))
-        first = text_of(whole(client, user(QUESTION)))
-        second = text_of(streamed(client, user(QUESTION), assistant(first), user(FOUNDER)))
+        earlier = [user(QUESTION), assistant(text_of(whole(client, user(QUESTION)))), user(FOUNDER)]
+        second = text_of(streamed(client, *earlier))
         assert second == f"{ANSWERED}\n\n*Understood as: {FOUNDER_OF_MARN}*{OF_MARN}"
         seen = asked_of_model(chat_server, "rewriter")
-        assert ANSWERED in seen
-        assert "Sources" not in seen
-
-    def test_go_on_from_what_a_question_was_understood_as(self, chat_server: ScriptedServer, client: OpenAI) -> None:
-        chat_server.script(well_behaved(answerer=[ANSWERED]))
-        earlier = [user(QUESTION), assistant(ANSWERED), user(FOUNDER)]
-        second = text_of(whole(client, *earlier))
+        assert (ANSWERED in seen, "Sources" in seen) == (True, False)
         whole(client, *earlier, assistant(second), user(FOUNDER))
         seen = asked_of_model(chat_server, "rewriter")
-        assert FOUNDER_OF_MARN in seen
-        assert "Understood as" not in seen
+        assert (FOUNDER_OF_MARN in seen, "Understood as" in seen) == (True, False)
 
     @pytest.mark.parametrize(
         ("reply", "asked"), [("2", BIRTHS[1]), ("the first one", BIRTHS[0]), ("Ada Brandt", BIRTHS[1])]

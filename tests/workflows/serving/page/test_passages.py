@@ -88,6 +88,9 @@ def test_a_place_is_told_in_words_and_nothing_of_it_twice() -> None:
     internals: dict[str, Any] = {"document": "d", "chunk": 0, "chunks": 2, "start": 0, "end": 606, "file": "box/t.pdf"}
     told = passage_told({**hit(), "metadata": {**internals, "section": "Age", "page": 3, "year": 1933}}, [])
     assert told == {"place": "box/t.eml · Age · page 3", "metadata": {"year": 1933}}
+    row = hit("Model: Torvik; Price: 40", Model="Torvik", Price=40, tenant="a")
+    assert passage_told(row, [])["metadata"] == {"tenant": "a"}, "cells of a row are told by it"
+    assert passage_told({**hit(), "superseded_at": "2024-02-01"}, [])["place"] == "box/t.eml · superseded on 2024-02-01"
 
 
 def test_a_mail_tells_who_wrote_to_whom_and_when() -> None:
@@ -101,12 +104,3 @@ def test_a_mail_tells_who_wrote_to_whom_and_when() -> None:
     told = passage_told({**hit(), "metadata": {**mail, "attachment": "plan.xlsx", "urgent": True}}, [])
     assert told["place"] == "box/t.eml · mail from Ada <a@x.org> to Ben on 3 May 2024 at 09:05 · attachment plan.xlsx"
     assert told["metadata"] == {"urgent": True}
-
-
-def test_the_cells_of_a_row_are_not_told_again() -> None:
-    row = hit("Model: Torvik; Price: 40", Model="Torvik", Price=40, tenant="a")
-    assert passage_told(row, [])["metadata"] == {"tenant": "a"}
-
-
-def test_a_superseded_passage_says_so() -> None:
-    assert passage_told({**hit(), "superseded_at": "2024-02-01"}, [])["place"] == "box/t.eml · superseded on 2024-02-01"

@@ -64,11 +64,6 @@ def test_no_filter_widens_what_a_tenant_sees(tenants: dict[str, Visitor]) -> Non
         assert sees_nothing_of_b(reduce(lambda told, words: told.replace(words, ""), own, reply.text)), where
 
 
-def test_who_sees_a_part_adds_no_documents_and_who_sees_all_may(tenants: dict[str, Visitor]) -> None:
-    assert tenants["anna"].get("setup")["uploads"] is None
-    assert tenants["olga"].get("setup")["uploads"] is not None
-
-
 class TestOpenAI:
     """The API of OpenAI's chat completions, at its own address."""
 
@@ -84,13 +79,12 @@ class TestOpenAI:
         body = {"model": "mara", "messages": [*messages, {"role": "user", "content": QUESTION}], **more}
         return visitor.client.post("/v1/chat/completions", json=body, headers={**(headers or {}), **visitor.headers})
 
-    @pytest.mark.parametrize("model", ["mara", "ragenta"])
-    @pytest.mark.parametrize("stream", [False, True])
-    def test_each_sees_its_own(self, tenants: dict[str, Visitor], model: str, stream: bool) -> None:
-        of_anna, of_ben = (self.ask(tenants[name], model=model, stream=stream).text for name in ("anna", "ben"))
-        assert "Amstel" in of_anna
-        assert sees_nothing_of_b(of_anna)
-        assert "Zember" in of_ben
+    def test_each_sees_its_own(self, tenants: dict[str, Visitor]) -> None:
+        for model in ("mara", "ragenta"):
+            for stream in (False, True):
+                of_anna, of_ben = (self.ask(tenants[name], model=model, stream=stream).text for name in ("anna", "ben"))
+                assert ("Amstel" in of_anna, sees_nothing_of_b(of_anna)) == (True, True), (model, stream)
+                assert "Zember" in of_ben, (model, stream)
 
     @pytest.mark.parametrize("forged", FORGED)
     def test_nothing_that_a_client_sends_widens_what_it_sees(
