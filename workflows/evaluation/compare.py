@@ -1,4 +1,4 @@
-"""Comparing systems question by question: differences with intervals and tests, and who won which question."""
+"""Comparing systems question by question: differences with intervals and tests, and the questions won and lost."""
 
 from __future__ import annotations
 
@@ -318,24 +318,24 @@ def compare_systems(
 
 def paired_differences(pairs: Sequence[tuple[Row, Row]], metrics: Sequence[str]) -> tuple[Difference, ...]:
     """Return the difference of each metric with its p: exact McNemar of 0/1 metrics, else sign flips; Holm over all."""
-    found = [_difference(name, pairs, tested=True) for name in metrics]
-    corrected = iter(holm([each.p for each in found if each.p is not None]))
-    return tuple(each if each.p is None else replace(each, p_holm=next(corrected)) for each in found)
+    tested = [_difference(name, pairs, tested=True) for name in metrics]
+    corrected = iter(holm([each.p for each in tested if each.p is not None]))
+    return tuple(each if each.p is None else replace(each, p_holm=next(corrected)) for each in tested)
 
 
 def grouped_differences(
     pairs: Sequence[tuple[Row, Row]], metrics: Sequence[str]
 ) -> dict[str, dict[str, tuple[Difference, ...]]]:
     """Return the differences within each group of questions; groups are too many and too small to be tested."""
-    found: dict[str, dict[str, tuple[Difference, ...]]] = {}
+    by_grouping: dict[str, dict[str, tuple[Difference, ...]]] = {}
     for grouping, group_of in GROUPINGS.items():
         groups: dict[str, list[tuple[Row, Row]]] = {}
         for a, b in pairs:
             groups.setdefault(group_of(a, b), []).append((a, b))
-        found[grouping] = {
+        by_grouping[grouping] = {
             group: tuple(_difference(name, groups[group]) for name in metrics) for group in sorted(groups, key=_natural)
         }
-    return found
+    return by_grouping
 
 
 def _natural(group: str) -> tuple[bool, int, str]:
@@ -374,7 +374,7 @@ def decided(pairs: Sequence[tuple[Row, Row]]) -> tuple[tuple[Decided, ...], tupl
 
     Recall in the first five decides; where it is equal, the reciprocal rank of the first gold passage.
     """
-    found: dict[int, list[tuple[float, float, Decided]]] = {1: [], 0: [], -1: []}
+    by_sign: dict[int, list[tuple[float, float, Decided]]] = {1: [], 0: [], -1: []}
     for a, b in pairs:
         first, second = _ranking(a), _ranking(b)
         if first is None or second is None:
@@ -383,15 +383,15 @@ def decided(pairs: Sequence[tuple[Row, Row]]) -> tuple[tuple[Decided, ...], tupl
         rank = second.reciprocal_rank - first.reciprocal_rank
         better = int(np.sign(recall) or np.sign(rank))
         kind, hops, relation = (group_of(a, b) for group_of in GROUPINGS.values())
-        found[better].append(
+        by_sign[better].append(
             (-abs(recall), -abs(rank), Decided(b["id"], b["question"], kind, hops, relation, first, second))
         )
-    won, lost = (tuple(each for *_, each in sorted(found[sign], key=lambda item: item[:2])) for sign in (1, -1))
-    return won, lost, len(found[0])
+    won, lost = (tuple(each for *_, each in sorted(by_sign[sign], key=lambda item: item[:2])) for sign in (1, -1))
+    return won, lost, len(by_sign[0])
 
 
 def _ranking(row: Row) -> Ranking | None:
-    """Return what a system found for a question; None where the question has no gold passage."""
+    """Return the ranking of a system for a question; None where the question has no gold passage."""
     recall, rank = METRICS["recall@5"](row), METRICS["mrr"](row)
     if recall is None or rank is None:
         return None

@@ -54,20 +54,20 @@ _GROUPING_WORDS = {"type": "question type", "hops": "hops", "relation": "dominan
 
 def number(place: str, decimals: int = 3) -> Cell:
     """Return a cell of the figure at a dotted place; nothing where none was measured."""
-    return lambda found: figure(_at(found, place), decimals)
+    return lambda own: figure(_at(own, place), decimals)
 
 
-def _at(found: Figures, place: str) -> Any:
-    return reduce(lambda value, key: None if value is None else value[key], place.split("."), found)
+def _at(own: Figures, place: str) -> Any:
+    return reduce(lambda value, key: None if value is None else value[key], place.split("."), own)
 
 
 def _count(place: str) -> Cell:
-    return lambda found: f"{_at(found, place):,}"
+    return lambda own: f"{_at(own, place):,}"
 
 
 def _kinds(key: str) -> Cell:
     """Return a cell of how often each kind occurs."""
-    return lambda found: ", ".join(f"{plain(name)} {count}" for name, count in found.get(key, {}).items()) or "none"
+    return lambda own: ", ".join(f"{plain(name)} {count}" for name, count in own.get(key, {}).items()) or "none"
 
 
 def _numbers(places: Mapping[str, str]) -> dict[str, Cell]:
@@ -133,15 +133,15 @@ _TOKENS: Mapping[str, Cell] = {
 }
 
 
-def _claim_support(found: Figures) -> str:
+def _claim_support(own: Figures) -> str:
     """Return the share of claims that the system's own check supports (c), else that of sentences by words (w)."""
-    if found["claim_support_rate"] is not None:
-        return f"{figure(found['claim_support_rate'])} c"
-    return NOTHING if found["citation_recall"] is None else f"{figure(found['citation_recall'])} w"
+    if own["claim_support_rate"] is not None:
+        return f"{figure(own['claim_support_rate'])} c"
+    return NOTHING if own["citation_recall"] is None else f"{figure(own['citation_recall'])} w"
 
 
-def _seconds(found: Figures) -> str:
-    total = found["latency_ms"]["total"]
+def _seconds(own: Figures) -> str:
+    total = own["latency_ms"]["total"]
     return figure(total["p50"] / 1000 if total else None, 2)
 
 
@@ -155,14 +155,14 @@ SIDE_BY_SIDE: Mapping[str, Cell] = {
     "tokens in": number("usage_per_question.prompt_tokens", 0),
     "tokens out": number("usage_per_question.completion_tokens", 0),
     "seconds": _seconds,
-    "lost": lambda found: str(found["failed"]),
+    "lost": lambda own: str(own["failed"]),
 }
 """The table of ``--answers``."""
 
 
 def cells_of(systems: Mapping[str, T], columns: Mapping[str, Callable[[T], str]]) -> list[list[str]]:
     """Return a row of text for each system: its name, then a cell for each heading."""
-    return [[system, *(cell(found) for cell in columns.values())] for system, found in systems.items()]
+    return [[system, *(cell(own) for cell in columns.values())] for system, own in systems.items()]
 
 
 def side_by_side(systems: Mapping[str, Figures]) -> list[list[str]]:
@@ -207,15 +207,15 @@ def write_report(run: Run) -> Path:
 def _blocks(run: Run) -> Iterator[str]:
     figures: Mapping[str, Figures] = run.metrics["systems"]
     is_result = {system: not is_control(run.settings["systems"][system]) for system in figures}
-    results = {system: found for system, found in figures.items() if is_result[system]}
-    controls = {system: found for system, found in figures.items() if not is_result[system]}
+    results = {system: own for system, own in figures.items() if is_result[system]}
+    controls = {system: own for system, own in figures.items() if not is_result[system]}
     yield from _opening(run, results, aside=bool(controls))
     if not run.settings["retrieval_only"]:
         yield from _answers_side_by_side(run)
     yield from _retrieval(run, results, controls)
     if not run.settings["retrieval_only"]:
         yield from _answers(figures)
-    nodes = dict.fromkeys(node for found in figures.values() for node in found["latency_ms"]["nodes"])
+    nodes = dict.fromkeys(node for own in figures.values() for node in own["latency_ms"]["nodes"])
     yield text("latency")
     yield _systems_table(figures, _LATENCY)
     yield text("nodes")
@@ -223,9 +223,9 @@ def _blocks(run: Run) -> Iterator[str]:
     yield text("trouble")
     yield _systems_table(figures, _TROUBLE)
     yield "## Tokens and cost"
-    if any(found["usage"]["calls"] for found in figures.values()):
+    if any(own["usage"]["calls"] for own in figures.values()):
         yield _systems_table(figures, _TOKENS)
-        if all(found["cost"] is None for found in figures.values()):
+        if all(own["cost"] is None for own in figures.values()):
             yield text("no_cost")
     else:
         yield text("no_tokens")
@@ -238,7 +238,7 @@ def _opening(run: Run, results: Mapping[str, Figures], *, aside: bool) -> Iterat
     settings, about = run.settings, run.settings["questions"]
     asked, systems = f"{about['asked']:,}", run.metrics["systems"]
     yield text("opening", file=plain(about["file"]), asked=asked, systems=counted(len(systems), "system"))
-    recall = {system: found["recall"]["5"] for system, found in results.items() if found["recall"]["5"] is not None}
+    recall = {system: own["recall"]["5"] for system, own in results.items() if own["recall"]["5"] is not None}
     if recall:
         names = " and ".join(code(system) for system, value in recall.items() if value == max(recall.values()))
         first = "Controls aside, the" if aside else "The"
@@ -271,8 +271,8 @@ def _answers_side_by_side(run: Run) -> Iterator[str]:
     left_out = [[code(name), "left out", *[NOTHING] * (len(SIDE_BY_SIDE) - 1)] for name in missing]
     yield table(["system", *SIDE_BY_SIDE], [*rows, *left_out])
     yield text("answers_legend")
-    if told := remarks(model):
-        yield "\n".join(f"- {remark}" for remark in told)
+    if notes := remarks(model):
+        yield "\n".join(f"- {note}" for note in notes)
 
 
 def _retrieval(run: Run, results: Mapping[str, Figures], controls: Mapping[str, Figures]) -> Iterator[str]:
@@ -280,9 +280,9 @@ def _retrieval(run: Run, results: Mapping[str, Figures], controls: Mapping[str, 
     yield text("retrieval", with_gold=f"{about['asked'] - about['without_gold']:,}")
     columns = dict(RETRIEVAL)
     if run.metrics["differences"]:
-        others = {system: {"less": found} for system, found in run.metrics["differences"].items()}
+        others = {system: {"less": own} for system, own in run.metrics["differences"].items()}
         results, controls = (
-            {system: {**found, **others.get(system, {"less": {}})} for system, found in each.items()}
+            {system: {**own, **others.get(system, {"less": {}})} for system, own in each.items()}
             for each in (results, controls)
         )
         columns |= {f"{heading} − {code(baseline)}": partial(_less, key) for key, heading in LESS_BASELINE.items()}
@@ -308,14 +308,14 @@ LESS_BASELINE = {"recall@5": "R@5", "all-gold@5": "all@5"}
 """The differences to the baseline that stand in tables: metric -> heading."""
 
 
-def _less(metric: str, found: Figures) -> str:
-    told = found["less"].get(metric)
-    return difference_cell(told) if told and told["difference"] is not None else NOTHING
+def _less(metric: str, own: Figures) -> str:
+    less = own["less"].get(metric)
+    return difference_cell(less) if less and less["difference"] is not None else NOTHING
 
 
-def difference_cell(told: Mapping[str, Any]) -> str:
+def difference_cell(less: Mapping[str, Any]) -> str:
     """Return a difference of ``metrics.json`` with its interval."""
-    return f"{signed(told['difference'])} {interval(told['low'], told['high'])}"
+    return f"{signed(less['difference'])} {interval(less['low'], less['high'])}"
 
 
 def _kinds_of_questions(results: Mapping[str, Sequence[Row]]) -> dict[str, Callable[[Sequence[Row]], str]]:
@@ -330,8 +330,8 @@ def _kinds_of_questions(results: Mapping[str, Sequence[Row]]) -> dict[str, Calla
 
 
 def _mean_recall(rows: Sequence[Row], kind_of: Callable[[Row], str], kind: str) -> str:
-    found = (METRICS["recall@5"](row) for row in rows if kind_of(row) == kind)
-    return figure(mean(value for value in found if value is not None))
+    own = (METRICS["recall@5"](row) for row in rows if kind_of(row) == kind)
+    return figure(mean(value for value in own if value is not None))
 
 
 def _answers(figures: Mapping[str, Figures]) -> Iterator[str]:
@@ -340,15 +340,15 @@ def _answers(figures: Mapping[str, Figures]) -> Iterator[str]:
     yield text("answers")
     yield _systems_table(figures, _CITATIONS)
     yield text("citations")
-    checked = {system: found for system, found in figures.items() if found["judge_outcomes"] or found["coverage"]}
+    checked = {system: own for system, own in figures.items() if own["judge_outcomes"] or own["coverage"]}
     if checked:
         yield "### Judged passages and checked claims"
         yield _systems_table(checked, _CHECKING)
         yield text("checking")
 
 
-def _times(node: str, found: Figures) -> str:
-    ms = found["latency_ms"]["nodes"].get(node)
+def _times(node: str, own: Figures) -> str:
+    ms = own["latency_ms"]["nodes"].get(node)
     return f"{figure(ms['p50'], 1)} / {figure(ms['p95'], 1)}" if ms else NOTHING
 
 
@@ -368,12 +368,12 @@ def _command(run: Run) -> str:
 
 def _caveats(run: Run) -> Iterator[str]:
     settings, about = run.settings, run.settings["questions"]
-    told = [found["recall@5"] for found in run.metrics["differences"].values()]
-    widths = [(each["high"] - each["low"]) / 2 for each in told if each["low"] is not None]
+    differences = [own["recall@5"] for own in run.metrics["differences"].values()]
+    widths = [(each["high"] - each["low"]) / 2 for each in differences if each["low"] is not None]
     if widths:
         yield text("caveat_width", asked=f"{about['asked']:,}", width=f"{max(widths):.3f}")
-    if len(told) > 1:
-        yield text("caveat_systems", systems=len(told))
+    if len(differences) > 1:
+        yield text("caveat_systems", systems=len(differences))
     yield text("caveat_chosen")
     if about["unresolved_gold"] or about["without_gold"]:
         lacking = {"unresolved": f"{about['unresolved_gold']:,}", "without_gold": f"{about['without_gold']:,}"}
@@ -399,16 +399,16 @@ def comparison_page(comparisons: Sequence[Comparison], shown: int = SHOWN_QUESTI
 
 def verdict(compared: Comparison) -> str:
     """Return in one sentence what recall@5 (the first metric where it is not compared) says, and leaves open."""
-    found = next((each for each in compared.metrics if each.metric == "recall@5"), compared.metrics[0])
-    if found.p_holm is None or found.low is None or found.high is None:
-        return f"{found.n} questions are too few to tell anything about {found.metric}."
-    told = f"{signed(found.difference)}, 95 % interval {interval(found.low, found.high)}"
-    told = f"{found.metric}{{}}: {told}, p {p_value(found.p_holm)} after correction."
-    if found.p_holm <= SIGNIFICANT and (found.low > 0 or found.high < 0):
-        return f"B is {'better' if found.low > 0 else 'worse'} on {told.format('')}"
-    if found.low <= 0 <= found.high:
-        return f"{found.n} questions cannot tell A and B apart on {told.format('')}"
-    return f"{found.n} questions hint at a difference on {told.format(' that does not stand')}"
+    recall = next((each for each in compared.metrics if each.metric == "recall@5"), compared.metrics[0])
+    if recall.p_holm is None or recall.low is None or recall.high is None:
+        return f"{recall.n} questions are too few to tell anything about {recall.metric}."
+    words = f"{signed(recall.difference)}, 95 % interval {interval(recall.low, recall.high)}"
+    words = f"{recall.metric}{{}}: {words}, p {p_value(recall.p_holm)} after correction."
+    if recall.p_holm <= SIGNIFICANT and (recall.low > 0 or recall.high < 0):
+        return f"B is {'better' if recall.low > 0 else 'worse'} on {words.format('')}"
+    if recall.low <= 0 <= recall.high:
+        return f"{recall.n} questions cannot tell A and B apart on {words.format('')}"
+    return f"{recall.n} questions hint at a difference on {words.format(' that does not stand')}"
 
 
 COMPARED: Mapping[str, Callable[[Difference], str]] = {
@@ -426,24 +426,24 @@ COMPARED: Mapping[str, Callable[[Difference], str]] = {
 """The table of a comparison: heading -> cell of a metric."""
 
 
-def _chapter(found: Comparison, shown: int) -> Iterator[str]:
-    yield f"# {code(found.b)} against {code(found.a)}"
-    yield f"A is {code(found.a)}, B is {code(found.b)}; differences are B − A, so a positive one is for B."
-    yield "\n".join(f"- {line}" for line in _questions(found))
-    yield f"**{verdict(found)}**"
+def _chapter(comparison: Comparison, shown: int) -> Iterator[str]:
+    yield f"# {code(comparison.b)} against {code(comparison.a)}"
+    yield f"A is {code(comparison.a)}, B is {code(comparison.b)}; differences are B − A, so a positive one is for B."
+    yield "\n".join(f"- {line}" for line in _questions(comparison))
+    yield f"**{verdict(comparison)}**"
     yield "## Metrics"
-    yield table([*COMPARED], ([cell(each) for cell in COMPARED.values()] for each in found.metrics))
-    tested = sum(each.p is not None for each in found.metrics)
+    yield table([*COMPARED], ([cell(each) for cell in COMPARED.values()] for each in comparison.metrics))
+    tested = sum(each.p is not None for each in comparison.metrics)
     yield text("intervals", level=f"{LEVEL:.0%}", draws=f"{DRAWS:,}", metrics=tested)
     yield text("groups", least=_LEAST_FOR_INTERVAL)
-    for grouping, groups in found.groups.items():
+    for grouping, groups in comparison.groups.items():
         yield from _grouped(_GROUPING_WORDS[grouping], groups)
-    if found.settings:
+    if comparison.settings:
         yield "## What was set otherwise"
-        rows = [[code(name), code(a), code(b)] for name, a, b in found.settings[:_SHOWN_SETTINGS]]
-        rest = len(found.settings) - len(rows)
+        rows = [[code(name), code(a), code(b)] for name, a, b in comparison.settings[:_SHOWN_SETTINGS]]
+        rest = len(comparison.settings) - len(rows)
         yield table(["setting", "A", "B"], rows, left=3) + (f"\n\nAnd {rest} more." if rest else "")
-    for title, questions in (("won", found.won), ("lost", found.lost)):
+    for title, questions in (("won", comparison.won), ("lost", comparison.lost)):
         yield f"## Questions {title} by B: {len(questions)}"
         for each in questions[:shown]:
             yield from _decided(each)
@@ -451,15 +451,16 @@ def _chapter(found: Comparison, shown: int) -> Iterator[str]:
             yield f"And {len(questions) - shown} more; `mara eval compare --json` lists them all."
 
 
-def _questions(found: Comparison) -> Iterator[str]:
+def _questions(comparison: Comparison) -> Iterator[str]:
     """Yield what was compared, and what had to be left out."""
-    yield f"{found.paired} questions of both; B wins {len(found.won)}, loses {len(found.lost)}, {found.equal} are equal"
-    for ids, side in ((found.only_a, "A"), (found.only_b, "B")):
+    won, lost = len(comparison.won), len(comparison.lost)
+    yield f"{comparison.paired} questions of both; B wins {won}, loses {lost}, {comparison.equal} are equal"
+    for ids, side in ((comparison.only_a, "A"), (comparison.only_b, "B")):
         if ids:
             yield f"left out, since {side} alone was asked: {len(ids)}"
-    if found.other_gold:
-        yield f"gold passages differ in {found.other_gold} questions: each system is judged by its own run's"
-    for failed, side in ((found.failed_a, "A"), (found.failed_b, "B")):
+    if comparison.other_gold:
+        yield f"gold passages differ in {comparison.other_gold} questions: each system is judged by its own run's"
+    for failed, side in ((comparison.failed_a, "A"), (comparison.failed_b, "B")):
         if failed:
             yield f"{side} failed on {failed} questions, which count as nothing found"
 
@@ -469,21 +470,21 @@ def _grouped(words: str, groups: Mapping[str, Sequence[Difference]]) -> Iterator
     if len(groups) < 2:
         yield f"By {words}: all questions are {code(next(iter(groups), 'none'))}."
         return
-    by_metric = {group: {each.metric: each for each in found if each.n} for group, found in groups.items()}
-    metrics = [name for name in _IN_GROUPS if any(name in found for found in by_metric.values())]
+    by_metric = {group: {each.metric: each for each in differences if each.n} for group, differences in groups.items()}
+    metrics = [name for name in _IN_GROUPS if any(name in differences for differences in by_metric.values())]
     rows = []
-    for group, found in by_metric.items():
-        questions = max((found[name].n for name in metrics if name in found), default=0)
-        rows.append([plain(group), str(questions), *(_group_cell(found.get(name)) for name in metrics)])
+    for group, differences in by_metric.items():
+        questions = max((differences[name].n for name in metrics if name in differences), default=0)
+        rows.append([plain(group), str(questions), *(_group_cell(differences.get(name)) for name in metrics)])
     yield f"### By {words}"
     yield table([words, "questions", *(f"{name}: A, B, B − A" for name in metrics)], rows)
 
 
-def _group_cell(found: Difference | None) -> str:
-    if found is None:
+def _group_cell(difference: Difference | None) -> str:
+    if difference is None:
         return NOTHING
-    means = f"{figure(found.a)}, {figure(found.b)}, {signed(found.difference)}"
-    return means if found.n < _LEAST_FOR_INTERVAL else f"{means} {interval(found.low, found.high)}"
+    means = f"{figure(difference.a)}, {figure(difference.b)}, {signed(difference.difference)}"
+    return means if difference.n < _LEAST_FOR_INTERVAL else f"{means} {interval(difference.low, difference.high)}"
 
 
 def _decided(each: Decided) -> Iterator[str]:
@@ -508,10 +509,10 @@ def _rank_cell(ranking: Ranking, place: int) -> str:
 
 
 def _gold_ranks(ranking: Ranking) -> str:
-    """Return where the gold passages stand, and which were not found."""
+    """Return where the gold passages stand, and which were not ranked."""
     if ranking.failed:
         return "failed"
     ranks = [str(rank) for rank, gold in enumerate(ranking.gold, start=1) if gold]
-    found = f"has gold at {', '.join(ranks)}" if ranks else "has no gold"
+    ranked = f"has gold at {', '.join(ranks)}" if ranks else "has no gold"
     missed = f"; not among its {len(ranking.passages)}: {', '.join(map(code, ranking.missed))}"
-    return found + (missed if ranking.missed else "")
+    return ranked + (missed if ranking.missed else "")

@@ -198,8 +198,8 @@ def parse_system(spec: str, base: Context) -> System:
     workflow, settings = _NAMED[first]
     controls: list[Control] = []
     for switch in switches:
-        given, control = _read_switch(switch, spec)
-        claimed = given or (control.settings if control else {})
+        named, control = _read_switch(switch, spec)
+        claimed = named or (control.settings if control else {})
         twice = settings.keys() & claimed.keys()
         if twice:
             named = _listed(sorted(path.removeprefix("walk.") for path in twice))

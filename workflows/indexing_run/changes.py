@@ -35,9 +35,9 @@ class Changes:
     Attributes:
         added: wanted ones that the record does not hold.
         changed: ones that it holds with another content, from another extractor, or without an extraction.
-        removed: ones that it holds and nobody wants; none unless the others are to go.
+        removed: unwanted ones that it holds; none unless the others are to go.
         unchanged: ones that it holds just so.
-        spared: ones that nobody wants, but whose source could not be read this time.
+        spared: unwanted ones whose source could not be read this time.
         reread: those of ``changed`` that it holds with the same content, from another extractor.
     """
 

@@ -45,10 +45,10 @@ def visible(text: str) -> str:
     return text if text.isascii() and text.isprintable() else _HIDDEN.sub(_seen, text)
 
 
-def _seen(found: regex.Match[str]) -> str:
-    if found["kept"]:
-        return found["kept"]
-    return " " if found["line"] else "\ufffd" if found["broken"] else ""
+def _seen(match: regex.Match[str]) -> str:
+    if match["kept"]:
+        return match["kept"]
+    return " " if match["line"] else "\ufffd" if match["broken"] else ""
 
 
 def shortened(text: str, length: int) -> str:
@@ -60,11 +60,11 @@ def shortened(text: str, length: int) -> str:
 def visible_json(value: Any, *, indent: int | None = None) -> str:
     """Return a value as JSON in which every character that `visible` changes stands as an escape: nothing is lost."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    return _HIDDEN.sub(lambda found: found["kept"] or json.dumps(found[0])[1:-1], text)
+    return _HIDDEN.sub(lambda match: match["kept"] or json.dumps(match[0])[1:-1], text)
 
 
 class VisibleConsole(Console):
-    """A console that prints texts, whoever wrote them, as `visible` returns them."""
+    """A console that prints texts of any author as `visible` returns them."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render what is printed, its texts visible."""

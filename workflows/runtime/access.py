@@ -1,4 +1,4 @@
-"""Who asks for a run, and what of its settings holds for them.
+"""The caller of a run, and the settings that hold for them.
 
 In a LangGraph server the run's user says so, whom the server has authenticated (`workflows.serving.auth`): settings,
 assistants, states and forks come from clients, and none of them can say more than the user may.
@@ -41,7 +41,7 @@ def within_reach(context: Context, info: ServerInfo | None) -> Context:
     Outside of a LangGraph server, and where Python code has confined them already, they are what they are.
 
     Raises:
-        NoAccess: in a LangGraph server, nobody is known to have asked, or they may not open the workspace.
+        NoAccess: in a LangGraph server, the caller is unknown, or they may not open the workspace.
         BadInput: a filter would replace a condition of theirs.
     """
     if context.is_confined or not serves_clients():
@@ -71,7 +71,7 @@ def indexing_context_of(runtime: Runtime[IndexingContext]) -> IndexingContext:
     """Return an indexing run's settings; the defaults where plain Python passed none.
 
     Raises:
-        NoAccess: in a LangGraph server, its clients, or who asks, may not index.
+        NoAccess: in a LangGraph server, its clients, or the caller, may not index.
     """
     info = runtime.server_info
     if info is not None:
@@ -93,9 +93,9 @@ def check_clients_may_index() -> None:
 
 
 def identity_of_user(user: Any) -> Identity:
-    """Return the identity of a LangGraph server's user; where no keys are configured, anybody may do all.
+    """Return the identity of a LangGraph server's user; where no keys are configured, every user may do all.
 
-    Who holds a key has the rights that the file of keys gives them now; who came with a token, those that it gave.
+    The holder of a key has the rights that the file of keys gives now; the holder of a token, those of the token.
 
     Raises:
         NoAccess: there is no user, or their key has been withdrawn.

@@ -45,7 +45,7 @@ def turns_before(given: list[Turn], run: OpenRun) -> tuple[list[Turn], list[Erro
     Where the caller has said that those given are all, it is those, be they none.
 
     Raises:
-        NoAccess: the conversation is not open to who asks.
+        NoAccess: the conversation is not open to the caller.
     """
     if not run.context.conversation_id:
         return given, []
@@ -63,7 +63,7 @@ def past_turns(context: Context) -> list[PastTurn]:
     """Return the last turns of a run's conversation, the last one last; none where nothing was written yet.
 
     Raises:
-        NoAccess: the conversation is not open to who asks.
+        NoAccess: the conversation is not open to the caller.
         WorkspaceDamaged: the relationship graph cannot be read.
     """
     root = resolve_workspace(context.workspace)
@@ -78,7 +78,7 @@ def seen_turns(past: Sequence[PastTurn], run: OpenRun) -> list[Turn]:
     """Return turns of the history as a question may lean on them.
 
     A question counts as it was completed, but as it was typed where it may have been completed from an answer that the
-    run does not see. A passage that was removed is one that nobody sees.
+    run does not see. A removed passage is not seen.
     """
     turns: list[Turn] = []
     sees_all = True

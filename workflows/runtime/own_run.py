@@ -20,7 +20,7 @@ Outcome = TypeVar("Outcome")
 def on_its_own(work: Callable[Arguments, Outcome], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Outcome:
     """Do work outside of the graph whose node calls it, if any: what it runs is no subgraph of it.
 
-    Who asks, and the trace, stay those of the caller.
+    The user and the trace stay those of the caller.
     """
     inherited = (ensure_config().get("configurable") or {}).items()
     kept = {key: value for key, value in inherited if not key.startswith(("__", "checkpoint"))}
@@ -56,7 +56,7 @@ class Brake(BaseCallbackHandler):
 async def braked(work: Callable[[Brake], Outcome]) -> Outcome:
     """Do the work of a run in a thread of its own, in the caller's context, and return what it returns.
 
-    Whoever is cancelled while waiting ends the run and waits for nothing; its thread keeps no process alive.
+    A caller that is cancelled while waiting ends the run and waits for nothing; its thread keeps no process alive.
     """
     brake = Brake()
     thread, outcome = in_a_thread(lambda: work(brake), "question")

@@ -154,7 +154,7 @@ def selection_of(context: Context, index: Index) -> Selection | None:
 
     Raises:
         BadInput: a condition cannot be used, or there is no relationship graph to tell provenance.
-        NoAccess: the conversation whose citations count is not open to who asks.
+        NoAccess: the conversation whose citations count is not open to the caller.
     """
     return index.select(context.where, passages_by_provenance(context))
 
@@ -232,7 +232,7 @@ def passages_by_provenance(context: Context) -> frozenset[str] | None:
 
     Raises:
         BadInput: there is no relationship graph, or nothing tells whose citations count.
-        NoAccess: the conversation is not open to who asks.
+        NoAccess: the conversation is not open to the caller.
     """
     if not context.provenance.model_fields_set:
         return None

@@ -86,7 +86,7 @@ def step(
     outputs: Callable[[T], Values],
     metadata: Mapping[str, Any] | None = None,
 ) -> T:
-    """Do a piece of work as a step of the trace; just do it where nobody traces.
+    """Do a piece of work as a step of the trace; without a trace, just do it.
 
     A malformed reply ends the step with the reason as its error and with the reply, and goes on to the caller.
     """

@@ -97,7 +97,7 @@ def written_from(state: Mapping[str, Any]) -> list[str]:
 
 
 def check_sources(passage_ids: Iterable[str], run: OpenRun) -> None:
-    """Raise BadInput where something was written from passages that a run's filter hides, or that nobody knows."""
+    """Raise BadInput where something was written from passages that a run's filter hides, or that are unknown."""
     if not all(sees(passage_id, run) for passage_id in passage_ids):
         message = "The answer so far was written from passages that this run cannot see"
         raise BadInput(message, "Fork before the answer was written, or ask again")
@@ -119,7 +119,9 @@ def check_keys(context: Context) -> None:
         return
     index = open_workspace_index(context)
     if unknown_keys(index, context.fixed_where):
-        raise BadInput("The server's own filter asks for metadata that no passage has", "Tell whoever runs the server")
+        raise BadInput(
+            "The server's own filter asks for metadata that no passage has", "Tell the operator of the server"
+        )
     unknown = unknown_keys(index, context.where, context.fixed_where)
     if unknown:
         raise BadInput(unknown.message, unknown.hint)

@@ -92,8 +92,8 @@ def _threads() -> ThreadPoolExecutor:
 class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
     """A compiled workflow.
 
-    Whatever runs it, a run is opened once, before its first node: who asks, within which settings, and what its
-    question may take. It ends on the generation that it began with, however often the workspace is written meanwhile.
+    A run is opened once, before its first node: its caller, its settings, and the budget of its question. It ends on
+    the generation that it began with, however often the workspace is written meanwhile.
     Its drawing shows its own edges alone: LangGraph (1.2) draws, to a node that waits for all branches, an arrow from
     whatever ran last while it traced the graph. Every condition of our workflows has a label, so an arrow on a
     condition without one is such an invention.

@@ -64,7 +64,7 @@ LEAST_GAIN = 0.002
 STEP_ERRORS = 2.0
 """The least gain of a step, in its standard errors: a fit tries dozens, and the best of dozens is lucky.
 
-The change as a whole, on questions that had no part in it, has to gain one: there is one, and nobody picked it.
+The change as a whole, on questions that had no part in it, has to gain one: there is one, and it was not picked.
 """
 
 _MOST_ROUNDS = 3

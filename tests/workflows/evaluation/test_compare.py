@@ -22,7 +22,6 @@ from workflows.evaluation.compare import (
     pair_rows,
 )
 from workflows.evaluation.report import comparison_page, verdict
-from workflows.output.markdown import code, plain
 
 # Of gold a and b: the first system finds one in q1, both in q2, none in q3; the second both, one, and one at rank 6.
 FIRST = [row("q1", "a x y"), row("q2", "x a b"), row("q3", "x y z")]
@@ -241,13 +240,6 @@ def test_text_of_questions_and_passages_stays_in_its_place() -> None:
     assert "\u202e" not in page
     assert r"### `` q\|1` ``: \# Is \*this\* \| a \| table \`x\` \<b\>?\</b\>" in page
     assert r"| 2 | – | `` p`\|`q `` |" in page
-
-
-def test_code_and_text_are_cut_and_never_empty() -> None:
-    assert code("") == "–"
-    assert code("a``b") == "``` a``b ```"
-    assert plain("x" * 400).endswith("x…")
-    assert len(code("x" * 400)) == 82
 
 
 def test_the_verdict_says_no_more_than_the_interval_and_the_corrected_p() -> None:

@@ -259,8 +259,8 @@ class TestUpload:
 
         [dataset] = langsmith_server.datasets.values()
         assert dataset["name"].startswith("mara questions set-")
-        kept = sorted(langsmith_server.examples.values(), key=lambda example: example["metadata"]["id"])
-        assert [(each["inputs"], each["outputs"]) for each in kept] == [
+        stored = sorted(langsmith_server.examples.values(), key=lambda example: example["metadata"]["id"])
+        assert [(each["inputs"], each["outputs"]) for each in stored] == [
             (example_of(row)["inputs"], example_of(row)["outputs"]) for row in ROWS
         ]
         [session] = langsmith_server.sessions.values()

@@ -112,9 +112,9 @@ def test_citations_are_told_where_answers_were_written(tmp_path: Path) -> None:
 
 def test_judged_passages_and_checked_claims_are_told_of_systems_that_have_them(tmp_path: Path) -> None:
     claims = {"claims": 4, "supported": 3, "quoted": 0, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
-    found = {"claims": claims, "coverage": "FULLY ANSWERED", "judge_outcome": "kept", "follow_ups": ["found"]}
+    full = {"claims": claims, "coverage": "FULLY ANSWERED", "judge_outcome": "kept", "follow_ups": ["found"]}
     empty = {"coverage": "NOT ANSWERED", "judge_outcome": "nothing supports"}
-    rows = [{**each, **(found if n else empty)} for n, each in enumerate(GOOD)]
+    rows = [{**each, **(full if n else empty)} for n, each in enumerate(GOOD)]
     checked = section(
         report(tmp_path, {"ragenta": rows, "dense": POOR}, retrieval_only=False), "### Judged passages and checked"
     )

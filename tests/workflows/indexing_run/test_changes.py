@@ -61,8 +61,10 @@ def test_another_content_another_extractor_or_a_failure_before_extracts_again(re
     others = [replace(A, title="Another"), replace(A, text="another text"), replace(A, source="moved.txt")]
     others += [replace(A, metadata={"year": year}) for year in (1901, 1900.0)]
     for other in others:
-        assert changes(record, other).changed == ("a",), other
-    assert changes(record, A, extractor="other").changed == ("a",)
+        plan = changes(record, other)
+        assert (plan.changed, plan.reread) == (("a",), ()), other
+    plan = changes(record, A, extractor="other")
+    assert (plan.changed, plan.reread) == (("a",), ("a",))
     assert changes(record, A, B).changed == ("b",)
 
 

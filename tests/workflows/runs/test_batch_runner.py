@@ -38,6 +38,8 @@ def test_each_question_gets_a_row_with_its_answer_and_the_passages_behind_it(ord
     rows = lines_of(done.file)
     assert done.file.name == "answers.jsonl"
     assert rows == done.rows
+    settings = json.loads((done.file.parent / "batch.json").read_text(encoding="utf-8"))["settings"]
+    assert (settings["mode"], settings["walk"]["damping"] > 0) == ("mara", True)
     assert [row["id"] for row in rows] == IDS
     asked = rows[0]
     assert "Lake Sund" in asked["plain_answer"]
