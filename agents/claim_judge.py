@@ -30,7 +30,7 @@ MAX_FOLLOW_UP_CHARACTERS = 500
 _MAX_LISTED = 10
 # A question may be as long.
 _MAX_COMPONENT_CHARACTERS = 10_000
-# What a grammar lets a component or a follow-up question have.
+# The most that a grammar lets a component or a follow-up question have.
 _ASKED_CHARACTERS = 300
 
 

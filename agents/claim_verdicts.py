@@ -90,8 +90,8 @@ def settle_claims(
     """Return what is left of an answer.
 
     A claim that cites is supported only by passages that it cites; one that does not cite gets no citation. Irrelevant
-    claims are removed, unsupported ones removed or marked: none is kept in silence. What is supported by another
-    passage than it cites is unsupported as it stands, but no reason to refuse: its component is partially answered.
+    claims are removed, unsupported ones removed or marked: none is kept in silence. A claim that another passage
+    supports than it cites is unsupported as it stands, but no reason to refuse: its component is partially answered.
 
     Args:
         question: what was asked.

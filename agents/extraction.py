@@ -243,7 +243,7 @@ class ExtractionRun:
                 return replace(attempts.result(), extraction=extraction)
 
     def _ask(self, passage: Passage, feedback: Feedback | None, attempts: _Attempts) -> tuple[Extraction, str | None]:
-        """Ask once; return the extraction, and the reply where a model gave it. What it took goes to ``attempts``."""
+        """Ask once; return the extraction, and the reply where a model gave it. ``attempts`` gets what it took."""
         attempts.count += 1
         if not isinstance(self.extractor, ChatExtractor):
             return self.extractor.extract(passage, feedback), None

@@ -210,7 +210,7 @@ class Round:
         if self.changing or code == KILLED:
             self._run(*self.arguments)
         if self.command == "index" and self.changing:
-            # What was read from files that changed later is not an index's to remove.
+            # An index does not remove passages of files that changed since.
             self._run("sync", self.files.folder, "-w", self.root)
         if self.command != "remove":
             index_sources([self.files.folder], self.whole)

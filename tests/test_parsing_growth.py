@@ -17,7 +17,7 @@ PARSERS = {
     for kind, parsers in (("reply", REPLIES), ("passage", PASSAGES), ("question", QUESTIONS))
     for name, parser in parsers.items()
 }
-# What patterns that try again at every character, or loops that copy the rest, have been caught by.
+# Texts that caught patterns that try again at every character, or loops that copy the rest.
 CAUGHT = {
     "reply: thinking": ("<think>", "", ""),
     "reply: object": ("```a\n", "", ""),

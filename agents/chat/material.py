@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 QUOTED_MATERIAL = "Quoted material"
 """The beginning of the label."""
 
-# What could end the quoted line, or read as markup of a chat template: written as JSON escapes.
+# Characters that could end the quoted line, or read as markup of a chat template: written as JSON escapes.
 _UNQUOTABLE = re.compile("[<\x7f-\x9f\u2028\u2029\ud800-\udfff]|```")
 
 

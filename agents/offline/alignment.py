@@ -286,35 +286,35 @@ class Alignment:
     def __init__(self, question: ParsedQuestion, sentences: Sequence[Sentence], embed: Embed | None) -> None:
         self.question = question
         self.sentences = sentences
-        told = [words_of(sentence.text) for sentence in sentences]
+        texts = [words_of(sentence.text) for sentence in sentences]
         context = [words_of(sentence.context) for sentence in sentences]
         self.passages = {sentence.passage.id: sentence.passage for sentence in sentences}
         around = {key: words_of(f"{p.title} {p.source} {p.text}") for key, p in self.passages.items()}
-        words = sorted(frozenset[str]().union(*around.values(), *context, *told))
+        words = sorted(frozenset[str]().union(*around.values(), *context, *texts))
         spelt, self.misspelt = _spelt(question, words)
-        held = np.maximum(spelt, word_likeness(question.terms, words))
+        likeness = np.maximum(spelt, word_likeness(question.terms, words))
         places = {word: place for place, word in enumerate(words)}
 
-        def cover(texts: Iterable[frozenset[str]], held: Row = held) -> Row:
-            rows = [held[:, [*map(places.__getitem__, text)]].max(axis=1, initial=0.0) for text in texts]
+        def cover(word_sets: Iterable[frozenset[str]], by_word: Row = likeness) -> Row:
+            rows = [by_word[:, [*map(places.__getitem__, each)]].max(axis=1, initial=0.0) for each in word_sets]
             return np.array(rows, dtype=np.float64).reshape(len(rows), len(question.terms))
 
-        in_text, in_context = cover(told), cover(context)
+        in_text, in_context = cover(texts), cover(context)
         by_passage = dict(zip(around, cover(around.values()), strict=True))
         self.anywhere = np.array([by_passage[sentence.passage.id] for sentence in sentences]).reshape(in_text.shape)
         self._add_dates(in_text, in_context)
         self.own = np.maximum(in_text, CONTEXT * in_context)
-        self.spelt = cover(told, spelt)
+        self.spelt = cover(texts, spelt)
         before = _before(sentences, in_text)
         self.near = np.maximum.reduce([self.own, BEFORE * before, AROUND * self.anywhere])
         self.weights = _weights(question.terms, in_text)
         self.of_kind = np.array([holds_kind(_said_of(s), question.kind, question.words) for s in sentences], dtype=bool)
         self.cosines = self._cosines(self.lexical(self.weights) + PROMISE_OF_KIND * self.of_kind, embed)
         self.holding = (
-            {words[column] for column in np.flatnonzero((held >= ABBREVIATED).any(axis=0))} if words else set()
+            {words[column] for column in np.flatnonzero((likeness >= ABBREVIATED).any(axis=0))} if words else set()
         )
         known = question.words.union(self.misspelt.values(), function_words(question.language))
-        says_nothing = np.array([text <= known for text in told], dtype=bool)
+        says_nothing = np.array([text <= known for text in texts], dtype=bool)
         self.ranks = np.array([sentence.rank for sentence in sentences], dtype=np.float64)
         self.worth: Row = self.bearing(self.weights) + RANK * self.ranks + SAYING_NOTHING * says_nothing
 

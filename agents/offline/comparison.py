@@ -143,8 +143,8 @@ def _answer(direction: _Direction, sides: Sequence[Side], values: Sequence[_Valu
         return None
     winner = int((other < one) == direction.is_least)
     loser = 1 - winner
-    told = ": ".join(filter(None, (values[winner].column, values[winner].written)))
-    return winner, f"{sides[winner].name} ({told}; {sides[loser].name}: {values[loser].written})"
+    winning = ": ".join(filter(None, (values[winner].column, values[winner].written)))
+    return winner, f"{sides[winner].name} ({winning}; {sides[loser].name}: {values[loser].written})"
 
 
 def _asked(question: str, sides: Sequence[Side]) -> _Asked | None:

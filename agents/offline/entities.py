@@ -376,8 +376,8 @@ def scan_entities(text: str, title: str = "", shapes: re.Pattern[str] | None = N
     others = _other_scripts(text)
     free = [span for span, taken in zip(others, _blocked(others, titles), strict=True) if not taken]
     # A name within the address of a page or a mailbox names nothing.
-    found = _ADDRESS.finditer(text) if "/" in text or "@" in text else ()
-    addresses = [EntitySpan(match[0], *match.span(), SpanKind.CODE) for match in found]
+    matches = _ADDRESS.finditer(text) if "/" in text or "@" in text else ()
+    addresses = [EntitySpan(match[0], *match.span(), SpanKind.CODE) for match in matches]
     shaped = [EntitySpan(m[0], *m.span(), SpanKind.CODE) for m in shapes.finditer(text)] if shapes else []
     plain = [
         EntitySpan(text[start:end], start, end, kind)

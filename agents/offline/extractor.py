@@ -39,8 +39,8 @@ _ENDS = (PREPOSITIONS - {"of"}) | RELATIVES | PAST | {"and", "or", "but", "when"
 def definitions(text: str, sentences: Iterable[tuple[int, int]]) -> list[Statement]:
     """Return what sentences say that define a term in general: "A jumbo frame is a frame with ..." is one of them.
 
-    Plurals need a plural behind "are": "Bonds are loans", not "Bonds are safe". What is said of "the" one thing at hand
-    defines nothing.
+    Plurals need a plural behind "are": "Bonds are loans", not "Bonds are safe". A statement of "the" one thing at
+    hand defines nothing.
     """
     statements = []
     for start, end in sentences:

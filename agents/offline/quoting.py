@@ -17,7 +17,7 @@ MOST_RELATED = 3
 def quote_evidence(evidence: Sequence[Evidence]) -> Answer:
     """Return the answer that quotes the evidence for the parts of a question; or a refusal where there is none.
 
-    Each excerpt is a paragraph: the best first, behind what was computed. What is also related follows as a list. A
+    Each excerpt is a paragraph: the best first, behind what was computed. Related excerpts follow as a list. A
     citation spans the first excerpt of its passage. Notes tell which names were read as others, and of which part there
     is no evidence, and why.
     """
