@@ -326,6 +326,7 @@ class TestOnATerminal:
             assert session.end() == 0
             assert session.signals()
 
+    @pytest.mark.slow
     def test_an_error_is_shown_and_is_the_exit_code_without_an_answer_and_ctrl_c_clears_the_line_alone(
         self, terminal: Terminal, chat_server: ScriptedServer
     ) -> None:
@@ -343,6 +344,7 @@ class TestOnATerminal:
             session.type("\x04")
             assert session.end() == 3
 
+    @pytest.mark.slow
     def test_a_history_that_cannot_be_kept_is_told_and_the_conversation_begins(
         self, terminal: Terminal, tmp_path: Path
     ) -> None:

@@ -70,6 +70,7 @@ def test_the_node_that_runs_is_shown_then_the_answer_as_it_is_written_then_the_r
     assert "3 model calls · 1,157 + " in session.screen.text.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_thinking_is_not_shown_and_a_malformed_answer_goes(terminal: Terminal, chat_server: ScriptedServer) -> None:
     first, second = Held("<think>Kesh?</think>", "It was Duke", " Orlo."), Held("It was founded", " in 1203 [1].")
     chat_server.script(well_behaved() | {"answerer": [Reply(pieces=first), Reply(pieces=second)]})
@@ -135,6 +136,7 @@ def test_an_error_takes_the_place_of_what_was_shown(terminal: Terminal, chat_ser
     assert session.screen.cursor_is_shown
 
 
+@pytest.mark.slow
 def test_offline_the_answer_is_the_same_and_the_line_says_so(terminal: Terminal) -> None:
     with terminal(QUESTION, "--model", "offline") as session:
         assert session.end() == 0

@@ -286,6 +286,7 @@ def test_questions_find_what_came_and_ctrl_c_ends_it(folder: Path, root: Path) -
     )
 
 
+@pytest.mark.slow
 def test_with_json_each_line_is_a_report_or_an_error(folder: Path, root: Path) -> None:
     with watched(folder, root, "--json") as process:
         assert process.stdout
