@@ -235,3 +235,14 @@ def test_offline_a_passage_that_gives_orders_is_quoted_with_its_citation_or_not_
                 on_one_line = " ".join(TEXTS[done.passage_ids[int(number) - 1]].split())
                 for line in sentence.replace("**", "").split("; "):
                     assert line in on_one_line.replace(" [1]", ""), mode
+
+
+def test_facts_that_a_model_chose_start_the_walk_however_far_they_are_and_others_over_the_bar_alone(
+    in_mara: Scripted,
+) -> None:
+    every = {**well_behaved(), "fact filter": [choice(*range(1, 11))]}
+    chosen = in_mara.ask(ABOUT_THE_TOWN, every, max_facts=10, entity_seeds=10)
+    unfiltered = in_mara.ask(ABOUT_THE_TOWN, filter_facts=False, entity_seeds=10)
+    assert len(chosen.kept) == len(unfiltered.kept) == 10
+    seeds = [{seed["text"] for seed in done.result["seeds"]["entities"]} for done in (unfiltered, chosen)]
+    assert seeds[0] < seeds[1]
