@@ -15,7 +15,7 @@ demo: setup
 	@$(BIN)/mara demo --workspace $(SAMPLE)
 
 test: setup
-	@$(BIN)/python -m pytest -m "not slow and not model" -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -m "not slow and not model" -n 4 --dist loadfile
 
 test-slow: setup bolt scale
 	@$(BIN)/python -m pytest -m slow -n 2 --dist loadfile -o faulthandler_timeout=0

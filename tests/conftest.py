@@ -79,9 +79,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 OUTSIDE = (
     "benchmarks",
     "graph/relationships/cypher",
+    "workflows/cli/test_live_answer.py",
+    "workflows/cli/test_watch.py",
     "workflows/distributed",
     "workflows/evaluation",
     "workflows/serving/page",
+    "workflows/test_dev_server_chat.py",
     "workflows/tuning",
 )
 
@@ -89,9 +92,9 @@ OUTSIDE = (
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of features outside of the core, and run tests of SQLite's files with SQLite alone."""
-    folders = tuple(Path(__file__).parent / folder for folder in OUTSIDE)
+    outside = {Path(__file__).parent / path for path in OUTSIDE}
     for item in items:
-        if any(folder in item.path.parents for folder in folders):
+        if not outside.isdisjoint((item.path, *item.path.parents)):
             item.add_marker(pytest.mark.slow)
     items[:] = [item for item in items if not (item.get_closest_marker("sqlite_file") and "[postgres" in item.name)]
 

@@ -13,7 +13,7 @@ IN_SHELL = {word for block in blocks(PAGE) for word in block.body.split()}
 PATH = re.compile(r"\.?\w[\w.-]*(?:/[\w.-]*)+|[\w-]+\.(?:md|toml|json|lock|cff)")
 NAME = re.compile(r"\w*[a-z]_\w+|[A-Z]\w+")
 """Of a function, a constant or a class."""
-MADE = {"dist/", "results.jsonl"}
+MADE = {"build/site", "dist/", "results.jsonl"}
 """What commands write."""
 
 

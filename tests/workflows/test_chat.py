@@ -442,6 +442,36 @@ def test_a_cancelled_answer_stops_the_workflow(chat_server: ScriptedServer, sett
     assert chat_server.requests_of("answerer") == []
 
 
+def test_twenty_conversations_at_once_keep_apart(settings: MakeContext, rewriter: ScriptedRewriter) -> None:
+    context = settings().with_agents(rewriter=rewriter)
+    talk: Any = build().compile(checkpointer=InMemorySaver())
+    read = {FOUNDER: FOUNDER_OF_MARN, "Who built the Tarn Dam?": "Who built the Tarn Dam?"}
+    alone = {(QUESTION, said): [answer_text(ask(each, context)) for each in (QUESTION, read[said])] for said in read}
+
+    async def converse(number: int, questions: tuple[str, str]) -> list[str]:
+        thread = {"configurable": {"thread_id": str(number)}}
+        for question in questions:
+            result = await talk.ainvoke({"messages": question}, thread, context=context)
+        return [str(message.content) for message in result["messages"][1::2]]
+
+    async def all_at_once() -> list[list[str]]:
+        return await asyncio.gather(*(converse(number, list(alone)[number % 2]) for number in range(20)))
+
+    for number, answers in enumerate(asyncio.run(all_at_once())):
+        assert answers == list(alone.values())[number % 2]
+
+
+def test_without_a_thread_the_client_sends_the_whole_conversation(
+    settings: MakeContext, rewriter: ScriptedRewriter
+) -> None:
+    context = settings().with_agents(rewriter=rewriter)
+    first = last_of(graph.invoke({"messages": QUESTION}, context=context))
+    messages = [("user", QUESTION), ("assistant", first.content), ("user", FOUNDER)]
+    second = last_of(graph.invoke({"messages": messages}, context=context))
+    assert metadata_of(second)["question"] == FOUNDER_OF_MARN
+    assert [turn.question for turn in rewriter.heard[-1][1]] == [QUESTION]
+
+
 def test_the_workflow_is_traced_below_its_turn_and_the_answer_once(
     chat_server: ScriptedServer, settings: MakeContext, traces: TraceServer
 ) -> None:

@@ -67,7 +67,7 @@ ANSWERED = {
     "filter of nothing": offline({"question": QUESTION}, where={"source": "other"}),
 }
 REFUSED = {
-    "damping": (offline({"question": QUESTION}, damping=5), "damping.*less than or equal to 0.99"),
+    "damping": (offline({"question": QUESTION}, walk={"damping": 5}), "damping.*less than or equal to 0.99"),
     "bar": (offline({"question": QUESTION}, "ragenta", n=9), "n.*less than or equal to 5"),
     "where": (offline({"question": QUESTION}, where={"source": {"$regex": ""}}), "where.*'source' has .*Use one of"),
     "empty question": (offline({"question": ""}), "question.*at least 1 character"),
@@ -228,6 +228,29 @@ def test_what_is_streamed_is_small_enough_to_read(streamed: dict[str, list[Any]]
         assert max(len(json.dumps(part)) for part in streamed[mode]) < READABLE, mode
     (walk,) = (task for task in streamed["tasks"] if task["name"] == "walk_graph" and "input" in task)
     assert walk["input"].keys() <= walk_graph.__annotations__["state"].__annotations__.keys()
+
+
+@pytest.mark.slow
+def test_a_second_question_on_a_thread_starts_afresh(server: Server) -> None:
+    thread = server.client.threads.create()["thread_id"]
+    server.run(Case({"question": QUESTION}, {"where": {"source": "other"}}), thread)
+    second = result_of(server.run(Case({"question": "Who built the Tarn Dam?"}), thread))
+    alone = result_of(server.run(Case({"question": "Who built the Tarn Dam?"})))
+    assert {**second, "timings_ms": {}} == {**alone, "timings_ms": {}}
+    assert second["errors"] == []
+
+
+@pytest.mark.slow
+def test_a_thread_can_be_run_again_from_any_node(server: Server) -> None:
+    threads = server.client.threads
+    thread = threads.create()["thread_id"]
+    first = result_of(server.run(Case({"question": QUESTION}), thread))
+    pasts = [past for past in threads.get_history(thread, limit=100) if past["next"] not in ([], ["__start__"])]
+    assert {node for past in pasts for node in past["next"]} == first["timings_ms"].keys()
+    for past in pasts:
+        again = server.client.runs.wait(thread, "mara", input=None, checkpoint=past["checkpoint"])
+        assert isinstance(again, dict)
+        assert {**again, "timings_ms": {}} == {**first, "timings_ms": {}}, past["next"]
 
 
 @pytest.mark.slow

@@ -204,7 +204,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, {}, "no text, but image"),
     ({"messages": "x" * 1_000_000}, {}, "1,000,000 characters"),
     ({"messages": QUESTION}, {"n": 1}, "mara has no setting n"),
-    ({"messages": QUESTION}, {"damping": 5}, "damping.*less than or equal to 0.99"),
+    ({"messages": QUESTION}, {"walk": {"damping": 5}}, "damping.*less than or equal to 0.99"),
     ({"messages": QUESTION}, {"workspace": "../small"}, "not the name of a workspace"),
 ]
 

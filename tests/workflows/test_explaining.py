@@ -195,7 +195,7 @@ class TestContent:
         parts = [sum(each.brought[nodes[hit["id"]]] for each in explanation.anchors) for hit in result["passages"]]
         assert min(parts) >= 0
         assert 0 < max(parts) <= 1
-        assert explained(settings(convergence=0.0))[1].anchors == ()
+        assert explained(settings(walk={"convergence": 0.0}))[1].anchors == ()
 
     def test_what_is_cited_returned_and_seeded_is_shown_whatever_the_limit_and_more_nodes_show_more(
         self, settings: MakeContext, plain: tuple[dict[str, Any], Explanation]

@@ -176,7 +176,12 @@ def test_the_managers_passage_weight_scales_the_seeds_where_the_context_wants_it
     fixed = in_mara.ask(
         ABOUT_THE_TOWN, {**well_behaved(), "manager": [managed(passage_weight=0.1)]}, passage_weight=0.4
     ).result
-    scaled = run(in_mara.settings(passage_weight=0.4, adaptive_passage_weight=True), ABOUT_THE_TOWN).result
+    scaled = run(
+        in_mara.settings(
+            walk={"passage_weight": 0.4, "adaptive_passage_weight": True},
+        ),
+        ABOUT_THE_TOWN,
+    ).result
     assert (fixed["passage_weight"], scaled["passage_weight"]) == (0.4, pytest.approx(0.8))
     heaviest = [result["seeds"]["passages"][0]["weight"] for result in (fixed, scaled)]
     assert heaviest == [pytest.approx(0.4), pytest.approx(0.8)]

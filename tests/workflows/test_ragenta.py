@@ -267,7 +267,7 @@ def test_judgements_and_errors_stand_in_the_order_of_the_passages_in_whatever_or
 def test_a_thread_asked_again_holds_nothing_of_the_first_run(in_ragenta: Scripted) -> None:
     graph, used = ragenta_on_a_thread()
     in_ragenta.server.script(well_behaved(claim_judge=["of no use"], judge=malformed_once(judges, "Perhaps")))
-    graph.invoke({"question": TWO_THINGS}, used, context=in_ragenta.settings(top_k=4, follow_up_rounds=2))
+    graph.invoke({"question": TWO_THINGS}, used, context=in_ragenta.settings(top_k=4, follow_ups={"rounds": 2}))
     in_ragenta.server.script(well_behaved())
     graph.invoke({"question": TWO_THINGS}, used, context=in_ragenta.settings(mode="mara"))
     for changes in ({"judge_passages": False, "check_claims": False}, {}):

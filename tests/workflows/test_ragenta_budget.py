@@ -272,6 +272,6 @@ def test_a_fork_that_brings_more_seconds_has_them(in_ragenta: Scripted, clock: C
     in_ragenta.server.script(well_behaved())
     clock.seconds -= 1
     for seconds, outcome in ((60, "not judged"), (3600, "found")):
-        again = graph.invoke(None, at.config, context=in_ragenta.settings(follow_up_seconds=seconds))
+        again = graph.invoke(None, at.config, context=in_ragenta.settings(follow_ups={"seconds": seconds}))
         assert again["follow_ups"][0]["outcome"] == outcome
     assert again["errors"] == []

@@ -54,7 +54,7 @@ def answered(in_ragenta: Scripted) -> Answered:
 
     def once(answer: str, found: ReplyLike, question: str = ONE_THING, **changes: Any) -> Run:
         in_ragenta.server.script(well_behaved(judge=[YES], final_predictor=[answer], claim_judge=[found]))
-        return run(in_ragenta.settings(follow_up_rounds=0, **changes), question, quick_ragenta)
+        return run(in_ragenta.settings(follow_ups={"rounds": 0}, **changes), question, quick_ragenta)
 
     return once
 

@@ -108,7 +108,7 @@ def test_the_oracle_chooses_among_uniform_and_one_dominant_type_of_either_catego
 def test_no_candidate_ranks_the_gold_passages_better_than_the_oracles_choice(settings: MakeContext) -> None:
     golds = (QUESTION_PASSAGES, ("kesh", "orlo"), ("flood", "brandt"))
     for mode, gold in (("mara", golds[0]), ("mara", golds[1]), ("mara-matrix", golds[2])):
-        context = settings(mode=mode, top_k=20, passage_weight=0.05)
+        context = settings(mode=mode, top_k=20, walk={"passage_weight": 0.05})
         worths = []
         for factors in candidate_factors():
             ids = ids_of(retrieved(context.with_agents(manager=FixedManager(factors))))

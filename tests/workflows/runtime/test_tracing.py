@@ -107,7 +107,7 @@ def test_the_walk_is_a_tool_with_its_seeds_factors_and_best_passages(
     settings: MakeContext, traces: TraceServer
 ) -> None:
     with traces.tracing():
-        result: Any = ask(QUESTION, settings(damping=0.5))
+        result: Any = ask(QUESTION, settings(walk={"damping": 0.5}))
     walk = traces.tree().one("personalized_pagerank")
     assert walk.metadata["mara_beta"] == walk.inputs["relation_weights"] == result["relation_factors"]
     assert walk.metadata["mara_passage_weight"] == result["passage_weight"]

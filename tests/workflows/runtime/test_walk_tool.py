@@ -39,7 +39,7 @@ def as_asked(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_tool_ranks_as_the_run_did(settings: MakeContext) -> None:
-    context = settings(coverage=0.0)
+    context = settings(walk={"coverage": 0.0})
     result: Any = ask(QUESTION, context)
     walked = walk_tool(context).invoke(as_asked(result))
     assert walked["passages"] == [
