@@ -101,7 +101,7 @@ def serve_page(
     served = Served(workspace, conversations, uploads, history, at_once, workers)
     if served.site.keyring().is_open and not is_local(host):
         raise BadInput(
-            f"{host} can be reached from other machines, and nobody would have to show a key",
+            f"{host} can be reached from other machines without a key",
             "Name a file of keys in MARA_AUTH (docs/deploy.md), or serve 127.0.0.1 and reach it through ssh -L",
         )
     listening = _listening(host, port)

@@ -202,8 +202,8 @@ def parse_system(spec: str, base: Context) -> System:
         claimed = named or (control.settings if control else {})
         twice = settings.keys() & claimed.keys()
         if twice:
-            named = _listed(sorted(path.removeprefix("walk.") for path in twice))
-            raise BadInput(f"{spec!r} says twice what {named} is", "Leave one of the switches out")
+            names = _listed(sorted(path.removeprefix("walk.") for path in twice))
+            raise BadInput(f"{spec!r} says twice what {names} is", "Leave one of the switches out")
         settings = {**settings, **claimed}
         controls += [control] if control else []
     if Control.ORACLE_FILTER in controls:

@@ -91,7 +91,7 @@ class Extraction(BaseModel):
 
 
 class EngineSettings(BaseModel):
-    """What reads, extracts and embeds."""
+    """The process or the workers that read, extract and embed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 3})
 

@@ -93,9 +93,7 @@ def test_a_request_that_is_not_finished_does_not_keep_it_and_is_no_failure(works
 def test_places_that_cannot_be_served_are_told_at_once(mara: Mara, workspace: Path, tmp_path: Path) -> None:
     file = tmp_path / "page.sqlite"
     file.touch()
-    open_to_all = (
-        "can be reached from other machines, and nobody would have to show a key. Name a file of keys in MARA_AUTH"
-    )
+    open_to_all = "can be reached from other machines without a key. Name a file of keys in MARA_AUTH"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         cases = [
