@@ -3,7 +3,7 @@
 It is told that it does by what starts it: the page that langgraph.json names, as the server opens it
 (`workflows.serving.page.app`); LangGraph, by what it says of its server with each run (`workflows.runtime.access`); and
 ``LANGSERVE_GRAPHS``, by which the platform hands the graphs to its server, whatever else its configuration names. A
-command serves nobody but its user.
+command serves its user alone.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ async def server_sent(events: AsyncGenerator[Event, None]) -> AsyncIterator[str]
 
 
 def body_of(error: Exception) -> dict[str, Any]:
-    """Return an error as clients see it; of one that nobody foresaw, only that it happened."""
+    """Return an error as clients see it; of an unforeseen one, only that it happened."""
     if not isinstance(error, MaraError):
         return {"error": {"kind": "InternalError", "message": "The server failed", "hint": "Its log says more"}}
     return {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}

@@ -58,7 +58,7 @@ def user_of(key: Annotated[HTTPAuthorizationCredentials, Depends(HTTPBearer())])
     users: dict[str, str] = json.loads(os.environ.get("USERS", "{}"))
     found = [user for known, user in users.items() if compare_digest(known.encode(), key.credentials.encode())]
     if not found:
-        raise HTTPException(401, "Nobody has this key")
+        raise HTTPException(401, "The key is not known")
     return found[0]
 
 
@@ -150,7 +150,7 @@ def told(message: BaseMessage) -> dict[str, Any]:
 
 
 def body_of(error: Exception) -> dict[str, Any]:
-    """Return an error as clients see it; of one that nobody foresaw, only that it happened."""
+    """Return an error as clients see it; of an unforeseen one, only that it happened."""
     if not isinstance(error, MaraError):
         return {"error": {"kind": "InternalError", "message": "The server failed", "hint": "Its log says more"}}
     return {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}

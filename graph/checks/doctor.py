@@ -162,7 +162,7 @@ def _check_writing(record: RecordReader, writer: str, *, is_written: bool) -> It
     elif writer:
         yield sound("writer", f"A writer ({writer}) ended without giving the workspace back; the next one takes over")
     else:
-        yield sound("writer", "Nobody is writing")
+        yield sound("writer", "No process is writing")
     if record.complete or is_written:
         yield sound("indexing run", "The last indexing run was finished, or is under way")
     else:
@@ -212,7 +212,7 @@ def _check_generation(
     elif is_written:
         yield sound(check, f"Generation {generation} is published; the record has moved on, as a writer is at work")
     else:
-        yield repairable(check, f"Generation {generation} is not of the record as it stands, and nobody is writing")
+        yield repairable(check, f"Generation {generation} is not of the record as it stands, and no process is writing")
     yield finding
     if is_of_record:
         compared = compare_with_record(folder, record)
@@ -223,7 +223,7 @@ def _check_generation(
 def _check_leftovers(workspace: Workspace) -> Iterator[Finding]:
     """Name leftovers; the files that a writer is making would look the same."""
     for check, paths, message in (
-        ("older generations", workspace.stale_folders(), "older or half-made generations that nobody reads"),
+        ("older generations", workspace.stale_folders(), "older or half-made generations that no process reads"),
         ("temporary files", _temporary_files(workspace.root), "files that a killed writer left"),
     ):
         if paths:

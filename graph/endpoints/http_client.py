@@ -95,7 +95,7 @@ def loopback_client(reader: Reader | None = None) -> httpx.Client:
 
 
 def _limit(reader: Reader | None, response: httpx.Response) -> None:
-    """Let a reply end where it passes the limit, whoever reads it."""
+    """Let a reply end where it passes the limit, for every reader."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise ReplyTooLarge("compressed, which was not asked for")
     assert isinstance(response.stream, httpx.SyncByteStream)

@@ -21,7 +21,7 @@ TITLE_LENGTH = 80
 """Characters of a conversation's title, which is the beginning of its first question."""
 
 WITH_ASKER = 'LEFT JOIN created ON created.target = m.key LEFT JOIN "user" u ON u.key = created.source'
-"""Joins who asked to a message ``m``, as the user ``u``."""
+"""Joins the user who sent it to a message ``m``, as the user ``u``."""
 
 _COLUMNS = "m.key, m.id, m.role, m.content, m.created_at, m.understood, m.kind, m.cited, p.position, c.id, u.id"
 _MESSAGES = f"""
@@ -58,7 +58,7 @@ class Conversation:
     """A conversation.
 
     Attributes:
-        owner: who began it; empty where nobody is known to have.
+        owner: the user who began it; empty where none is known.
         messages: their number.
     """
 
@@ -94,7 +94,7 @@ class Message:
         kind: what an answer is; empty for a question.
         position: its place in the conversation, from 0; -1 outside of one.
         conversation: its id; empty where it belongs to none.
-        user: who asked; empty for an answer, and where nobody is known to have.
+        user: the user; empty for an answer, and where none is known.
         cited: the passages that an answer cites, by number; some may have been removed since.
     """
 
@@ -123,7 +123,7 @@ class View:
     """A user's views of a document; times as `graph.relationships.schema.time_text` writes them.
 
     Attributes:
-        duration: seconds spent on it in all; None where nobody measured them.
+        duration: seconds spent on it in all; None where they were not measured.
         relevance_score: the mean of the user's marks on its passages, in [-1, 1]; None without a mark.
     """
 
@@ -206,7 +206,7 @@ def last_viewing_note(user: str) -> str:
 def check_open_to(record: RelationshipRecord, key: str, user: str, *, own_only: bool = False) -> None:
     """Raise NoAccess where a conversation is not open to somebody.
 
-    It is open to the user who began it. One that nobody is known to have begun is open to all, but where ``own_only``
+    It is open to the user who began it. One without a known user is open to all, but where ``own_only``
     says that each may continue only what they began. What does not exist yet is open.
     """
     found = record.execute(f"SELECT ({_FIRST_ASKER}) FROM conversation c WHERE c.id = ?", (key,)).fetchone()
@@ -312,14 +312,14 @@ def erase_messages(record: RelationshipRecord, key: str, gone: Collection[str]) 
 
 
 def _erase_from(record: RelationshipRecord, within: Conversation, user: str) -> int:
-    """Erase a user's questions from a conversation, and the answers to them; in their own, also what nobody asked."""
+    """Erase a user's questions from a conversation, with their answers; in their own, also those without a user."""
     theirs = {user, ""} if within.owner == user else {user}
     found = messages(record, within.id)
     return erase_messages(record, within.id, {each.id for each, asker in _with_askers(found) if asker in theirs})
 
 
 def _with_askers(found: list[Message]) -> list[tuple[Message, str]]:
-    """Return messages of a conversation with who asked: of an answer, who asked the question before it."""
+    """Return messages of a conversation with their users: of an answer, the user of the question before it."""
     asker, pairs = "", []
     for message in found:
         asker = message.user if message.role == USER else asker

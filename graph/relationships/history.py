@@ -61,7 +61,7 @@ class NewTurn:
         asked_at: as `time_text` writes it.
         answered_at: as `time_text` writes it.
         conversation: its id; empty: the turn belongs to none.
-        user: who asked; empty: nobody is known to have.
+        user: the user; empty where none is known.
         understood: the question as it was completed from earlier turns; empty where it stood alone.
         kind: what the answer is: an answer, evidence, a refusal, or a question back.
         cited: what the answer cites.
@@ -133,7 +133,7 @@ def record_turn(
         own_only: whether somebody may continue only conversations that they began.
 
     Raises:
-        NoAccess: the conversation is not open to who asked: see `check_open_to`.
+        NoAccess: the conversation is not open to the user: see `check_open_to`.
         NotInSchema: an id or a value is none that the schema allows.
         WorkspaceLocked: other processes write for longer than one waits.
     """
@@ -221,7 +221,7 @@ def create_or_get_concept(record: RelationshipRecord, name: str, description: st
 def track_user_viewed_document(
     record: RelationshipRecord, user_id: str, document_id: str, timestamp: str = "", duration: int | None = None
 ) -> None:
-    """Count one more view of a document by a user, in one statement: whoever writes beside it, no view is lost.
+    """Count one more view of a document by a user, in one statement: with other writers beside it, no view is lost.
 
     Args:
         record: the relationship graph.

@@ -113,7 +113,7 @@ class Profile:
 
 
 def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = None) -> Profile:
-    """Return what the record knows of a user, and of nobody else; empty for one who is unknown.
+    """Return what the record knows of this user alone; empty for one who is unknown.
 
     A view weighs e / (1 + e), e the number of views plus the minutes spent; a mark of the user replaces that. A viewed
     document passes its weight on to the concepts that it explains; a question, to those that it mentions. Documents

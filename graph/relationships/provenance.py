@@ -141,7 +141,7 @@ class Account:
         vector: the id of its embedding; empty where it has none.
         store: the index that the embedding is stored in.
         viewers: how many users viewed the document.
-        citations: answers that cite it, in conversations open to who asks, the earliest first.
+        citations: answers that cite it, in conversations open to the user, the earliest first.
     """
 
     chunk: Node
@@ -159,7 +159,7 @@ def account_of(record: RelationshipRecord, passage_id: str, user_id: str = "", *
     Args:
         record: the relationship graph.
         passage_id: the id of the passage.
-        user_id: who asks: told of conversations that they began, and of those that nobody is known to have begun.
+        user_id: the user: shown conversations that they began, and those without a known user.
         own_only: whether they are told of their own alone.
 
     Raises:

@@ -469,7 +469,7 @@ class RelationshipRecord(InDatabase):
                 return
         raise WorkspaceLocked(
             f"{self._db.told} is being read by another process, so what was removed is still in its log",
-            "Do it again when nobody has the workspace open",
+            "Do it again when no other process has the workspace open",
         )
 
     def faults_found(self) -> list[str]:

@@ -318,13 +318,13 @@ class HistoryPart(StrEnum):
     """A part of a turn that may be written."""
 
     MESSAGES = "messages"
-    """The question and its answer, their conversation, and who asked."""
+    """The question and its answer, their conversation, and the user."""
     REFERENCES = "references"
     """The documents and passages that the answer cites."""
     CONCEPTS = "concepts"
     """The concepts that question and answer mention."""
     VIEWS = "views"
-    """The documents that the answer showed to who asked."""
+    """The documents that the answer showed to the user."""
 
 
 EVERY_PART = tuple(HistoryPart)

@@ -128,7 +128,7 @@ def create_statements() -> Iterator[str]:
 
 
 def _column(name: str, declared: Property) -> str:
-    """Return the declaration of a column, which refuses what the schema refuses, whoever writes."""
+    """Return the declaration of a column, which refuses what the schema refuses, for every writer."""
     conditions = []
     if declared.least is not None:
         conditions.append(f'"{name}" >= {declared.least}')

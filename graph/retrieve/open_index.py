@@ -47,7 +47,7 @@ _LOG = logging.getLogger(__name__)
 class OpenFiles:
     """The open parts of an index: its search index, and its claim on the generation.
 
-    It knows nothing of the index, so that it can be closed once nobody refers to that any more.
+    It knows nothing of the index, so that it can be closed once nothing refers to that any more.
 
     Attributes:
         folder: of the generation.

@@ -75,7 +75,7 @@ class PastIndexes:
             generation: that of the index of this date that a run began with: while it is there, that one is returned.
 
         Raises:
-            BadInput: it is no date, nothing stood then, or nobody knows what did.
+            BadInput: it is no date, nothing stood then, or it is not known what did.
             WorkspaceMissing: there is no workspace.
             EmbeddingMismatch: another model wrote it.
             WorkspaceDamaged: its record cannot be read.
@@ -168,7 +168,7 @@ def superseded_facts(
 
 
 def _name_of(record: Record, moment: str, as_of: str) -> str:
-    """Return the name of what stood at a moment. Raises BadInput where nothing did, or nobody knows."""
+    """Return the name of what stood at a moment. Raises BadInput where nothing did, or it is not known."""
     versions = record.versions
     if not versions.are_kept:
         raise BadInput(
@@ -268,7 +268,7 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
 
 
 def _prune(kept: Path) -> None:
-    """Remove unfinished folders, and those that were not asked for long and that nobody reads."""
+    """Remove unfinished folders, and those that were not asked for long and that no process reads."""
     others = [path for path in kept.parent.iterdir() if path.is_dir() and path != kept]
     unfinished = [path for path in others if path.name.startswith(_UNFINISHED)]
     done = sorted((path for path in others if path not in unfinished), key=_used, reverse=True)

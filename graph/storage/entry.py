@@ -40,7 +40,7 @@ class Entry:
 
 
 def check_passage(passage: Passage) -> None:
-    """Raise BadInput where a passage cannot be kept: whoever made it, what is kept has to be found again by its id."""
+    """Raise BadInput where a passage cannot be kept: its id has to find it again."""
     if not passage.id.strip() or has_controls(passage.id):
         raise BadInput(
             f"{passage.id!r} is no id of a passage", "Give ids that are not empty, without control characters"

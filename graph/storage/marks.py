@@ -138,7 +138,7 @@ def erase_marks(root: Path, questions: Iterable[str]) -> int:
     if not is_erased:
         raise WorkspaceLocked(
             f"{root / FEEDBACK_FILE} is being read by another process, and its log still holds what was deleted",
-            "Do it again when nobody has the workspace open",
+            "Do it again when no other process has the workspace open",
         )
     return gone
 

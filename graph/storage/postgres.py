@@ -262,7 +262,7 @@ class SessionLock:
 def new_schema(place: Place) -> Iterator[PostgresDatabase | None]:
     """Yield a new schema for a record, in a transaction that writes: nothing of it is left where the block raises.
 
-    None where the schema of such a record is there, or that of its relationship graph. Nobody else makes one meanwhile.
+    None where the schema of such a record is there, or that of its relationship graph. No other process makes one then.
 
     Raises as `PostgresDatabase` does.
     """

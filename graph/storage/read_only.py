@@ -43,7 +43,7 @@ def writable_copy(folder: Path) -> TemporaryDirectory[str]:
 def open_read_only(path: Path, scratch: Path) -> tuple[sqlite3.Connection, bool]:
     """Open a SQLite file for reading; return the connection, and whether it keeps seeing what it sees now.
 
-    Nothing is written beside the file. Where there is no log, nobody has the file open: it is read as one that does
+    Nothing is written beside the file. Where there is no log, no process has the file open: it is read as one that does
     not change, for else SQLite would make a log. A log with its index is read along with it. A log alone was copied
     or left so; reading it makes an index, which is made beside a copy in the folder ``scratch``, as is one that a full
     disk has no room for; an empty log needs none.

@@ -53,7 +53,7 @@ class Span:
 
     Attributes:
         version: the number of its row among the past ones; None for what the record holds now.
-        since: its first moment; `graph.moments.ALWAYS` where nobody knows of an earlier state.
+        since: its first moment; `graph.moments.ALWAYS` where no earlier state is known.
         until: the moment at which it ended; None while it stands.
         content: hash of what was given of it.
         words: hash of its title and text.
@@ -222,7 +222,7 @@ class Versions:
     def times(self, passage_ids: Collection[str]) -> dict[str, tuple[str, str]]:
         """Return {passage: the first moment at which it is known to have stood, when it last changed or ended}.
 
-        Either is `graph.moments.ALWAYS` where nobody knows it. Passages of which nothing is known are left out.
+        Either is `graph.moments.ALWAYS` where it is not known. Passages of which nothing is known are left out.
         """
         if not self.are_kept:
             return {}

@@ -148,7 +148,7 @@ def _new_workspaces() -> int:
 
 
 def keeps_replaced() -> bool:
-    """Tell whether publications keep what they replace, for readers whom nobody here can see.
+    """Tell whether publications keep what they replace, for readers that cannot be seen from here.
 
     Raises:
         BadInput: the setting is neither 0 nor 1.
@@ -318,7 +318,7 @@ class Workspace:
             shutil.rmtree(folder, ignore_errors=True)
 
     def stale_folders(self, *, replaced: bool = False) -> list[Path]:
-        """Return what lies among the generations and nobody needs.
+        """Return what lies among the generations and is not needed.
 
         That is neither the current one, nor one that a reader holds, nor one that these lie on; nor, with
         ``MARA_KEEP_REPLACED``, the last before the current one, unless what was ``replaced`` is not needed any more.

@@ -92,14 +92,15 @@ class Identity:
         """Raise NoAccess where they may not index."""
         if not self.may_index:
             raise NoAccess(
-                f"{self.name} may not index documents", "Ask whoever runs the server to set may_index, or to index them"
+                f"{self.name} may not index documents",
+                "Ask the operator of the server to set may_index, or to index them",
             )
 
     def check_may_watch(self) -> None:
         """Raise NoAccess where they may not read the figures of the server."""
         if not self.may_watch:
             raise NoAccess(
-                f"{self.name} may not read the figures of this server", "Ask whoever runs it for a key with may_watch"
+                f"{self.name} may not read the figures of this server", "Ask its operator for a key with may_watch"
             )
 
     def workspace(self, name: str = "") -> str:
@@ -196,7 +197,7 @@ class Keyring:
             return self.identity_named(names[0])
         tokens = self.known.tokens
         if tokens is None:
-            raise NoAccess("The key is not known", "Ask whoever runs the server for one", status=401)
+            raise NoAccess("The key is not known", "Ask the operator of the server for one", status=401)
         claims = tokens.claims_of(secret)
         return Identity(
             f"{TOKEN_PREFIX}{claims[tokens.name]}",
@@ -209,7 +210,7 @@ class Keyring:
         """Return who holds a key, by name. Raises NoAccess where there is no such holder."""
         holder = self.known.keys.get(name) if self.known else None
         if holder is None:
-            raise NoAccess(f"Nobody called {name[:64]!a} holds a key", "Ask whoever runs the server", status=401)
+            raise NoAccess(f"No user called {name[:64]!a} holds a key", "Ask the operator of the server", status=401)
         workspaces = None if holder.workspaces == ANY_WORKSPACE else tuple(holder.workspaces)
         return Identity(name, holder.where, workspaces, holder.may_index, holder.may_watch)
 

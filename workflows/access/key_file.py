@@ -219,7 +219,7 @@ class KeyFile(BaseModel):
     @model_validator(mode="after")
     def _check_that_somebody_is_known(self) -> KeyFile:
         if not self.keys and self.tokens is None:
-            raise ValueError("it names nobody: give a table [keys.NAME], or [tokens]")
+            raise ValueError("it names no user: give a table [keys.NAME], or [tokens]")
         if len({digest for _, digest in self.digests}) != len(self.digests):
             raise ValueError("one key has two holders")
         return self

@@ -76,7 +76,7 @@ def _export(root: Path, user: str, path: Path) -> None:
 def _confirm(user: str) -> None:
     """Ask on the terminal. Raises BadInput without a terminal to answer on, or where the answer is no."""
     if not somebody_answers():
-        raise BadInput("Nobody can be asked whether to erase", "Give --yes to erase without asking")
+        raise BadInput("There is no terminal to confirm the erasure", "Give --yes to erase without asking")
     if not typer.confirm(f"Erase all that is kept of {user}? It cannot be undone", err=True):
         raise BadInput("Nothing was erased", "Answer y to erase")
 

@@ -231,7 +231,7 @@ def mcp(
         ),
     ] = None,
     user: Annotated[
-        str | None, text_option("NAME", "Who asks: write their conversations and views to the history.")
+        str | None, text_option("NAME", "Name of the user: write their conversations and views to the history.")
     ] = None,
 ) -> None:
     """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""

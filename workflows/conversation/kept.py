@@ -33,7 +33,7 @@ TOUCHED_EVERY_S = 3.0
 """The longest that the process which answers a turn stays silent."""
 
 CUT_AFTER_S = 12.0
-"""The silence after which whoever answered a turn is taken to be gone."""
+"""The silence after which the process that answers a turn is taken to be gone."""
 
 TITLE_LENGTH = 80
 
@@ -133,7 +133,7 @@ class KeptTurn:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The news of a turn from whoever answers it.
+    """The news of a turn from the process that answers it.
 
     Attributes:
         first: the position of its first event among all of the turn's, from 0.
@@ -167,7 +167,7 @@ class Conversations:
 
     @property
     def _alive(self) -> float:
-        """The time after which whoever answers a turn must have said so."""
+        """The time after which the process that answers a turn must have said so."""
         return self.clock() - CUT_AFTER_S
 
     def of(self, owner: str, words: str = "") -> list[Conversation]:
@@ -281,7 +281,7 @@ class Conversations:
         Args:
             owner: whose conversation it is.
             conversation: its id, chosen by the page.
-            turn: the turn's id, chosen by the page: who asks again since the connection broke doubles nothing.
+            turn: the turn's id, chosen by the page: a request that is sent again doubles nothing.
             question: as it was typed.
             settings: what it is asked with.
             alone: whether the turns before it do not count.
@@ -344,7 +344,7 @@ class Conversations:
             return found
 
     def stop(self, owner: str, turn: str) -> None:
-        """Let a turn under way end with the words that it has; whoever answers it sees so. Raises NoConversation."""
+        """Let a turn under way end with the words that it has. Raises NoConversation."""
         with self._writing() as db:
             found = self._found_turn(db, owner, turn)
             stopping = "UPDATE turns SET state = ?, touched = ? WHERE id = ? AND state = 'running'"

@@ -116,7 +116,7 @@ class Conversation:
 
         Raises:
             BadInput: the name is none that a conversation can have.
-            NoAccess: the conversation is not open to who asks.
+            NoAccess: the conversation is not open to the user.
         """
         context = in_conversation(self.context, conversation)
         self.results, self._earlier = [], turns_of_history(context)
@@ -138,7 +138,7 @@ def turns_of_history(context: Context) -> tuple[Turn, ...]:
     """Return the turns of a context's conversation, as far as they are in the history.
 
     Raises:
-        NoAccess: the conversation is not open to who asks.
+        NoAccess: the conversation is not open to the user.
         WorkspaceDamaged: the relationship graph cannot be read.
     """
     return tuple(seen_turns(past_turns(context), open_run(context)))
@@ -172,7 +172,7 @@ def _told(result: Mapping[str, Any]) -> list[str]:
 
 
 def new_key() -> str:
-    """Return an id that nobody guesses."""
+    """Return an id that cannot be guessed."""
     return token_urlsafe(16)
 
 

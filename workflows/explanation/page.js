@@ -7,7 +7,7 @@
   const LONG_QUESTION = 240;
   const NODES = new Map(DATA.nodes.map((node) => [node.id, node]));
   const EDGES = new Map(DATA.edges.map((edge) => [edge.id, edge]));
-  if (window.parent !== window) document.documentElement.classList.add("framed"); // by a page that says who asked what
+  if (window.parent !== window) document.documentElement.classList.add("framed"); // by a page that shows questions and their users
   const state = { stop: LAST, pinned: null, hovered: null, allPassages: false };
   let drawing = null;
 

@@ -414,7 +414,7 @@ class Personal:
 
 
 def personal_of(run: OpenRun) -> Personal:
-    """Return how a run's ranking is moved towards its user. Raises BadInput where it is to be, and nobody is named."""
+    """Return how a run's ranking is moved towards its user. Raises BadInput where it is to be, and no user is named."""
     context = run.context
     if not context.personalise:
         return Personal(run, None, [])
@@ -455,7 +455,7 @@ def with_relevance_of_thread(run: OpenRun, ranking: Ranking) -> tuple[Ranking, l
 
 
 def _open_thread(run: OpenRun, record: RelationshipRecord) -> str:
-    """Return the id of the run's conversation. Raises NoAccess where it is not open to who asks."""
+    """Return the id of the run's conversation. Raises NoAccess where it is not open to the user."""
     context = run.context
     check_open_to(record, context.conversation_id, context.user_id, own_only=context.own_only)
     return context.conversation_id

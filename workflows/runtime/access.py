@@ -105,7 +105,7 @@ def identity_of_user(user: Any) -> Identity:
         return LOCAL
     name = user.identity if user is not None else ""
     if not name:
-        raise NoAccess("Nobody is known to have asked", "Ask the server over HTTP, with a key", status=401)
+        raise NoAccess("The user is not known", "Ask the server over HTTP, with a key", status=401)
     if not name.startswith(TOKEN_PREFIX):
         return keyring.identity_named(name)
     told = user.get(IDENTITY)

@@ -137,7 +137,7 @@ def _deliver(client: Client, collector: TracerProvider | None, address: str, wai
 
     def deliver() -> None:
         if not _is_reachable(address, wait_s):
-            outcome.append("nobody takes connections there")
+            outcome.append("nothing takes connections there")
             return
         client.flush(timeout=wait_s)
         left = client.tracing_queue is not None and client.tracing_queue.unfinished_tasks

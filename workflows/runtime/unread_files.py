@@ -1,4 +1,4 @@
-"""What a question that is not answered has to be told: files that could not be read when the workspace was indexed."""
+"""Files for a question that is not answered: those that could not be read when the workspace was indexed."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ def authenticate(headers: dict[bytes, bytes]) -> Any:
     except NoAccess as refusal:
         raise _refused(refusal) from None
     except MaraError as fault:
-        _LOG.critical("Nobody is let in: %s", fault)
-        raise _refused(NoAccess("The server cannot read its keys", "Tell whoever runs it")) from None
+        _LOG.critical("No client is let in: %s", fault)
+        raise _refused(NoAccess("The server cannot read its keys", "Tell its operator")) from None
     return {"identity": identity.name, IDENTITY: identity.to_json() if identity.name.startswith(TOKEN_PREFIX) else ""}
 
 

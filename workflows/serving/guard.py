@@ -95,12 +95,10 @@ class Guard:
         try:
             is_open = self._is_open()
         except MaraError as fault:
-            _LOG.critical("Nobody is let in: %s", fault)
-            return "The server cannot read its keys: tell whoever runs it"
+            _LOG.critical("No client is let in: %s", fault)
+            return "The server cannot read its keys: tell its operator"
         if is_open and not is_local(host_of(headers)):
-            return (
-                f"Nobody has to show a key here, so only this machine is served, and {host[:100]} is not its own name"
-            )
+            return f"Keys are not asked for here, so only this machine is served, and {host[:100]} is not its own name"
         return ""
 
 

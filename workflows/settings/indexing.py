@@ -24,7 +24,7 @@ SOURCES_LIMIT = 1_000
 
 
 class Sources(BaseModel):
-    """What to index."""
+    """The sources to index."""
 
     sources: list[str] = Field(
         title="Sources",

@@ -54,7 +54,7 @@ TURNS_LIMIT = 100
 
 
 class Question(BaseModel):
-    """What is asked, and the conversation it is asked in."""
+    """A question, and the conversation that it is asked in."""
 
     question: QuestionText = Field(
         title="Question",
@@ -198,8 +198,8 @@ class Context(SettingsForm):
     )
     user_id: HistoryId = Field(
         default="",
-        description="Name of who asks: their questions and the documents that they view are written to the history."
-        " Empty: nobody. With keys, a server takes the name that belongs to the key.",
+        description="Name of the user: their questions and the documents that they view are written to the history."
+        " Empty: no user. With keys, a server takes the name that belongs to the key.",
         examples=["ada"],
         json_schema_extra=offered("History · user", "encode_question"),
     )
@@ -375,7 +375,7 @@ class Context(SettingsForm):
 
     @property
     def own_only(self) -> bool:
-        """Whether who asks may use only their own conversations: somebody whom a server knows."""
+        """Whether the user may use only their own conversations: one whom a server knows."""
         return self.is_confined and bool(self.user_id)
 
     @property

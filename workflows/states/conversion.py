@@ -94,7 +94,7 @@ def kind_of(answer: Answer) -> ResultKind:
 
 
 def answer_update(answer: Answer, passages: Sequence[NumberedPassage] = ()) -> dict[str, Any]:
-    """Return an answer as it stands in the state, whoever wrote it: `unlinked`, but for sources of these passages."""
+    """Return an answer as it stands in the state, by any writer: `unlinked`, but for sources of these passages."""
     addresses = addresses_of(passages)
     return {
         "answer": unlinked(answer.text, addresses),

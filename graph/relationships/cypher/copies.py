@@ -1,6 +1,6 @@
-"""The copies for Cypher in a workspace: made where they are behind, removed when nobody reads them.
+"""The copies for Cypher in a workspace: made where they are behind, removed when no process reads them.
 
-The store lets nobody read while one writes. So each copy is made in a folder of its own, is put in place by a rename,
+The store allows no reader beside a writer. So each copy is made in a folder of its own, is put in place by a rename,
 and is never written again.
 """
 

@@ -29,7 +29,7 @@ MAX_KEYS = 200
 """Metadata that a passage takes from its file: the search index keeps a row for each, and breaks at some thousands."""
 
 MAX_VALUE = 10_000
-"""Characters of one value; a longer one is a text of its own, and nobody can filter on it."""
+"""Characters of one value; a longer one is a text of its own, and no filter compares it."""
 
 OVER_LIMIT = "metadata over the limits"
 """The note that counts values left out as their key or they are too long, or the passage has too many already."""

@@ -176,7 +176,7 @@ class TestKeys:
         both = keyring(f"[keys.anna]\nsha256 = [{digests}]\nwhere = {{}}\n")
         assert both.identity_of("Bearer old") == both.identity_of("Bearer new")
         assert keyring(keys_file()).identity_named("gone")
-        with pytest.raises(NoAccess, match="Nobody called 'gone'"):
+        with pytest.raises(NoAccess, match="No user called 'gone'"):
             keyring(keys_file("gone")).identity_named("gone")
 
     def test_a_file_that_is_not_there_lets_nobody_in(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ SHARED = f'algorithms = ["HS256"]\nsecret_variable = "{SECRET_VARIABLE}"\n'
 
 def test_a_file_that_cannot_be_used_is_refused_by_what_is_wrong(keyring: Write) -> None:
     for text, says in [
-        ("", r"keys.toml cannot be used \(it names nobody: give a table"),
+        ("", r"keys.toml cannot be used \(it names no user: give a table"),
         ("[keys", "is no TOML"),
         ("[key.anna]", "key is not known"),
         (ANNA, "keys.anna.where is missing"),

@@ -84,8 +84,8 @@ class TestServer:
     @pytest.mark.usefixtures("keys")
     def test_a_run_without_a_known_user_sees_nothing(self) -> None:
         cases: list[tuple[ServerInfo | None, str]] = [
-            *((user, "Nobody is known to have asked") for user in (None, ServerInfo("", "", None), info(""))),
-            (info("nobody"), "Nobody called 'nobody' holds a key"),
+            *((user, "The user is not known") for user in (None, ServerInfo("", "", None), info(""))),
+            (info("nobody"), "No user called 'nobody' holds a key"),
             (info("token:bea"), "What the token allowed is no longer known"),
         ]
         for user, said in cases:
@@ -95,7 +95,7 @@ class TestServer:
     def test_a_key_that_is_withdrawn_ends_runs_of_its_holder(self, keys: Path) -> None:
         assert within_reach(Context(), info("gone")).where
         keys.write_text(keys_file("gone"), encoding="utf-8")
-        with pytest.raises(NoAccess, match="Nobody called 'gone' holds a key"):
+        with pytest.raises(NoAccess, match="No user called 'gone' holds a key"):
             within_reach(Context(), info("gone"))
 
     @pytest.mark.usefixtures("keys")

@@ -101,7 +101,7 @@ class TestWithKeys:
             authenticate({b"x-api-key": KEYS["anna"].encode()})
         assert (refused.value.status_code, refused.value.detail) == (
             403,
-            "The server cannot read its keys. Tell whoever runs it",
+            "The server cannot read its keys. Tell its operator",
         )
         assert "keys.anna.sha256 is missing" in caplog.text
 

@@ -417,7 +417,7 @@ class TestIndexing:
         (tenants.server.sources / "new.md").write_text("# News\n\nMarn has a new mill.\n", encoding="utf-8")
         refused = wait(anna, "indexing", input=self.SOURCES).json()["__error__"]
         assert refused["error"] == "NoAccess"
-        assert "anna may not index documents. Ask whoever runs the server" in refused["message"]
+        assert "anna may not index documents. Ask the operator of the server" in refused["message"]
         listed = anna.post("/assistants/search", json={"limit": 100}).json()
         made = next(each["assistant_id"] for each in listed if each["graph_id"] == "indexing")
         for place in ("", "/schemas", "/graph"):

@@ -128,7 +128,7 @@ class Uploads:
         if not replace and ((self.folder / name).exists() or name in self._known()):
             raise Taken(f"There is a document {name}", "Replace it, or give the file another name")
         if sum(1 for _ in self.folder.iterdir()) >= FILES_KEPT:
-            raise BadInput(f"There are {FILES_KEPT:,} files already", "Ask whoever runs the server")
+            raise BadInput(f"There are {FILES_KEPT:,} files already", "Ask the operator of the server")
 
     def _put(self, incoming: Path, place: Path, replace: bool) -> None:
         """Put a file in place; where it replaces none, only if none is there, even if others try at once."""

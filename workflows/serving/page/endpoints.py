@@ -367,7 +367,7 @@ def view_passage(context: Context, passage_id: str, seconds: int) -> bool:
 
 def _document_of(context: Context, passage_id: str) -> str:
     if not context.user_id:
-        raise BadInput("Nobody is known to read", "Name a user: `user_id`")
+        raise BadInput("The reader is not known", "Name a user: `user_id`")
     return seen_passage(passage_id, open_run(context)).document
 
 

@@ -139,13 +139,14 @@ class Site:
         """
         if self.uploads is None:
             raise BadInput(
-                "Documents cannot be added here", "Whoever runs the server can allow it: `mara serve --uploads FOLDER`"
+                "Documents cannot be added here",
+                "The operator of the server can allow it: `mara serve --uploads FOLDER`",
             )
         identity.check_may_index()
         if identity.where:
             raise NoAccess(
                 f"{identity.name} may not add documents, since a filter hides passages from them",
-                "Ask whoever runs the server to add them, or for a key without a filter",
+                "Ask the operator of the server to add them, or for a key without a filter",
             )
         root = Path(self.workspaces.place_of(identity.workspace(workspace)))
         return Uploads(self.uploads / root.absolute().name, root)
@@ -163,7 +164,7 @@ class Site:
         """Raise BadInput where no history is kept, which is all that tells what somebody read."""
         if not self.keeps_history():
             raise BadInput(
-                "This page keeps no history", "Whoever runs the server can let it keep one: `mara serve --history`"
+                "This page keeps no history", "The operator of the server can let it keep one: `mara serve --history`"
             )
 
     def context(self, identity: Identity, settings: Mapping[str, Any], allowed: Sequence[str] = _SETTINGS) -> Context:

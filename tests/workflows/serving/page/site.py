@@ -38,7 +38,7 @@ class KeyRack:
     def identity_of(self, authorization: str | None) -> Identity:
         key = (authorization or "").removeprefix("Bearer ")
         if key not in self._known:
-            raise _Unknown("The key is not known", "Ask whoever runs the server for one")
+            raise _Unknown("The key is not known", "Ask the operator of the server for one")
         return self._known[key]
 
 

@@ -378,7 +378,7 @@ class TestRequests:
                 with pytest.raises(openai.AuthenticationError) as error:
                     refused()
                 assert error.value.body == {
-                    "message": "The key is not known. Ask whoever runs the server for one",
+                    "message": "The key is not known. Ask the operator of the server for one",
                     "type": "authentication_error",
                     "param": None,
                     "code": "invalid_api_key",

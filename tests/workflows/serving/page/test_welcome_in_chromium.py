@@ -87,7 +87,7 @@ def test_without_a_model_it_says_how_to_set_one_to_whoever_runs_the_server_alone
         page.driver.get(address)
         page.find("#key").send_keys("key-of-ada", Keys.ENTER)
         page.until(lambda: "ada" in page.text("#served"))
-        assert page.text("#model-card").endswith("Whoever runs this server can set one.")
+        assert page.text("#model-card").endswith("The operator of this server can set one.")
         assert not page.all("#model-card code")
     page.complaints()  # The request without a key.
 

@@ -39,7 +39,7 @@ export function setUpDocuments(given, workspace, act) {
 
 function open() {
   const megabytes = Math.round(limits.file_bytes / 2 ** 20);
-  find("documents-note").textContent = `Text, Markdown, HTML, PDF, Word and tables; at most ${limits.files} files of ${megabytes} MB each at once. Documents stay until whoever runs the server removes them.`;
+  find("documents-note").textContent = `Text, Markdown, HTML, PDF, Word and tables; at most ${limits.files} files of ${megabytes} MB each at once. Documents stay until the operator of the server removes them.`;
   if (find("documents-dialog").open) return;
   if (!waiting) {
     fill(find("file-list"));

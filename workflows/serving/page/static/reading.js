@@ -6,7 +6,7 @@ import { get, postLast } from "./server.js";
 const PERSONAL = "mara-personalise";
 let isKept = false;
 let tell = () => {};
-let open = null; // the source that is open: {path, ms, since}, since null while nobody sees it
+let open = null; // the source that is open: {path, ms, since}, since null while it is out of sight
 
 export function setUpReading(isHistoryKept, say) {
   isKept = isHistoryKept;

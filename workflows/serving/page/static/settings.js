@@ -4,7 +4,7 @@ import { fill, find, make } from "./dom.js";
 import { setConditions, setUpFilters, where } from "./filters.js";
 import { personal } from "./reading.js";
 
-const KEPT = ["workspace", "workflow", "mode"]; // for the next visit; whoever comes back asks about today
+const KEPT = ["workspace", "workflow", "mode"]; // for the next visit, which asks about today
 let changed = () => {};
 
 export function settings() {

@@ -10,7 +10,7 @@ let shown = null; // the workspace
 
 export function setUpWelcome({ chat_model, has_key }) {
   find("model-card").hidden = chat_model !== "offline";
-  const how = has_key ? ["Whoever runs this server can set one."] : SET_ONE.map((part, place) => (place % 2 ? make("code", {}, part) : part));
+  const how = has_key ? ["The operator of this server can set one."] : SET_ONE.map((part, place) => (place % 2 ? make("code", {}, part) : part));
   fill(find("model-card"), NO_MODEL, ...how);
   find("first-documents").addEventListener("click", () => find("documents").click());
 }
