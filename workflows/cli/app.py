@@ -80,8 +80,8 @@ class Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read a command line: earlier names become those of today, and options of every command may stand anywhere."""
-        args, told = in_present_names(args)
-        for line in told:
+        args, notices = in_present_names(args)
+        for line in notices:
             say(line)
         return super().parse_args(ctx, options_first(args))
 
@@ -272,7 +272,7 @@ def remove(
 
 
 def _index(
-    given: tuple[list[Path], Path, Path | None],
+    paths: tuple[list[Path], Path, Path | None],
     settings: IndexingContext,
     *,
     sync: bool = False,
@@ -284,18 +284,18 @@ def _index(
     if dry_run:
         from workflows.indexing_run.preview import preview_changes
 
-        found = preview_changes(*given, sync=sync, settings=settings, sample=sample)
-        return Shown(found, render.preview, REFUSED if found["refused"] else 0)
-    report = _report(given, settings, sync=sync, silent=silent)
+        changes = preview_changes(*paths, sync=sync, settings=settings, sample=sample)
+        return Shown(changes, render.preview, REFUSED if changes["refused"] else 0)
+    report = _report(paths, settings, sync=sync, silent=silent)
 
     def show(console: Console, body: Any) -> None:
-        render.index_report(console, report, given[-1])
+        render.index_report(console, report, paths[-1])
 
     return Shown(report.to_json(), show, REFUSED if report.refused_count else 0)
 
 
 def _report(
-    given: tuple[list[Path], Path, Path | None],
+    paths: tuple[list[Path], Path, Path | None],
     settings: IndexingContext,
     *,
     sync: bool,
@@ -305,9 +305,9 @@ def _report(
     """Index or sync, with bars that tell how far it is, and return what was done."""
     from workflows.indexing import index_sources
 
-    publish_interrupted(given[1])
+    publish_interrupted(paths[1])
     with progress_bars(silent=silent, transient=transient) as progress:
-        return index_sources(*given, progress=progress, sync=sync, settings=settings)
+        return index_sources(*paths, progress=progress, sync=sync, settings=settings)
 
 
 @app.command(rich_help_panel=LOOK_AFTER)

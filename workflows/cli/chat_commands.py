@@ -148,8 +148,8 @@ class Chat:
 
     def _new(self, words: str) -> None:
         self._conversation.start_over(words)
-        told = f"In conversation {escape(words)}" if words else "A new conversation"
-        self._console.print(f"[dim]{told}: nothing of the last one counts.[/]")
+        label = f"In conversation {escape(words)}" if words else "A new conversation"
+        self._console.print(f"[dim]{label}: nothing of the last one counts.[/]")
 
     def _save(self, words: str, *, overwrites: bool = False) -> None:
         if not words:
@@ -190,10 +190,10 @@ def answered_as_json(conversation: Conversation, lines: Iterable[str]) -> int:
             if line.startswith("/") and name != "/meant":
                 raise BadInput(f"There is no command {name} with --json", "Type /new, or /meant and a question")
             events = conversation.correct(words) if name == "/meant" else conversation.ask(line)
-            told: Mapping[str, Any] = _result_of(events, silent=True)
+            body: Mapping[str, Any] = _result_of(events, silent=True)
         except MaraError as error:
-            told, code = error_body(error), code or error.exit_code
-        print(visible_json(told), flush=True)  # noqa: T201
+            body, code = error_body(error), code or error.exit_code
+        print(visible_json(body), flush=True)  # noqa: T201
     return code
 
 
@@ -247,20 +247,20 @@ def show_sources(console: Console, result: Result, *, all_of_them: bool) -> None
 def show_passage(console: Console, result: Result, hit: Mapping[str, Any]) -> None:
     """Print a passage whole, the words that the answer cites marked: in reverse, or with ** where that is no option."""
     before, after, style = ("", "", "reverse") if console.is_terminal else ("**", "**", "")
-    text, told = Text(), 0
+    text, position = Text(), 0
     for start, end in _cited_words(result, hit):
-        text.append(hit["text"][told:start]).append(f"{before}{hit['text'][start:end]}{after}", style)
-        told = end
+        text.append(hit["text"][position:start]).append(f"{before}{hit['text'][start:end]}{after}", style)
+        position = end
     console.print(render.heading(hit, result["citations"], verbose=True))
-    console.print(text.append(hit["text"][told:]))
+    console.print(text.append(hit["text"][position:]))
 
 
 def _cited_words(result: Mapping[str, Any], hit: Mapping[str, Any]) -> list[tuple[int, int]]:
     """Return the parts of a passage's text that the answer, or a claim of it, cites: in order, neighbours as one."""
     marks = [*result["citations"], *(span for claim in result.get("claims") or () for span in claim["spans"])]
-    found = [mark for mark in marks if mark["number"] == hit["number"] and mark["start"] is not None]
+    own_marks = [mark for mark in marks if mark["number"] == hit["number"] and mark["start"] is not None]
     parts: list[tuple[int, int]] = []
-    for start, end in sorted((mark["start"], mark["end"]) for mark in found):
+    for start, end in sorted((mark["start"], mark["end"]) for mark in own_marks):
         if parts and not hit["text"][parts[-1][1] : start].strip():
             start, end = parts[-1][0], max(parts.pop()[1], end)
         parts.append((start, end))

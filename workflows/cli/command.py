@@ -72,8 +72,8 @@ class Everywhere:
 
 def everywhere(context: typer.Context) -> Everywhere:
     """Return the options of a command line that every command takes."""
-    given = context.find_root().obj
-    return given if isinstance(given, Everywhere) else Everywhere()
+    options = context.find_root().obj
+    return options if isinstance(options, Everywhere) else Everywhere()
 
 
 def named(fault: MaraError | MemoryError | OSError) -> MaraError:
@@ -178,10 +178,10 @@ class DefaultGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-def default_group(name: str, told: str) -> typer.Typer:
-    """Return a group of commands that runs the one of this name where none is named; ``told`` is its help."""
+def default_group(name: str, help_text: str) -> typer.Typer:
+    """Return a group of commands that runs the one of this name where none is named; ``help_text`` is its help."""
     return typer.Typer(
-        cls=type("_Group", (DefaultGroup,), {"default": name}), help=f"{told} Without a command: {name}."
+        cls=type("_Group", (DefaultGroup,), {"default": name}), help=f"{help_text} Without a command: {name}."
     )
 
 
@@ -208,26 +208,26 @@ def command(function: Callable[..., Shown | None]) -> Callable[..., None]:
     workspace = options.pop("workspace", None)
     has_json = options.pop("as_json", None) is not None or own.return_annotation is not None
 
-    def run(asked: Everywhere, given: dict[str, Any]) -> None:
+    def run(asked: Everywhere, values: dict[str, Any]) -> None:
         if asked.workspace and workspace is None:
             raise BadInput("This command opens no workspace", "Leave --workspace out")
         if asked.as_json and not has_json:
             raise BadInput("This command has no result to print as JSON", "Leave --json out")
-        given |= {"as_json": asked.as_json, "workspace": _workspace(asked, workspace)}
-        made = {name: group(**{option: given[option] for option in grouped[name]}) for name, group in groups.items()}
-        shown = function(**{name: made[name] if name in made else given[name] for name in own.parameters})
+        values |= {"as_json": asked.as_json, "workspace": _workspace(asked, workspace)}
+        made = {name: group(**{option: values[option] for option in grouped[name]}) for name, group in groups.items()}
+        shown = function(**{name: made[name] if name in made else values[name] for name in own.parameters})
         if shown is not None:
             write(shown.value, shown.on, as_json=asked.as_json)
             if shown.code:
                 raise typer.Exit(shown.code)
 
     @wraps(function)
-    def guarded(ctx: typer.Context, **given: Any) -> None:
+    def guarded(ctx: typer.Context, **values: Any) -> None:
         set_variables({"LANGSERVE_GRAPHS": None})
         asked = everywhere(ctx)
         try:
             refresh_environment()
-            run(asked, given)
+            run(asked, values)
         except (MaraError, MemoryError, OSError) as fault:
             _fail(named(fault), as_json=asked.as_json)
         except KeyboardInterrupt:

@@ -111,7 +111,7 @@ def in_present_names(args: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a command line in the names of today, and what to tell of each earlier name in it."""
     ordered = options_first(args)
     start = _first_word(ordered)
-    told: list[str] = []
+    notices: list[str] = []
     for length in (2, 1):
         earlier = tuple(ordered[start : start + length])
         if len(earlier) == length and (present := _COMMANDS.get(earlier)):
@@ -120,12 +120,12 @@ def in_present_names(args: Sequence[str]) -> tuple[list[str], list[str]]:
             if earlier[0] == "record" and behind and not behind[0].startswith("-"):
                 behind.insert(0, "--record")
             ordered[start:] = [*present, *behind]
-            told.append(f"`mara {' '.join(earlier)}` is now `mara {' '.join(present)}`")
+            notices.append(f"`mara {' '.join(earlier)}` is now `mara {' '.join(present)}`")
             break
     if start < len(ordered) and ordered[start] in _OF_SETTINGS:
         ordered, more = _with_settings(ordered, ordered[start])
-        told += more
-    lines = [f"{line}; the earlier name goes with the next release" for line in dict.fromkeys(told)]
+        notices += more
+    lines = [f"{line}; the earlier name goes with the next release" for line in dict.fromkeys(notices)]
     return ordered, lines
 
 
@@ -139,14 +139,14 @@ def _first_word(args: Sequence[str]) -> int:
 
 
 def _with_settings(args: Sequence[str], command: str) -> tuple[list[str], list[str]]:
-    found: list[str] = []
-    told: list[str] = []
+    arguments: list[str] = []
+    notices: list[str] = []
     remembered: list[str] = []
     words = iter(args)
     for word in words:
         name, has_value, value = word.partition("=")
         if word == "--":
-            return [*found, word, *words], told
+            return [*arguments, word, *words], notices
         if name == "--remember":
             part = value if has_value else next(words, "")
             remembered += [part] if part != "nothing" else []
@@ -156,8 +156,8 @@ def _with_settings(args: Sequence[str], command: str) -> tuple[list[str], list[s
         elif name in _SETTINGS and name not in _KEPT.get(command, frozenset()):
             setting = f"{_SETTINGS[name]}={value if has_value else next(words, '')}"
         else:
-            found.append(word)
+            arguments.append(word)
             continue
-        found += ["--set", setting]
-        told.append(f"`{name}` is now `--set {setting.partition('=')[0]}=...`")
-    return found, told
+        arguments += ["--set", setting]
+        notices.append(f"`{name}` is now `--set {setting.partition('=')[0]}=...`")
+    return arguments, notices

@@ -52,23 +52,23 @@ def provenance(
     return Shown(passage_provenance(asking_settings(workspace, user=user), passage), _show_provenance)
 
 
-def _show_provenance(console: Console, found: Mapping[str, Any]) -> None:
+def _show_provenance(console: Console, record: Mapping[str, Any]) -> None:
     from graph.moments import first_moment, shown
 
-    document, store = found["document"], found["vector"]["store"]
-    sources = ", ".join(source["uri"] for source in found["sources"])
+    document, store = record["document"], record["vector"]["store"]
+    sources = ", ".join(source["uri"] for source in record["sources"])
     rows = {
-        "passage": found["passage"],
+        "passage": record["passage"],
         "document": f"{document['title']} ({document['id']})",
         "source": sources or document["path"],
         "updated": f"{shown(first_moment(document['updated_at']))}, version {document['version']}",
-        "position": ", ".join(f"{key} {value}" for key, value in found["position"].items()),
-        "vector": f"{found['vector']['id']}, {store['model']} ({store['dimension']})" if store else "",
-        "concepts": ", ".join(concept["name"] for concept in found["concepts"]),
-        "stood": "; ".join(f"{each['since']} to {each['until'] or 'now'}" for each in found["versions"]),
-        "viewed by": "1 user" if found["viewers"] == 1 else f"{found['viewers']} users",
+        "position": ", ".join(f"{key} {value}" for key, value in record["position"].items()),
+        "vector": f"{record['vector']['id']}, {store['model']} ({store['dimension']})" if store else "",
+        "concepts": ", ".join(concept["name"] for concept in record["concepts"]),
+        "stood": "; ".join(f"{each['since']} to {each['until'] or 'now'}" for each in record["versions"]),
+        "viewed by": "1 user" if record["viewers"] == 1 else f"{record['viewers']} users",
         "cited in": "; ".join(
-            f"{each['conversation']} [{each['number']}], {each['at'][:10]}" for each in found["cited_in"]
+            f"{each['conversation']} [{each['number']}], {each['at'][:10]}" for each in record["cited_in"]
         ),
     }
     for name, value in rows.items():
@@ -91,13 +91,13 @@ def versions(
     return Shown(document_versions(workspace, document, with_text=diff), _show_versions)
 
 
-def _show_versions(console: Console, found: Mapping[str, Any]) -> None:
-    for version in found["versions"]:
+def _show_versions(console: Console, history: Mapping[str, Any]) -> None:
+    for version in history["versions"]:
         console.print(f"[bold]{version['date'] or 'now'}[/]  [dim]{counted(version['passages'], 'passage')}[/]")
         _print_changes(console, version)
-    if found["kept_from"]:
-        console.print(f"[yellow]Versions are kept from {found['kept_from']} on[/]")
-    if not found["keeps_versions"]:
+    if history["kept_from"]:
+        console.print(f"[yellow]Versions are kept from {history['kept_from']} on[/]")
+    if not history["keeps_versions"]:
         console.print("[yellow]This workspace keeps no versions: only what stands now is known[/]")
 
 
@@ -132,16 +132,16 @@ def edges(
     return Shown(entity_edges(workspace, entity, to, limit), _show_edges)
 
 
-def _show_edges(console: Console, found: Mapping[str, Any]) -> None:
+def _show_edges(console: Console, listing: Mapping[str, Any]) -> None:
     """Print each edge, and below it what it stands for."""
-    shown, total = len(found["edges"]), found["of_edges"]
-    ends = escape(" – ".join(_named(end) for end in (found["entity"], found["to"]) if end))
+    shown, total = len(listing["edges"]), listing["of_edges"]
+    ends = escape(" – ".join(_named(end) for end in (listing["entity"], listing["to"]) if end))
     if not total:
-        hint = "; omit --to to show all of its edges" if found["to"] else ""
+        hint = "; omit --to to show all of its edges" if listing["to"] else ""
         console.print(f"[bold]{ends}[/]: no edges{hint}")
         return
     console.print(f"[bold]{ends}[/]: {shown} of {total} edges")
-    for edge in found["edges"]:
+    for edge in listing["edges"]:
         kind = edge["relation"] if edge["link"] is None else f"{edge['relation']}, {edge['link']}"
         console.print(f"— [bold]{escape(_named(edge['other']))}[/]  {kind}, weight {edge['weight']:.3f}")
         if edge.get("meaning"):

@@ -180,8 +180,8 @@ def show_done(console: Console, done: Mapping[str, Any]) -> None:
         for sign, key in (("-", "was"), ("+", "now")):
             for line in example[key]:
                 console.print(f"    {sign} {escape(line)}")
-    told = f"{counted(done['passages'], 'passage')} {'would change' if done['dry_run'] else 'changed'}"
-    console.print(f"{told}; {'nothing was written' if done['dry_run'] else 'generation ' + str(done['generation'])}")
+    change = f"{counted(done['passages'], 'passage')} {'would change' if done['dry_run'] else 'changed'}"
+    console.print(f"{change}; {'nothing was written' if done['dry_run'] else 'generation ' + str(done['generation'])}")
     relationships_problem(console, done["relationships"])
     if done["made"]:
         console.print("[dim]documents, and what answers quote of them, stay as they are[/]")
@@ -251,17 +251,17 @@ def review(
     from workflows.admin.corrections import correct
     from workflows.admin.review import review_names
 
-    found = review_names(workspace, limit, least)
+    proposals = review_names(workspace, limit, least)
     if as_json or not decide:
-        return Shown(found, _show_proposals)
-    decided = _decided(found)
+        return Shown(proposals, _show_proposals)
+    decided = _decided(proposals)
     return Shown(correct(workspace, decided, "mara correct review"), show_done) if decided else None
 
 
-def _decided(found: Mapping[str, Any]) -> list[What]:
+def _decided(proposals: Mapping[str, Any]) -> list[What]:
     """Ask about each pair."""
     decided: list[What] = []
-    for each in found["merges"]:
+    for each in proposals["merges"]:
         write(each, partial(_show_merge, each=each), as_json=False)
         answer = _asked()
         if answer == "q":
@@ -281,13 +281,13 @@ def _asked() -> str:
     return line.strip().casefold()[:1] if line else "q"
 
 
-def _show_proposals(console: Console, found: Mapping[str, Any]) -> None:
-    for each in found["merges"]:
+def _show_proposals(console: Console, proposals: Mapping[str, Any]) -> None:
+    for each in proposals["merges"]:
         _show_merge(console, each)
-    for each in found["splits"]:
+    for each in proposals["splits"]:
         _show_split(console, each)
-    shown = f"{len(found['merges'])} of {found['of_merges']} pairs that may be one"
-    console.print(f"[dim]{shown}; {len(found['splits'])} of {found['of_splits']} names that may be two[/]")
+    shown = f"{len(proposals['merges'])} of {proposals['of_merges']} pairs that may be one"
+    console.print(f"[dim]{shown}; {len(proposals['splits'])} of {proposals['of_splits']} names that may be two[/]")
 
 
 def _show_merge(console: Console, each: Mapping[str, Any]) -> None:

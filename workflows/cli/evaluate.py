@@ -179,8 +179,8 @@ def _show_trec(console: Console, done: Row) -> None:
         console.print(f"[yellow]{done['without_gold']} questions have no gold passages: no scorer counts them[/]")
     for system, count in done["without_passages"].items():
         if count:
-            told = f"{escape(system)}: {count} questions without passages, which trec_eval counts with -c alone"
-            console.print(f"[yellow]{told}[/]")
+            warning = f"{escape(system)}: {count} questions without passages, which trec_eval counts with -c alone"
+            console.print(f"[yellow]{warning}[/]")
 
 
 def told_of(answered: Answered) -> str:
@@ -191,8 +191,8 @@ def told_of(answered: Answered) -> str:
     parts = [row["system"], row["id"]]
     gold = set(row["gold_ids"])
     if gold:
-        found = sum(key in gold for key in row["retrieved_ids"][:5])
-        parts.append(f"{found} of {len(gold)} gold in the first 5")
+        hits = sum(key in gold for key in row["retrieved_ids"][:5])
+        parts.append(f"{hits} of {len(gold)} gold in the first 5")
     parts.append(f"ranked by {row['ranked_by'] or 'nothing'}")
     if row["relation_factors"]:
         shares = row["relation_factors"]["entity_entity"]
@@ -277,7 +277,7 @@ def _differences(differences: Mapping[str, Row]) -> Table:
     from workflows.evaluation.report import LESS_BASELINE, difference_cell
 
     rows = [
-        [system, *(difference_cell(found[metric]) for metric in LESS_BASELINE)] for system, found in differences.items()
+        [system, *(difference_cell(row[metric]) for metric in LESS_BASELINE)] for system, row in differences.items()
     ]
     return _table(["system", *LESS_BASELINE.values()], rows)
 
@@ -311,19 +311,19 @@ def _show_comparisons(console: Console, comparisons: Sequence[Comparison], out: 
     """Print the metrics of each comparison, and where the rest is."""
     from workflows.evaluation.report import COMPARED, verdict
 
-    for found in comparisons:
-        console.print(f"A [bold]{escape(found.a)}[/]  B [bold]{escape(found.b)}[/]  {found.paired} questions")
-        rows = [[COMPARED[heading](each) for heading in _COMPARED] for each in found.metrics]
+    for pair in comparisons:
+        console.print(f"A [bold]{escape(pair.a)}[/]  B [bold]{escape(pair.b)}[/]  {pair.paired} questions")
+        rows = [[COMPARED[heading](each) for heading in _COMPARED] for each in pair.metrics]
         console.print(_table(_COMPARED, rows))
-        console.print(f"B wins {len(found.won)} questions, loses {len(found.lost)}, {found.equal} are equal")
-        left_out = len(found.only_a) + len(found.only_b)
+        console.print(f"B wins {len(pair.won)} questions, loses {len(pair.lost)}, {pair.equal} are equal")
+        left_out = len(pair.only_a) + len(pair.only_b)
         if left_out:
             console.print(f"[yellow]left out: {left_out} questions that only one was asked[/]")
-        if found.failed_a or found.failed_b:
-            console.print(f"[yellow]failed, and counted as nothing found: A {found.failed_a}, B {found.failed_b}[/]")
-        console.print(f"{escape(verdict(found))}\n")
-    told = f"The page is {escape(str(out))}" if out else "With --out FILE.md: a page with the questions won and lost"
-    console.print(f"[dim]{told}[/]")
+        if pair.failed_a or pair.failed_b:
+            console.print(f"[yellow]failed, and counted as nothing found: A {pair.failed_a}, B {pair.failed_b}[/]")
+        console.print(f"{escape(verdict(pair))}\n")
+    hint = f"The page is {escape(str(out))}" if out else "With --out FILE.md: a page with the questions won and lost"
+    console.print(f"[dim]{hint}[/]")
 
 
 @command

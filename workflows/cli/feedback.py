@@ -103,8 +103,8 @@ def learn(
         return Shown(revert_tuning(workspace, revert), _show_reverted)
     context = asking_settings(workspace, model=model)
     with progress_bars(silent=as_json) as progress:
-        found = tune_workspace(context, seed=seed, dry_run=dry_run, progress=progress)
-    return Shown(found, _show_tuning)
+        tuning = tune_workspace(context, seed=seed, dry_run=dry_run, progress=progress)
+    return Shown(tuning, _show_tuning)
 
 
 def _show_recorded(console: Console, done: Mapping[str, Any]) -> None:
@@ -131,8 +131,8 @@ def _show_forgotten(console: Console, gone: Mapping[str, Any]) -> None:
 
 
 def _show_held(console: Console, result: Mapping[str, Any]) -> None:
-    told = f"{result['held']} marks in {escape(result['workspace'])}"
-    console.print(f"[dim]{told}; they tell what served {result['questions']} questions[/]")
+    marks = f"{result['held']} marks in {escape(result['workspace'])}"
+    console.print(f"[dim]{marks}; they tell what served {result['questions']} questions[/]")
 
 
 def _show_marks(console: Console, listed: Mapping[str, Any]) -> None:
@@ -144,24 +144,24 @@ def _show_marks(console: Console, listed: Mapping[str, Any]) -> None:
         console.print(f"No such mark in {escape(listed['workspace'])}")
 
 
-def _show_tuning(console: Console, found: Mapping[str, Any]) -> None:
-    made = found["made_from"]
-    console.print(f"{made['questions']} questions, {made['passages']} passages that served; {found['walks']} walks")
-    depth, held_out = found["settings"]["recall_at"], found["settings"]["held_out"]
+def _show_tuning(console: Console, tuning: Mapping[str, Any]) -> None:
+    made = tuning["made_from"]
+    console.print(f"{made['questions']} questions, {made['passages']} passages that served; {tuning['walks']} walks")
+    depth, held_out = tuning["settings"]["recall_at"], tuning["settings"]["held_out"]
     console.print(
-        f"recall@{depth} of {held_out} questions held out: {found['recall_before']:.3f} → {found['recall_after']:.3f}"
-        f" ({found['difference']:+.3f}, standard error {found['standard_error']:.3f};"
-        f" {found['gained']} questions gained, {found['lost']} lost)"
+        f"recall@{depth} of {held_out} questions held out: {tuning['recall_before']:.3f} → {tuning['recall_after']:.3f}"
+        f" ({tuning['difference']:+.3f}, standard error {tuning['standard_error']:.3f};"
+        f" {tuning['gained']} questions gained, {tuning['lost']} lost)"
     )
     for name in ("unknown_passages", "questions_without_passages", "questions_without_walk", "fallbacks"):
-        if found[name]:
-            console.print(f"[yellow]{name.replace('_', ' ')}: {found[name]}[/]")
-    console.print(f"strengths fitted: {_changed(found['strengths'])}")
-    if found["refusal"]:
-        console.print(f"[yellow]Refused[/]: {found['refusal']}. Version {found['parent']} stays")
-    elif found["adopted"]:
+        if tuning[name]:
+            console.print(f"[yellow]{name.replace('_', ' ')}: {tuning[name]}[/]")
+    console.print(f"strengths fitted: {_changed(tuning['strengths'])}")
+    if tuning["refusal"]:
+        console.print(f"[yellow]Refused[/]: {tuning['refusal']}. Version {tuning['parent']} stays")
+    elif tuning["adopted"]:
         console.print(
-            f"[green]Adopted[/] as version {found['version']}; `mara tune --revert {found['parent']}` undoes it"
+            f"[green]Adopted[/] as version {tuning['version']}; `mara tune --revert {tuning['parent']}` undoes it"
         )
     else:
         console.print("Worth adopting; nothing was written")
@@ -171,15 +171,15 @@ def _show_reverted(console: Console, done: Mapping[str, Any]) -> None:
     console.print(f"Version {done['before']} → version {done['version']}: {_changed(done['strengths'])}")
 
 
-def _show_history(console: Console, found: Mapping[str, Any]) -> None:
-    for each in found["versions"]:
-        mark = "[green]●[/]" if each["version"] == found["current"] else " "
+def _show_history(console: Console, history: Mapping[str, Any]) -> None:
+    for each in history["versions"]:
+        mark = "[green]●[/]" if each["version"] == history["current"] else " "
         console.print(f"{mark} version {each['version']}: {_changed(each['strengths'])}")
         if each["version"]:
             made = each["made_from"]
-            told = f"from version {each['parent']}, {pairs(made)}" if made else f"from version {each['parent']}"
+            origin = f"from version {each['parent']}, {pairs(made)}" if made else f"from version {each['parent']}"
             recall = f"{each['recall_before']:.3f} → {each['recall_after']:.3f}"
-            console.print(f"    [dim]{escape(told)}; held-out recall {recall}[/]")
+            console.print(f"    [dim]{escape(origin)}; held-out recall {recall}[/]")
 
 
 def _changed(strengths: Mapping[str, float]) -> str:

@@ -94,23 +94,23 @@ def documents(
     return Shown(search_documents(context, text, k or _FOUND, keep or ""), _show_found)
 
 
-def _show_next(console: Console, found: Mapping[str, Any]) -> None:
+def _show_next(console: Console, proposals: Mapping[str, Any]) -> None:
     from workflows.discovery import reasons_told
 
-    for number, each in enumerate(found["documents"], start=1):
+    for number, each in enumerate(proposals["documents"], start=1):
         console.print(f"{number}. [bold]{escape(each['title'])}[/]  [dim]{escape(each['path'])}[/]")
-        for told in reasons_told(each["reasons"], _REASONS_SHOWN):
-            console.print(f"   {escape(told)}")
-    if not found["documents"]:
+        for reason in reasons_told(each["reasons"], _REASONS_SHOWN):
+            console.print(f"   {escape(reason)}")
+    if not proposals["documents"]:
         console.print("Nothing to propose: no document that was not viewed is one or two concept steps away")
 
 
-def _show_found(console: Console, found: Mapping[str, Any]) -> None:
-    for number, each in enumerate(found["documents"], start=1):
+def _show_found(console: Console, matches: Mapping[str, Any]) -> None:
+    for number, each in enumerate(matches["documents"], start=1):
         shared = f", {each['concepts']} of its concepts in the conversation" if each["concepts"] else ""
         console.print(f"{number}. [bold]{escape(each['title'])}[/]  [dim]{escape(each['path'])}[/]")
         console.print(f"   score {each['score']:.3f}: similarity {each['similarity']:.3f}{shared}")
-    if not found["documents"]:
+    if not matches["documents"]:
         console.print("No document was found")
 
 
@@ -155,8 +155,8 @@ def _confirmed(root: Path, below: float) -> bool:
     return True
 
 
-def _show_values(console: Console, found: Mapping[str, Any]) -> None:
-    for each in found["values"]:
+def _show_values(console: Console, summary: Mapping[str, Any]) -> None:
+    for each in summary["values"]:
         values = ", ".join(f"{value:.2f}" for value in each["quartiles"]) or "none"
         console.print(
             f"[bold]{each['type']}[/]: {each['edges']} edges, {each['in_use']} in use, {each['pruned']} pruned;"
@@ -264,13 +264,13 @@ def _show_exchanged(console: Console, done: Mapping[str, Any]) -> None:
     console.print(f"{escape(done['file'])}: {done['nodes']} nodes, {done['edges']} edges")
 
 
-def _show_rows(console: Console, found: Mapping[str, Any]) -> None:
+def _show_rows(console: Console, result: Mapping[str, Any]) -> None:
     """Print a row of the result on each line, below the names of its columns."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in found["columns"]:
+    for name in result["columns"]:
         table.add_column(escape(name), overflow="fold")
-    for row in found["rows"]:
+    for row in result["rows"]:
         table.add_row(*(escape(value if isinstance(value, str) else visible_json(value)) for value in row))
-    if found["columns"]:
+    if result["columns"]:
         console.print(table)
-    console.print(f"[dim]{len(found['rows'])} rows{', and there are more: --limit' if found['cut'] else ''}[/]")
+    console.print(f"[dim]{len(result['rows'])} rows{', and there are more: --limit' if result['cut'] else ''}[/]")

@@ -104,9 +104,9 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
         console.print(f"Nothing is kept in {escape(listed['workspace'])}")
 
 
-def _show_conversation(console: Console, found: Mapping[str, Any]) -> None:
+def _show_conversation(console: Console, conversation: Mapping[str, Any]) -> None:
     question = ""
-    for each in found["messages"]:
+    for each in conversation["messages"]:
         if each["role"] == "user":
             question = each["content"]
             console.print(f"[bold]> {escape(each['content'])}[/]")
@@ -127,8 +127,8 @@ def _show_forgotten(console: Console, done: Mapping[str, Any]) -> None:
         "view": done["views"],
         "mark": done["marks"],
     }
-    told = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in parts.items() if count)
-    console.print(f"Erased: {told or 'nothing, since nothing was kept'}")
+    counts = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in parts.items() if count)
+    console.print(f"Erased: {counts or 'nothing, since nothing was kept'}")
     if done["graph_server"] == SERVER_NOT_NAMED:
         console.print("[yellow]A graph server still has a copy: name it in MARA_GRAPH_URL, and forget them again[/]")
 

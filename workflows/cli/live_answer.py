@@ -95,7 +95,7 @@ def _console() -> Console:
 class LiveAnswer:
     """The end of the answer so far, as much as the terminal has room for, over a line of the nodes that run.
 
-    What it shows is always a draft: it goes when the answer is whole, and an attempt goes when another begins.
+    The text that it shows is always a draft: it goes when the answer is whole, and an attempt goes when another begins.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -47,24 +47,24 @@ def given_text(text: str) -> str:
     return text
 
 
-def text_option(metavar: str, told: str, *names: str) -> Any:
-    """Return an option that takes a text that is not empty; ``told`` is its help."""
-    return typer.Option(*names, parser=given_text, metavar=metavar, help=told)
+def text_option(metavar: str, help_text: str, *names: str) -> Any:
+    """Return an option that takes a text that is not empty; ``help_text`` is its help."""
+    return typer.Option(*names, parser=given_text, metavar=metavar, help=help_text)
 
 
-def text_argument(metavar: str, told: str) -> Any:
-    """Return an argument that is a text that is not empty; ``told`` is its help."""
-    return typer.Argument(parser=given_text, metavar=metavar, help=told)
+def text_argument(metavar: str, help_text: str) -> Any:
+    """Return an argument that is a text that is not empty; ``help_text`` is its help."""
+    return typer.Argument(parser=given_text, metavar=metavar, help=help_text)
 
 
-def path_option(metavar: str, told: str, *names: str) -> Any:
-    """Return an option that takes a path, ``told`` being its help."""
-    return typer.Option(*names, parser=named_path, metavar=metavar, help=told)
+def path_option(metavar: str, help_text: str, *names: str) -> Any:
+    """Return an option that takes a path, ``help_text`` being its help."""
+    return typer.Option(*names, parser=named_path, metavar=metavar, help=help_text)
 
 
-def path_argument(metavar: str, told: str) -> Any:
-    """Return an argument that is a path, ``told`` being its help."""
-    return typer.Argument(parser=named_path, metavar=metavar, help=told)
+def path_argument(metavar: str, help_text: str) -> Any:
+    """Return an argument that is a path, ``help_text`` being its help."""
+    return typer.Argument(parser=named_path, metavar=metavar, help=help_text)
 
 
 QuestionArgument = Annotated[
@@ -84,15 +84,15 @@ PriceInOption = Annotated[float | None, typer.Option(help="Price of a million in
 PriceOutOption = Annotated[float | None, typer.Option(help="Price of a million output tokens (default: MARA_PRICES).")]
 
 
-def _options_of(form: type[BaseModel], told: Mapping[str, Any]) -> dict[str, Parameter]:
+def _options_of(form: type[BaseModel], descriptions: Mapping[str, Any]) -> dict[str, Parameter]:
     """Return options that set the fields of a form, none of them required.
 
     Args:
         form: the settings; an option has the type of the field of its name.
-        told: help by name; or how typer takes it; or its type, too, where that is not the field's.
+        descriptions: help by name; or how typer takes it; or its type, too, where that is not the field's.
     """
     options, kinds = {}, get_type_hints(form)
-    for name, how in told.items():
+    for name, how in descriptions.items():
         if isinstance(how, str | OptionInfo):
             how = Annotated[kinds[name] | None, typer.Option(help=how) if isinstance(how, str) else how]
         options[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=how)
@@ -163,8 +163,8 @@ class Given(Group):
     def __init_subclass__(cls, options: Mapping[str, Parameter]) -> None:
         cls.__signature__ = Signature(list(options.values()))
 
-    def __init__(self, **given: Any) -> None:
-        self.given = given
+    def __init__(self, **values: Any) -> None:
+        self.given = values
 
 
 class Indexing(Given, options=_INDEXING):
@@ -199,15 +199,15 @@ def settings_given(pairs: list[str] | None, form: type[SettingsForm]) -> dict[st
         pairs: what was given.
         form: the settings that there are; the name of a part alone will do.
     """
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for pair in pairs or ():
         name, is_pair, value = pair.partition("=")
         if not (name and is_pair):
             raise BadInput(f"--set takes NAME=VALUE, not {pair!r}", "Write --set alpha=0.5, for example")
         if not value.strip():
             raise BadInput(f"--set {name} is empty", "Give a value, or leave it out")
-        given[form.path_of(name.replace("-", "_"))] = _read(value)
-    return given
+        values[form.path_of(name.replace("-", "_"))] = _read(value)
+    return values
 
 
 def _read(value: str) -> Any:
@@ -227,11 +227,11 @@ def asking_settings(
     conversation: str | None = None,
     user: str | None = None,
     settings: list[str] | None = None,
-    **given: Any,
+    **options: Any,
 ) -> Context:
     """Return the settings of a question from the options of a command that asks; check the keys of its filter.
 
-    What a killed command had committed is published first, so that the question finds it.
+    The commits of a killed command are published first, so that the question finds them.
 
     Raises:
         BadInput: an option cannot be used, or no passage of the workspace has what its filter asks for.
@@ -245,7 +245,7 @@ def asking_settings(
         "where": parse_where(where) if where else None,
         "conversation_id": conversation,
         "user_id": user,
-        **given,
+        **options,
     }
     context = context_of_settings(workflow, together, option_of)
     publish_interrupted(workspace)

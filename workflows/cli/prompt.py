@@ -50,8 +50,8 @@ def kept_history() -> History:
 
 def history_path() -> Path:
     """Return the file of the history: in ``XDG_STATE_HOME``, or ``~/.local/state`` where that names no folder."""
-    given = Path(environment().xdg_state_home)
-    return (given if given.is_absolute() else Path("~/.local/state").expanduser()) / "mara" / "chat-history"
+    folder = Path(environment().xdg_state_home)
+    return (folder if folder.is_absolute() else Path("~/.local/state").expanduser()) / "mara" / "chat-history"
 
 
 def passing_history() -> History:

@@ -46,9 +46,9 @@ def error(fault: MaraError) -> str:
 
 def own_command() -> str:
     """Return how this shell starts the command line: by its name, or by the path where that is not found."""
-    called, found = Path(sys.argv[0]), shutil.which(_NAME)
+    called, executable = Path(sys.argv[0]), shutil.which(_NAME)
     is_installed = called.stem == _NAME and called.exists()
-    is_found = found is not None and is_installed and os.path.samefile(found, called)
+    is_found = executable is not None and is_installed and os.path.samefile(executable, called)
     return shlex.quote(str(called)) if is_installed and not is_found else _NAME
 
 
@@ -128,11 +128,11 @@ def _unread(
         console.print(f"[yellow]  and {count - _SHOWN_FILES:,} more: {how_to_see_all}[/]")
 
 
-def skipped(console: Console, found: Mapping[str, Any]) -> None:
+def skipped(console: Console, listing: Mapping[str, Any]) -> None:
     """Print the files that indexing did not read, by source."""
-    if not found["sources"]:
+    if not listing["sources"]:
         console.print("No run has noted yet which files it did not read: index or sync again")
-    for source in found["sources"]:
+    for source in listing["sources"]:
         named, count = source["files"], source["count"]
         console.print(f"[bold]{escape(source['source'])}[/], {source['at']}: {counted(count, 'file')} not read")
         if count > len(named):
@@ -154,40 +154,40 @@ def _spending(console: Console, report: IndexReport) -> None:
         console.print(f"[yellow]asked again: {escape(pairs(report.retries))}[/]")
 
 
-def preview(console: Console, found: Mapping[str, Any]) -> None:
+def preview(console: Console, plan: Mapping[str, Any]) -> None:
     """Print what a run would do."""
     console.print(
-        f"[bold]{found['passages']}[/] passages for {escape(found['workspace'])}: {len(found['added'])} would be added,"
-        f" {len(found['changed'])} replaced, {len(found['removed'])} removed, {found['unchanged']} are unchanged"
+        f"[bold]{plan['passages']}[/] passages for {escape(plan['workspace'])}: {len(plan['added'])} would be added,"
+        f" {len(plan['changed'])} replaced, {len(plan['removed'])} removed, {plan['unchanged']} are unchanged"
     )
-    for change, sources in found["sources"].items():
+    for change, sources in plan["sources"].items():
         more = f" and {len(sources) - _SHOWN_SOURCES} more" if len(sources) > _SHOWN_SOURCES else ""
         if sources:
             console.print(f"{change}: {escape(', '.join(sources[:_SHOWN_SOURCES]))}{more}")
-    if found["reread"]:
+    if plan["reread"]:
         console.print(
-            f"[yellow]{found['reread']} of those replaced have not changed: they were extracted by another model, with"
+            f"[yellow]{plan['reread']} of those replaced have not changed: they were extracted by another model, with"
             " another prompt or with other types[/]"
         )
-    _own_types(console, found["own_types"], found["unfound_types"])
-    took = found["extraction"]
+    _own_types(console, plan["own_types"], plan["unfound_types"])
+    took = plan["extraction"]
     needs = {"requests": took["requests"], "tokens in": took["prompt_tokens"], "tokens out": took["completion_tokens"]}
     if took["to_ask"] or took["kept"]:
-        told = pairs({name: "unknown" if value is None else value for name, value in needs.items()})
+        estimate = pairs({name: "unknown" if value is None else value for name, value in needs.items()})
         console.print(
-            f"extraction by {escape(found['extractor'])}: {took['to_ask']} to ask, {took['kept']} kept; {told}"
+            f"extraction by {escape(plan['extractor'])}: {took['to_ask']} to ask, {took['kept']} kept; {estimate}"
         )
     if took["seconds"] is not None:
         console.print(f"extraction would take about {took['seconds']:.0f} s, without embedding")
     if took["cost"] is not None:
         console.print(f"cost: about {took['cost']:.4g}")
-    if found["kept_of_refused"]:
-        console.print(f"[yellow]kept, since their source cannot be read: {found['kept_of_refused']}[/]")
-    left_out = [each["reason"] for each in found["skipped"]]
-    _unread(console, "skipped", left_out, sum(found["skipped_counts"].values()), _ALL_OF_DRY_RUN)
+    if plan["kept_of_refused"]:
+        console.print(f"[yellow]kept, since their source cannot be read: {plan['kept_of_refused']}[/]")
+    left_out = [each["reason"] for each in plan["skipped"]]
+    _unread(console, "skipped", left_out, sum(plan["skipped_counts"].values()), _ALL_OF_DRY_RUN)
     asked = took["sample"]["usage"]["requests"]
     console.print(f"[dim]Nothing was written{' but the replies to the sample' if asked else ''}[/]")
-    reasons = [refused["reason"] for refused in found["refused"]]
+    reasons = [refused["reason"] for refused in plan["refused"]]
     _unread(console, "refused", reasons, len(reasons), _ALL_OF_DRY_RUN, "; everything else can be indexed")
 
 
@@ -315,8 +315,8 @@ def heading(passage: Mapping[str, Any], citations: Sequence[Mapping[str, Any]], 
         parts.append(f"[dim]{escape(f'· {place}' if passage['title'] else place)}[/]")
     if ended := passage.get("superseded_at"):
         parts.append(f"[yellow]· superseded on {escape(ended)}[/]")
-    if told := moved(passage):
-        parts.append(f"[cyan]· {escape(told)}[/]")
+    if move := moved(passage):
+        parts.append(f"[cyan]· {escape(move)}[/]")
     return " ".join(parts)
 
 
@@ -340,8 +340,8 @@ def _origin(result: Mapping[str, Any]) -> str:
         return f"evidence, the answer of {chat} was of no use" if is_evidence else f"answered by {chat}"
     if result["answer_kind"] == ResultKind.ANSWER:
         return "answered by an agent of the caller's"
-    found = "evidence" if result["answer_kind"] == ResultKind.EVIDENCE else "no evidence"
-    return f"{found}, no model configured"
+    kind = "evidence" if result["answer_kind"] == ResultKind.EVIDENCE else "no evidence"
+    return f"{kind}, no model configured"
 
 
 def notes(errors: Sequence[Mapping[str, Any]], *, verbose: bool = False) -> list[str]:
@@ -412,10 +412,10 @@ def checked(console: Console, result: Mapping[str, Any]) -> None:
         console.print(f"[dim]follow-up: {escape(each['question'])} ({escape(outcome)})[/]")
 
 
-def stats(console: Console, found: Mapping[str, Any]) -> None:
+def stats(console: Console, numbers: Mapping[str, Any]) -> None:
     """Print a workspace's numbers."""
     table = Table(show_header=False, box=None)
-    for name, value in {**found, "bytes": {part: _size(n) for part, n in found["bytes"].items()}}.items():
+    for name, value in {**numbers, "bytes": {part: _size(n) for part, n in numbers["bytes"].items()}}.items():
         if value != "":
             table.add_row(name.replace("_", " "), escape(_lines(value)))
     console.print(table)
@@ -514,13 +514,13 @@ def _shorten(text: str, limit: int = 240) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def record_joined(console: Console, found: Mapping[str, Any]) -> None:
+def record_joined(console: Console, record: Mapping[str, Any]) -> None:
     """Print which record a folder has now."""
-    state = "derived" if found["derived"] else "up to date"
-    console.print(f"Record [bold]{escape(found['record'])}[/]: generation {found['generation'] or 'none'}, {state}")
+    state = "derived" if record["derived"] else "up to date"
+    console.print(f"Record [bold]{escape(record['record'])}[/]: generation {record['generation'] or 'none'}, {state}")
 
 
-def record_moved(console: Console, found: Mapping[str, Any]) -> None:
+def record_moved(console: Console, move: Mapping[str, Any]) -> None:
     """Print where a record was moved to, and what is no longer needed."""
-    left = escape(", ".join(found["set_aside"]))
-    console.print(f"Moved to the record [bold]{escape(found['record'])}[/]. No longer needed: {left}")
+    left = escape(", ".join(move["set_aside"]))
+    console.print(f"Moved to the record [bold]{escape(move['record'])}[/]. No longer needed: {left}")

@@ -245,7 +245,7 @@ def mcp(
         # Documents may still come, and a server may be about to start: calls report that.
         with suppress(WorkspaceMissing, ServiceUnavailable):
             asking_settings(workspace, where, user=user)
-    # What a library prints is held back no longer than a line: at the end it would follow the protocol.
+    # Output of a library is held back no longer than a line: at the end it would follow the protocol.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     anyio.run(serve_stdio, make_server(workspace.absolute(), filter_of_all, user or ""))

@@ -49,7 +49,7 @@ def follow(folders: Sequence[Path], root: Path, sync: Callable[[], IndexReport],
     Raises:
         BadInput: there are files, and the first sync cannot use them or the options.
     """
-    synced, told, is_first = b"", "", True
+    synced, last_error, is_first = b"", "", True
     say(f"Watching {', '.join(map(str, folders))} (Ctrl-C to stop)")
     for may_differ in _moments(folders, root):
         if synced and not may_differ:
@@ -63,13 +63,13 @@ def follow(folders: Sequence[Path], root: Path, sync: Callable[[], IndexReport],
             error = named(fault)
             if is_first and isinstance(error, BadInput) and any(any(files_below(folder)) for folder in folders):
                 raise
-            # What is wrong with the files changes with them; what is wrong with a server or a lock, by itself.
+            # A fault of the files changes with them; a fault of a server or a lock, by itself.
             synced = state if isinstance(error, BadInput) else b""
-            if str(error) != told:
-                told = str(error)
+            if str(error) != last_error:
+                last_error = str(error)
                 _print_error(error, as_json=as_json)
         else:
-            synced, told = state, ""
+            synced, last_error = state, ""
             _print_report(report, as_json=as_json)
         is_first = False
 
@@ -85,12 +85,12 @@ def _moments(folders: Sequence[Path], root: Path) -> Iterator[bool]:
     while True:
         places = [*map(_place, folders)]
         yield True
-        found = [folder.resolve() for folder, place in zip(folders, places, strict=True) if place]
-        own = [] if any(folder.is_relative_to(root.resolve()) for folder in found) else [f"{root.resolve()}{os.sep}"]
-        gone, is_new = {(Change.deleted, str(folder)) for folder in found}, True
+        watched = [folder.resolve() for folder, place in zip(folders, places, strict=True) if place]
+        own = [] if any(folder.is_relative_to(root.resolve()) for folder in watched) else [f"{root.resolve()}{os.sep}"]
+        gone, is_new = {(Change.deleted, str(folder)) for folder in watched}, True
         try:
             for changes in watch(
-                *found,
+                *watched,
                 watch_filter=DefaultFilter(ignore_dirs=[], ignore_entity_patterns=[], ignore_paths=own),
                 debounce=_BURST_MS,
                 step=_QUIET_MS,
@@ -112,8 +112,8 @@ def _moments(folders: Sequence[Path], root: Path) -> Iterator[bool]:
 def _place(folder: Path) -> tuple[int, int] | None:
     """Return which folder stands at a path; None where there is none."""
     with suppress(OSError):
-        found = folder.stat()
-        return found.st_dev, found.st_ino
+        status = folder.stat()
+        return status.st_dev, status.st_ino
     return None
 
 
@@ -124,9 +124,9 @@ def _state_of(folders: Sequence[Path]) -> bytes:
         digest.update(f"{folder.is_dir()}".encode())
         for path in files_below(folder):
             with suppress(OSError):
-                found = path.stat()
+                status = path.stat()
                 digest.update(os.fsencode(path))
-                digest.update(repr((found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)).encode())
+                digest.update(repr((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)).encode())
     return digest.digest()
 
 
