@@ -186,8 +186,8 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
     conversations, fixed = Conversations(), narrowed(where or {}, {})
 
     def talk(mode: Mode, top_k: int, where: Mapping[str, Any], as_of: str) -> _Talk:
-        given = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
-        context = given.within(fixed)
+        chosen = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
+        context = chosen.within(fixed)
         check_keys(context)
         return _Talk(conversations, context)
 
@@ -252,8 +252,8 @@ def _tool(function: Callable[..., Any], title: str) -> Tool:
     """Return a read-only tool that refuses arguments unknown to its function."""
     annotations = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     tool = _StrictTool.from_function(function, title=title, annotations=annotations)
-    given = tool.fn_metadata.arg_model
-    tool.fn_metadata.arg_model = create_model(given.__name__, __base__=given, __cls_kwargs__={"extra": "forbid"})
+    model = tool.fn_metadata.arg_model
+    tool.fn_metadata.arg_model = create_model(model.__name__, __base__=model, __cls_kwargs__={"extra": "forbid"})
     tool.parameters = tool.fn_metadata.arg_model.model_json_schema()
     return tool
 

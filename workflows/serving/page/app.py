@@ -71,8 +71,8 @@ def _as_json(inner: list[BaseRoute]) -> Starlette:
         path = request.url.path
         wording = openai_api.wording if path.removeprefix(PREFIX).startswith("/v1") else own_wording
         unknown = NoAddress(f"{request.method} {path} is no address of this server")
-        told = wording(unknown, fault.status_code, str(unknown))
-        return JSONResponse({"error": told}, fault.status_code, fault.headers)
+        error = wording(unknown, fault.status_code, str(unknown))
+        return JSONResponse({"error": error}, fault.status_code, fault.headers)
 
     return Starlette(routes=inner, exception_handlers={HTTPException: refuse})
 

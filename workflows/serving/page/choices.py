@@ -44,5 +44,5 @@ def _differing(settings: Mapping[str, Any]) -> Iterator[str]:
     for key, condition in (settings.get("where") or {}).items():
         signs = condition if isinstance(condition, Mapping) else {"$eq": condition}
         for sign, value in signs.items():
-            told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield f"{key} {_SIGNS.get(sign, sign)} {told}"
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield f"{key} {_SIGNS.get(sign, sign)} {text}"

@@ -90,11 +90,11 @@ class Uploads:
             raise BadInput(f"There is no file {', '.join(unknown)} to index", "Send each file first")
 
     def index(self, names: Sequence[str], replaced: Sequence[str], progress: Callable[[str, int, int], None]) -> Any:
-        """Index the folder: what is new is added. What was known by a replaced name goes first.
+        """Index the folder: what is new is added. Documents known by a replaced name go first.
 
         Returns:
-            What was added, and of these files those that could not be read or hold no text, with the reasons; such a
-            file is not kept.
+            The report of the run, and of these files those that could not be read or hold no text, with the reasons;
+            such a file is not kept.
 
         Raises:
             MaraError: as `workflows.indexing.index_sources` does.
@@ -183,11 +183,11 @@ async def indexed(
     import asyncio
 
     loop = asyncio.get_running_loop()
-    told: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
+    events: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
 
     def tell(kind: str, **values: Any) -> None:
         with suppress(RuntimeError):  # The loop is closed: no window listens any more.
-            loop.call_soon_threadsafe(told.put_nowait, (kind, values))
+            loop.call_soon_threadsafe(events.put_nowait, (kind, values))
 
     def run() -> None:
         try:
@@ -199,5 +199,5 @@ async def indexed(
     threading.Thread(target=run, name="page-indexing", daemon=True).start()
     kind = ""
     while kind not in ("ended", "failed"):
-        kind, values = await told.get()
+        kind, values = await events.get()
         yield kind, values

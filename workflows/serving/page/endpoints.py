@@ -91,8 +91,8 @@ def setup(asked: Asked) -> dict[str, Any]:
 def first_screen(asked: Asked) -> dict[str, Any]:
     """Return what a workspace holds, and questions that it can answer."""
     context = asked.site.context(asked.identity, {"workspace": asked.query.get("workspace", OWN_WORKSPACE)})
-    told = welcome(context)
-    return {**told, "questions": [visible(each) for each in told["questions"]]}
+    screen = welcome(context)
+    return {**screen, "questions": [visible(each) for each in screen["questions"]]}
 
 
 def filters(asked: Asked) -> dict[str, Any]:
@@ -103,8 +103,8 @@ def filters(asked: Asked) -> dict[str, Any]:
 
 def list_conversations(asked: Asked) -> dict[str, Any]:
     """Return the conversations of the visitor; with words to search for, those that hold them all."""
-    found = asked.site.conversations.of(asked.identity.owner, asked.query.get("words", "")[:QUESTION_LIMIT])
-    return {"conversations": [_listed(each) for each in found]}
+    conversations = asked.site.conversations.of(asked.identity.owner, asked.query.get("words", "")[:QUESTION_LIMIT])
+    return {"conversations": [_listed(each) for each in conversations]}
 
 
 def read_conversation(asked: Asked) -> dict[str, Any]:
@@ -118,8 +118,8 @@ def read_conversation(asked: Asked) -> dict[str, Any]:
 
 def export_conversation(asked: Asked) -> dict[str, Any]:
     """Return a conversation as Markdown, as it is shown."""
-    found, turns = asked.site.conversations.read(asked.identity.owner, asked.path["id"], asked.query.get("at", ""))
-    return {"text": as_markdown(found.title, [shown(turn) for turn in turns])}
+    entry, turns = asked.site.conversations.read(asked.identity.owner, asked.path["id"], asked.query.get("at", ""))
+    return {"text": as_markdown(entry.title, [shown(turn) for turn in turns])}
 
 
 def rename_conversation(asked: Asked) -> dict[str, Any]:
@@ -223,12 +223,12 @@ def index_documents(asked: Asked) -> Response:
     """Begin to index the documents that were added."""
     uploads = asked.site.uploads_of(asked.identity, asked.text("workspace", 255))
     names, replaced = asked.body.get("names", []), asked.body.get("replaced", [])
-    for given in (names, replaced):
-        if not isinstance(given, list) or len(given) > FILES_AT_ONCE or not all(isinstance(one, str) for one in given):
+    for files in (names, replaced):
+        if not isinstance(files, list) or len(files) > FILES_AT_ONCE or not all(isinstance(one, str) for one in files):
             raise BadInput(f"Add at most {FILES_AT_ONCE} files at once", "Correct the request")
     uploads.check_waiting([*names, *replaced])
-    told = indexed(partial(uploads.index, names, replaced), asked.site.told)
-    return _stream(event(kind, **values) async for kind, values in told)
+    events = indexed(partial(uploads.index, names, replaced), asked.site.told)
+    return _stream(event(kind, **values) async for kind, values in events)
 
 
 async def add_document(asked: Asked) -> dict[str, Any]:
@@ -290,13 +290,13 @@ def read_source(asked: Asked) -> dict[str, Any]:
         BadInput: no history is kept, or the workspace does not hold the passage any more.
     """
     context, passage, turn = _opened(asked)
-    told = read_beside(context, passage)
-    views, recorded = told["views"], (turn.result or {}).get("recorded") or {}
-    just_now = told["document"] in recorded.get("viewed", [])
+    history = read_beside(context, passage)
+    views, recorded = history["views"], (turn.result or {}).get("recorded") or {}
+    just_now = history["document"] in recorded.get("viewed", [])
     was_open = views is not None and views["seconds"] is not None
     related = [
         {"document": each["document"], **{key: visible(each[key]) for key in ("title", "path", "told")}}
-        for each in told["related"]
+        for each in history["related"]
     ]
     return {"views": {**views, "count": views["count"] - just_now} if was_open else None, "related": related}
 
@@ -314,8 +314,8 @@ def _opened(asked: Asked) -> tuple[Context, str, KeptTurn]:
     """Return the settings of a turn in the history of its visitor, the id of the passage that is open, and the turn."""
     site, identity = asked.site, asked.identity
     site.check_keeps_history()
-    kept, found = found_in_turn(asked)
-    return site.in_history(site.context(identity, kept.settings), identity, ""), found, kept
+    kept, passage_id = found_in_turn(asked)
+    return site.in_history(site.context(identity, kept.settings), identity, ""), passage_id, kept
 
 
 def read_beside(context: Context, passage_id: str) -> dict[str, Any]:
@@ -402,18 +402,18 @@ def _all_values(index: Index) -> list[dict[str, Any]]:
 
 
 def _values_of(passages: Iterable[Passage]) -> list[dict[str, Any]]:
-    found: dict[str, Counter[MetadataValue]] = {}
+    counts: dict[str, Counter[MetadataValue]] = {}
     for passage in passages:
         for key in askable_keys(passage) - _PLACES:
             value = passage.source if key == "source" else passage.metadata[key]
-            found.setdefault(key, Counter())[value] += 1
-    keys = sorted(found, key=lambda key: (key != "source", key))[:KEYS_SHOWN]
+            counts.setdefault(key, Counter())[value] += 1
+    keys = sorted(counts, key=lambda key: (key != "source", key))[:KEYS_SHOWN]
     return [
         {
             "key": key,
-            "values": [value for value, _ in found[key].most_common(VALUES_SHOWN)],
-            "n_values": len(found[key]),
-            "numbers": all(isinstance(value, int | float) and not isinstance(value, bool) for value in found[key]),
+            "values": [value for value, _ in counts[key].most_common(VALUES_SHOWN)],
+            "n_values": len(counts[key]),
+            "numbers": all(isinstance(value, int | float) and not isinstance(value, bool) for value in counts[key]),
         }
         for key in keys
     ]

@@ -88,7 +88,7 @@ class Written:
         groups = _groups(rest, None, marks)
         if len(groups) > 1 and (lines := groups[-1][0].map):
             self._settled += len(groups) - 1
-            self._start += [found.end() for found in _LINE_END.finditer(rest)][lines[0] - 1]
+            self._start += [line_end.end() for line_end in _LINE_END.finditer(rest)][lines[0] - 1]
         return first, [_block(group, None, marks).strip() for group in groups]
 
 
@@ -182,8 +182,8 @@ def _tied(parts: Iterable[Token]) -> list[Token]:
             word = text[-_TIED:].split()[-1] if text else word
             tied.append(Token("text", "", 0, content=text.removesuffix(word)))
         stop = ""
-        if left and left[0].type == "text" and (found := _STOP.match(left[0].content)):
-            stop, left[0].content = found[0], left[0].content[found.end() :]
+        if left and left[0].type == "text" and (match := _STOP.match(left[0].content)):
+            stop, left[0].content = match[0], left[0].content[match.end() :]
         opened, closed = Token("tied_open", "span", 1, attrs={"class": "tied"}), Token("tied_close", "span", -1)
         tied += [opened, Token("text", "", 0, content=word), *cited, Token("text", "", 0, content=stop), closed]
     return tied
@@ -196,12 +196,12 @@ def _parts(token: Token, titles: Container[int]) -> Iterator[Token]:
         yield token
         return
     written = 0
-    for found in _CITATION.finditer(token.content):
-        numbers = parse_citations(found[0], titles).numbers
+    for match in _CITATION.finditer(token.content):
+        numbers = parse_citations(match[0], titles).numbers
         if numbers:
-            yield Token("text", "", 0, content=token.content[written : found.start()])
+            yield Token("text", "", 0, content=token.content[written : match.start()])
             yield Token("citation", "", 0, meta={"numbers": numbers})
-            written = found.end()
+            written = match.end()
     yield Token("text", "", 0, content=token.content[written:])
 
 

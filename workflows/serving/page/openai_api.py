@@ -316,7 +316,7 @@ def _read(asked: Asked) -> _Completion:
 def _thread(messages: Sequence[_Message]) -> Iterator[BaseMessage]:
     """Yield messages as those of graph ``chat``: what others than the user and the answers say is left out.
 
-    What an answer tells beside its text is read from below it. A reply that chooses a reading counts as that.
+    The notes beside the text of an answer are read from below it. A reply that chooses a reading counts as that.
     """
     asked, choices = "", tuple[str, ...]()
     for message in messages:
@@ -328,8 +328,8 @@ def _thread(messages: Sequence[_Message]) -> Iterator[BaseMessage]:
             choices = readings_in(answer)
             kind = ResultKind.CLARIFICATION if choices else ResultKind.ANSWER
             kind = ResultKind.REFUSAL if answer == REFUSAL else kind
-            told = {"question": understood or asked, "answer_kind": kind, "sources": []}
-            yield AIMessage(answer, response_metadata={METADATA: {**told, "understood": {"choices": [*choices]}}})
+            metadata = {"question": understood or asked, "answer_kind": kind, "sources": []}
+            yield AIMessage(answer, response_metadata={METADATA: {**metadata, "understood": {"choices": [*choices]}}})
 
 
 def _is_about_the_chat(question: str) -> bool:

@@ -81,13 +81,13 @@ def _mail(hit: Mapping[str, Any]) -> str:
 
 def _apart(spans: Iterable[Span]) -> list[Span]:
     """Return spans in their order, those that overlap as one."""
-    found: list[Span] = []
+    merged: list[Span] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         elif start < end:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 def _signed(text: str, spans: Sequence[Span]) -> str:
@@ -155,8 +155,8 @@ def _values(line: str) -> Iterator[str]:
     for cell, (start, stop) in zip(cells, pairwise(starts), strict=True):
         name = place[cell.end] if cell.end < len(place) else stop
         value = line[name:stop].lstrip(_BEFORE_VALUE)
-        told = value.rstrip(_BEHIND_VALUE)
-        yield escape(_signs(line[start : stop - len(value)]) + told + _signs(value[len(told) :]))
+        content = value.rstrip(_BEHIND_VALUE)
+        yield escape(_signs(line[start : stop - len(value)]) + content + _signs(value[len(content) :]))
 
 
 def _signs(text: str) -> str:

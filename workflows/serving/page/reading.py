@@ -33,10 +33,10 @@ def read_on(asked: Asked) -> dict[str, Any]:
         NoConversation: the turn is not theirs, or has no such source.
         BadInput: the workspace does not hold the passage any more, or nothing that they may see stands there.
     """
-    turn, found = found_in_turn(asked)
+    turn, passage_id = found_in_turn(asked)
     context, related = asked.site.context(asked.identity, turn.settings), asked.query.get("related", "")
     run = open_run(context)
-    source = seen_passage(found, run)
+    source = seen_passage(passage_id, run)
     if related:
         path = next(
             (each["path"] for each in related_documents(context, source.document) if each["document"] == related), None
@@ -57,10 +57,10 @@ def found_in_turn(asked: Asked) -> tuple[KeptTurn, str]:
     """
     turn = asked.site.conversations.turn(asked.identity.owner, asked.path["id"])
     passages = turn.result["passages"] if turn.result else []
-    found = next((hit["id"] for hit in passages if str(hit["number"]) == asked.path["number"]), None)
-    if found is None:
+    passage_id = next((hit["id"] for hit in passages if str(hit["number"]) == asked.path["number"]), None)
+    if passage_id is None:
         raise NoConversation("There is no such source in this turn", "Load the conversation again")
-    return turn, found
+    return turn, passage_id
 
 
 def seen_passage(passage_id: str, run: OpenRun) -> Passage:

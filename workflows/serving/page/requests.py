@@ -177,8 +177,8 @@ class Address:
         identity = await to_thread(lambda: self._site.keyring().identity_of(shown or body.pop("authorization", None)))
         asked = Asked(self._site, self._service, identity, request, body)
         work: Any = self._function
-        given = await (work(asked) if iscoroutinefunction(work) else to_thread(work, asked))
-        return given if isinstance(given, Response) else JSONResponse(given)
+        result = await (work(asked) if iscoroutinefunction(work) else to_thread(work, asked))
+        return result if isinstance(result, Response) else JSONResponse(result)
 
     def _count(self, fault: Exception) -> None:
         if isinstance(fault, Overloaded):

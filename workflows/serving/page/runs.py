@@ -1,6 +1,6 @@
 """The questions that a worker answers: each goes on without the window that asked it, and any window may follow it.
 
-What happens to them is kept where the conversations are, so that every worker may tell of it. One thread of a worker
+Their events are kept where the conversations are, so that every worker may tell of them. One thread of a worker
 does that for all its runs, a few times a second; it finds there, too, what happened to the turns that windows follow,
 and which of its runs were stopped, whichever worker was told so.
 """
@@ -147,12 +147,12 @@ class Runs:
         with self._watching(self._runs, run):
             try:
                 async with aclosing(aask_stream(turn.question, question.context, turns)) as events:
-                    async for told in events:
-                        if isinstance(told, Answered):
-                            run.end(ANSWERED, result=told.result)
-                            service.metrics.answered(told.result)
+                    async for run_event in events:
+                        if isinstance(run_event, Answered):
+                            run.end(ANSWERED, result=run_event.result)
+                            service.metrics.answered(run_event.result)
                         else:
-                            run.tell([*draft.events_of(told)], draft.text)
+                            run.tell([*draft.events_of(run_event)], draft.text)
             except asyncio.CancelledError:  # Of a turn that was stopped, nothing more is kept.
                 run.end(CUT)
             except Exception as fault:
@@ -208,8 +208,8 @@ def _pulse(store: Conversations, runs: Sequence[_Run]) -> None:
 
 def _listen(store: Conversations, watched: Sequence[_Watched]) -> None:
     """Tell each what is new of its turn."""
-    told = store.follow((each.turn, each.position) for each in watched)
-    for each, (state, events) in zip(watched, told, strict=True):
+    news = store.follow((each.turn, each.position) for each in watched)
+    for each, (state, events) in zip(watched, news, strict=True):
         each.hear(state, events)
 
 

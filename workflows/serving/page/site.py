@@ -173,6 +173,6 @@ class Site:
         if unknown:
             named = ", ".join(sorted(visible(name[:64]) for name in unknown))
             raise BadInput(f"There is no setting {named} here", f"There are {', '.join(allowed)}")
-        given = {"workflow": Workflow.MARA, **settings}
-        context = identity.context(**{name: value for name, value in given.items() if value not in ("", None)})
+        values = {"workflow": Workflow.MARA, **settings}
+        context = identity.context(**{name: value for name, value in values.items() if value not in ("", None)})
         return context.model_copy(update={"workspace": self.workspaces.place_of(context.workspace)})

@@ -134,8 +134,8 @@ class _Suggestions:
             return ""
         if not _NAME.fullmatch(name) or not name[0].isupper():
             return ""
-        found = re.search(rf"(\bthe )?{re.escape(name)}\b(?! (?:are|were|have)\b)", passage.text, re.IGNORECASE)
-        return f"{'the ' if found[1] else ''}{name}" if found else ""
+        mention = re.search(rf"(\bthe )?{re.escape(name)}\b(?! (?:are|were|have)\b)", passage.text, re.IGNORECASE)
+        return f"{'the ' if mention[1] else ''}{name}" if mention else ""
 
     def titled(self, entity: int) -> str:
         """Return an entity's name as a passage of that title writes it; empty where the visitor sees none."""
@@ -160,23 +160,23 @@ def suggested(graph: KnowledgeGraph, selection: Selection | None) -> list[str]:
         graph: of the workspace.
         selection: the passages that the visitor sees; None for all. Whatever a question says stands in one of them.
     """
-    found = _Suggestions(graph, selection)
+    suggestions = _Suggestions(graph, selection)
     across: list[str] = []
     joined: list[str] = []
     single: dict[str, str] = {}
     named: set[str] = set()
     searches = 0
-    for fact in found.facts():
+    for fact in suggestions.facts():
         asked = _asked(fact)
         joins = not joined and asked is None and fact.fact.relation in _JOINING
-        name = found.named(fact, asked) if asked or joins else ""
+        name = suggestions.named(fact, asked) if asked or joins else ""
         if asked and name and name not in named:
             named.add(name)
             single.setdefault(asked.words, asked.words.format(name))
-        other = found.titled(fact.object) if name and (joins or (asked and asked.maker)) else ""
+        other = suggestions.titled(fact.object) if name and (joins or (asked and asked.maker)) else ""
         if asked and other and searches < _SEARCHES:
             searches += 1
-            across += filter(None, [found.across(fact, asked, name)])
+            across += filter(None, [suggestions.across(fact, asked, name)])
         if joins and other and other != name:
             joined.append(f"How are {name} and {other} connected?")
         if len(across) >= _ACROSS and len(single) >= SUGGESTED:

@@ -92,28 +92,28 @@ class Draft:
         self._begins_anew = False
         self._judged = self._to_judge = 0
 
-    def events_of(self, told: NodeStarted | Progress | Token) -> Iterator[dict[str, Any]]:
+    def events_of(self, run_event: NodeStarted | Progress | Token) -> Iterator[dict[str, Any]]:
         """Yield the events that tell of one event of a run."""
-        if isinstance(told, Token):
+        if isinstance(run_event, Token):
             if self._begins_anew:
                 yield from self._begin_anew()
-            self.text += told.text
-            yield {"kind": "token", "text": told.text}
-        elif isinstance(told, NodeStarted):
+            self.text += run_event.text
+            yield {"kind": "token", "text": run_event.text}
+        elif isinstance(run_event, NodeStarted):
             self._begins_anew = True
-            if told.node in _WRITING:
+            if run_event.node in _WRITING:
                 yield from self._begin_anew()
-            if told.node not in _TOLD_BY_OTHERS:
-                again = f", attempt {told.attempt}" if told.attempt > 1 else ""
-                yield {"kind": "step", "text": f"{_step(told.node)}{again}"}
-        elif "to_judge" in told.details:
-            self._judged, self._to_judge = 0, int(told.details["to_judge"])
-        elif told.node in _JUDGED and told.event in ("finished", "fallback"):
+            if run_event.node not in _TOLD_BY_OTHERS:
+                again = f", attempt {run_event.attempt}" if run_event.attempt > 1 else ""
+                yield {"kind": "step", "text": f"{_step(run_event.node)}{again}"}
+        elif "to_judge" in run_event.details:
+            self._judged, self._to_judge = 0, int(run_event.details["to_judge"])
+        elif run_event.node in _JUDGED and run_event.event in ("finished", "fallback"):
             self._judged += 1
             text = f"Judging passages: {self._judged} of {self._to_judge}"
             yield {"kind": "step", "text": text, "replaces": self._judged > 1}
-        elif told.event == "started" and told.node in _CHECKING:
-            yield {"kind": "step", "text": _step(told.node)}
+        elif run_event.event == "started" and run_event.node in _CHECKING:
+            yield {"kind": "step", "text": _step(run_event.node)}
 
     def _begin_anew(self) -> Iterator[dict[str, Any]]:
         self._begins_anew = False
@@ -128,13 +128,13 @@ def _step(node: str) -> str:
 
 def shown(turn: KeptTurn) -> dict[str, Any]:
     """Return a turn as the page draws it in its conversation."""
-    told = {name: getattr(turn, name) for name in ("id", "number", "question", "alone", "settings", "state")}
-    told |= {"text": turn.answer, "html": to_html(turn.answer).strip(), "error": turn.error}
-    told |= {"versions": turn.versions, "at": turn.touched, "asked_with": differing(turn.settings)}
+    view = {name: getattr(turn, name) for name in ("id", "number", "question", "alone", "settings", "state")}
+    view |= {"text": turn.answer, "html": to_html(turn.answer).strip(), "error": turn.error}
+    view |= {"versions": turn.versions, "at": turn.touched, "asked_with": differing(turn.settings)}
     if turn.result is None:
-        return told
-    told |= _answer(turn.result, turn.settings)
-    return {**told, "copied": as_text(told)}
+        return view
+    view |= _answer(turn.result, turn.settings)
+    return {**view, "copied": as_text(view)}
 
 
 class Drawn:
@@ -207,7 +207,7 @@ def _answer(result: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
     elif understood and understood["choices"]:
         first = _WHICH
     words, label, remarks = words_of(result), label_of(result), remarks_on(result)
-    told = [f"{label}:" if label else "", first, f"{words.related}:" if related else "", related, *remarks]
+    paragraphs = [f"{label}:" if label else "", first, f"{words.related}:" if related else "", related, *remarks]
     return {
         "kind": result["answer_kind"],
         "label": label,
@@ -217,7 +217,7 @@ def _answer(result: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
         "goes_on": _more_room(result, settings) if is_cut(result) else None,
         "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
         "text": first if is_refused else in_words(result["answer"] or "", result["answer_kind"]),
-        "told": renumbered("\n\n".join(filter(None, told)), marks),
+        "told": renumbered("\n\n".join(filter(None, paragraphs)), marks),
         "html": to_html(first, titles, marks),
         "related": to_html(related, titles, marks) if related else "",
         "sources": sources,
@@ -316,7 +316,7 @@ def _notes(result: Mapping[str, Any]) -> list[str]:
 def _about(result: Mapping[str, Any]) -> dict[str, str]:
     models = result["models"]
     walk = result.get("walk")
-    told = {
+    rows = {
         "Workflow": result["workflow"],
         "Ranking": f"{result['mode']} (ranked by {result['ranked_by'] or 'nothing'})",
         "Chat model": models["chat"],
@@ -324,12 +324,12 @@ def _about(result: Mapping[str, Any]) -> dict[str, str]:
         "Generation": str(result["generation"]),
     }
     if result.get("as_of"):
-        told["As of"] = result["as_of"]
+        rows["As of"] = result["as_of"]
     if walk:
-        told["Walk"] = f"{walk['engine']}, damping {walk['damping']:.2f}"
+        rows["Walk"] = f"{walk['engine']}, damping {walk['damping']:.2f}"
     if understood := result.get("understood"):
-        told["Completed"] = f"since {understood['because']}; by {understood['by']}"
-    return told
+        rows["Completed"] = f"since {understood['because']}; by {understood['by']}"
+    return rows
 
 
 def _words(node: str) -> str:

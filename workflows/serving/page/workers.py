@@ -54,7 +54,7 @@ class WorkerFailed(MaraError):
 class Served:
     """A site and its settings; called, the application, in whatever process that is.
 
-    What the application imports is imported by then: a worker that is started answers its supervisor first.
+    The modules of the application are imported by then: a worker that is started answers its supervisor first.
 
     Attributes:
         workspace: the server's own.
