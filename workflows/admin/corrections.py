@@ -95,11 +95,11 @@ def export_corrections(root: Path, path: Path) -> dict[str, Any]:
     """
     with Workspace(root).open_record() as record:
         Workspace(root).check_passages(record)
-        held = record.corrections()
-    lines = [json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in held]
+        corrections = record.corrections()
+    lines = [json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in corrections]
     path.write_text("".join(lines), encoding="utf-8")
-    standing = sum(each.stands for each in held)
-    return {"workspace": str(root), "file": str(path), "standing": standing, "undone": len(held) - standing}
+    standing = sum(each.stands for each in corrections)
+    return {"workspace": str(root), "file": str(path), "standing": standing, "undone": len(corrections) - standing}
 
 
 def import_corrections(root: Path, path: Path, *, dry_run: bool = False) -> dict[str, Any]:
@@ -155,8 +155,8 @@ def pinned(root: Path, text: str, passage: str, relation: str = "") -> kinds.Pin
     fact = read_statement(root, text, relation)
     with Workspace(root).open_record() as record:
         if not fact.relation:
-            told, _ = type_triple(fact.subject, fact.predicate, fact.object, declared_types(record))
-            fact = replace(fact, relation=told.value)
+            relation_type, _ = type_triple(fact.subject, fact.predicate, fact.object, declared_types(record))
+            fact = replace(fact, relation=relation_type.value)
         within = [] if record.states([passage]) else _passages_of(record, passage)
     return kinds.Pin(fact, within[0] if len(within) == 1 else passage)
 
@@ -267,8 +267,8 @@ def _names(what: kinds.What, *, new: bool = False) -> tuple[str, ...]:
         case kinds.Split():
             return (what.name, what.into) if new else (what.name,)
         case kinds.Change():
-            given = (what.to.subject, what.to.object) if new else ()
-            return (what.fact.subject, what.fact.object, *given)
+            new_names = (what.to.subject, what.to.object) if new else ()
+            return (what.fact.subject, what.fact.object, *new_names)
         case kinds.Drop():
             return (what.fact.subject, what.fact.object)
         case kinds.Pin():
@@ -286,11 +286,11 @@ def _relation(record: Record, name: str) -> str:
     if not name:
         return ""
     own = declared_types(record)
-    found = fact_type_of(name, own)
-    if found is None:
+    relation_type = fact_type_of(name, own)
+    if relation_type is None:
         known = ", ".join([*(relation.value for relation in ENTITY_RELATIONS), *own.relation_types])
         raise BadInput(f"{name[:60]!r} is no relation type of a fact", f"Give one of {known}")
-    return found.value
+    return relation_type.value
 
 
 def _said(row: Mapping[str, Any]) -> dict[str, Any]:

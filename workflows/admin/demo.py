@@ -52,5 +52,5 @@ def run_demo(workspace: Path, progress: Progress = no_progress) -> dict[str, Any
 
 
 def _recall(result: dict[str, Any]) -> float:
-    found = {passage["id"] for passage in result["passages"][:_RECALL_AT]}
-    return len(found & set(result["gold_ids"])) / len(result["gold_ids"])
+    ids = {passage["id"] for passage in result["passages"][:_RECALL_AT]}
+    return len(ids & set(result["gold_ids"])) / len(result["gold_ids"])

@@ -69,39 +69,39 @@ def export_surroundings(
     if path.suffix.lower() != ".graphml":
         raise BadInput(f"{path} is no file that can be drawn", "Name a file that ends in .graphml")
     with RelationshipRecord.of(root) as record, record.as_it_stands():
-        found = surroundings_of(record, name, chunks=chunks, concepts=concepts, related=related)
-    write_lines(path, exchange.to_graphml(found.parts, {"messages": found.messages}))
-    return {"file": str(path), **_described(found)}
+        surroundings = surroundings_of(record, name, chunks=chunks, concepts=concepts, related=related)
+    write_lines(path, exchange.to_graphml(surroundings.parts, {"messages": surroundings.messages}))
+    return {"file": str(path), **_described(surroundings)}
 
 
-def _described(found: Surroundings) -> dict[str, Any]:
-    names = {concept.id: concept.properties["name"] for concept in found.concepts}
-    own = found.explains(found.document.id)
+def _described(surroundings: Surroundings) -> dict[str, Any]:
+    names = {concept.id: concept.properties["name"] for concept in surroundings.concepts}
+    own = surroundings.explains(surroundings.document.id)
     return {
-        "document": found.document.id,
-        "title": found.document.properties["title"],
-        "sources": [source.properties["uri"] for source in found.sources],
-        "chunks": [chunk.id for chunk in found.chunks],
-        "of_chunks": found.of_chunks,
+        "document": surroundings.document.id,
+        "title": surroundings.document.properties["title"],
+        "sources": [source.properties["uri"] for source in surroundings.sources],
+        "chunks": [chunk.id for chunk in surroundings.chunks],
+        "of_chunks": surroundings.of_chunks,
         "concepts": [
             {
                 "name": name,
                 "explanation_type": own[key].properties["explanation_type"],
                 "relevance_score": own[key].properties["relevance_score"],
-                "documents": found.commonness[key],
+                "documents": surroundings.commonness[key],
             }
             for key, name in names.items()
         ],
-        "of_concepts": found.of_concepts,
+        "of_concepts": surroundings.of_concepts,
         "related": [
             {
                 "id": other.id,
                 "title": other.properties["title"],
-                "shared": [names[key] for key in found.explains(other.id)],
+                "shared": [names[key] for key in surroundings.explains(other.id)],
             }
-            for other in found.related
+            for other in surroundings.related
         ],
-        "messages": found.messages,
+        "messages": surroundings.messages,
     }
 
 

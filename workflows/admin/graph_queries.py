@@ -52,20 +52,20 @@ def query_graph(
         return _as_json(copy.query(query, values, limit=limit, timeout_s=timeout_s))
 
 
-def parse_parameters(given: Sequence[str]) -> dict[str, CellValue]:
+def parse_parameters(pairs: Sequence[str]) -> dict[str, CellValue]:
     """Return the parameters of a query by name: what reads as a number or as true, false, null or a list is one.
 
     Anything else is a text; one in double quotes is the text in them. Raises BadInput.
     """
-    found: dict[str, CellValue] = {}
-    for one in given:
+    parameters: dict[str, CellValue] = {}
+    for one in pairs:
         name, sign, text = one.partition("=")
         if not sign or not name.isidentifier() or not name.isascii():
             raise BadInput(f"{one[:60]!r} is no parameter", "Give name=value")
-        if name in found:
+        if name in parameters:
             raise BadInput(f"The parameter {name!r} is given twice", "Give it once")
-        found[name] = _value(text)
-    return found
+        parameters[name] = _value(text)
+    return parameters
 
 
 def _value(text: str) -> CellValue:
@@ -80,8 +80,8 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(name)
 
 
-def _as_json(found: Rows) -> dict[str, Any]:
-    return {"columns": list(found.columns), "rows": [list(row) for row in found.rows], "cut": found.cut}
+def _as_json(rows: Rows) -> dict[str, Any]:
+    return {"columns": list(rows.columns), "rows": [list(row) for row in rows.rows], "cut": rows.cut}
 
 
 def evaluate_graph(root: Path) -> dict[str, Any]:

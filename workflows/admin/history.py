@@ -61,10 +61,10 @@ def list_history(root: Path, user: str = "") -> dict[str, Any]:
 def read_conversation(root: Path, key: str) -> dict[str, Any]:
     """Return a conversation with its messages. Raises BadInput where there is none, else as `list_history`."""
     with _opened(root) as history:
-        found = next((each for each in history.conversations() if each.id == key), None)
-        if found is None:
+        conversation = next((each for each in history.conversations() if each.id == key), None)
+        if conversation is None:
             raise BadInput("There is no such conversation", "`mara history` lists those that there are")
-        return history.with_messages(found)
+        return history.with_messages(conversation)
 
 
 def export_history(root: Path, user: str = "") -> dict[str, Any]:
@@ -100,7 +100,7 @@ def forget_user(root: Path, user: str) -> dict[str, Any]:
 
     Raises:
         WorkspaceMissing: there is no workspace.
-        WorkspaceLocked: another process keeps a file open. What could be erased is; the same call erases the rest.
+        WorkspaceLocked: another process keeps a file open. All else is erased; the same call erases the rest.
         GraphUnavailable: it is erased here, and the configured graph server still holds it.
     """
     with _opened(root) as history:
@@ -161,8 +161,8 @@ class _History:
 
     def listed(self, user: str) -> dict[str, Any]:
         """Return what `list_history` does."""
-        found = [asdict(each) for each in self.conversations(user)]
-        listed: dict[str, Any] = {"workspace": str(self.root), "conversations": found}
+        rows = [asdict(each) for each in self.conversations(user)]
+        listed: dict[str, Any] = {"workspace": str(self.root), "conversations": rows}
         if user:
             listed["user"] = user
             listed["questions"] = [asdict(each) for each in messages_beside(self.record, user)] if self.record else []
@@ -171,20 +171,20 @@ class _History:
 
     def conversations(self, user: str = "") -> list[Conversation]:
         """Return the conversations of all, or of a user, those of the page among them, the last changed first."""
-        held = {each.id: each for each in self.on_page.of_user(user)}
-        held |= {each.id: each for each in (conversations(self.record, user) if self.record else ())}
-        return sorted(held.values(), key=lambda each: each.updated_at, reverse=True)
+        by_id = {each.id: each for each in self.on_page.of_user(user)}
+        by_id |= {each.id: each for each in (conversations(self.record, user) if self.record else ())}
+        return sorted(by_id.values(), key=lambda each: each.updated_at, reverse=True)
 
-    def with_messages(self, found: Conversation) -> dict[str, Any]:
+    def with_messages(self, conversation: Conversation) -> dict[str, Any]:
         """Return a conversation with its messages; one of the page alone with those that its turns come to."""
-        said = [_message(self.record, each) for each in messages(self.record, found.id)] if self.record else []
+        said = [_message(self.record, each) for each in messages(self.record, conversation.id)] if self.record else []
         on_page = (
             message
-            for turn in (() if said else self.on_page.turns(found.id))
+            for turn in (() if said else self.on_page.turns(conversation.id))
             if turn.result is not None
             for message in _messages_of(turn.result)
         )
-        return {**asdict(found), "messages": [*said, *on_page]}
+        return {**asdict(conversation), "messages": [*said, *on_page]}
 
     def questions_of(self, user: str) -> set[str]:
         """Return what a user alone asked, in the history and on the page, as typed and as understood."""
@@ -213,8 +213,8 @@ def _messages_of(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _message(record: RelationshipRecord, message: Message) -> dict[str, Any]:
     """Return a message within its conversation, less what is empty for its role; what it cites has its document."""
-    told = {name: value for name, value in asdict(message).items() if name != "conversation" and value not in ("", ())}
-    return {**told, "cited": [_cited(record, each) for each in message.cited]} if message.cited else told
+    row = {name: value for name, value in asdict(message).items() if name != "conversation" and value not in ("", ())}
+    return {**row, "cited": [_cited(record, each) for each in message.cited]} if message.cited else row
 
 
 def _cited(record: RelationshipRecord, cited: Cited) -> dict[str, Any]:

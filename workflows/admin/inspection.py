@@ -234,8 +234,8 @@ def entity_types(root: Path) -> dict[str, str]:
     """Return {entity id: its own type} of the entities of a workspace that have one. Raises as `workspace_stats`."""
     with published_graph(root) as (_, graph):
         typed = np.flatnonzero(graph.entity_types).tolist()
-        found = {entity_id(graph.entity_names[node]): graph.entity_type(node) for node in typed}
-        return {key: entity_type for key, entity_type in found.items() if entity_type is not None}
+        types = {entity_id(graph.entity_names[node]): graph.entity_type(node) for node in typed}
+        return {key: entity_type for key, entity_type in types.items() if entity_type is not None}
 
 
 def entity_type(root: Path, name: str) -> str | None:

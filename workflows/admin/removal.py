@@ -29,8 +29,8 @@ _REMOVAL = "removal"
 def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] = ()) -> dict[str, Any]:
     """Remove passages and their past versions from a workspace, without a model.
 
-    Questions to a workspace left empty say so. Who names a document, a file or an address means all that ever came from
-    there, also what the workspace holds of it as past versions alone, or as the name of a file that was not read.
+    Questions to a workspace left empty say so. The name of a document, a file or an address means all that ever came
+    from there, also what the workspace holds of it as past versions alone, or as the name of a file that was not read.
 
     The relationship graph, where there is one, is brought in step; the result tells a problem with it alone.
 
@@ -111,8 +111,8 @@ class _Removal:
                 return last
         if not record.versions.count():
             workspace.check_passages(record)
-        found = cls(sorted(ids), sorted(sources), sorted(_named(record, ids, sources)))
-        return replace(found, versions=len(_past_of(record, found)))
+        removal = cls(sorted(ids), sorted(sources), sorted(_named(record, ids, sources)))
+        return replace(removal, versions=len(_past_of(record, removal)))
 
     def is_committed(self, record: Record) -> bool:
         """Tell whether the record holds none of the passages any more."""

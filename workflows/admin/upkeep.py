@@ -42,15 +42,15 @@ def run_doctor(root: Path, *, repair: bool = False) -> dict[str, Any]:
     if not repair:
         return {"workspace": str(root), **_told(examine_workspace(root)), "chat_model": _chat_model()}
     before, done, after = repair_workspace(root)
-    found = {**_told(after), "done": done, "before": _told(before)}
-    return {"workspace": str(root), **found, "chat_model": _chat_model()}
+    report = {**_told(after), "done": done, "before": _told(before)}
+    return {"workspace": str(root), **report, "chat_model": _chat_model()}
 
 
-def _told(found: Examination) -> dict[str, Any]:
+def _told(examination: Examination) -> dict[str, Any]:
     return {
-        "ok": found.ok,
-        "generation": found.generation,
-        "findings": [{**asdict(finding), "examples": list(finding.examples)} for finding in found.findings],
+        "ok": examination.ok,
+        "generation": examination.generation,
+        "findings": [{**asdict(finding), "examples": list(finding.examples)} for finding in examination.findings],
     }
 
 
@@ -86,8 +86,8 @@ def join_record(root: Path, name: str = "") -> dict[str, Any]:
     if not is_new and name not in ("", place_name(root)):
         raise BadInput(f"{root} has another record: {place_name(root)!r}", "Name another folder")
     if is_new:
-        given = given_name()
-        _name(root, name or given)
+        default_name = given_name()
+        _name(root, name or default_name)
     try:
         (root / "index").mkdir(exist_ok=True)
         workspace.open_record().close()
@@ -120,7 +120,7 @@ def _name(root: Path, name: str) -> None:
 def move_to_postgres(root: Path, name: str = "") -> tuple[str, list[str]]:
     """Copy what a workspace holds in SQLite to the database of ``MARA_RECORD_URL``, and let the folder name it.
 
-    What is derived stays, and is of the record as it was. The SQLite files are kept under other names.
+    The derived files stay, and are of the record as it was. The SQLite files are kept under other names.
 
     Returns:
         The name of the record, and the names of the files that can be deleted.

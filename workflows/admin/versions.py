@@ -68,7 +68,7 @@ def _changes(
         after = {span.passage_id: span for span in spans if span.stands_at(moment)}
         changed = _changed(before, after)
         if any(changed.values()):
-            old, new = ([entries[span.passage_id, span.version] for span in held.values()] for held in (before, after))
+            old, new = ([entries[span.passage_id, span.version] for span in side.values()] for side in (before, after))
             yield {
                 "date": None if moment == ALWAYS else shown(moment),
                 "passages": len(after),
@@ -108,17 +108,17 @@ def _named(
 
 def _facts(corrections: Corrections, old: Iterable[Entry], new: Iterable[Entry]) -> dict[str, list[str]]:
     """Return the facts that are new in a version and those that it drops, as `mara correct` takes them."""
-    said_before, said = (_said(corrections, held) for held in (old, new))
+    said_before, said = (_said(corrections, entries) for entries in (old, new))
     return {
         "new_facts": sorted(text for key, text in said.items() if key not in said_before),
         "dropped_facts": sorted(text for key, text in said_before.items() if key not in said),
     }
 
 
-def _said(corrections: Corrections, held: Iterable[Entry]) -> dict[str, str]:
+def _said(corrections: Corrections, entries: Iterable[Entry]) -> dict[str, str]:
     """Return {fact id: the fact between bars}, spelled as the first passage that states it has it."""
     said: dict[str, str] = {}
-    for entry in held:
+    for entry in entries:
         for each in corrections.stated(entry.passage, entry.extraction).triples:
             fact = Fact(each.subject, each.predicate, each.object, each.relation)
             said.setdefault(fact.id, f"{each.subject} | {each.predicate} | {each.object}")
