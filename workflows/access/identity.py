@@ -72,7 +72,7 @@ class Identity:
     def confine(self, context: Context) -> Context:
         """Return the settings of a run within what they may see. Raises as `context` does.
 
-        What they want in the history is written under their own name, whatever name they gave.
+        Their entries in the history are written under their own name, whatever name they gave.
         """
         confined = self._in_workspace(context).within(self.where)
         if self is LOCAL or not (context.conversation_id or context.user_id):
@@ -127,9 +127,9 @@ class Identity:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Return the identity of such a text."""
-        told = json.loads(text)
-        names = told.pop("workspaces")
-        return cls(workspaces=None if names is None else tuple(names), **told)
+        values = json.loads(text)
+        names = values.pop("workspaces")
+        return cls(workspaces=None if names is None else tuple(names), **values)
 
     def _in_workspace(self, context: Settings) -> Settings:
         workspace = self.workspace(context.workspace)

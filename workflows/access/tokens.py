@@ -26,13 +26,13 @@ def with_samples(where: Mapping[str, Any]) -> dict[str, Any]:
 
 def filled_in_names(names: Sequence[str], claims: Mapping[str, Any]) -> tuple[str, ...]:
     """Return names of workspaces with those of claims. Raises NoAccess where a claim names none."""
-    found: list[str] = []
+    values: list[str] = []
     for name in names:
-        held = _claim(claims, name.removeprefix(CLAIMS)) if name.startswith(CLAIMS) else name
-        found.extend(held if isinstance(held, list) else [held])
-    if not found or not all(isinstance(name, str) and (not name or is_workspace_name(name)) for name in found):
+        claim = _claim(claims, name.removeprefix(CLAIMS)) if name.startswith(CLAIMS) else name
+        values.extend(claim if isinstance(claim, list) else [claim])
+    if not values or not all(isinstance(name, str) and (not name or is_workspace_name(name)) for name in values):
         raise NoAccess("The token's claims name no workspace", ASK)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(values))
 
 
 def is_granted(granted: bool | str, claims: Mapping[str, Any]) -> bool:
@@ -80,17 +80,17 @@ def _values(claims: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:
-    held = _held(claims, name)
-    if held is None:
+    claim = _held(claims, name)
+    if claim is None:
         raise NoAccess(f"The token has no claim {name}, on which it depends what its holder may see", ASK)
-    return held
+    return claim
 
 
 def _held(claims: Mapping[str, Any], name: str) -> Any:
     """Return a claim by its name, which may hold dots, or by its path within others; None where there is none."""
     if name in claims:
         return claims[name]
-    held: Any = claims
+    claim: Any = claims
     for part in name.split("."):
-        held = held.get(part) if isinstance(held, Mapping) else None
-    return held
+        claim = claim.get(part) if isinstance(claim, Mapping) else None
+    return claim
