@@ -275,9 +275,9 @@ def _plain(value: object) -> object:
     if is_dataclass(value):
         return {_NAMES.get(field.name, field.name): _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(held) for key, held in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return [_plain(held) for held in value]
+        return [_plain(item) for item in value]
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
@@ -318,15 +318,15 @@ class Assembly:
         """Return the edges that are shown."""
         return tuple(self._edge(edge) for edge in self.subgraph.edges)
 
-    def path(self, found: FlowPath) -> Path:
+    def path(self, flow_path: FlowPath) -> Path:
         """Return a path along edges that are shown."""
-        steps = tuple(self._step(step) for step in found.steps)
-        nodes = [found.seed, *(step.target for step in found.steps)]
+        steps = tuple(self._step(step) for step in flow_path.steps)
+        nodes = [flow_path.seed, *(step.target for step in flow_path.steps)]
         return Path(
-            passage=self.names.key(found.node),
-            number=self.names.number(found.node),
-            seed=self.names.key(found.seed),
-            mass=found.mass,
+            passage=self.names.key(flow_path.node),
+            number=self.names.number(flow_path.node),
+            seed=self.names.key(flow_path.seed),
+            mass=flow_path.mass,
             steps=steps,
             words=path_in_words(self.names, nodes, steps),
         )
@@ -394,14 +394,14 @@ class Assembly:
     def _step(self, step: FlowStep) -> Step:
         facts = self.facts.of(step.edge)
         along = next((fact for fact in facts if fact.subject == step.source), None)
-        told: GraphFact | None = along or next(iter(facts), None)
+        named_fact: GraphFact | None = along or next(iter(facts), None)
         return Step(
             from_node=self.names.key(step.source),
             to=self.names.key(step.target),
             edge=self._edge_keys[step.edge],
-            predicate=told.fact.predicate if told else "",
+            predicate=named_fact.fact.predicate if named_fact else "",
             relation=self.flows[-1].graph.kinds[self.flows[-1].graph.kind.item(step.edge)].relation.value,
-            reversed=told is not None and along is None,
+            reversed=named_fact is not None and along is None,
             share=step.share,
         )
 
@@ -489,8 +489,8 @@ def path_in_words(names: NodeNames, nodes: Sequence[int], steps: Sequence[Step])
     words = [names.spoken(nodes[0])]
     for node, step in zip(nodes[1:], steps, strict=True):
         predicate, share = " ".join(step.predicate.split()), f"{step.share:.2g}"
-        told = f"{predicate} ({step.relation}, {share})" if predicate else f"{step.relation} ({share})"
-        words.append(f"←{told}—" if step.reversed else f"—{told}→")
+        label = f"{predicate} ({step.relation}, {share})" if predicate else f"{step.relation} ({share})"
+        words.append(f"←{label}—" if step.reversed else f"—{label}→")
         words.append(names.spoken(node))
     return " ".join(words)
 

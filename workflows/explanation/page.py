@@ -187,11 +187,11 @@ def _side(node: Mapping[str, Any]) -> int:
 
 def _held_together(network: igraph.Graph) -> igraph.Graph:
     """Return the network with its components tied to the largest one, so that none drifts away."""
-    held = network.copy()
+    tied_network = network.copy()
     components = sorted(network.connected_components(), key=len, reverse=True)
     ties = [(components[0][0], component[0]) for component in components[1:]]
-    held.add_edges(ties, {"flow": [1e-3] * len(ties)})
-    return held
+    tied_network.add_edges(ties, {"flow": [1e-3] * len(ties)})
+    return tied_network
 
 
 def _forced(network: igraph.Graph, sides: Sequence[int]) -> list[Position]:

@@ -58,8 +58,8 @@ def _start(result: Mapping[str, Any]) -> Sentence:
             (*_listed(others), Piece(", of facts close to it") if named else Piece(", of facts close to the question"))
         )
     fact = next((fact for fact in result.get("facts") or [] if fact["kept"]), None)
-    told = " — ".join(fact[key] for key in ("subject", "predicate", "object")) if fact else ""
-    closest = (Piece("; the closest fact is "), _name(told)) if told else ()
+    triple = " — ".join(fact[key] for key in ("subject", "predicate", "object")) if fact else ""
+    closest = (Piece("; the closest fact is "), _name(triple)) if triple else ()
     return (Piece("The search began at "), *_joined(parts, ", at ", ", and at "), *closest, Piece("."))
 
 
@@ -167,5 +167,5 @@ def _listed(names: Sequence[str]) -> Sentence:
 def _joined(parts: Sequence[Iterable[Piece]], between: str, last: str) -> Sentence:
     """Return parts with words between them, others before the last one."""
     words = [*[between] * (len(parts) - 2), *([last] if len(parts) > 1 else []), ""]
-    told = ([*part, *([Piece(word)] if word else [])] for part, word in zip(parts, words, strict=False))
-    return tuple(chain.from_iterable(told))
+    pieces = ([*part, *([Piece(word)] if word else [])] for part, word in zip(parts, words, strict=False))
+    return tuple(chain.from_iterable(pieces))
