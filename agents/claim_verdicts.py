@@ -174,7 +174,7 @@ def _settle_component(
 ) -> Component:
     """A component is not answered by claims that no passage says, and not fully where one is unsupported as it stands.
 
-    What the claim judge found is lowered where it has to be, and never raised. Claims that it lists nowhere may be
+    A finding of the claim judge is lowered where it has to be, and never raised. Claims that it lists nowhere may be
     about any component.
     """
     about = [claims[number] for number in component.claims if number in claims]

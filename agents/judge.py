@@ -170,7 +170,7 @@ KEPT, DROPPED = 1.0, -1.0
 class OfflineJudge:
     """Scores all passages that may bear on a question alike, so that their order stays; deterministic.
 
-    What answers a question shows only beside the other passages: that is left to who reads them together.
+    Whether a passage answers a question shows only beside the others: that is left to the reader of them all.
     """
 
     def judge(

@@ -406,7 +406,7 @@ class OfflineRewriter:
 
     Pronouns, "there" and "the second one" become the name that they most likely mean: of the last question, or of the
     sentence that answered it. "What about X?" asks the last question of X, "why?" asks it with another question word.
-    What cannot be put into words is named in brackets behind the question.
+    A reference that cannot be put into words is named in brackets behind the question.
     """
 
     def __init__(self, names: KnownNames) -> None:
@@ -464,8 +464,8 @@ class OfflineRewriter:
             return [self._with_topic(question, last.question)]
         is_somebody = reference.word in HE or reference.word in SHE
         looked_at = reversed(turns[-2:]) if is_somebody else turns[-1:]
-        found = next((names for turn in looked_at if (names := self._antecedents.meant(reference.word, turn))), [])
-        readings = [_replaced(question, reference, name.text) for name in found]
+        candidates = next((names for turn in looked_at if (names := self._antecedents.meant(reference.word, turn))), [])
+        readings = [_replaced(question, reference, name.text) for name in candidates]
         return readings or [self._with_topic(question, last.question)]
 
     def _with_topic(self, question: str, last: str) -> str:

@@ -137,7 +137,7 @@ def citing_sentences(text: str) -> dict[int, str]:
 def _pieces(answer: str) -> Iterator[tuple[int, int, str]]:
     """Yield (start, end, text without citations and marks) of each claim.
 
-    What holds citations and no word goes to the claim before it, or else to the one after it.
+    A part that holds citations and no word goes to the claim before it, or else to the one after it.
     """
     pending: tuple[int, int, str] | None = None
     orphan: int | None = None

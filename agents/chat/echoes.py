@@ -1,6 +1,6 @@
 """Replies that repeat what the model was told in place of answering: instructions, an example, why it was refused.
 
-What stands in the quoted material is never an echo: answers quote it.
+Words of the quoted material are never an echo: answers quote it.
 """
 
 from __future__ import annotations

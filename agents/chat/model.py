@@ -184,8 +184,8 @@ class ChatModel:
     ) -> ChatReply:
         """Return the reply with its tokens.
 
-        What a server refuses is left out: ``response_format``, the log-probabilities, the limit, the temperature, the
-        stream.
+        Options that a server refuses are left out: ``response_format``, the log-probabilities, the limit, the
+        temperature, the stream.
 
         Args:
             messages: the prompt.

@@ -324,7 +324,7 @@ def _without_blocks(text: str) -> str:
 class ThinkFilter:
     """The spoken part of a reply that comes in pieces: the twin of `without_thinking`.
 
-    What is shown of a whole reply is what `without_thinking` returns of it, wherever the pieces are cut; a ``<think>``
+    The part shown of a whole reply is what `without_thinking` returns of it, wherever the pieces are cut; a ``<think>``
     that never ends is not shown. Where the server swallowed the opening tag, thinking looks like speech until its
     closing tag comes.
 
@@ -411,7 +411,7 @@ class _Chosen(BaseModel):
 
 
 class _Place(_Chosen):
-    top_logprobs: Annotated[list[_Chosen], BeforeValidator(lambda told: told if isinstance(told, list) else [])] = []
+    top_logprobs: Annotated[list[_Chosen], BeforeValidator(lambda value: value if isinstance(value, list) else [])] = []
 
 
 class _Logprobs(BaseModel):

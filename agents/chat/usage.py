@@ -66,10 +66,10 @@ def prices_of(price_in: float | None = None, price_out: float | None = None) -> 
     Raises:
         BadInput: there is only one, or it is no price.
     """
-    told = environment().mara_prices
-    if price_in is None and price_out is None and not told:
+    prices = environment().mara_prices
+    if price_in is None and price_out is None and not prices:
         return None
-    first, second = _prices_told(told) if told else (None, None)
+    first, second = _prices_told(prices) if prices else (None, None)
     price_in, price_out = first if price_in is None else price_in, second if price_out is None else price_out
     if price_in is None or price_out is None:
         raise BadInput("Only one price is given", 'Give both, or set MARA_PRICES="0.15,0.60"; 0 is a price')

@@ -84,7 +84,7 @@ _AFTER_PARTICIPLE = PREPOSITIONS | DETERMINERS | PRONOUNS | ADVERBS | RELATIVES 
 def sentence_items(scan: EntityScan, text: str) -> list[list[Item]]:
     """Return the items of each sentence, in order; an item that crosses a sentence's end belongs to where it starts.
 
-    What stands outside of all sentences is left out: the numbers and bullets of a list. A sentence also ends after a
+    Text outside of all sentences is left out: the numbers and bullets of a list. A sentence also ends after a
     name and a stop before a capitalised word that is no name: "World War I. It ...".
     """
     entities = [Item("", span.start, span.end, span) for span in scan.spans]

@@ -157,7 +157,7 @@ def _asked(question: str, sides: Sequence[Side]) -> _Asked | None:
         return None
     direction = directions.pop()
     if direction.attributes == _LONGER and "been" in words:
-        # Who has been there longer came earlier.
+        # The one that has been there longer came earlier.
         direction = _Direction(True, not direction.is_least, _SINCE)
     terms = {term.text for term in parse_question(question).terms}.difference(
         names, _DIRECTIONS, _EMPTY_VERBS, _kind(words)

@@ -258,12 +258,12 @@ def parse_question(question: str) -> ParsedQuestion:
         terms.setdefault(root, Term(word, root, role, is_asked=root in asked and role is Role.WORD))
     for house in _HOUSE.finditer(question) if len(terms) > 1 else ():
         terms.pop(stem(house["noun"].casefold(), language), None)
-    found = tuple(terms.values())
-    kind, choices = answer_kind(question), _choices(question, found)
+    all_terms = tuple(terms.values())
+    kind, choices = answer_kind(question), _choices(question, all_terms)
     return ParsedQuestion(
         question,
         language,
-        found,
+        all_terms,
         AnswerKind.ANY if choices and kind is AnswerKind.PERSON else kind,
         choices,
         words_of(question),
