@@ -59,8 +59,8 @@ def retrieve(question: str, context: Context, turns: Sequence[Turn] = ()) -> dic
     from workflows import retrieval
 
     refresh_environment()
-    found: dict[str, Any] = retrieval.graph.invoke(asking(question, turns), context=context)
-    return found
+    result: dict[str, Any] = retrieval.graph.invoke(asking(question, turns), context=context)
+    return result
 
 
 def graph_of(workflow: Workflow) -> Any:

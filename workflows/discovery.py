@@ -41,8 +41,8 @@ _POSITION = ("page", "page_end", "section", "start", "end")
 def what_to_read(context: Context, topic: str = "", k: int = PROPOSED) -> dict[str, Any]:
     """Return documents one or two concept steps away from a topic, a conversation or a user's history, as JSON.
 
-    The settings name the workspace, the filters, the conversation and the user. What the user viewed, or an answer of
-    the conversation cites, is not proposed.
+    The settings name the workspace, the filters, the conversation and the user. A document that the user viewed, or
+    that an answer of the conversation cites, is not proposed.
 
     Args:
         context: the settings.
@@ -61,7 +61,7 @@ def what_to_read(context: Context, topic: str = "", k: int = PROPOSED) -> dict[s
         check_open_to(record, context.conversation_id, context.user_id, own_only=context.own_only)
         if topic and not (concepts or context.user_id or context.conversation_id):
             return {"documents": []}
-        found = discover(
+        discoveries = discover(
             record,
             user_id=context.user_id,
             conversation_id=context.conversation_id,
@@ -70,11 +70,11 @@ def what_to_read(context: Context, topic: str = "", k: int = PROPOSED) -> dict[s
             k=k,
             sight=sight,
         )
-        read = sorted({path.seed.document for each in found for path in each.paths if path.seed.document})
+        read = sorted({path.seed.document for each in discoveries for path in each.paths if path.seed.document})
         titles = {
             key: named_document(record, key, sight)[1] for key in read if sight is None or sight.sees_document(key)
         }
-    return {"documents": [_proposal(each, titles) for each in found]}
+    return {"documents": [_proposal(each, titles) for each in discoveries]}
 
 
 def related_documents(context: Context, document_id: str, k: int = PROPOSED) -> list[dict[str, str]]:
@@ -97,9 +97,10 @@ def related_documents(context: Context, document_id: str, k: int = PROPOSED) -> 
         selection = Selection.of(graph, np.arange(len(graph.passages)))
     sight = None if selection is None else Sight(selection)
     with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:
-        found = discover(record, document_id=document_id, k=k, sight=sight)
+        discoveries = discover(record, document_id=document_id, k=k, sight=sight)
     return [
-        {"document": each.id, "path": each.path, "title": each.title, "told": told(each.paths[0])} for each in found
+        {"document": each.id, "path": each.path, "title": each.title, "told": told(each.paths[0])}
+        for each in discoveries
     ]
 
 
@@ -174,8 +175,8 @@ def _linked(run: OpenRun, passage_id: str) -> list[dict[str, str]]:
     """Return the concepts that a passage is linked with, by name."""
     graph = run.index.graph
     label = graph.entity_labels.__getitem__ if run.selection is None else run.selection.label
-    found = _entities_of(run, graph.passage_index[passage_id])
-    named = ({"id": key, "name": label(graph.entity_index[key])} for key in found)
+    keys = _entities_of(run, graph.passage_index[passage_id])
+    named = ({"id": key, "name": label(graph.entity_index[key])} for key in keys)
     return sorted(named, key=lambda each: (each["name"].casefold(), each["id"]))
 
 
@@ -253,13 +254,13 @@ def _told(account: Account, passage: Passage) -> dict[str, Any]:
     }
 
 
-def _proposal(found: Discovery, titles: dict[str, str]) -> dict[str, Any]:
+def _proposal(discovery: Discovery, titles: dict[str, str]) -> dict[str, Any]:
     return {
-        "document": found.id,
-        "path": found.path,
-        "title": found.title,
-        "relevance": found.relevance,
-        "reasons": [_reason(path, titles) for path in found.paths],
+        "document": discovery.id,
+        "path": discovery.path,
+        "title": discovery.title,
+        "relevance": discovery.relevance,
+        "reasons": [_reason(path, titles) for path in discovery.paths],
     }
 
 

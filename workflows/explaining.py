@@ -123,8 +123,8 @@ def _paths(answered: Answered, walks: ComparedWalks, visible: Visible) -> list[F
     if not walks.flows:
         return []
     cited = list(answered.numbers) or [hit["id"] for hit in answered.result["passages"][:1]]
-    found = told_paths(walks.flows[-1], _nodes_of(answered, cited), visible.edges, visible.nodes)
-    return [path for paths in found for path in paths]
+    by_passage = told_paths(walks.flows[-1], _nodes_of(answered, cited), visible.edges, visible.nodes)
+    return [path for paths in by_passage for path in paths]
 
 
 def _subgraph(
@@ -175,15 +175,15 @@ def _explanation(
         anchors=tuple(assembly.anchors(walks.anchors, _nodes_of(answered, returned))),
         shown=assembly.shown(),
         walk=WalkedBy(report["engine"], report["error"]) if report else None,
-        own_relations={str(name): told for name, told in answered.index.graph.own.definitions.items()},
+        own_relations={str(name): definition for name, definition in answered.index.graph.own.definitions.items()},
     )
 
 
 def _facts(answered: Answered) -> Iterator[ShownFact]:
     """Return the candidate facts of the result, spelled as the filter lets them be seen."""
     hits = answered.result.get("facts") or []
-    found = facts_of(hits, answered.index, answered.selection)
-    for hit, (known, score) in zip(hits, found, strict=True):
+    scored = facts_of(hits, answered.index, answered.selection)
+    for hit, (known, score) in zip(hits, scored, strict=True):
         fact = known.fact
         yield ShownFact(fact.subject, fact.predicate, fact.object, fact.relation.value, score, hit["kept"])
 
@@ -267,10 +267,10 @@ def _check_result(result: Mapping[str, Any]) -> None:
     lacking = [key for key in _NEEDED if result.get(key) is None]
     if lacking:
         raise BadInput(f"This is no result of a question: it lacks {', '.join(lacking)}", "Give what `ask` returned")
-    given = {key: value for key, value in result.items() if value is not None}
-    given |= {"timings_ms": {}, "errors": []}
+    fields = {key: value for key, value in result.items() if value is not None}
+    fields |= {"timings_ms": {}, "errors": []}
     try:
-        _shape().validate_python(given, strict=True)
+        _shape().validate_python(fields, strict=True)
     except ValidationError as fault:
         raise BadInput(f"This is no result of a question ({problems_of(fault)})", "Give what `ask` returned") from fault
 
@@ -331,7 +331,7 @@ def compare_walks(answered: Answered) -> ComparedWalks:
     version = answered.result.get("tuning")
     tuning = workspace_tuning(resolve_workspace(answered.context.workspace), version) if version else UNTUNED
 
-    without, steered = (factors_for(given, settings, own) for given in (None, beta))
+    without, steered = (factors_for(relation_factors, settings, own) for relation_factors in (None, beta))
 
     def factors(stop: Stop) -> EdgeFactors:
         return tuned(without.mixed(steered, stop.strength), tuning, own)
@@ -359,9 +359,9 @@ def _stops(answered: Answered, beta: RelationFactors | None) -> tuple[Stop, ...]
 def _check_scores(answered: Answered, flows: Flows) -> None:
     graph, report = answered.index.graph, answered.result.get("walk") or {}
     hits = [hit for hit in answered.result["passages"] if "follow_up" not in hit]
-    given = np.array([hit.get("pagerank", hit["score"]) for hit in hits], dtype=np.float64)
+    hit_scores = np.array([hit.get("pagerank", hit["score"]) for hit in hits], dtype=np.float64)
     scores = flows.scores[[graph.n_entities + graph.passage_index[hit["id"]] for hit in hits]]
-    if (np.abs(given - scores) > report.get("error", 0.0) + _TOLERANCE * scores).any():
+    if (np.abs(hit_scores - scores) > report.get("error", 0.0) + _TOLERANCE * scores).any():
         raise BadInput(
             "The walk does not lead to the result's scores: it was made with other settings",
             "Give the context that the question was asked with",

@@ -116,9 +116,9 @@ def answer_tool(context: Context | None = None) -> BaseTool:
     def ask_documents(question: str) -> tuple[str, AnswerMetadata]:
         """Answer a question from the documents, with citations; it may need several documents at once."""
         result = on_its_own(ask, question, asked_with)
-        told = answer_metadata(result)
-        sources = [f"[{each['number']}] {each['title']} ({each['passage_id']})" for each in told["sources"]]
-        return "\n".join([labelled(result), *sources]), told
+        metadata = answer_metadata(result)
+        sources = [f"[{each['number']}] {each['title']} ({each['passage_id']})" for each in metadata["sources"]]
+        return "\n".join([labelled(result), *sources]), metadata
 
     return ask_documents
 
@@ -143,9 +143,9 @@ def discovery_tool(context: Context | None = None) -> BaseTool:
     @tool(args_schema=_Discovering, response_format="content_and_artifact")
     def discover_documents(topic: str = "", k: int = PROPOSED) -> tuple[str, list[dict[str, Any]]]:
         """Propose documents to read next: one or two concept steps away, and not yet viewed."""
-        found = _told_to_agent(lambda: what_to_read(asked_with, topic, k))["documents"]
-        shown = [f"{each['title']} ({each['document']}): {each['reasons'][0]['told']}" for each in found]
-        return "\n".join(shown) or "Nothing to propose.", found
+        proposals = _told_to_agent(lambda: what_to_read(asked_with, topic, k))["documents"]
+        shown = [f"{each['title']} ({each['document']}): {each['reasons'][0]['told']}" for each in proposals]
+        return "\n".join(shown) or "Nothing to propose.", proposals
 
     discover_documents.handle_tool_error = True
     return discover_documents
@@ -165,8 +165,8 @@ def provenance_tool(context: Context | None = None) -> BaseTool:
     @tool("passage_provenance", args_schema=_Tracing, response_format="content_and_artifact")
     def trace_passage(passage_id: str) -> tuple[str, dict[str, Any]]:
         """Tell where a passage comes from, what it is about, and which answers cite it."""
-        found = _told_to_agent(lambda: passage_provenance(asked_with, passage_id))
-        return json.dumps(found, ensure_ascii=False), found
+        provenance = _told_to_agent(lambda: passage_provenance(asked_with, passage_id))
+        return json.dumps(provenance, ensure_ascii=False), provenance
 
     trace_passage.handle_tool_error = True
     return trace_passage

@@ -70,8 +70,8 @@ def indexing_node(work: Work) -> Callable[..., Update]:
     """Make a node of LangGraph from a function of a state and of the run: named in traces, telling progress as it."""
 
     def run_node(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
-        def emit(told: dict[str, Any]) -> None:
-            runtime.stream_writer({"node": name, **told})
+        def emit(event: dict[str, Any]) -> None:
+            runtime.stream_writer({"node": name, **event})
 
         with told_to_clients():
             context = indexing_context_of(runtime)
@@ -195,8 +195,8 @@ def removals_of(run: IndexingRun) -> dict[str, Any] | None:
     ids = run.to_remove
     if not ids:
         return None
-    held = run.record.sources()
-    sources = sorted({held[key] for key in ids})
+    source_by_id = run.record.sources()
+    sources = sorted({source_by_id[key] for key in ids})
     return {
         "passages": len(ids),
         "sources": sources[:SHOWN_SOURCES],
@@ -297,11 +297,11 @@ class IndexingGraph(CompiledStateGraph[IndexingState, IndexingContext, Sources, 
             await asyncio.to_thread(settings.run.close)
 
 
-def _settings_with_run(given: Any) -> IndexingContext:
+def _settings_with_run(context: Any) -> IndexingContext:
     """Return the settings of a stream, which carry its run to the nodes: a new one, where the caller gives none."""
-    if given is None:
-        given = settings_around()
-    settings = IndexingContext.model_validate(given or {})
+    if context is None:
+        context = settings_around()
+    settings = IndexingContext.model_validate(context or {})
     return settings if settings.run is not None else settings.with_run(IndexingRun())
 
 

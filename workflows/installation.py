@@ -19,8 +19,8 @@ _APART = (
 def check_packages() -> None:
     """Raise ImportError where a module of another package would be imported in place of one of mara's."""
     for name in ("agents", "graph", "prompts"):
-        found = find_spec(name)
-        origin = found.origin if found else None
+        spec = find_spec(name)
+        origin = spec.origin if spec else None
         if origin is None or Path(origin).resolve() != (_HOME / name / "__init__.py").resolve():
             raise ImportError(
                 f"mara's package {name!r} is hidden by {origin or 'a module of that name'}: rename that, start Python"

@@ -100,9 +100,9 @@ def quote_passages(state: State, run: OpenRun) -> Update:
     """Fallback of the answerer: its offline twin quotes evidence from all passages."""
     passages = numbered(state.get("passages", []))
     quoted = ANSWERER.offline(run).answer(state["question"], passages)
-    told = fell_back(ANSWERER, state, run)
+    fallback = fell_back(ANSWERER, state, run)
     answered = _quoted(quoted, passages, state, run)
-    return {**answered, "errors": [*told["errors"], *answered["errors"]]}
+    return {**answered, "errors": [*fallback["errors"], *answered["errors"]]}
 
 
 @router("answer_refusal", "checks_claims", "refused", "remembers")

@@ -103,8 +103,8 @@ def search_follow_up(state: FollowUpState, run: OpenRun) -> Update:
     settings = context.model_copy(update={"top_k": context.follow_ups.passages, "max_json_retries": 0})
     result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
     # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
-    told: list[ErrorRecord] = result["errors"]
-    errors: list[ErrorRecord] = [{**record, "raw": ""} for record in told if record["node"] != FIRST_NODE]
+    records: list[ErrorRecord] = result["errors"]
+    errors: list[ErrorRecord] = [{**record, "raw": ""} for record in records if record["node"] != FIRST_NODE]
     passages = result.get("passages", [])
     if result["generation"] != state.get("generation", result["generation"]):
         message = "The workspace was indexed anew since the question was asked: a follow-up finds nothing in it"

@@ -149,7 +149,7 @@ _ANSWER = tuple(key for key in Output.__annotations__ if key not in (*CLAIMS, "w
 def result_of(state: Mapping[str, Any], total_ms: float | None = None, prices: Prices | None = None) -> Result:
     """Return what a run gave as a result, keys in the documented order.
 
-    What judging passages and checking claims give is there where the workflow did so.
+    The results of judging passages and checking claims are there where the workflow did so.
 
     Args:
         state: the output of the run.

@@ -9,7 +9,7 @@ mean several things, or asks nothing, ends there, and the answer asks back.
 
 LangGraph runs in steps, each of which waits for all of its nodes: the two model calls leave from the same node, and so
 run side by side in one step. Routers read the state alone: where a person edits it, LangGraph gives them no context.
-What a router returns is the label of the edge that is taken.
+A router returns the label of the edge that is taken.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def after_passages(state: State) -> str:
 def add_retrieval(builder: WorkflowBuilder[Any, Any, Any, Any], encode: Node[Any], then: str, asks_back: str) -> None:
     """Add retrieval to a workflow: from START through the node ``encode`` to the node ``then`` (or END).
 
-    What could mean several things, or asks nothing, goes to the node ``asks_back`` (or END) instead.
+    A question that could mean several things, or asks nothing, goes to the node ``asks_back`` (or END) instead.
 
     ``seed_graph`` is deferred: it waits for all branches, however often one of them retries.
     """

@@ -189,28 +189,28 @@ class _Run:
 
 
 def _iterated(run: _Run) -> Generator[Event, None, None]:
-    told: SimpleQueue[_Told] = SimpleQueue()
-    run.start(told.put)
+    queue: SimpleQueue[_Told] = SimpleQueue()
+    run.start(queue.put)
     try:
-        while (event := _event_of(told.get())) is not None:
+        while (event := _event_of(queue.get())) is not None:
             yield event
     finally:
         run.stop()
 
 
 async def _aiterated(run: _Run, pause_s: float | None) -> AsyncGenerator[Event | None, None]:
-    told: asyncio.Queue[_Told] = asyncio.Queue()
+    queue: asyncio.Queue[_Told] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
     def tell(event: _Told) -> None:
         with suppress(RuntimeError):  # The loop is closed: no caller listens any more.
-            loop.call_soon_threadsafe(told.put_nowait, event)
+            loop.call_soon_threadsafe(queue.put_nowait, event)
 
     run.start(tell)
     try:
         while True:
             try:
-                event = _event_of(await asyncio.wait_for(told.get(), pause_s))
+                event = _event_of(await asyncio.wait_for(queue.get(), pause_s))
             except TimeoutError:
                 yield None
                 continue
@@ -221,10 +221,10 @@ async def _aiterated(run: _Run, pause_s: float | None) -> AsyncGenerator[Event |
         run.stop()
 
 
-def _event_of(told: _Told) -> Event | None:
-    if isinstance(told, BaseException):
-        raise told
-    return told
+def _event_of(item: _Told) -> Event | None:
+    if isinstance(item, BaseException):
+        raise item
+    return item
 
 
 def _events(asked: Any, context: Context, brake: Brake, prices: Prices | None) -> Generator[Event, None, None]:
@@ -239,18 +239,18 @@ def _events(asked: Any, context: Context, brake: Brake, prices: Prices | None) -
         output_keys=graph.output_channels,
         subgraphs=True,
     )
-    told = _Telling(aside)
+    telling = _Telling(aside)
     state: dict[str, Any] = {}
     with closing(chunks):
         for within, mode, chunk in chunks:
             if within:
-                yield from told.within(mode, chunk)
+                yield from telling.within(mode, chunk)
             elif mode == "values":
                 state = chunk
             else:
-                yield from told.about(mode, chunk)
+                yield from telling.about(mode, chunk)
     result = result_of(state, (time.perf_counter() - start) * 1000, prices)
-    yield from told.rest_of(result["answer"] or "")
+    yield from telling.rest_of(result["answer"] or "")
     yield Answered(result)
 
 
@@ -299,14 +299,14 @@ class _Telling:
         if answer not in (said, REFUSAL):
             yield Token(answer[len(said) :])
 
-    def _told(self, told: Progress) -> Iterator[Event]:
+    def _told(self, progress: Progress) -> Iterator[Event]:
         """A node that says again that it starts is tried again after a fault of the endpoint."""
-        if told.event != "started" or told.node not in self._attempts:
-            yield told
-        elif told.node in self._unheard:
-            self._unheard.remove(told.node)
+        if progress.event != "started" or progress.node not in self._attempts:
+            yield progress
+        elif progress.node in self._unheard:
+            self._unheard.remove(progress.node)
         else:
-            yield self._start(told.node)
+            yield self._start(progress.node)
 
     def _words(self, node: str, request: str | None, text: str) -> Iterator[Event]:
         if self._requests.setdefault(node, request) != request:
@@ -340,9 +340,9 @@ class _Telling:
         return ThinkFilter(thinks_first=heard or self._aside.swallowed)
 
 
-def _progress(told: Any) -> Progress:
+def _progress(chunk: Any) -> Progress:
     """The event that a node wrote to the custom stream; anything but ``{"node", "event", ...}`` goes in whole."""
-    if isinstance(told, Mapping) and "node" in told and "event" in told:
-        details = {key: value for key, value in told.items() if key not in ("node", "event")}
-        return Progress(str(told["node"]), str(told["event"]), details)
-    return Progress("", "custom", {"value": told})
+    if isinstance(chunk, Mapping) and "node" in chunk and "event" in chunk:
+        details = {key: value for key, value in chunk.items() if key not in ("node", "event")}
+        return Progress(str(chunk["node"]), str(chunk["event"]), details)
+    return Progress("", "custom", {"value": chunk})

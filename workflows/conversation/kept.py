@@ -179,8 +179,8 @@ class Conversations:
         """
         query = f"SELECT {_CONVERSATION} FROM conversations WHERE owner = ? ORDER BY changed DESC"
         with suppress(NoConversation), self._reading() as db:
-            found = [_conversation(row) for row in db.execute(query, (self._alive, owner))]
-            return [each for each in found if not words or _holds(db, each, words.casefold().split())]
+            conversations = [_conversation(row) for row in db.execute(query, (self._alive, owner))]
+            return [each for each in conversations if not words or _holds(db, each, words.casefold().split())]
         return []
 
     def read(self, owner: str, conversation: str, at: str = "") -> tuple[Conversation, list[KeptTurn]]:
@@ -192,9 +192,9 @@ class Conversations:
             at: a turn, a version of others, that is to be among them, where it is still there; empty for any.
         """
         with self._reading() as db:
-            found, versions = self._found(db, owner, conversation), _versions(db, conversation)
+            entry, versions = self._found(db, owner, conversation), _versions(db, conversation)
             rows = db.execute(f"SELECT {_TURN} FROM turns WHERE id {AMONG} ORDER BY number", (versions.shown(at),))
-            return found, [self._turn(row, versions) for row in rows]
+            return entry, [self._turn(row, versions) for row in rows]
 
     def version(self, owner: str, conversation: str) -> int:
         """Return what grows with every change of a conversation. Raises NoConversation."""
@@ -211,8 +211,8 @@ class Conversations:
         with self._reading() as db:
             versions = self._found_turn(db, owner, turn).versions
             query = f"SELECT id FROM turns WHERE id {AMONG} AND state = ? ORDER BY place DESC"
-            found = db.execute(query, ([*versions], ANSWERED)).fetchone()
-            return str(found[0]) if found else ""
+            row = db.execute(query, ([*versions], ANSWERED)).fetchone()
+            return str(row[0]) if row else ""
 
     def ended(self, owner: str, turn: str) -> tuple[KeptTurn, int]:
         """Return a turn, and the version of its conversation. Raises NoConversation."""
@@ -333,30 +333,30 @@ class Conversations:
 
         Each event tells its position, ``at``. They go a while after the turn has ended.
         """
-        told = "SELECT event FROM run_events WHERE turn = ? AND position >= ? ORDER BY position"
+        query = "SELECT event FROM run_events WHERE turn = ? AND position >= ? ORDER BY position"
         with self._reading() as db:
             has_events = db.has_table("run_events")
-            found = []
+            reports = []
             for turn, position in positions:
                 row = db.execute("SELECT state, touched FROM turns WHERE id = ?", (turn,)).fetchone()
-                events = db.execute(told, (turn, position)) if row and has_events else ()
-                found.append((self._state(*row) if row else "", [event for (event,) in events]))
-            return found
+                events = db.execute(query, (turn, position)) if row and has_events else ()
+                reports.append((self._state(*row) if row else "", [event for (event,) in events]))
+            return reports
 
     def stop(self, owner: str, turn: str) -> None:
         """Let a turn under way end with the words that it has. Raises NoConversation."""
         with self._writing() as db:
-            found = self._found_turn(db, owner, turn)
+            kept = self._found_turn(db, owner, turn)
             stopping = "UPDATE turns SET state = ?, touched = ? WHERE id = ? AND state = 'running'"
             if db.execute(stopping, (STOPPED, self.clock(), turn)).rowcount:
-                self._change(db, found.conversation)
+                self._change(db, kept.conversation)
 
     def _tell(self, db: Database, report: Report) -> None:
         row = db.execute("SELECT conversation FROM turns WHERE id = ? AND state = 'running'", (report.turn,)).fetchone()
         if row is None:
             return
-        told = enumerate(report.events, start=report.first)
-        rows = [(report.turn, position, json.dumps({**event, "at": position})) for position, event in told]
+        events = enumerate(report.events, start=report.first)
+        rows = [(report.turn, position, json.dumps({**event, "at": position})) for position, event in events]
         db.executemany("INSERT INTO run_events (turn, position, event) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
         kept = None if report.result is None else json.dumps(report.result)
         answer = report.answer if report.result is None else report.result.get("answer")
@@ -407,8 +407,8 @@ class Conversations:
         key, conversation, number, question, alone, settings, state, answer, result, error, touched = row
         state, asked_with = self._state(state, touched), json.loads(settings)
         kept = None if result is None else json.loads(result)
-        told = (question, bool(alone), asked_with, state, "" if kept else answer, kept, error, touched)
-        return KeptTurn(key, conversation, number, *told, versions.beside(key))
+        fields = (question, bool(alone), asked_with, state, "" if kept else answer, kept, error, touched)
+        return KeptTurn(key, conversation, number, *fields, versions.beside(key))
 
     def _state(self, state: str, touched: float) -> str:
         return CUT if state == RUNNING and touched <= self._alive else state
@@ -449,11 +449,11 @@ def take_over(root: Path) -> None:
 
 
 def _copy(earlier: Path, db: Database) -> None:
-    with open_database(earlier, _EARLIER) as held, held.faults_named():
+    with open_database(earlier, _EARLIER) as source, source.faults_named():
         for table, columns in _COLUMNS.items():
             marks = ", ".join("?" * len(columns.split(",")))
             statement = f"INSERT INTO {table} ({columns}) VALUES ({marks}) ON CONFLICT DO NOTHING"
-            db.executemany(statement, held.scan(f"SELECT {columns} FROM {table} ORDER BY rowid"))
+            db.executemany(statement, source.scan(f"SELECT {columns} FROM {table} ORDER BY rowid"))
 
 
 def _make_tables(db: Database) -> None:
@@ -475,8 +475,8 @@ _EARLIER = Kind("turns", lambda db: db.define(PAGE_TABLES), "Restore it from a b
 
 
 def _versions(db: Database, conversation: str) -> Versions:
-    told = db.execute("SELECT id, number, state FROM turns WHERE conversation = ? ORDER BY place", (conversation,))
-    turns = {key: (number, state == ANSWERED) for key, number, state in told}
+    rows = db.execute("SELECT id, number, state FROM turns WHERE conversation = ? ORDER BY place", (conversation,))
+    turns = {key: (number, state == ANSWERED) for key, number, state in rows}
     of_turns = f"SELECT turn, follows FROM turn_follows WHERE turn {AMONG}"
     return Versions.of(turns, dict(db.execute(of_turns, ([*turns],))) if db.has_table("turn_follows") else {})
 

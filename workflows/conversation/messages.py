@@ -89,20 +89,20 @@ class AnswerMetadata(TypedDict):
     notes: list[str]
 
 
-def answer_message(text: str, result: Result, told: Sequence[str], message_id: str) -> AIMessage:
+def answer_message(text: str, result: Result, notes: Sequence[str], message_id: str) -> AIMessage:
     """Return the message of an answer.
 
     Args:
         text: its `answer_text`.
         result: what the workflow gave.
-        told: what was noted before it was asked.
+        notes: what was noted before it was asked.
         message_id: the id under which the answer was streamed.
         lists_sources: whether its text ends with the list of its sources.
     """
     return AIMessage(
         text,
         id=message_id,
-        response_metadata={METADATA: answer_metadata(result, told)},
+        response_metadata={METADATA: answer_metadata(result, notes)},
         usage_metadata=_usage(result),
     )
 
@@ -153,12 +153,12 @@ def without_sources(text: str) -> str:
 def _named(hit: PassageHit, citations: Sequence[CitationMark]) -> str:
     """Return the title of a source, and the place of its cited words."""
     source = code(hit["source"], EXCERPT_LIMIT) if hit["source"] else ""
-    told = (plain(hit["title"]), source, plain(section_of(hit, citations)), pages_of(hit))
-    return " · ".join(filter(None, told)) or code(hit["id"])
+    parts = (plain(hit["title"]), source, plain(section_of(hit, citations)), pages_of(hit))
+    return " · ".join(filter(None, parts)) or code(hit["id"])
 
 
-def answer_metadata(result: Result, told: Sequence[str] = ()) -> AnswerMetadata:
-    """Return what an answer tells beside its text; ``told`` was noted before it was asked."""
+def answer_metadata(result: Result, notes: Sequence[str] = ()) -> AnswerMetadata:
+    """Return what an answer tells beside its text; ``notes`` was noted before it was asked."""
     return AnswerMetadata(
         question=result["question"],
         understood=result["understood"],
@@ -170,7 +170,7 @@ def answer_metadata(result: Result, told: Sequence[str] = ()) -> AnswerMetadata:
         generation=result["generation"],
         models=dict(result["models"]),
         usage=result["usage"],
-        notes=_shortened([*told, *notes_of(result)]),
+        notes=_shortened([*notes, *notes_of(result)]),
     )
 
 
@@ -241,8 +241,8 @@ def next_question(messages: Sequence[BaseMessage]) -> NextQuestion:
 def choices_of(messages: Sequence[BaseMessage]) -> tuple[str, ...]:
     """Return the readings that the last message asks the user to choose from; none where it asks nothing."""
     answer = next((each for each in reversed(messages) if isinstance(each, HumanMessage | AIMessage)), None)
-    told = _told_by(answer) if isinstance(answer, AIMessage) else None
-    return told.choices if told else ()
+    metadata = _told_by(answer) if isinstance(answer, AIMessage) else None
+    return metadata.choices if metadata else ()
 
 
 class _Source(BaseModel):
@@ -295,22 +295,24 @@ def _turns(messages: Sequence[BaseMessage], notes: list[str]) -> tuple[Turn, ...
 
 def _turn(asked: HumanMessage, answer: AIMessage | None, is_last: bool, dropped: Counter[str]) -> Turn | None:
     """Return a question with its answer; None where it does not count."""
-    told = _told_by(answer) if answer else None
-    if told and told.choices and not is_last:
+    metadata = _told_by(answer) if answer else None
+    if metadata and metadata.choices and not is_last:
         return None
-    question = told.question if told else text_of(asked)
+    question = metadata.question if metadata else text_of(asked)
     if not question.strip() or len(question) > QUESTION_LIMIT:
         dropped[f"Earlier messages without text, or of more than {QUESTION_LIMIT:,} characters, do not count"] += 1
         return None
     if answer is None:
         return Turn(question)
-    if told is None and METADATA in answer.response_metadata:
+    if metadata is None and METADATA in answer.response_metadata:
         dropped["Earlier answers whose sources cannot be read do not count"] += 1
         return Turn(question)
     text = without_words(without_sources(text_of(answer)))
     if len(text) > ANSWER_LIMIT:
         dropped[f"Of earlier answers, the first {ANSWER_LIMIT:,} characters count"] += 1
-    return Turn(question, text[:ANSWER_LIMIT], tuple(source.passage_id for source in told.sources) if told else ())
+    return Turn(
+        question, text[:ANSWER_LIMIT], tuple(source.passage_id for source in metadata.sources) if metadata else ()
+    )
 
 
 def text_of(message: BaseMessage) -> str:
@@ -347,8 +349,8 @@ def _kind_of(block: Any) -> str:
 def _other_roles(messages: Sequence[BaseMessage]) -> list[str]:
     """Tell of the messages since the last answer that ask nothing: instructions come from the server alone."""
     others = Counter(message.type for message in messages if not isinstance(message, HumanMessage))
-    told = ", ".join(f"{role[:50]} ({count})" for role, count in others.items())
-    return [f"Messages of other roles do not count: {told}"] if told else []
+    roles = ", ".join(f"{role[:50]} ({count})" for role, count in others.items())
+    return [f"Messages of other roles do not count: {roles}"] if roles else []
 
 
 def _last_place(messages: Sequence[BaseMessage], kind: type[BaseMessage]) -> int:

@@ -20,7 +20,7 @@ ANSWER = "answer"
 
 
 class ChatSettings(SettingsForm):
-    """The settings that are a conversation's own: who answers, and whether sources are listed."""
+    """The settings that are a conversation's own: its workflow, and whether sources are listed."""
 
     earlier: ClassVar[Mapping[str, str]] = RagentaContext.earlier
 
@@ -45,16 +45,18 @@ class ChatSettings(SettingsForm):
             BadInput: the workflow lacks a setting that was given, or a value is out of its range.
         """
         fields = type(self).model_fields
-        given = {name: getattr(self, name) for name in fields if name not in ChatSettings.model_fields}
+        values = {name: getattr(self, name) for name in fields if name not in ChatSettings.model_fields}
         changed = {
-            name: value for name, value in given.items() if value != fields[name].get_default(call_default_factory=True)
+            name: value
+            for name, value in values.items()
+            if value != fields[name].get_default(call_default_factory=True)
         }
         return make_context(self.workflow, **changed)
 
 
 def _settings() -> dict[str, Any]:
     """The settings of all workflows; one whose default differs between them is empty by default."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     offered_here = {"langgraph_nodes": [ANSWER]}
     for name, field in RagentaContext.model_fields.items():
         setting: Any = copy(field)
@@ -68,28 +70,28 @@ def _settings() -> dict[str, Any]:
                 description=f"{shared.description} Empty: the workflow's own ({shared.default}, {field.default}).",
                 json_schema_extra=shared.json_schema_extra | offered_here,
             )
-        found[name] = (kind, setting)
-    return found
+        fields[name] = (kind, setting)
+    return fields
 
 
 ChatContext: type[ChatSettings] = create_model("ChatContext", __base__=ChatSettings, **_settings())
 """The settings of a conversation."""
 
 
-def context_of_chat(given: ChatSettings | Context | None) -> Context:
+def context_of_chat(settings: ChatSettings | Context | None) -> Context:
     """Return the settings that a question of a conversation is asked with.
 
     Args:
-        given: what the graph was run with. Python may pass a workflow's own context, too, with agents of its own.
+        settings: what the graph was run with. Python may pass a workflow's own context, too, with agents of its own.
 
     Raises:
         BadInput: see `ChatSettings.chosen`.
     """
-    if isinstance(given, Context):
-        return given
-    return (given or ChatContext()).chosen()
+    if isinstance(settings, Context):
+        return settings
+    return (settings or ChatContext()).chosen()
 
 
-def lists_sources(given: ChatSettings | Context | None) -> bool:
+def lists_sources(settings: ChatSettings | Context | None) -> bool:
     """Tell whether the answers of a conversation list their sources, from what the graph was run with."""
-    return not isinstance(given, ChatSettings) or given.list_sources
+    return not isinstance(settings, ChatSettings) or settings.list_sources

@@ -70,15 +70,15 @@ def main(address: str, workers: int, folder: Path) -> None:
         folder: for sockets and logs of a local one; its path is short.
     """
     _leave_a_guard(folder.parent)
-    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever libraries print goes to the log
     jobs: SimpleQueue[dict[str, Any]] = SimpleQueue()
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def tell(**event: object) -> None:
-        told.write(f"{json.dumps(event)}\n")
-        told.flush()
+        stream.write(f"{json.dumps(event)}\n")
+        stream.flush()
 
     try:
         cores = _connect(address, workers, folder)
@@ -99,8 +99,8 @@ def _leave_a_guard(folder: Path) -> None:
         os.close(ended)
         return
     os.setsid()
-    for held in (1, 2, alive):
-        os.close(held)
+    for descriptor in (1, 2, alive):
+        os.close(descriptor)
     os.read(ended, 1)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
@@ -372,8 +372,8 @@ def read_task(task: ReadTask) -> list[Loaded | None]:
     """
     there = [not digest or digest == _digest(file.path) for file, digest in zip_longest(task.files, task.digests)]
     outcomes = read_each([*compress(task.files, there)], task.context.read_options())
-    found = (outcome if isinstance(outcome, Loaded) else None for outcome in outcomes)
-    return [next(found) if here else None for here in there]
+    loaded = (outcome if isinstance(outcome, Loaded) else None for outcome in outcomes)
+    return [next(loaded) if here else None for here in there]
 
 
 def _digest(path: Path) -> str:

@@ -205,8 +205,8 @@ class RayEngine:
         for wave in _slices(files, FILES_A_WAVE):
             batches = {str(number): batch for number, batch in enumerate(_slices(wave, READ_FILES))}
             tasks = ((key, to_json(ReadTask, ReadTask.of(batch, self._context))) for key, batch in batches.items())
-            found = [*filter(None, self._done({"work": ""}, tasks))]
-            for done in sorted(found, key=lambda each: int(each.key)):
+            results = [*filter(None, self._done({"work": ""}, tasks))]
+            for done in sorted(results, key=lambda each: int(each.key)):
                 for file, loaded in zip(batches[done.key], from_json(list[Loaded | None], done.told), strict=True):
                     yield loaded if loaded is not None else next(read_each([file], options))
 
@@ -300,7 +300,7 @@ class ShardVectors:
     """An embedding model that knows the vectors of the shards that are being committed.
 
     A text's vector does not depend on where and with which others it was computed, so that a record is the same either
-    way. What no shard holds (a name that a correction made) is computed here.
+    way. A text that no shard holds (a name that a correction made) is computed here.
 
     Attributes:
         model_id: the model's own, as are the vectors of questions.
@@ -331,10 +331,10 @@ class ShardVectors:
         """Return one unit vector a text, shape (len(texts), dimension)."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         self.computed += len(missing)
-        found = dict(zip(missing, self._model.embed(missing), strict=True)) if missing else {}
+        vectors = dict(zip(missing, self._model.embed(missing), strict=True)) if missing else {}
         if not texts:
             return np.stack([*self._vectors.values()])[:0] if self._vectors else self._model.embed(texts)
-        return np.stack([found[text] if text in found else self._vectors[text] for text in texts])
+        return np.stack([vectors[text] if text in vectors else self._vectors[text] for text in texts])
 
     def count_windows(self, texts: Sequence[str]) -> list[int]:
         """Return in how many pieces each text is read."""
@@ -377,7 +377,7 @@ class DistributedRun:
         root: Path,
         passages: Mapping[str, Passage],
         ids: Sequence[str],
-        given: Mapping[str, Extraction],
+        imported: Mapping[str, Extraction],
         extractor: Extractor,
         own: OwnTypes,
     ) -> None:
@@ -387,8 +387,8 @@ class DistributedRun:
             root: the workspace.
             passages: by id; they are read when they are needed, by any thread.
             ids: of those that are to be written, in their order.
-            given: imported extractions, by passage id.
-            extractor: who extracts the others.
+            imported: imported extractions, by passage id.
+            extractor: extracts the others.
             own: the user's own types.
         """
         self._folder = ShardFolder(root)
@@ -397,7 +397,7 @@ class DistributedRun:
         name = f"{extractor.name} at {self._context.extraction.temperature}" if asks else extractor.name
 
         def planned() -> Iterator[ShardTask]:
-            return plan_shards((passages[key] for key in ids), given, name, self.embedder.model_id)
+            return plan_shards((passages[key] for key in ids), imported, name, self.embedder.model_id)
 
         for task in planned():
             self._key_of.update((passage.id, task.key) for passage in task.passages)
@@ -430,10 +430,10 @@ class DistributedRun:
             ClusterUnavailable: Ray ends again and again, or a finished shard is torn.
             Cancelled: the run was stopped.
         """
-        found: dict[str, FoundInPassage] = {}
+        findings: dict[str, FoundInPassage] = {}
         for key in dict.fromkeys(self._key_of[each] for each in ids):
-            found.update((one["id"], one) for one in self._shard(key, glance).found)
-        return [found[key] for key in ids]
+            findings.update((one["id"], one) for one in self._shard(key, glance).found)
+        return [findings[key] for key in ids]
 
     def committed(self, ids: Sequence[str]) -> None:
         """Let go of passages that the record holds, and of shards of which it holds all."""
@@ -476,7 +476,7 @@ class DistributedRun:
         return min(self._context.extraction.concurrency, _EXTRACTORS_AN_ENDPOINT * max(1, len(extraction_urls())))
 
 
-def _as_kept(found: FoundInPassage) -> FoundInPassage:
+def _as_kept(finding: FoundInPassage) -> FoundInPassage:
     """Return what an earlier run found as this one reports it: nothing was asked for it, and nothing paid."""
-    tally = {"extracted": 1, "cached": int(bool(found["tally"].get("requests") or found["tally"].get("cached")))}
-    return {**found, "tally": tally if found["tally"] else {}, "retries": {}}
+    tally = {"extracted": 1, "cached": int(bool(finding["tally"].get("requests") or finding["tally"].get("cached")))}
+    return {**finding, "tally": tally if finding["tally"] else {}, "retries": {}}

@@ -110,23 +110,25 @@ class Shard:
 
 
 def plan_shards(
-    passages: Iterable[Passage], given: Mapping[str, Extraction], extractor: str, embedding_model: str
+    passages: Iterable[Passage], imported: Mapping[str, Extraction], extractor: str, embedding_model: str
 ) -> Iterator[ShardTask]:
     """Yield the tasks of a run: its passages in their order, `SHARD_PASSAGES` at a time.
 
     Args:
         passages: those that are to be written.
-        given: imported extractions, by passage id.
+        imported: imported extractions, by passage id.
         extractor: names the extractor and all settings that its extractions depend on.
         embedding_model: id of the model.
     """
     left = iter(passages)
     while batch := list(islice(left, SHARD_PASSAGES)):
-        held = [(passage, given[passage.id]) for passage in batch if passage.id in given]
-        told = {passage.id: fingerprint(passage, extraction) for passage, extraction in held}
-        parts = (part for each in batch for part in (each.id, content_hash(each), told.get(each.id, "")))
+        pairs = [(passage, imported[passage.id]) for passage in batch if passage.id in imported]
+        fingerprints = {passage.id: fingerprint(passage, extraction) for passage, extraction in pairs}
+        parts = (part for each in batch for part in (each.id, content_hash(each), fingerprints.get(each.id, "")))
         key = stable_id("shard", str(SHARD_FORMAT), extractor, embedding_model, *parts)
-        yield ShardTask(key, tuple(batch), {passage.id: found_in_file(passage, found) for passage, found in held})
+        yield ShardTask(
+            key, tuple(batch), {passage.id: found_in_file(passage, extraction) for passage, extraction in pairs}
+        )
 
 
 def texts_to_embed(extractions: Iterable[tuple[Passage, Extraction]]) -> list[str]:
@@ -142,13 +144,13 @@ def texts_to_embed(extractions: Iterable[tuple[Passage, Extraction]]) -> list[st
     return list(texts)
 
 
-def embedded(task: ShardTask, found: Sequence[FoundInPassage], model: Embedder) -> Shard:
+def embedded(task: ShardTask, findings: Sequence[FoundInPassage], model: Embedder) -> Shard:
     """Return the shard of a task from what was found in its passages, in their order."""
     contents = [passage.content for passage in task.passages]
-    wanted = texts_to_embed(zip(task.passages, map(extraction_of, found), strict=True))
+    wanted = texts_to_embed(zip(task.passages, map(extraction_of, findings), strict=True))
     return Shard(
         key=task.key,
-        found=tuple(found),
+        found=tuple(findings),
         windows=tuple(model.count_windows(contents)),
         vectors=model.embed(contents),
         texts=tuple(wanted),
@@ -252,12 +254,12 @@ def from_parquet(content: bytes) -> Shard | None:
 
 
 def _shard_of(key: str, table: pyarrow.Table) -> Shard:
-    found: list[Any] = [json.loads(one) for one in table["found"].to_pylist() if one is not None]
-    n = len(found)
+    findings: list[Any] = [json.loads(one) for one in table["found"].to_pylist() if one is not None]
+    n = len(findings)
     vectors = _matrix(table["vector"])
     return Shard(
         key=key,
-        found=tuple(found),
+        found=tuple(findings),
         windows=tuple(table["windows"].to_pylist()[:n]),
         vectors=vectors[:n],
         texts=tuple(table["text"].to_pylist()[n:]),

@@ -115,7 +115,7 @@ class Asker:
     """Asks a system questions on one generation of a workspace; safe across threads.
 
     Attributes:
-        system: who is asked.
+        system: the one that is asked.
         generation: what the workspace held when the run began.
         seed: of random β.
         retrieval_only: whether passages are retrieved and no answer is written.
@@ -260,7 +260,7 @@ class FixedManager:
 class RandomManager:
     """Draws β for each question from all there are, evenly (Dirichlet, all parameters 1).
 
-    What is drawn depends on the seed and the question alone, and not on the order in which questions are asked.
+    The draw depends on the seed and the question alone, and not on the order in which questions are asked.
     """
 
     def __init__(self, seed: int, own: Sequence[RelationType] = ()) -> None:

@@ -82,14 +82,14 @@ def plan_changes(
     """
 
     def is_unchanged(passage: Passage, state: State) -> bool:
-        given = imported.of(passage) if imported else None
-        if given is not None:
-            return state.fingerprint == fingerprint(passage, clean_extraction(given))
+        extraction = imported.of(passage) if imported else None
+        if extraction is not None:
+            return state.fingerprint == fingerprint(passage, clean_extraction(extraction))
         return state.content_hash == content_hash(passage) and state.extractor == extractor and not state.failure
 
     def is_reread(passage: Passage, state: State) -> bool:
-        given = imported.of(passage) if imported else None
-        same = given is None and state.content_hash == content_hash(passage)
+        extraction = imported.of(passage) if imported else None
+        same = extraction is None and state.content_hash == content_hash(passage)
         return same and state.extractor != extractor and not state.failure
 
     added, changed, unchanged, reread = list[str](), list[str](), list[str](), list[str]()

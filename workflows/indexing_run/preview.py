@@ -48,11 +48,11 @@ def preview_changes(
     """
     here = (settings or IndexingContext()).model_copy(update={"engine": EngineSettings()})
     key = RunKey(sources=[str(source) for source in sources], triples=str(triples or ""), sync=sync)
-    with IndexingRun().lent(key, here.called_by(str(root), None), lambda told: None) as run:
+    with IndexingRun().lent(key, here.called_by(str(root), None), lambda event: None) as run:
         run.read()
     passages = run.documents.passages
     with TemporaryDirectory() as scratch:
-        changes, held = _changes_of(run, Path(scratch))
+        changes, source_by_id = _changes_of(run, Path(scratch))
     to_write = {key: passages[key] for key in changes.to_write}
     asked = [passage for passage in to_write.values() if run.imported_for(passage) is None]
     wanted = {key: passage.source for key, passage in to_write.items()}
@@ -68,7 +68,7 @@ def preview_changes(
         "sources": {
             "added": _sources_of(changes.added, wanted),
             "changed": _sources_of(changes.changed, wanted),
-            "removed": _sources_of(changes.removed, held),
+            "removed": _sources_of(changes.removed, source_by_id),
         },
         "refused": [asdict(refused) for refused in run.documents.refused],
         "skipped": [asdict(skipped) for skipped in first_of_each_reason(run.documents.skipped)],

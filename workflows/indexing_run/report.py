@@ -126,7 +126,7 @@ def report_of(run: IndexingRun, state: IndexingState, graph: Mapping[str, int]) 
     """
     documents, counts = run.documents, Counter(state["counts"])
     asked = documents.passages.values() if run.imported else ()
-    given = [found for passage in asked if (found := run.imported_for(passage))]
+    imported = [extraction for passage in asked if (extraction := run.imported_for(passage))]
     added = counts["written"] - counts["replaced"]
     names = ("cached", "requests", "tokens_in", "tokens_out", "tokens_unknown")
     spent: dict[str, Any] = {name: counts[name] for name in names}
@@ -139,9 +139,9 @@ def report_of(run: IndexingRun, state: IndexingState, graph: Mapping[str, int]) 
         entities=graph["entities"],
         facts=graph["facts"],
         edges=graph["edges"],
-        imported=len(given),
+        imported=len(imported),
         extracted=counts["extracted"],
-        unmatched_triples=run.imported.rows - len(set(map(id, given))) if run.imported else 0,
+        unmatched_triples=run.imported.rows - len(set(map(id, imported))) if run.imported else 0,
         long_passages=counts["long_passages"],
         identical=documents.identical,
         refused=_shown(documents.refused[:NAMED_FILES]),

@@ -162,17 +162,17 @@ class IndexingRun:
         self._check_not_stopped()
         self.read()
         if not self._is_open:
-            with ExitStack() as held:
-                self._open(held)
-                self._held.push(held.pop_all())
+            with ExitStack() as stack:
+                self._open(stack)
+                self._held.push(stack.pop_all())
             self._is_open = True
         self._check_not_stopped()
 
-    def _open(self, held: ExitStack) -> None:
+    def _open(self, stack: ExitStack) -> None:
         with admitted(self.root):
             self.workspace.create()
-        lock = held.enter_context(self.workspace.writing())
-        self.record = held.enter_context(self.workspace.open_record(lock))
+        lock = stack.enter_context(self.workspace.writing())
+        self.record = stack.enter_context(self.workspace.open_record(lock))
         if self.record.embedding_model:
             check_embedder(self.embedder, self.record.embedding_model)
         if self.context.passage_classes is not None:
@@ -182,21 +182,21 @@ class IndexingRun:
         keep_versions(self.workspace, self.record, self.context)
         self.pending = dict.fromkeys(self.changes.to_write)
         self.to_remove, self.total = self.changes.removed, len(self.pending)
-        self._begin_extraction(held)
+        self._begin_extraction(stack)
         self._started = time.monotonic()
 
-    def _begin_extraction(self, held: ExitStack) -> None:
+    def _begin_extraction(self, stack: ExitStack) -> None:
         """Make what extracts ready: workers, which begin at once, or a run of the extractor in this process."""
         if self._workers is not None:
             passages = self.documents.passages
             asked = self.pending if self.imported else ()
-            given = {key: found for key in asked if (found := self.imported_for(passages[key]))}
-            self._workers.begin(self.root, passages, [*self.pending], given, self.extractor, self.own)
+            imported = {key: extraction for key in asked if (extraction := self.imported_for(passages[key]))}
+            self._workers.begin(self.root, passages, [*self.pending], imported, self.extractor, self.own)
             return
         cache = ReplyCache(self.root / REPLY_CACHE) if isinstance(self.extractor, ChatExtractor) else None
         if cache is not None:
-            held.callback(cache.close)
-        self._extraction = held.enter_context(extraction_run(self.extractor, self.context, cache))
+            stack.callback(cache.close)
+        self._extraction = stack.enter_context(extraction_run(self.extractor, self.context, cache))
 
     def plan(self, record: Record) -> Changes:
         """Return what the run changes.
@@ -248,28 +248,28 @@ class IndexingRun:
         if self._workers is not None:
             return self._workers.found([p.id for p in passages], self._count_made)
         assert self._extraction is not None
-        given = {p.id: found for p in passages if (found := self.imported_for(p))}
-        asked = [passage for passage in passages if passage.id not in given]
+        imported = {p.id: extraction for p in passages if (extraction := self.imported_for(p))}
+        asked = [passage for passage in passages if passage.id not in imported]
         results = {one.passage_id: one for one in self._extraction.extract_all(asked, self._count)}
-        for _ in given:
+        for _ in imported:
             self._count(None)
         return [
-            found_in_file(p, given[p.id]) if p.id in given else found_in(p, results[p.id], self.extractor.name)
+            found_in_file(p, imported[p.id]) if p.id in imported else found_in(p, results[p.id], self.extractor.name)
             for p in passages
         ]
 
-    def embed(self, found: Sequence[FoundInPassage]) -> None:
+    def embed(self, findings: Sequence[FoundInPassage]) -> None:
         """Embed a batch, its passages and the names and facts that are new, and keep the vectors until it is committed.
 
-        What is no longer there, or has changed since it was extracted, is left for the next batch.
+        A passage that is no longer there, or has changed since it was extracted, is left for the next batch.
         """
-        current = self._current(found)
+        current = self._current(findings)
         batch = [(self.documents.passages[one["id"]], extraction_of(one)) for one in current]
         self._embedded = [one["id"] for one in current], self._writer.embed(batch)
 
-    def commit(self, found: Sequence[FoundInPassage]) -> Committed:
+    def commit(self, findings: Sequence[FoundInPassage]) -> Committed:
         """Commit a batch, embedded or not yet, and, with the first one, the removals."""
-        current, removed = self._current(found), self.to_remove
+        current, removed = self._current(findings), self.to_remove
         ids = [one["id"] for one in current]
         if not ids and not removed:
             return Committed()
@@ -361,10 +361,10 @@ class IndexingRun:
     def _writer(self) -> Writer:
         return Writer(self.record, self.embedder)
 
-    def _current(self, found: Sequence[FoundInPassage]) -> list[FoundInPassage]:
+    def _current(self, findings: Sequence[FoundInPassage]) -> list[FoundInPassage]:
         """Return what was found in passages that are still to be committed, and have not changed since."""
         passages = self.documents.passages
-        there = [one for key, one in {one["id"]: one for one in found}.items() if key in self.pending]
+        there = [one for key, one in {one["id"]: one for one in findings}.items() if key in self.pending]
         return [one for one in there if one["content"] == content_hash(passages[one["id"]])]
 
     def _count(self, extracted: Extracted | None) -> None:

@@ -184,8 +184,8 @@ def _sources(state: ClaimState, run: OpenRun) -> list[NumberedPassage]:
         BadInput: the run's filter hides one of them, or the state does not hold it.
     """
     check_sources(written_from(state), run)
-    held = {hit["number"]: hit for hit in state.get("passages", [])}
-    return numbered(held[number] for number in state.get("written_from", []))
+    hits = {hit["number"]: hit for hit in state.get("passages", [])}
+    return numbered(hits[number] for number in state.get("written_from", []))
 
 
 def _cited_beside(settled: Settled) -> list[int]:

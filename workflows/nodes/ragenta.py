@@ -143,12 +143,12 @@ def quote_passages(state: RagentaState, run: OpenRun) -> Update:
     said = FINAL_PREDICTOR.offline(run).answer(state["question"], passages, draft)
     answer = said.answer if draft is None else replace(said.answer, is_evidence=False)
     left = calls_left(state.get("calls_before"), calls_of(state), RagentaContext.of(run.context))
-    told = fell_back(FINAL_PREDICTOR, state, run)
+    fallback = fell_back(FINAL_PREDICTOR, state, run)
     return {
         **answer_update(answer, passages),
         "written_from": list(said.written_from),
         "calls_allowed": None if left is None else max(1, left),
-        "errors": [*told["errors"], *notes_of(answer, run.node)],
+        "errors": [*fallback["errors"], *notes_of(answer, run.node)],
     }
 
 
@@ -343,15 +343,15 @@ def _settled(state: RagentaState) -> dict[str, Any] | None:
     """The answer as it was settled, to come back to; None where it is a refusal."""
     if state.get("coverage") in (None, Coverage.NOT):
         return None
-    held: Mapping[str, Any] = state
-    return {key: held[key] for key in SETTLED}
+    values: Mapping[str, Any] = state
+    return {key: values[key] for key in SETTLED}
 
 
 def _is_worse(state: RagentaState, earlier: Mapping[str, Any]) -> bool:
     """Whether the whole, or a component that both answers name alike, is answered less than before."""
     pairs = [(earlier["coverage"], state.get("coverage", ""))]
-    found = {normalise_name(each["text"]): each["coverage"] for each in state.get("components", [])}
-    before = ((each["coverage"], found.get(normalise_name(each["text"]))) for each in earlier["components"])
+    coverages = {normalise_name(each["text"]): each["coverage"] for each in state.get("components", [])}
+    before = ((each["coverage"], coverages.get(normalise_name(each["text"]))) for each in earlier["components"])
     pairs += [(one, other) for one, other in before if other is not None]
     return any(pair in _LESS for pair in pairs)
 
@@ -364,17 +364,17 @@ def _not_seen(state: RagentaState) -> list[tuple[PassageHit, str]]:
     numbers = {hit["id"]: hit["number"] for hit in state.get("passages", [])}
     seen = set(state.get("written_from", []))
     follow_ups = state.get("follow_ups", [])
-    found = [
+    searches = [
         Found(
             follow_up=each["follow_up"],
             passages=[hit for hit in each["passages"] if numbers.get(hit["id"]) not in seen],
         )
         for each in sorted(state.get("found", []), key=lambda each: each["follow_up"])
     ]
-    if any(not 1 <= each["follow_up"] <= len(follow_ups) for each in found):
+    if any(not 1 <= each["follow_up"] <= len(follow_ups) for each in searches):
         raise BadInput("The state's `found` names a follow-up that there is not", "Correct the edit")
     wanted: dict[tuple[int, str], PassageHit] = {}
-    for each, hit in _in_turn(found):
+    for each, hit in _in_turn(searches):
         number = numbers.setdefault(hit["id"], max(numbers.values(), default=0) + 1)
         question = follow_ups[each["follow_up"] - 1]["question"]
         numbered = PassageHit(**{**hit, "number": number, "follow_up": each["follow_up"]})
@@ -394,7 +394,9 @@ def become(follow_up: FollowUpRecord, outcome: str, passages: Sequence[int] = ()
     return FollowUpRecord(**{**follow_up, "outcome": outcome, "passages": list(passages)})
 
 
-def _in_turn(found: Sequence[Found]) -> list[tuple[Found, PassageHit]]:
+def _in_turn(searches: Sequence[Found]) -> list[tuple[Found, PassageHit]]:
     """The passages of all follow-ups, the best of each first, then the second best, and so on."""
-    deepest = max((len(each["passages"]) for each in found), default=0)
-    return [(each, each["passages"][rank]) for rank in range(deepest) for each in found if rank < len(each["passages"])]
+    deepest = max((len(each["passages"]) for each in searches), default=0)
+    return [
+        (each, each["passages"][rank]) for rank in range(deepest) for each in searches if rank < len(each["passages"])
+    ]

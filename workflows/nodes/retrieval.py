@@ -150,14 +150,14 @@ def retrieve_facts(state: State, run: OpenRun) -> Update:
     """Look the nearest facts up in the vector store."""
     check_same_kind(state, run.context.mode)
     settings = run.context.walk_settings()
-    found = step(
+    facts = step(
         "retriever",
         "search_facts",
         lambda: {"query": searched_words(state), "k": settings.fact_candidates},
         lambda: find_facts(run.index, searched_words(state), settings, run.selection),
         fact_documents,
     )
-    return {"facts": [fact_hit(fact, score, kept=False) for fact, score in found]}
+    return {"facts": [fact_hit(fact, score, kept=False) for fact, score in facts]}
 
 
 @node("facts", "filter_attempts", "filter_refusal")
@@ -165,13 +165,13 @@ def filter_facts(state: State, run: OpenRun) -> Update:
     """Ask the recognition-memory filter which candidates are worth starting from."""
     check_same_kind(state, run.context.mode)
     question, most = state["question"], run.context.max_facts
-    found = facts_of(state.get("facts", []), run.index, run.selection)
-    candidates = [ScoredFact(fact.fact, score) for fact, score in found]
+    facts = facts_of(state.get("facts", []), run.index, run.selection)
+    candidates = [ScoredFact(fact.fact, score) for fact, score in facts]
     reply = ask(
         FACT_FILTER,
         state,
         run,
-        lambda: {"question": question, **fact_documents(found), "max_facts": most},
+        lambda: {"question": question, **fact_documents(facts), "max_facts": most},
         lambda fact_filter, feedback: fact_filter.choose(question, candidates, most, feedback),
     )
     choice = reply.said

@@ -329,10 +329,10 @@ class GoldLookup:
     def resolve(self, question: AskedQuestion) -> ResolvedGold:
         """Return the ids of a question's gold passages.
 
-        What the workspace lacks is gold all the same, and not found: under the id that the file names, or under one
-        made of title and text that no passage has. Gold without id is the passages of the same title and text (a gold
-        without title: of the same text), else the one passage of that title, else those of that title that hold the
-        text or are a part of it, as the chunks of a longer document are.
+        A passage that the workspace lacks is gold all the same, and not found: under the id that the file names, or
+        under one made of title and text that no passage has. Gold without id is the passages of the same title and text
+        (a gold without title: of the same text), else the one passage of that title, else those of that title that hold
+        the text or are a part of it, as the chunks of a longer document are.
         """
         ids: dict[str, None] = {}
         unresolved = 0

@@ -108,7 +108,7 @@ def identity_of_user(user: Any) -> Identity:
         raise NoAccess("The user is not known", "Ask the server over HTTP, with a key", status=401)
     if not name.startswith(TOKEN_PREFIX):
         return keyring.identity_named(name)
-    told = user.get(IDENTITY)
-    if not told:
+    identity = user.get(IDENTITY)
+    if not identity:
         raise NoAccess("What the token allowed is no longer known", "Ask again with a token, or use a key", status=401)
-    return Identity.from_json(told)
+    return Identity.from_json(identity)

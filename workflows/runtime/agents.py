@@ -56,7 +56,7 @@ def ask(
     and so is one that ran into its limit, which takes as long; nothing where nothing is left of the question's budget.
 
     Args:
-        agent: who is asked.
+        agent: the one that is asked.
         state: counts the attempts and holds the last refusal.
         run: the run that asks.
         inputs: what the trace shows of the question.
@@ -91,8 +91,8 @@ def flaws_of(answer: Answer, run: OpenRun) -> list[ErrorRecord]:
         named = ", ".join(map(str, answer.dropped[:_MOST_NAMED]))
         flaws.append(run.error(DROPPED_CITATIONS, f"The model cited {named}, which no passage is: dropped"))
     if answer.cut_at is not None:
-        told = f"The answer stops at its limit of {answer.cut_at:,} tokens: raise answer_tokens, or its model's window"
-        flaws.append(run.error(CUT_ANSWER, told))
+        flaw = f"The answer stops at its limit of {answer.cut_at:,} tokens: raise answer_tokens, or its model's window"
+        flaws.append(run.error(CUT_ANSWER, flaw))
     return flaws
 
 
@@ -115,7 +115,7 @@ def fell_back(agent: Agent[Role, Said], state: Mapping[str, Any], run: OpenRun, 
     """Return what an agent's fallback node tells, beside what it puts in place of the reply.
 
     Args:
-        agent: who was asked.
+        agent: the one that was asked.
         state: holds the last refusal.
         run: the run that falls back.
         about: fills the braces of what is done ``instead``.

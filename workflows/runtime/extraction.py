@@ -43,7 +43,7 @@ def extraction_run(
     """Return an extractor's run under its share of a run's limits; one that asks no model works in the caller's thread.
 
     Args:
-        extractor: who extracts.
+        extractor: extracts.
         context: the settings of the run.
         cache: kept replies of the model.
         shares: how many extract side by side within these limits.

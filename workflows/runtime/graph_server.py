@@ -40,7 +40,7 @@ def publish_graph(
 def send_to_graph_server(root: Path) -> None:
     """Send what people said and did since to the configured server, if there is one.
 
-    What another generation changed is for `mara graph export`: it may take minutes.
+    Changes of another generation are for `mara graph export`: it may take minutes.
 
     Raises:
         MaraError: it cannot be sent; the next call sends it, too.

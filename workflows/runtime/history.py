@@ -39,7 +39,7 @@ _TURNS_READ = 20
 """The last turns of a conversation that are read: more than any question leans on."""
 
 
-def turns_before(given: list[Turn], run: OpenRun) -> tuple[list[Turn], list[ErrorRecord]]:
+def turns_before(turns: list[Turn], run: OpenRun) -> tuple[list[Turn], list[ErrorRecord]]:
     """Return the turns that a question may lean on: those given, else those of its conversation in the history.
 
     Where the caller has said that those given are all, it is those, be they none.
@@ -48,15 +48,15 @@ def turns_before(given: list[Turn], run: OpenRun) -> tuple[list[Turn], list[Erro
         NoAccess: the conversation is not open to the caller.
     """
     if not run.context.conversation_id:
-        return given, []
+        return turns, []
     try:
         past = past_turns(run.context)
     except NoAccess:
         raise
     except MaraError as fault:
         message = f"The earlier turns of the conversation cannot be read and do not count ({told(fault, run.context)})"
-        return given, [run.error(HISTORY_UNREAD, message)]
-    return given if given or run.context.beside.turns_are_all else seen_turns(past, run), []
+        return turns, [run.error(HISTORY_UNREAD, message)]
+    return turns if turns or run.context.beside.turns_are_all else seen_turns(past, run), []
 
 
 def past_turns(context: Context) -> list[PastTurn]:
@@ -130,8 +130,8 @@ def erase_own_conversation(context: Context) -> None:
     if not has_relationships(root):
         return
     with RelationshipRecord.of(root) as record:
-        found = conversation(record, context.conversation_id)
-        if found is None or found.owner != context.user_id:
+        entry = conversation(record, context.conversation_id)
+        if entry is None or entry.owner != context.user_id:
             return
         erase_conversation(record, context.conversation_id)
     from workflows.runtime.graph_server import erase_on_graph_server

@@ -66,8 +66,8 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
                     if run.context.as_of:
                         update = with_superseded(update, run)
                     if tally.omissions:
-                        told = [run.error("LeftOut", omission) for omission in dict.fromkeys(tally.omissions)]
-                        update = {**update, "errors": [*(update.get("errors") or ()), *told]}
+                        records = [run.error("LeftOut", omission) for omission in dict.fromkeys(tally.omissions)]
+                        update = {**update, "errors": [*(update.get("errors") or ()), *records]}
                     tell_trace(lambda: about_update(update))
             if name != FIRST_NODE:  # It clears what an earlier question of its thread had taken.
                 update = {**update, "spent": spent_record(run.budget.spent())}

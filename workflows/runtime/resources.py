@@ -127,12 +127,12 @@ def open_run(context: Context) -> OpenRun:
     return OpenRun(context)
 
 
-def run_of_caller(form: type[Context], given: Any, user: Any, outer: OpenRun | None = None) -> OpenRun:
+def run_of_caller(form: type[Context], values: Any, user: Any, outer: OpenRun | None = None) -> OpenRun:
     """Return a run whose ``context`` has it, with a workflow's settings within what its caller may see.
 
     Args:
         form: the settings of the workflow.
-        given: those of the caller, as an object or, from a client, as JSON; None for the defaults.
+        values: those of the caller, as an object or, from a client, as JSON; None for the defaults.
         user: the user of a LangGraph server, where it has authenticated one.
         outer: the run that starts this one, whose budget it shares.
 
@@ -142,7 +142,7 @@ def run_of_caller(form: type[Context], given: Any, user: Any, outer: OpenRun | N
     """
     if outer is None:
         refresh_environment()
-    settings = form.model_validate(given) if isinstance(given, Mapping) else form.of(given)
+    settings = form.model_validate(values) if isinstance(values, Mapping) else form.of(values)
     info = ServerInfo("", "", user) if hasattr(user, "identity") else None
     run = OpenRun(within_reach(settings, info), budget=outer.budget if outer else None)
     run.context = run.context.with_beside(run=run)

@@ -125,8 +125,8 @@ def langsmith_client(kind: type[Client], fault_of: str, hint: str, **settings: A
         yield client
     except (LangSmithError, LangsmithError, RequestException, ValidationError) as fault:
         # Of a failed connection LangSmith's client tells parts of the key, after all that helps.
-        told = " ".join(censored(str(fault).partition("\nContent-Length")[0]).split())[:300] or type(fault).__name__
-        raise ServiceUnavailable(f"{fault_of} ({told})", hint) from fault
+        reason = " ".join(censored(str(fault).partition("\nContent-Length")[0]).split())[:300] or type(fault).__name__
+        raise ServiceUnavailable(f"{fault_of} ({reason})", hint) from fault
     finally:
         client.close(timeout=0)
 

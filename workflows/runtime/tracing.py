@@ -63,11 +63,11 @@ def described(about: Callable[[], Values]) -> Iterator[Callable[[Callable[[], Va
     if run is None:
         yield lambda more: {}
         return
-    told = [run, *_workflow_of(run)]
+    runs = [run, *_workflow_of(run)]
 
     def tell(more: Callable[[], Values]) -> Values:
         known = _described(more)
-        for each in told:
+        for each in runs:
             each.add_metadata(known)
             each.add_tags(_new_tags(known, each.tags))
         return known
@@ -155,20 +155,20 @@ def fact_documents(facts: Sequence[tuple[GraphFact, float]]) -> Values:
     """Return facts as a retriever's documents."""
     return _documents(
         (
-            f"{found.fact.subject} {found.fact.predicate} {found.fact.object}",
-            {"id": found.fact.id, "relation": found.fact.relation.value, "score": score},
+            f"{fact.fact.subject} {fact.fact.predicate} {fact.fact.object}",
+            {"id": fact.fact.id, "relation": fact.fact.relation.value, "score": score},
         )
-        for found, score in facts
+        for fact, score in facts
     )
 
 
 def passage_documents(index: Index, ranking: Ranking) -> Values:
     """Return passages as a retriever's documents."""
     passages = index.graph.passages
-    found = ((passages[place], score) for place, score in ranking[:SHOWN_DOCUMENTS])
+    scored = ((passages[place], score) for place, score in ranking[:SHOWN_DOCUMENTS])
     shown = _documents(
         (passage.text, {"id": passage.id, "title": passage.title, "source": passage.source, "score": score})
-        for passage, score in found
+        for passage, score in scored
     )
     return {**shown, "found": len(ranking)}
 
@@ -217,6 +217,6 @@ def _workflow_of(node: RunTree) -> Iterator[RunTree]:
             yield run
 
 
-def _documents(found: Any) -> Values:
-    documents = [{"page_content": text, "type": "Document", "metadata": metadata} for text, metadata in found]
+def _documents(items: Any) -> Values:
+    documents = [{"page_content": text, "type": "Document", "metadata": metadata} for text, metadata in items]
     return {"documents": documents[:SHOWN_DOCUMENTS], "found": len(documents)}

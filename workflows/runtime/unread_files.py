@@ -15,5 +15,5 @@ def unread_files(run: OpenRun) -> list[ErrorRecord]:
         return []
     with Workspace(resolve_workspace(run.context.workspace)).open_record() as record:
         count = sum(one["reasons"].get(REFUSED, 0) for one in skipped_by_source(record).values())
-    told = f"{counted(count, 'file')} could not be read when this was indexed: `mara show --skipped` names them"
-    return [run.error(UNREAD_FILES, told)] if count else []
+    message = f"{counted(count, 'file')} could not be read when this was indexed: `mara show --skipped` names them"
+    return [run.error(UNREAD_FILES, message)] if count else []

@@ -29,13 +29,13 @@ def versions_of(code: Iterable[str]) -> dict[str, str]:
     Args:
         code: patterns of files, from the root of the project.
     """
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
     digest = hashlib.sha256()
     for path in sorted({path for pattern in code for path in _ROOT.glob(pattern)}):
         digest.update(path.read_bytes())
-    return {**found, "code": digest.hexdigest()[:16]}
+    return {**versions, "code": digest.hexdigest()[:16]}

@@ -1,8 +1,8 @@
 """A run's filter: the passages that ``where`` selects, and what a state may hold under it.
 
 A fork may bring another filter than the run it forks from, and a person may write anything into a state: each node
-that reads what an earlier one wrote sees no more of it than its own filter lets it. What was written from passages, and
-so may repeat any of them, cannot be taken apart: a run that does not see all of its sources does not go on from it.
+that reads what an earlier one wrote sees no more of it than its own filter lets it. A text written from passages may
+repeat any of them, and cannot be taken apart: a run that does not see all of its sources does not go on from it.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def within_filter(
     if selection is None:
         return work(seen)
     check_sources(written_from(state), run)
-    held = {key: state[key] for key in keys if state.get(key)}
-    kept = {key: _KEEPERS[key](value, selection) for key, value in held.items()}
-    dropped = sum(map(_size, held.values())) - sum(map(_size, kept.values()))
-    changed: Update = {key: value for key, value in kept.items() if value != held[key]}
+    values = {key: state[key] for key in keys if state.get(key)}
+    kept = {key: _KEEPERS[key](value, selection) for key, value in values.items()}
+    dropped = sum(map(_size, values.values())) - sum(map(_size, kept.values()))
+    changed: Update = {key: value for key, value in kept.items() if value != values[key]}
     seen |= changed
     errors: list[ErrorRecord] = []
     if changed:
@@ -73,12 +73,12 @@ def with_superseded(update: Update, run: OpenRun) -> Update:
 
     It is when a newer version superseded them, None where none did.
     """
-    found = {key: update[key] for key in _SUPERSEDED if update.get(key)}
-    if not found:
+    values = {key: update[key] for key in _SUPERSEDED if update.get(key)}
+    if not values:
         return update
     moment, where = last_moment(run.context.as_of), run.context.where
     with Workspace(resolve_workspace(run.context.workspace)).open_record() as record:
-        for key, hits in found.items():
+        for key, hits in values.items():
             ends = _SUPERSEDED[key](record.versions, [hit["id"] for hit in hits], moment, where)
             update = {**update, key: [{**hit, "superseded_at": ends[hit["id"]]} for hit in hits]}
     return update
@@ -91,9 +91,9 @@ def written_from(state: Mapping[str, Any]) -> list[str]:
     may have been written from more than the last one.
     """
     numbers = state.get("written_from", [])
-    held = {hit["number"]: hit["id"] for hit in state.get("passages", [])}
-    earlier = [number for number in state.get("kept", []) if number in held] if numbers else []
-    return [held.get(number, "") for number in dict.fromkeys([*numbers, *earlier])]
+    ids = {hit["number"]: hit["id"] for hit in state.get("passages", [])}
+    earlier = [number for number in state.get("kept", []) if number in ids] if numbers else []
+    return [ids.get(number, "") for number in dict.fromkeys([*numbers, *earlier])]
 
 
 def check_sources(passage_ids: Iterable[str], run: OpenRun) -> None:
@@ -174,8 +174,8 @@ def _sees_reason(reason: Mapping[str, str], selection: Selection) -> bool:
     return bool(selection.entities[place]) and selection.label(place) in reason["told"]
 
 
-def _keep_found(found: list[Any], selection: Selection) -> list[Any]:
-    return [{**each, "passages": _keep_hits(each["passages"], selection)} for each in found]
+def _keep_found(searches: list[Any], selection: Selection) -> list[Any]:
+    return [{**each, "passages": _keep_hits(each["passages"], selection)} for each in searches]
 
 
 _KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {

@@ -110,7 +110,7 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        """Run the workflow; every asynchronous way does so. What it held is closed with the next question."""
+        """Run the workflow; every asynchronous way does so. Its resources are closed with the next question."""
         with self._opened(config, context) as opened:
             chunks: Any = super().astream(input, config, context=opened, **kwargs)
             async with aclosing(chunks):
@@ -118,7 +118,7 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
                     yield chunk
 
     @contextmanager
-    def _opened(self, config: RunnableConfig | None, given: Any) -> Iterator[Any]:
+    def _opened(self, config: RunnableConfig | None, settings: Any) -> Iterator[Any]:
         """Open a run for as long as it is under way; yields the settings that LangGraph hands to its nodes.
 
         A subgraph is part of the run that it is in; a run that is started with settings of its own, within another one,
@@ -126,7 +126,7 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         """
         around = settings_around()
         outer = around.beside.run if isinstance(around, Context) else None
-        if given is None and outer is not None:
+        if settings is None and outer is not None:
             yield None
             return
         form: Any = self.context_schema
@@ -134,7 +134,7 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         heed_server(configurable)
         with told_to_clients():
             who = configurable.get("langgraph_auth_user")
-            run = run_of_caller(form, around if given is None else given, who, outer)
+            run = run_of_caller(form, around if settings is None else settings, who, outer)
         try:
             yield run.context
         finally:

@@ -315,8 +315,8 @@ class Context(SettingsForm):
 
         Workflow ``ragenta`` has a final predictor in place of the answerer.
         """
-        given = {"fact_filter": fact_filter, "manager": manager, "answerer": answerer, "rewriter": rewriter}
-        agents = {name: agent for name, agent in given.items() if agent}
+        arguments = {"fact_filter": fact_filter, "manager": manager, "answerer": answerer, "rewriter": rewriter}
+        agents = {name: agent for name, agent in arguments.items() if agent}
         return self.with_beside(agents={**self.beside.agents, **agents})
 
     def with_beside(self, **changed: Any) -> Self:
@@ -382,17 +382,17 @@ class Context(SettingsForm):
     def thread_share(self) -> float:
         """Share of the conversation's concepts; 0 without a conversation."""
         own = 0.0 if self.mode.walks else THREAD_SHARE
-        given = own if self.walk.conversation_share is None else self.walk.conversation_share
-        return given if self.conversation_id else 0.0
+        share = own if self.walk.conversation_share is None else self.walk.conversation_share
+        return share if self.conversation_id else 0.0
 
     @property
     def provenance_filter(self) -> ProvenanceFilter:
         """The filter by provenance, with whose citations count."""
         from graph.relationships.provenance import ProvenanceFilter
 
-        given = self.provenance
-        who = (self.conversation_id, self.user_id) if given.cited_before else ("", "")
-        return ProvenanceFilter(given.source, given.newer_than, given.cited_before, *who)
+        provenance = self.provenance
+        who = (self.conversation_id, self.user_id) if provenance.cited_before else ("", "")
+        return ProvenanceFilter(provenance.source, provenance.newer_than, provenance.cited_before, *who)
 
     @property
     def hybrid_alpha(self) -> float:
@@ -407,6 +407,6 @@ class Context(SettingsForm):
     def walk_settings(self) -> WalkSettings:
         """Return the mode's settings with what this context changes."""
         own = settings_of(self.mode, self.preset)
-        given = {name: value for name, value in self.walk if value is not None and name in own.__dataclass_fields__}
-        settings = replace(own, **given)
+        overrides = {name: value for name, value in self.walk if value is not None and name in own.__dataclass_fields__}
+        settings = replace(own, **overrides)
         return settings if self.weigh_relations else replace(settings, beta=False)

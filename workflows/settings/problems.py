@@ -86,9 +86,9 @@ def problems_of(
         spelled: how the name of a setting is written where the user gave it.
         known: the names that there are, see `closest`.
     """
-    found = [_problem(error, spelled, known) for error in fault.errors()]
-    more = [f"and {len(found) - PROBLEMS_TOLD} more"] if len(found) > PROBLEMS_TOLD else []
-    return "; ".join([*found[:PROBLEMS_TOLD], *more])
+    problems = [_problem(error, spelled, known) for error in fault.errors()]
+    more = [f"and {len(problems) - PROBLEMS_TOLD} more"] if len(problems) > PROBLEMS_TOLD else []
+    return "; ".join([*problems[:PROBLEMS_TOLD], *more])
 
 
 def _problem(error: Mapping[str, Any], spelled: Callable[[str], str], known: Mapping[str, str]) -> str:
@@ -96,15 +96,15 @@ def _problem(error: Mapping[str, Any], spelled: Callable[[str], str], known: Map
     words = _WORDS.get(error["type"])
     if words is None:
         return ": ".join(filter(None, (name, error["msg"].removeprefix("Value error, "))))
-    given = "" if error["type"] in _ABSENT else _given(error["input"])
+    suffix = "" if error["type"] in _ABSENT else _given(error["input"])
     limits = {
         key: f"{limit:.15g}" if isinstance(limit, float) else limit for key, limit in error.get("ctx", {}).items()
     }
     meant = closest(".".join(map(str, error["loc"])), known) if error["type"] == "extra_forbidden" else ""
-    return f"{name} {words.format_map(limits)}{given}{meant and f': did you mean {meant}?'}".lstrip()
+    return f"{name} {words.format_map(limits)}{suffix}{meant and f': did you mean {meant}?'}".lstrip()
 
 
 def _given(value: object) -> str:
     """Return what was given, where it is a number: a text may be of a passage that its reader must not see."""
-    told = isinstance(value, int | float) and not isinstance(value, bool)
-    return f", not {value:.15g}" if told else ""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f", not {value:.15g}" if is_number else ""

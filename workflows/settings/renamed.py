@@ -47,11 +47,11 @@ class SettingsForm(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_present_names(cls, given: Any) -> Any:
+    def _in_present_names(cls, data: Any) -> Any:
         """Put the parts of an object into it. Raises ValueError for one that is given twice."""
-        if not isinstance(given, Mapping):
-            return given
-        return _with_parts({cls._moved(name, value): value for name, value in given.items()})
+        if not isinstance(data, Mapping):
+            return data
+        return _with_parts({cls._moved(name, value): value for name, value in data.items()})
 
     @classmethod
     def _moved(cls, name: str, value: Any) -> str:
@@ -94,10 +94,10 @@ class _Properties(dict[str, Any]):
         return super().__contains__(name) or name in self._earlier
 
 
-def _with_parts(given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_parts(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with those that are named by a path within their objects."""
-    whole = {name: value for name, value in given.items() if "." not in str(name)}
-    for path in [name for name in given if name not in whole]:
+    whole = {name: value for name, value in settings.items() if "." not in str(name)}
+    for path in [name for name in settings if name not in whole]:
         name, _, part = path.partition(".")
         around = whole.get(name) or {}
         parts = around.model_dump(exclude_unset=True) if isinstance(around, BaseModel) else around
@@ -105,7 +105,7 @@ def _with_parts(given: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if part in parts:
             raise ValueError(f"{path} is given twice")
-        whole[name] = {**parts, part: given[path]}
+        whole[name] = {**parts, part: settings[path]}
     return whole
 
 

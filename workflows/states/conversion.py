@@ -152,14 +152,14 @@ def start_of(index: Index, state: State, settings: WalkSettings, selection: Sele
         BadInput: a weight is none.
     """
     entities, passages, unknown = seeds_named(index, state.get("seeds") or {}, selection)
-    given = passages if settings.passage_seeds else None
+    passage_seeds = passages if settings.passage_seeds else None
     weight = state.get("passage_weight") or 0.0
     settings = trusting(entities.values(), settings)
-    return Start(settings, entities, given, searched_words(state), weight, selection), unknown
+    return Start(settings, entities, passage_seeds, searched_words(state), weight, selection), unknown
 
 
 def seeds_named(
-    index: Index, given: Mapping[str, Any], selection: Selection | None
+    index: Index, seeds: Mapping[str, Any], selection: Selection | None
 ) -> tuple[dict[int, float], dict[int, float], int]:
     """Return the entities and passages of a `SeedSet`, with their weights, and how many others it names.
 
@@ -170,17 +170,17 @@ def seeds_named(
     """
     graph = index.graph
     shown = (None, None) if selection is None else (selection.entities, selection.passages)
-    entities, strange = _weights(given.get("entities", ()), graph.entity_index, shown[0])
-    passages, others = _weights(given.get("passages", ()), graph.passage_index, shown[1])
+    entities, strange = _weights(seeds.get("entities", ()), graph.entity_index, shown[0])
+    passages, others = _weights(seeds.get("passages", ()), graph.passage_index, shown[1])
     return entities, passages, strange + others
 
 
 def beta_of(state: Mapping[str, Any]) -> RelationFactors | None:
     """Return a state's β. Raises BadInput when a share is none."""
-    given = state.get("relation_factors")
-    if not given:
+    factors = state.get("relation_factors")
+    if not factors:
         return None
-    between, linking = given["entity_entity"], given["entity_passage"]
+    between, linking = factors["entity_entity"], factors["entity_passage"]
     _check_weights(between.values(), "relation_factors")
     _check_weights(linking.values(), "relation_factors")
     return RelationFactors(dict(between), dict(linking))

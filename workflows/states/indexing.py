@@ -92,16 +92,16 @@ def found_in_file(passage: Passage, extraction: Extraction) -> FoundInPassage:
     return {**found_in(passage, Extracted(passage.id, extraction), extraction.extractor), "tally": {}}
 
 
-def extraction_of(found: FoundInPassage) -> Extraction:
+def extraction_of(finding: FoundInPassage) -> Extraction:
     """Return what was found in a passage."""
-    triples = (Triple(s, p, o, RelationType(relation), c) for s, p, o, relation, c in found["triples"])
+    triples = (Triple(s, p, o, RelationType(relation), c) for s, p, o, relation, c in finding["triples"])
     return Extraction(
-        tuple(found["entities"]),
+        tuple(finding["entities"]),
         tuple(triples),
-        found["extractor"],
-        found["notes"],
-        found["failure"],
-        found.get("types", {}),
+        finding["extractor"],
+        finding["notes"],
+        finding["failure"],
+        finding.get("types", {}),
     )
 
 
@@ -113,9 +113,9 @@ def added_up(*counts: Mapping[str, int]) -> dict[str, int]:
     return dict(total)
 
 
-def first_failures(present: Mapping[str, str], found: Iterable[FoundInPassage]) -> dict[str, str]:
+def first_failures(present: Mapping[str, str], findings: Iterable[FoundInPassage]) -> dict[str, str]:
     """Return the reasons of the first passages that failed."""
-    failed = {**present, **{one["id"]: one["failure"] for one in found if one["failure"]}}
+    failed = {**present, **{one["id"]: one["failure"] for one in findings if one["failure"]}}
     return dict(list(failed.items())[:SHOWN_FAILURES])
 
 

@@ -218,8 +218,8 @@ def record_traces(root: Path, project: str) -> dict[str, Any]:
 
     The root runs of the workflows ``mara`` and ``retrieval`` count, where their metadata names this workspace.
     Feedback ``passage`` becomes a person's mark of that passage. A positive ``user_score`` marks the passages that the
-    answer cites as cited; a negative one marks nothing, since it does not tell which passage failed. What is anything
-    else is counted, never guessed. Recorded again, the same feedback changes nothing. Not to be called from a running
+    answer cites as cited; a negative one marks nothing, since it does not tell which passage failed. Anything else
+    is counted, never guessed. Recorded again, the same feedback changes nothing. Not to be called from a running
     event loop.
 
     Args:
@@ -236,10 +236,10 @@ def record_traces(root: Path, project: str) -> dict[str, Any]:
         workspace_id = record.workspace_id
     with _client(project) as client:
         read, marked = asyncio.run(_marked_runs(client, project))
-    told = _Told()
+    tally = _Told()
     for run, feedbacks in marked:
-        _take_run(told, run, feedbacks, workspace_id)
-    marks = [mark for _, _, mark in sorted(told.marks, key=lambda each: each[:2])]
+        _take_run(tally, run, feedbacks, workspace_id)
+    marks = [mark for _, _, mark in sorted(tally.marks, key=lambda each: each[:2])]
     kept = [mark for mark in marks if mark.passage_id in known]
     verdicts = {(mark.question, mark.passage_id, mark.kind): mark for mark in kept}
     report = report_of(
@@ -253,27 +253,27 @@ def record_traces(root: Path, project: str) -> dict[str, Any]:
         "project": project,
         "runs": {"read": read, "with_feedback": len(marked)},
         "contradicted": len(set(kept)) - len(verdicts),
-        "left_out": dict(sorted(told.left_out.items())),
-        "unknown_keys": dict(sorted(told.unknown_keys.items())),
+        "left_out": dict(sorted(tally.left_out.items())),
+        "unknown_keys": dict(sorted(tally.unknown_keys.items())),
     }
 
 
-def _take_run(told: _Told, run: Run, feedbacks: Sequence[Feedback], workspace_id: str) -> None:
+def _take_run(tally: _Told, run: Run, feedbacks: Sequence[Feedback], workspace_id: str) -> None:
     """Add what the feedback on one run says, or why it says nothing."""
     asked = _values(run.metadata).get(WORKSPACE_ID)
     if run.name not in WORKFLOWS:
-        told.left_out["runs of other programs"] += 1
+        tally.left_out["runs of other programs"] += 1
     elif asked is None:
-        told.left_out["runs that name no workspace"] += 1
+        tally.left_out["runs that name no workspace"] += 1
     elif asked != workspace_id:
-        told.left_out["runs on other workspaces"] += 1
+        tally.left_out["runs on other workspaces"] += 1
     elif (question := _question_of(run)) is None:
-        told.left_out["runs without a question"] += 1
+        tally.left_out["runs without a question"] += 1
     else:
         for feedback in feedbacks:
-            given = (feedback.modified_at or feedback.created_at).timestamp()
-            told.marks.extend(
-                (given, str(feedback.id), mark) for mark in _marks_of_feedback(told, feedback, question, run)
+            moment = (feedback.modified_at or feedback.created_at).timestamp()
+            tally.marks.extend(
+                (moment, str(feedback.id), mark) for mark in _marks_of_feedback(tally, feedback, question, run)
             )
 
 
@@ -290,26 +290,26 @@ def _question_of(run: Run) -> str | None:
         return None
 
 
-def _marks_of_feedback(told: _Told, feedback: Feedback, question: str, run: Run) -> Iterator[Mark]:
+def _marks_of_feedback(tally: _Told, feedback: Feedback, question: str, run: Run) -> Iterator[Mark]:
     """Yield the marks that one feedback gives; where it gives none, count why."""
     source = feedback.feedback_source.type if feedback.feedback_source else ""
     if feedback.key not in (PASSAGE_KEY, ANSWER_KEY):
-        told.unknown_keys[feedback.key] += 1
+        tally.unknown_keys[feedback.key] += 1
     elif source not in _PEOPLE:
-        told.left_out["feedback that is not a person's"] += 1
+        tally.left_out["feedback that is not a person's"] += 1
     elif feedback.key == PASSAGE_KEY:
         if isinstance(feedback.value, str) and feedback.value and feedback.score in (0, 1):
             yield Mark(question, feedback.value, MarkKind.PERSON, served=bool(feedback.score))
         else:
-            told.left_out["passage feedback without an id and a score of 1 or 0"] += 1
+            tally.left_out["passage feedback without an id and a score of 1 or 0"] += 1
     elif feedback.score is None or feedback.score not in (0, 1):
-        told.left_out["answer feedback without a score of 1 or 0"] += 1
+        tally.left_out["answer feedback without a score of 1 or 0"] += 1
     elif not feedback.score:
-        told.left_out["negative answers"] += 1
+        tally.left_out["negative answers"] += 1
     else:
         cited = _cited_passages(_values(run.outputs))
         if not cited:
-            told.left_out["positive answers that cite nothing"] += 1
+            tally.left_out["positive answers that cite nothing"] += 1
         yield from (Mark(question, passage, MarkKind.CITED) for passage in cited)
 
 
@@ -317,22 +317,22 @@ def _cited_passages(outputs: Mapping[str, Any]) -> list[str]:
     """Return the passages that an answer cites, each once; none where the outputs have another shape."""
     citations = outputs.get("citations")
     listed = citations if isinstance(citations, list) else []
-    found = [each.get("passage_id") for each in listed if isinstance(each, dict)]
-    return list(dict.fromkeys(passage for passage in found if isinstance(passage, str)))
+    ids = [each.get("passage_id") for each in listed if isinstance(each, dict)]
+    return list(dict.fromkeys(passage for passage in ids if isinstance(passage, str)))
 
 
-def _values(given: object) -> Mapping[str, Any]:
+def _values(value: object) -> Mapping[str, Any]:
     """Return a field of a run; nothing where it is no object."""
-    return given if isinstance(given, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 async def _marked_runs(client: Client, project: str) -> tuple[int, list[tuple[Run, list[Feedback]]]]:
     """Return how many root runs a project has, and those with feedback, each with all of it."""
-    found = client.read_project(project_name=project)
+    session = client.read_project(project_name=project)
     where: dict[str, Any] = {
-        "project_ids": [str(found.id)],
+        "project_ids": [str(session.id)],
         # Without it, runs of the last day alone are read. A project begins with its first batch of runs.
-        "min_start_time": found.start_time - _BEFORE_PROJECT,
+        "min_start_time": session.start_time - _BEFORE_PROJECT,
         "page_size": _RUNS_A_PAGE,
     }
     stats = client.runs.query(is_root=True, selects=["ID", "FEEDBACK_STATS"], **where)
@@ -341,11 +341,11 @@ async def _marked_runs(client: Client, project: str) -> tuple[int, list[tuple[Ru
     wanted = [key for key, has_feedback in roots if key and has_feedback]
     for start in range(0, len(wanted), _RUNS_AT_ONCE):
         ids = wanted[start : start + _RUNS_AT_ONCE]
-        given = defaultdict(list)
+        feedbacks = defaultdict(list)
         for feedback in client.list_feedback(run_ids=ids):
-            given[str(feedback.run_id)].append(feedback)
+            feedbacks[str(feedback.run_id)].append(feedback)
         whole = client.runs.query(ids=ids, selects=["ID", "NAME", "METADATA", "INPUTS", "OUTPUTS"], **where)
-        marked.extend([(run, given[run.id or ""]) async for run in whole])
+        marked.extend([(run, feedbacks[run.id or ""]) async for run in whole])
     return len(roots), marked
 
 

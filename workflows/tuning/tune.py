@@ -209,8 +209,8 @@ def _refusal(current: Tuning, proposal: Tuning, gains: Floats) -> str:
     if proposal.strengths == current.strengths:
         return "No other strength gains more on these questions than chance would"
     if gain == 0 or gain < error:
-        told = f"{gain:.3f} (standard error {error:.3f})"
-        return f"Recall on held-out questions would rise by {told}, no more than chance would have it"
+        rise = f"{gain:.3f} (standard error {error:.3f})"
+        return f"Recall on held-out questions would rise by {rise}, no more than chance would have it"
     return ""
 
 
@@ -257,16 +257,16 @@ def gather(questions: Mapping[str, tuple[int, ...]], context: Context, progress:
     results: Any = graph.batch_as_completed(
         [Question(question=question) for question in questions], {"max_concurrency": at_once}, context=context
     )
-    found: dict[int, Asked] = {}
+    asked: dict[int, Asked] = {}
     fallbacks = 0
     for number, (place, result) in enumerate(results, start=1):
         start, _ = start_of(index, result, settings, selection_of(context, index))
         if restart := restart_of(index, start):
             factors = factors_for(beta_of(result), settings, index.graph.own.relation_types)
-            found[place] = Asked(list(questions.values())[place], start.words, restart, start.settings, factors)
+            asked[place] = Asked(list(questions.values())[place], start.words, restart, start.settings, factors)
         fallbacks += sum(record["kind"] == "Fallback" for record in result["errors"])
         progress("questions", number, len(questions))
-    return [found[place] for place in sorted(found)], fallbacks
+    return [asked[place] for place in sorted(asked)], fallbacks
 
 
 class Walks:
@@ -293,8 +293,8 @@ class Walks:
         if strengths not in self._known:
             by_type = by_relation(strengths, self._relations)
             places = [self._places(asked, by_type) for asked in self._asked]
-            recall = np.array([(found <= DEPTH).mean() for found in places])
-            height = np.array([(1 / found).mean() for found in places])
+            recall = np.array([(ranks <= DEPTH).mean() for ranks in places])
+            height = np.array([(1 / ranks).mean() for ranks in places])
             self._known[strengths] = Scores(recall, recall + _TIE_BREAKER * height)
         return self._known[strengths]
 
@@ -347,24 +347,24 @@ def fit(score: Scorer, start: Strengths, places: Sequence[int]) -> Strengths:
         start: where to begin.
         places: which strengths may change.
     """
-    held = start
+    strengths = start
     for _ in range(_MOST_ROUNDS):
-        before = held
+        before = strengths
         for place in places:
-            held = _best_step(score, held, place)
-        if held == before:
+            strengths = _best_step(score, strengths, place)
+        if strengths == before:
             break
-    return held
+    return strengths
 
 
-def _best_step(score: Scorer, held: Strengths, place: int) -> Strengths:
+def _best_step(score: Scorer, strengths: Strengths, place: int) -> Strengths:
     """Return the strengths with one of them changed to what clearly gains most; of equal gains, the nearest."""
-    now = score(held).objective
-    best, most = held, 0.0
-    for value in sorted(GRID, key=lambda value: (abs(math.log(value / held[place])), value)):
-        if value == held[place]:
+    now = score(strengths).objective
+    best, most = strengths, 0.0
+    for value in sorted(GRID, key=lambda value: (abs(math.log(value / strengths[place])), value)):
+        if value == strengths[place]:
             continue
-        tried = (*held[:place], value, *held[place + 1 :])
+        tried = (*strengths[:place], value, *strengths[place + 1 :])
         gains = score(tried).objective - now
         gain = float(gains.mean())
         if gain > most and gain >= max(LEAST_GAIN, STEP_ERRORS * standard_error(gains)):
