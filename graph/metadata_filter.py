@@ -66,9 +66,9 @@ def read_conditions(where: object) -> tuple[Condition, ...]:
         raise BadInput(f"`where` is {_kind(where)}", "Give an object of keys and conditions")
     _check_number(len(where))
     conditions: list[Condition] = []
-    for key, given in where.items():
+    for key, condition in where.items():
         _check_key(key)
-        wanted = given if isinstance(given, Mapping) else {"$eq": given}
+        wanted = condition if isinstance(condition, Mapping) else {"$eq": condition}
         _check_number(len(conditions) + len(wanted))
         if not wanted:
             raise _unusable(key, "is empty", _ALLOWED)
@@ -168,7 +168,7 @@ def is_storable(number: int | float) -> bool:
 def parse_where(texts: Sequence[str], several: str = "ask from Python with $in") -> dict[str, dict[str, Any]]:
     """Return the filter of conditions such as ``tenant=a``, ``tenant!=b``, ``year>=2000``: all are to hold.
 
-    What reads as a number, true or false in JSON is compared both as that and as text.
+    A value that reads as a number, true or false in JSON is compared both as that and as text.
 
     Args:
         texts: the conditions.
@@ -267,12 +267,12 @@ def _is_reserved(key: str) -> bool:
 
 def _split(text: str) -> tuple[str, str, str]:
     """Return key, sign and value of a condition of the command line."""
-    found = _SIGN.search(text)
-    key = text[: found.start()].strip() if found else ""
-    value = text[found.end() :].strip() if found else ""
-    if not found or not key or (found[0] == "=" and value.startswith(("=", "<", ">"))):
+    sign = _SIGN.search(text)
+    key = text[: sign.start()].strip() if sign else ""
+    value = text[sign.end() :].strip() if sign else ""
+    if not sign or not key or (sign[0] == "=" and value.startswith(("=", "<", ">"))):
         raise BadInput(f"{_shown(text)} is no condition", "Write KEY=VALUE, or one of != < <= > >= between the two")
-    return key, found[0], value
+    return key, sign[0], value
 
 
 def _readings(value: str) -> list[MetadataValue]:
@@ -300,8 +300,8 @@ EXCLUDING = {"$ne": "$eq", "$nin": "$in"}
 
 def meets(conditions: Sequence[Condition], source: str, metadata: Mapping[str, MetadataValue]) -> bool:
     """Tell whether a passage of that source and metadata meets all conditions."""
-    held = {**metadata, "source": source}
-    return all(holds(condition, held.get(condition.key)) for condition in conditions)
+    values = {**metadata, "source": source}
+    return all(holds(condition, values.get(condition.key)) for condition in conditions)
 
 
 def holds(condition: Condition, value: MetadataValue | None) -> bool:
@@ -328,10 +328,10 @@ def _is_equal(value: MetadataValue | None, other: MetadataValue) -> bool:
 
 def _is_within(operator: str, text: str, date: str) -> bool:
     """Tell whether a text is a date whose first moment is before, or from its end on after, another date."""
-    held, asked = date_span(text), date_span(date)
-    if held is None or asked is None:
+    span, asked = date_span(text), date_span(date)
+    if span is None or asked is None:
         return False
     first, following = asked
     if first < following and operator in ("$gt", "$lte"):
-        return (held[0] >= following) is (operator == "$gt")
-    return _COMPARED[operator](held[0], first)
+        return (span[0] >= following) is (operator == "$gt")
+    return _COMPARED[operator](span[0], first)

@@ -189,11 +189,11 @@ class OwnTypes:
     @cached_property
     def rules(self) -> str:
         """Hash of what extraction by rule depends on; empty where no type has a rule."""
-        told = [
+        parts = [
             *((r.name, r.cues) for r in self.relations if r.cues),
             *((e.name, e.examples, e.cues, e.shapes) for e in self.entities if e.examples or e.cues or e.shapes),
         ]
-        return stable_id("rules", json.dumps(told))[-8:] if told else ""
+        return stable_id("rules", json.dumps(parts))[-8:] if parts else ""
 
     @property
     def names(self) -> list[str]:
@@ -219,17 +219,17 @@ class OwnTypes:
 
     def relation_of(self, predicate: str) -> RelationType | None:
         """Return the relation type whose cue stands last in a predicate, which governs its object; None without one."""
-        found = [
+        matches = [
             (match.start(), match.end(), -place, name)
             for place, (name, cues) in enumerate(self._relation_cues)
             for match in cues.finditer(predicate)
         ]
-        return max(found)[-1] if found else None
+        return max(matches)[-1] if matches else None
 
     def cues_in(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield where cues of relation types stand in a part of a text, in order."""
-        found = {match.span() for _, cues in self._relation_cues for match in cues.finditer(text, start, end)}
-        yield from sorted(found)
+        spans = {match.span() for _, cues in self._relation_cues for match in cues.finditer(text, start, end)}
+        yield from sorted(spans)
 
     def asked_in(self, question: str) -> Mapping[RelationType, float]:
         """Return of each relation type how strongly the words of a question ask for it: `ASKED`, or 0."""
@@ -272,11 +272,11 @@ class OwnTypes:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the types as a file holds them."""
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key, types in (("relations", self.relations), ("entities", self.entities)):
             if types:
-                found[key] = {str(each.name): _without_name(asdict(each)) for each in types}
-        return found
+                mapping[key] = {str(each.name): _without_name(asdict(each)) for each in types}
+        return mapping
 
     def to_json(self) -> str:
         """Return the types as the record keeps them; empty for none."""
@@ -328,13 +328,13 @@ NO_TYPES = OwnTypes()
 """A workspace without types of its own."""
 
 
-def own_types_of(found: Any) -> OwnTypes:
+def own_types_of(value: Any) -> OwnTypes:
     """Return the types that a file or a record states, once they are checked.
 
     Raises:
         ValueError: something in it is no such type; the message says what and where.
     """
-    body = _table(found, "it", {"relations", "entities"})
+    body = _table(value, "it", {"relations", "entities"})
     relations, entities = [], []
     for name in _names(body, "relations", MOST_RELATIONS):
         stated = body["relations"][name]
@@ -370,22 +370,22 @@ def _names(body: Mapping[str, Any], key: str, most: int) -> list[str]:
     return names
 
 
-def _about(found: Any, where: str, **rules: Callable[[str], str]) -> dict[str, Any]:
+def _about(value: Any, where: str, **rules: Callable[[str], str]) -> dict[str, Any]:
     """Return what is stated of a type beside its name, checked; ``rules`` make its cues and the like into patterns."""
-    body = _table(found, where, {"meaning", "examples", *rules})
+    body = _table(value, where, {"meaning", "examples", *rules})
     about: dict[str, Any] = {"meaning": _meaning(body, where), "examples": _texts(body, "examples", where)}
     for key, pattern in rules.items():
         about[key] = _checked(_texts(body, key, where), pattern, f"{where} {key}")
     return about
 
 
-def _table(found: Any, where: str, known: Collection[str] | None = None) -> Mapping[str, Any]:
-    if not isinstance(found, dict):
+def _table(value: Any, where: str, known: Collection[str] | None = None) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
         raise ValueError(f"{where} is no table")
-    odd = next((key for key in found if known is not None and key not in known), None)
+    odd = next((key for key in value if known is not None and key not in known), None)
     if odd is not None:
         raise ValueError(f"{where} holds {odd[:60]!r}; known are {', '.join(sorted(known or ()))}")
-    return found
+    return value
 
 
 def _meaning(body: Mapping[str, Any], where: str) -> str:

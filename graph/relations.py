@@ -1,8 +1,8 @@
 """The relation types, in one table: what each links, what it means, and how it is drawn.
 
 The prompts, the kinds of edges, the colours of pages and pictures and the table in the docs follow from it. The
-words that tell a type stand in `graph.taxonomy`; a test names whatever else a new type lacks. What a user adds to these
-types for a workspace stands in `graph.own_types`.
+words that tell a type stand in `graph.taxonomy`; a test names whatever else a new type lacks. The types that
+a user adds for a workspace stand in `graph.own_types`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import regex
 from graph.text import is_date
 
 _BULLET = r"[-*+•‣◦▪▫●○■□➢►✓✔⁃∙·\uf0b7\uf0a7–—]"
-# What opens a line without being part of what it says: quotes, bullets, boxes to tick, numbers, marks of headings.
+# Signs that open a line without being part of what it says: quotes, bullets, boxes to tick, numbers, marks of headings.
 _SIGN = regex.compile(
     rf"[ \t]*+(?:>[ \t]*+)*+(?:(?P<heading>\#{{1,6}})[ \t]++(?=\S)"
     rf"|(?P<bullet>{_BULLET})[ \t]++(?=\S)(?:\[[ xX]\][ \t]++(?=\S))?+"
@@ -23,7 +23,7 @@ _SIGN = regex.compile(
 )
 _LONE_BULLET = regex.compile(rf"\s*+{_BULLET}\s*+")
 _REST_OF_DATE = regex.compile(r"\p{L}+\.?[ \t]+[0-9]{3,4}\b")
-# What may stand within a wrapped sentence, at the start of a line, is no such sign: a dash, "12." or "b)".
+# Text that may stand within a wrapped sentence, at the start of a line, is no such sign: a dash, "12." or "b)".
 _INTERRUPTING = regex.compile(r"[^–—(0-9a-zA-Z]|\(?[1aAiI][.)]")
 _CLAUSE_NUMBER = regex.compile(r"(?:§[ \t]?[0-9]+[a-z]?|[0-9]{1,3}(?:\.[0-9]{1,3})++)[ \t]++(?=\p{Lu})")
 _RULE = regex.compile(r"[ \t]*+(?:[-=*_~`|:+>][ \t]*+)*+|[ \t]*+(?:`{3,}+|~{3,}+)[^`~]*+")
@@ -211,13 +211,13 @@ def _paragraphs(text: str) -> Iterator[list[_Line]]:
 
 
 def _read_line(offset: int, content: str) -> _Line:
-    found = _SIGN.match(content)
-    begin = found.end() if found else 0
-    sign = (found["ordinal"] or found["bullet"] or "") if found else ""
-    if found and found["ordinal"] and _REST_OF_DATE.match(content, begin):
-        begin, sign = found.start("ordinal"), ""
+    match = _SIGN.match(content)
+    begin = match.end() if match else 0
+    sign = (match["ordinal"] or match["bullet"] or "") if match else ""
+    if match and match["ordinal"] and _REST_OF_DATE.match(content, begin):
+        begin, sign = match.start("ordinal"), ""
     end = len(content.rstrip())
-    if found and found["heading"]:
+    if match and match["heading"]:
         kind, end = _Kind.HEADING, len(unclosed(content[:end]))
     elif _is_piped(content[begin:end]):
         kind, sign = _Kind.ROW, "|"
@@ -354,9 +354,9 @@ def key_values(text: str, start: int, end: int) -> list[KeyValue]:
     pairs = []
     offset = start
     for cell in unit.split("; ") if _is_row(unit) else [unit]:
-        found = _KEY.match(cell)
-        key = found[0].rstrip(" \t*_:") if found else ""
-        value = cell[found.end() if found else 0 :].strip(" \t*_")
+        match = _KEY.match(cell)
+        key = match[0].rstrip(" \t*_:") if match else ""
+        value = cell[match.end() if match else 0 :].strip(" \t*_")
         pairs.append(KeyValue(key.lstrip("*_"), value, offset, offset + len(key)))
         offset += len(cell) + len("; ")
     return pairs
@@ -378,15 +378,15 @@ def _is_abbreviated(text: str, start: int, stop: int, after: int) -> bool:
         stop: where the stop stands.
         after: where the next word begins.
     """
-    found = _WORD_AT_END.search(text[max(start, stop - _FARTHEST) : stop])
+    last_word = _WORD_AT_END.search(text[max(start, stop - _FARTHEST) : stop])
     following = _NEXT_WORD.match(text, after)
-    if found is None or following is None:
+    if last_word is None or following is None:
         return False
-    word, next_word = found[0].rstrip("."), following[1]
+    word, next_word = last_word[0].rstrip("."), following[1]
     is_opener = next_word.lower() in _OPENERS
     if word.isdecimal():
         is_date = _REST_OF_DATE.match(text, after) is not None and not is_opener
-        before = text[max(start, stop - _FARTHEST) : stop - len(found[0])]
+        before = text[max(start, stop - _FARTHEST) : stop - len(last_word[0])]
         return len(word) <= 2 and (is_date or _is_ordinal(before, next_word))
     if "." in word and all(len(part) <= 3 and part.isalpha() for part in word.split(".")):
         return _is_dotted(word, is_opener)

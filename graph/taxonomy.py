@@ -241,9 +241,9 @@ def type_triple(subject: str, predicate: str, object: str, own: OwnTypes = NO_TY
     plain = " ".join(predicate.translate(_SEPARATORS).casefold().split())
     if is_date(object) and (not object.strip().isdecimal() or _takes_date(plain)):
         return RelationType.TEMPORAL, True
-    told = own.relation_of(predicate)
-    if told is not None:
-        return told, True
+    own_type = own.relation_of(predicate)
+    if own_type is not None:
+        return own_type, True
     cue = _last_cue(plain)
     if cue == "PLACE":
         cue = RelationType.SPATIAL if _looks_like_name(object) else None

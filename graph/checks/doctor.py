@@ -69,7 +69,7 @@ def examine_workspace(root: Path) -> Examination:
     """Look at everything of a workspace, and write nothing.
 
     While a writer is at work, the published generation is looked at; that the record is ahead of it is no fault then.
-    What changes while it is looked at is looked at again.
+    A workspace that changes while it is looked at is looked at again.
 
     Raises:
         WorkspaceMissing: there is none.
@@ -83,11 +83,11 @@ def examine_workspace(root: Path) -> Examination:
         )
     for _ in range(_ATTEMPTS):
         before = _state(workspace)
-        found, pinned = _examine(workspace)
+        examination, pinned = _examine(workspace)
         after = _state(workspace)
         if after == before or (pinned and after[0] == before[0]):
             break
-    return found
+    return examination
 
 
 def repair_workspace(root: Path) -> tuple[Examination, list[str], Examination]:
@@ -96,7 +96,7 @@ def repair_workspace(root: Path) -> tuple[Examination, list[str], Examination]:
     Where something is broken that cannot be derived, nothing is written at all: what is derived would be as broken.
 
     Returns:
-        What was found before, what was done, in sentences, and what is found now.
+        The findings before, the repairs, in sentences, and the findings now.
 
     Raises:
         WorkspaceMissing: there is none.
@@ -179,12 +179,12 @@ def _check_manifest(
         return
     expected = manifest_of(record, generation)
     try:
-        held: Any = json.loads(path.read_text(encoding="utf-8"))
-        differing = [name for name, value in expected.items() if held.get(name) != value]
+        manifest: Any = json.loads(path.read_text(encoding="utf-8"))
+        differing = [name for name, value in expected.items() if manifest.get(name) != value]
     except (OSError, ValueError, AttributeError) as fault:
         yield repairable("manifest", f"manifest.json cannot be read ({type(fault).__name__})")
         return
-    if is_written and held.get("workspace_id") == record.workspace_id:
+    if is_written and manifest.get("workspace_id") == record.workspace_id:
         differing = []
     problem = "manifest.json is not of this record and generation"
     yield judged("manifest", differing, problem, "manifest.json is of this record")
@@ -252,12 +252,12 @@ def _temporary_files(root: Path) -> list[Path]:
     return [path for path in root.iterdir() if _TEMPORARY.fullmatch(path.name)]
 
 
-def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterator[str]:
+def _repair(workspace: Workspace, record: Record, results: Examination) -> Iterator[str]:
     """Put right what can be; yield what was done."""
-    to_mend = {finding.check for finding in found.findings if finding.repairable}
-    broken = {finding.check for finding in found.findings if not finding.ok and finding.repairable} - {RELATIONSHIPS}
-    if found.rows and broken & MENDED:
-        record.replace_derived(found.rows)
+    to_mend = {finding.check for finding in results.findings if finding.repairable}
+    broken = {finding.check for finding in results.findings if not finding.ok and finding.repairable} - {RELATIONSHIPS}
+    if results.rows and broken & MENDED:
+        record.replace_derived(results.rows)
         yield "Put the record's tables of names, facts and links right"
     if broken == {"manifest"}:
         workspace.publish(record)
@@ -267,7 +267,7 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
         workspace.index_folder(record.generation).mkdir(parents=True, exist_ok=True)
         publish(workspace, record)
         yield f"Derived snapshot, word index and search index again, as generation {record.generation}"
-    lost_ones = {finding.check for finding in found.findings if not finding.ok and not finding.repairable}
+    lost_ones = {finding.check for finding in results.findings if not finding.ok and not finding.repairable}
     if RELATIONSHIPS in to_mend or (broken and RELATIONSHIPS not in lost_ones and has_relationships(workspace.root)):
         with RelationshipRecord.of(workspace.root) as relationships:
             forget_step(relationships)
@@ -284,7 +284,7 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
 def check_relationships(workspace: Workspace, record: Record) -> Finding:
     """Look at the relationship graph, if there is one; nothing is written.
 
-    What indexing derived can be put right; what conversations wrote cannot.
+    Rows that indexing derived can be put right; those that conversations wrote cannot.
     """
     if not has_relationships(workspace.root):
         return sound(RELATIONSHIPS, "The workspace has none")
@@ -305,6 +305,6 @@ def _compare(relationships: RelationshipRecord, record: Record) -> Finding:
     wrong = {key for key in chunks.keys() | passages.keys() if chunks.get(key) != passages.get(key)}
     wrong |= {key for (key,) in relationships.execute(_ORPHANS)}
     documents, messages = map(relationships.count, (NodeType.DOCUMENT, NodeType.MESSAGE))
-    told = f"{documents:,} documents, {record.count_names():,} concepts, {messages:,} messages"
+    counts = f"{documents:,} documents, {record.count_names():,} concepts, {messages:,} messages"
     problem = f"It does not hold the passages and their documents as they are, in {len(wrong)} places"
-    return judged(RELATIONSHIPS, wrong, problem, f"In step with the passages: {told}")
+    return judged(RELATIONSHIPS, wrong, problem, f"In step with the passages: {counts}")

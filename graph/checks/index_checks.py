@@ -68,15 +68,15 @@ def differing_files(folder: Path, fresh: Path) -> list[str]:
     return [str(name) for name in names if not _alike(folder / name, fresh / name)]
 
 
-def _alike(held: Path, fresh: Path) -> bool:
+def _alike(stored: Path, fresh: Path) -> bool:
     """Tell whether two files say the same, but for what rounding changes."""
-    if not held.exists():
+    if not stored.exists():
         return False
     if fresh.suffix == ".json":
-        return bool(json.loads(held.read_bytes()) == json.loads(fresh.read_bytes()))
+        return bool(json.loads(stored.read_bytes()) == json.loads(fresh.read_bytes()))
     if fresh.suffix != ".npy":
-        return held.read_bytes() == fresh.read_bytes()
-    one, other = np.load(held), np.load(fresh)
+        return stored.read_bytes() == fresh.read_bytes()
+    one, other = np.load(stored), np.load(fresh)
     if (one.shape, one.dtype) != (other.shape, other.dtype):
         return False
     if one.dtype.kind != "f":
@@ -118,8 +118,8 @@ def _compare_vectors(
     check, odd, lost = f"search index: vectors of {name}", 0, 0
     searched = _searched(count)
     for page in _pages(count):
-        right, held = read(slice(page.start, page.stop)), vectors.vectors(name, page)
-        odd += int((np.abs(held - right).max(axis=1) > _VECTOR_TOLERANCE).sum())
+        right, stored = read(slice(page.start, page.stop)), vectors.vectors(name, page)
+        odd += int((np.abs(stored - right).max(axis=1) > _VECTOR_TOLERANCE).sum())
         lost += sum(not _finds(vectors.search(name, right[row - page.start], 1)) for row in searched if row in page)
     if odd:
         return repairable(check, f"{odd} vectors of {name} are not those of the record")
@@ -167,8 +167,8 @@ def read_everything(root: Path, generation: int) -> dict[str, int]:
             for page in _pages(count):
                 vectors.vectors(name, page)
             asked = vectors.vectors(name, _searched(count))
-            found = [vectors.search(name, vector, 1) for vector in asked]
-            reached[name] = len(vectors.search(name, asked[0], count)) if found else 0
+            hits = [vectors.search(name, vector, 1) for vector in asked]
+            reached[name] = len(vectors.search(name, asked[0], count)) if hits else 0
     return reached
 
 

@@ -24,7 +24,7 @@ _DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "synonyms", "corr
 def examine_record(record: RecordReader) -> tuple[list[Finding], DerivedRows | None]:
     """Return what is right and wrong with a record, and the rows that it should hold; None where they cannot be told.
 
-    What rests on something broken is not looked at.
+    A check that rests on something broken is left out.
     """
     findings: list[Finding] = []
     try:
@@ -42,11 +42,11 @@ def examine_record(record: RecordReader) -> tuple[list[Finding], DerivedRows | N
             return findings, None
         corrections = Corrections(record.corrections())
         rows = _rows_of([(entry, corrections.stated(entry.passage, entry.extraction)) for entry in whole])
-        held = record.derived_rows()
-        findings += [_check_versions(record, corrections), _check_vectors(record, rows, held)]
+        stored = record.derived_rows()
+        findings += [_check_versions(record, corrections), _check_vectors(record, rows, stored)]
         if not findings[-1].ok:
             return findings, None
-        return [*findings, _check_rows(rows, held)], rows
+        return [*findings, _check_rows(rows, stored)], rows
     except (MaraError, ValueError, TypeError) as fault:
         return [*findings, lost("record file", f"The record cannot be read ({fault})", RESTORE)], None
 
@@ -76,9 +76,9 @@ def _rows_of(stated: Sequence[tuple[Entry, Stated]]) -> DerivedRows:
     """Return the rows that follow from passages."""
     rows = DerivedRows({table: {} for table in HELD_BY}, {table: set() for table in HELD_BY}, {})
     for entry, says in stated:
-        for table, held in (("names", names_of(says)), ("facts", facts_of(says))):
-            rows.texts[table].update(held)
-            rows.links[table].update((entry.passage.id, key) for key in held)
+        for table, texts in (("names", names_of(says)), ("facts", facts_of(says))):
+            rows.texts[table].update(texts)
+            rows.links[table].update((entry.passage.id, key) for key in texts)
         if says.by:
             rows.corrected[entry.passage.id] = Corrected(says.fingerprint(entry.fingerprint), says.by)
     return rows
@@ -108,8 +108,8 @@ def _check_versions(record: RecordReader, corrections: Corrections) -> Finding:
     return judged("versions", wrong, problem, fine, _NO_VERSIONS)
 
 
-def _check_vectors(record: RecordReader, rows: DerivedRows, held: DerivedRows) -> Finding:
-    lacking = [text for table in HELD_BY for key, text in rows.texts[table].items() if key not in held.texts[table]]
+def _check_vectors(record: RecordReader, rows: DerivedRows, stored: DerivedRows) -> Finding:
+    lacking = [text for table in HELD_BY for key, text in rows.texts[table].items() if key not in stored.texts[table]]
     odd = [key for table in ("passages", *HELD_BY) for key in record.odd_vectors(table)]
     problem = (
         f"{len(lacking)} names and facts that passages hold have no vector, {len(odd)} vectors are broken: of another"
@@ -119,12 +119,12 @@ def _check_vectors(record: RecordReader, rows: DerivedRows, held: DerivedRows) -
     return judged("vectors", lacking + odd, problem, fine, _REEMBED)
 
 
-def _check_rows(rows: DerivedRows, held: DerivedRows) -> Finding:
+def _check_rows(rows: DerivedRows, stored: DerivedRows) -> Finding:
     """Compare the rows that follow from passages with what they should be."""
-    wrong = {key for key, _ in rows.corrected.items() ^ held.corrected.items()}
+    wrong = {key for key, _ in rows.corrected.items() ^ stored.corrected.items()}
     for table in HELD_BY:
-        wrong |= {key for key, _ in rows.texts[table].items() ^ held.texts[table].items()}
-        wrong |= {" ".join(link) for link in rows.links[table] ^ held.links[table]}
+        wrong |= {key for key, _ in rows.texts[table].items() ^ stored.texts[table].items()}
+        wrong |= {" ".join(link) for link in rows.links[table] ^ stored.links[table]}
     problem = f"{len(wrong)} names, facts, links or corrected passages are not what the passages give"
     counts = ", ".join(f"{len(texts):,} {table}" for table, texts in rows.texts.items())
     fine = f"{counts} and their links are what the passages give"

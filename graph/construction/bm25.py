@@ -75,10 +75,10 @@ class SparseIndex:
 
     def scores(self, question: str) -> NDArray[np.float64]:
         """Return the BM25 score of every passage, shape (n_passages,); zeros when no word is known."""
-        found = np.zeros(self.n_passages, dtype=np.float32)
+        scores = np.zeros(self.n_passages, dtype=np.float32)
         for passages, weights in self._postings(question):
-            found[passages] += weights
-        return found.astype(np.float64)
+            scores[passages] += weights
+        return scores.astype(np.float64)
 
     def best(self, question: str, k: int, shown: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
         """Return (passage, score) of the best ``k`` passages that hold any word of a question, ties by index.
@@ -101,17 +101,17 @@ class SparseIndex:
             sums = np.zeros(self.n_passages, dtype=np.float32)
         for passages, weights in postings:
             sums[passages] += weights
-        held = [passages for passages, _ in postings]
-        is_scanned = sum(map(len, held)) * _SCANNED > len(sums)
-        near = _near(sums, held, k, shown, is_scanned=is_scanned)
-        found = sums[near]
+        rows_of_terms = [passages for passages, _ in postings]
+        is_scanned = sum(map(len, rows_of_terms)) * _SCANNED > len(sums)
+        near = _near(sums, rows_of_terms, k, shown, is_scanned=is_scanned)
+        best_sums = sums[near]
         if is_scanned:
             sums[:] = 0
-        for passages in held if not is_scanned else ():
+        for passages in rows_of_terms if not is_scanned else ():
             sums[passages] = 0
         self._sums.append(sums)
-        order = np.lexsort((near, -found))[:k]
-        return list(zip(near[order].tolist(), found[order].astype(np.float64).tolist(), strict=True))
+        order = np.lexsort((near, -best_sums))[:k]
+        return list(zip(near[order].tolist(), best_sums[order].astype(np.float64).tolist(), strict=True))
 
     def held_words(self, question: str, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the weight of each known word of a question, its IDF, and whether each of some passages holds it.
@@ -120,9 +120,9 @@ class SparseIndex:
         """
         numbers = [self.numbers[term] for term in dict.fromkeys(terms(question)) if term in self.numbers]
         holders = [self.passages[self.starts.item(number) : self.starts.item(number + 1)] for number in numbers]
-        held = [passages.take(np.searchsorted(passages, rows), mode="clip") == rows for passages in holders]
+        occurrences = [passages.take(np.searchsorted(passages, rows), mode="clip") == rows for passages in holders]
         weights = inverse_frequency(self.n_passages, np.array([*map(len, holders)], dtype=np.int64))
-        return weights, np.array(held, dtype=np.bool_).reshape(len(holders), len(rows))
+        return weights, np.array(occurrences, dtype=np.bool_).reshape(len(holders), len(rows))
 
     def _postings(self, question: str) -> list[tuple[NDArray[np.intp], NDArray[np.float32]]]:
         """Return passages and weights of each known term of a question, as often as it stands there."""
@@ -157,9 +157,9 @@ def write_index(
     ):
         for terms, holders, times in postings:
             order = np.argsort(terms, kind="stable")
-            held = holders[order]
-            weights.append(term_scores(idf[terms[order]], times[order], lengths[held], mean))
-            passages.append(held)
+            rows = holders[order]
+            weights.append(term_scores(idf[terms[order]], times[order], lengths[rows], mean))
+            passages.append(rows)
     ordered = sorted(vocabulary)
     TextTable.of_strings(ordered).save(folder, "terms")
     np.save(folder / "numbers.npy", np.array([vocabulary[term] for term in ordered], dtype=np.int32))
@@ -168,7 +168,7 @@ def write_index(
 
 def _near(
     sums: NDArray[np.float32],
-    held: Sequence[NDArray[np.intp]],
+    postings: Sequence[NDArray[np.intp]],
     k: int,
     shown: NDArray[np.bool_] | None,
     *,
@@ -178,7 +178,7 @@ def _near(
 
     The passages of one term differ: the k-th best of them is no better than the k-th best of all.
     """
-    parts = held if shown is None else [passages[shown[passages]] for passages in held]
+    parts = postings if shown is None else [passages[shown[passages]] for passages in postings]
     rarest = min((passages for passages in parts if len(passages) >= k), key=len, default=None)
     least = np.float32(0) if rarest is None else np.partition(sums[rarest], -k)[-k]
     if not is_scanned:
@@ -221,19 +221,19 @@ def terms_of(text_tokens: Sequence[str]) -> list[str]:
     stems = [*map(_stem, text_tokens)]
     if None not in stems:
         return [*filter(None, stems)]
-    found: list[str] = []
+    search_terms: list[str] = []
     run: list[str] = []
     for token, stem in zip(text_tokens, stems, strict=True):
         if stem is None:
             run.append(token)
             continue
         if run:
-            found.extend(_pairs(run))
+            search_terms.extend(_pairs(run))
             run = []
         if stem:
-            found.append(stem)
-    found.extend(_pairs(run))
-    return found
+            search_terms.append(stem)
+    search_terms.extend(_pairs(run))
+    return search_terms
 
 
 def _pairs(run: Sequence[str]) -> Iterable[str]:

@@ -1,7 +1,7 @@
 """From the record to a generation's files, in bounded memory and by one process or several.
 
 Passages are read in shards; names and facts of all shards are numbered by their ids; edges are made in ranges of their
-sources. What stays in memory is a few numbers a name and a fact, and the words of the texts. Only evidence is stored;
+sources. In memory stay a few numbers a name and a fact, and the words of the texts. Only evidence is stored;
 what depends on the whole corpus (classes, the cap on synonyms, the cut on frequent names) is derived here, so that a
 graph depends on its corpus alone and not on the order in which it was indexed.
 """
@@ -249,9 +249,9 @@ class Build:
     def _number(self, kind: str) -> Ids:
         """Number the names or facts of all shards by their ids; write which one each is of each shard's."""
         # Copies: a map of each shard's file would take as many open files.
-        held = [np.array(shard.said.array(f"{kind}_ids")) for shard in self._shards]
-        ids, numbers = np.unique(joined(held, ID_TYPE), return_inverse=True)
-        bounds = np.cumsum([0, *map(len, held)]).tolist()
+        id_columns = [np.array(shard.said.array(f"{kind}_ids")) for shard in self._shards]
+        ids, numbers = np.unique(joined(id_columns, ID_TYPE), return_inverse=True)
+        bounds = np.cumsum([0, *map(len, id_columns)]).tolist()
         for index, (start, end) in enumerate(pairwise(bounds)):
             self._part("shards", index).save(**{f"{kind}_of": numbers[start:end].astype(np.int32)})
         return ids
@@ -301,10 +301,10 @@ class Build:
     def _given(self, what: str, start: int, end: int) -> Iterator[tuple[int, str, int]]:
         """Yield (entity, text, how often it is given) of the entities from one to another."""
         for index, shard in enumerate(self._shards):
-            name_of, given = self._part("shards", index).array("name_of"), shard.said.array(f"{what}.names")
+            name_of, spellings = self._part("shards", index).array("name_of"), shard.said.array(f"{what}.names")
             names = rows_of(name_of, start, end)
-            rows = rows_of(given["name"], names.start, names.stop)
-            entities, counts = name_of[given["name"][rows]].tolist(), given["count"][rows].tolist()
+            rows = rows_of(spellings["name"], names.start, names.stop)
+            entities, counts = name_of[spellings["name"][rows]].tolist(), spellings["count"][rows].tolist()
             yield from zip(entities, shard.said.strings(what, rows.start, rows.stop), counts, strict=True)
 
     def _own_types(self, types: dict[int, str]) -> OwnTypes:
@@ -344,28 +344,28 @@ class Build:
         written, place = np.unique(entity[plain], return_inverse=True)
         times = np.bincount(place, minlength=len(written))
         small = np.bincount(place, tokens["small"][end[plain] - 1], len(written)).astype(np.int64)
-        held = said.array("links")
-        entities = name_of[held["name"]]
-        known = held["passage"].astype(np.int64) << 32 | entities
+        stored = said.array("links")
+        entities = name_of[stored["name"]]
+        known = stored["passage"].astype(np.int64) << 32 | entities
         keys, first = np.unique(passage << 32 | entity, return_index=True)
         first = first[~np.isin(keys, known, assume_unique=True)]
         entities = np.concatenate([entities, entity[first]])
-        links = np.zeros(len(entities), dtype=held.dtype)
-        links[: len(held)] = held
-        links["passage"][len(held) :] = passage[first]
-        links["offset"][len(held) :] = tokens["start"][start[first]]
+        links = np.zeros(len(entities), dtype=stored.dtype)
+        links[: len(stored)] = stored
+        links["passage"][len(stored) :] = passage[first]
+        links["offset"][len(stored) :] = tokens["start"][start[first]]
         vectors = said.array("passage_vectors")
         cosines = self._cosines(entities, vectors, links["passage"])
         terms = link_terms(
             links["subject_of"], links["object_of"], cosines, links["offset"], passages["length"][links["passage"]]
         )
-        found = np.zeros(len(links), dtype=LINK)
-        found["passage"] = links["passage"] + shard.start
-        found["weight"], found["offset"], found["titled"] = terms.weight, links["offset"], links["titled"]
-        found["own"][: len(held)] = True
-        found["stated"] = links["subject_of"] + links["object_of"] > 0
+        built = np.zeros(len(links), dtype=LINK)
+        built["passage"] = links["passage"] + shard.start
+        built["weight"], built["offset"], built["titled"] = terms.weight, links["offset"], links["titled"]
+        built["own"][: len(stored)] = True
+        built["stated"] = links["subject_of"] + links["object_of"] > 0
         order = np.argsort(entities, kind="stable")
-        own.save(link_entities=entities[order], links=found[order], written=np.stack([written, times, small]))
+        own.save(link_entities=entities[order], links=built[order], written=np.stack([written, times, small]))
         self._link_ends(shard, own)
 
     def _mentions(
@@ -490,12 +490,12 @@ class Build:
 
     def _pairs_in(self, start: int, end: int, ends: Sequence[str]) -> NDArray[np.int64]:
         """Return the places of the pairs of which one of these ends is in a range."""
-        found, at = [], 0
+        places, at = [], 0
         for block in _blocks(self._whole.array("pairs")):
             within = [(block[name] >= start) & (block[name] < end) for name in ends]
-            found.append(at + np.flatnonzero(np.logical_or.reduce(within)))
+            places.append(at + np.flatnonzero(np.logical_or.reduce(within)))
             at += len(block)
-        return joined(found, np.int64)
+        return joined(places, np.int64)
 
     def make_edges(self, part: int, start: int, end: int) -> None:
         """Write the edges whose sources fall into the range: of facts, synonyms and links."""
@@ -510,21 +510,21 @@ class Build:
         entities, links = entities[kept], links[kept]
         is_title, shares = self._whole.array("is_title")[entities], self._whole.array("title_shares")
         low_cut, high_cut = self._whole.array("cuts").tolist()
-        held = passage_edges(entities, links, is_title, shares, self._n_entities, (low_cut, high_cut))
-        edges = sort_edges(join_edges([facts, near, held]))
+        links_of_passages = passage_edges(entities, links, is_title, shares, self._n_entities, (low_cut, high_cut))
+        edges = sort_edges(join_edges([facts, near, links_of_passages]))
         self._part("edges", part).save(**{name: getattr(edges, name) for name in EDGE_TYPES})
 
     def _rows(self, key: str, name: str, start: int, end: int) -> tuple[Array, Array]:
         """Return the rows of all shards whose key is from ``start`` to ``end``: their keys, and what stands by them."""
-        keys, found = [], []
+        keys, values = [], []
         for index in range(len(self._shards)):
             columns = self._part("shards", index)
-            held = columns.array(key)
-            rows = rows_of(held, start, end)
+            key_column = columns.array(key)
+            rows = rows_of(key_column, start, end)
             # Copies: a map of each shard's file would take as many open files.
-            keys.append(np.array(held[rows]))
-            found.append(np.array(columns.array(name)[rows]))
-        return joined(keys, np.int32), np.concatenate(found)
+            keys.append(np.array(key_column[rows]))
+            values.append(np.array(columns.array(name)[rows]))
+        return joined(keys, np.int32), np.concatenate(values)
 
     def write_arcs(self) -> None:
         """Write the arcs of the edges."""
@@ -548,7 +548,7 @@ class Build:
                 facts, passages = [], []
                 for index, shard in enumerate(self._shards):
                     columns, said = self._part("shards", index), shard.said
-                    fact_of, held = columns.array("fact_of"), said.array("held")
+                    fact_of, statements = columns.array("fact_of"), said.array("held")
                     rows = rows_of(fact_of, start, start + len(some))
                     places, stated = fact_of[rows] - start, said.array("facts")[rows]
                     parts = iter(said.strings("facts", 3 * rows.start, 3 * rows.stop))
@@ -557,9 +557,9 @@ class Build:
                     name_of = columns.array("name_of")
                     ends[places] = np.column_stack([name_of[stated["subject"]], name_of[stated["object"]]])
                     relations[places] = self._relations_of(shard)[stated["relation"]]
-                    by = rows_of(held["fact"], rows.start, rows.stop)
-                    facts.append(fact_of[held["fact"][by]] - start)
-                    passages.append(held["passage"][by] + shard.start)
+                    by = rows_of(statements["fact"], rows.start, rows.stop)
+                    facts.append(fact_of[statements["fact"][by]] - start)
+                    passages.append(statements["passage"][by] + shard.start)
                 fact = joined(facts, np.int64)
                 texts.append_table(table_of_facts(unpacked(some, "fact"), [shown[place] for place in range(len(some))]))
                 fact_ends.append(ends)
@@ -582,7 +582,7 @@ class Build:
             np.add.at(frequency, terms, 1)
             lengths.append(np.array(shard.said.array("passages")["terms"]))
         ranges = (self._rows("posting_terms", "postings", *each) for each in even_ranges(frequency, budget))
-        postings_of = ((terms, held["passage"], held["times"]) for terms, held in ranges)
+        postings_of = ((terms, term_columns["passage"], term_columns["times"]) for terms, term_columns in ranges)
         write_index(self.folder / "bm25", vocabulary, frequency, joined(lengths, np.int64), postings_of)
 
 

@@ -176,9 +176,9 @@ class IntLists(LazySequence[tuple[int, ...]]):
     def holding(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Tell of each list whether it holds a number n with marked[n]."""
         owners = np.repeat(np.arange(len(self)), np.diff(self.starts))
-        found = np.zeros(len(self), dtype=bool)
-        found[owners[marked[self.values]]] = True
-        return found
+        has_marked = np.zeros(len(self), dtype=bool)
+        has_marked[owners[marked[self.values]]] = True
+        return has_marked
 
     @staticmethod
     def load(folder: Path, name: str, lists: int, limit: int, *, thorough: bool = True) -> IntLists:

@@ -189,8 +189,8 @@ def join_edges(parts: Sequence[Edges]) -> Edges:
 def _classify(weight: Doubles, titled: Marks, cuts: tuple[float, float]) -> NDArray[np.intp]:
     """Return 0, 1 or 2: PRIMARY, SECONDARY, PERIPHERAL."""
     low, high = cuts
-    found = np.where(weight >= high, 0, np.where(weight >= low, 1, 2))
-    return np.where(titled, 0, found)
+    classes = np.where(weight >= high, 0, np.where(weight >= low, 1, 2))
+    return np.where(titled, 0, classes)
 
 
 def _passage_kinds(classes: NDArray[np.intp], titled: Marks, is_title: Marks) -> NDArray[np.uint8]:

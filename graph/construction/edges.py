@@ -178,7 +178,7 @@ def derive_arcs(
 def write_arcs(folder: Path, n_nodes: int, *, at_once: int = _SORTED_AT_ONCE) -> None:
     """Write the arcs of a snapshot's edges beside them, in memory that does not grow with their number.
 
-    A counting sort over ranges of targets: the targets are read through once for each range. What stays in memory is
+    A counting sort over ranges of targets: the targets are read through once for each range. In memory stay
     two numbers a node, and the arcs of one range.
 
     Args:
@@ -249,10 +249,10 @@ def _blocks(column: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
 
 
 def _degrees(column: NDArray[np.int32], n_nodes: int) -> NDArray[np.int64]:
-    found = np.zeros(n_nodes, dtype=np.int64)
+    degrees = np.zeros(n_nodes, dtype=np.int64)
     for _, block in _blocks(column):
-        found += np.bincount(check_range(block, n_nodes), minlength=n_nodes)
-    return found
+        degrees += np.bincount(check_range(block, n_nodes), minlength=n_nodes)
+    return degrees
 
 
 def _starts(degrees: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
@@ -288,7 +288,7 @@ class TypedGraph:
     """Undirected typed edges between nodes that are numbered: entities first, passages after them.
 
     An edge stands once. Its source is an entity; edges are in the order of their sources, so that the columns are
-    the arcs from source to target as they are. What else an engine reads is derived when it first asks.
+    the arcs from source to target as they are. Other arrays of an engine are derived when it first asks.
 
     Attributes:
         source: node of each edge, ascending; an entity.

@@ -181,10 +181,10 @@ class StoredIds(SortedMapping[int]):
         known = self._remembered.get(key) if isinstance(key, str) else None
         if known is not None:
             return known
-        found = super().place(key)
-        if found is not None:
-            self.remembered(found)
-        return found
+        row = super().place(key)
+        if row is not None:
+            self.remembered(row)
+        return row
 
 
 class _Ids(LazySequence[str]):
@@ -295,10 +295,10 @@ class KnowledgeGraph:
         """Return the places of a source's passages, ascending; none where it has more than ``most``."""
         passages = self.passages
         if isinstance(passages, StoredPassages):
-            found = passages.sources.places_of(source)
+            matching = passages.sources.places_of(source)
         else:
-            found = (place for place, passage in enumerate(passages) if passage.source == source)
-        places = list(islice(found, most + 1))
+            matching = (place for place, passage in enumerate(passages) if passage.source == source)
+        places = list(islice(matching, most + 1))
         return places if len(places) <= most else []
 
     def parts_of(self, document: str, source: str, most: int) -> list[int]:
@@ -320,8 +320,8 @@ class KnowledgeGraph:
         """Return the places of some passages, ascending; ids that the graph does not know are left out."""
         if len(passage_ids) * _LOOKED_UP < len(self.passages):
             known = self.passage_index
-            found = {known[key] for key in passage_ids if key in known}
-            return np.array(sorted(found), dtype=np.intp)
+            rows = {known[key] for key in passage_ids if key in known}
+            return np.array(sorted(rows), dtype=np.intp)
         wanted = frozenset(passage_ids)
         places = (place for place, key in enumerate(self.passage_ids) if key in wanted)
         return np.fromiter(places, dtype=np.intp)
@@ -408,10 +408,10 @@ class SnapshotHeader:
 
     def save(self, folder: Path) -> None:
         """Write it as the last file of a snapshot: without it there is none."""
-        told = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "own"}
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "own"}
         header = {
             "snapshot_version": SNAPSHOT_VERSION,
-            **told,
+            **values,
             **_numbered(self.own),
             **({"own_types": self.own.to_mapping()} if self.own else {}),
         }

@@ -79,10 +79,10 @@ def may_have_synonyms(name: str, understands: Callable[[str], bool]) -> bool:
     return name_length(name) >= SYNONYM_SHORTEST and understands(name)
 
 
-def _write_pairs(folder: Path, found: Iterable[Array]) -> None:
+def _write_pairs(folder: Path, parts: Iterable[Array]) -> None:
     """Write pairs into a folder, part after part."""
     with ArrayWriter(folder / _PAIRS_FILE, PAIR) as pairs:
-        for part in found:
+        for part in parts:
             pairs.append(part)
 
 
@@ -144,17 +144,17 @@ class _Cells:
         centroids = _in_sequence(_centroids(np.asarray(vectors[sample]), n_cells, pool), pool)
         n_probes = min(_PROBES, n_cells)
         shape = len(rows), n_probes
-        found = np.lib.format.open_memmap(scratch / "found.npy", mode="w+", dtype=np.int32, shape=shape)
+        nearest = np.lib.format.open_memmap(scratch / "found.npy", mode="w+", dtype=np.int32, shape=shape)
 
         def probe(start: int) -> None:
             block = vectors[rows[start : start + _ROWS]] @ centroids.T
-            found[start : start + _ROWS] = _nearest(block, n_probes)
+            nearest[start : start + _ROWS] = _nearest(block, n_probes)
 
         deque(pool.map(probe, range(0, len(rows), _ROWS)), maxlen=0)
-        own = np.asarray(found[:, 0])
+        own = np.asarray(nearest[:, 0])
         order = np.argsort(own, kind="stable")
         ordered = _written(scratch / "vectors.npy", vectors, rows[order])
-        probes = _written(scratch / "probes.npy", found, order)
+        probes = _written(scratch / "probes.npy", nearest, order)
         starts = np.searchsorted(own[order], np.arange(n_cells + 1))
         return _Cells(rows[order], ordered, probes, starts)
 
@@ -171,7 +171,7 @@ class _Cells:
         order = np.argsort(probed, kind="stable")
         names = order // self.probes.shape[1]
         cells, starts = np.unique(probed[order], return_index=True)
-        found = _Found(self.rows)
+        neighbours = _Found(self.rows)
         for cell, start, end in zip(cells.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
             those = names[start:end]
             for member in range(self.starts[cell], self.starts[cell + 1], _MEMBERS):
@@ -180,8 +180,8 @@ class _Cells:
                 at, others = np.nonzero(near >= SYNONYM_COSINE - ROUNDING)
                 of, others, cosines = those[at], others + member, near[at, others]
                 own = of + first == others
-                found.add(of[~own], others[~own], cosines[~own])
-        of, others = found.nearest(lambda of, others: exact_cosines(self.vectors, of + first, others))
+                neighbours.add(of[~own], others[~own], cosines[~own])
+        of, others = neighbours.nearest(lambda of, others: exact_cosines(self.vectors, of + first, others))
         return self.rows[of + first], self.rows[others]
 
 
@@ -275,9 +275,9 @@ def _centroids(sample: Floats, count: int, pool: ThreadPoolExecutor) -> Floats:
     for _ in range(_ROUNDS):
         own = np.concatenate([*pool.map(partial(_nearest_one, centroids), _blocks_of(sample))])
         order = np.argsort(own, kind="stable")
-        held, first = np.unique(own[order], return_index=True)
+        cells, first = np.unique(own[order], return_index=True)
         sums = np.add.reduceat(sample[order], first)
-        centroids[held] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), ROUNDING)
+        centroids[cells] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), ROUNDING)
     return centroids
 
 
@@ -392,11 +392,11 @@ def _load(folder: Path) -> _Kept | None:
 def _sums(vectors: Floats) -> Sums:
     """Return a number for each vector, never 0, that is another one where the vector is."""
     factors = np.random.default_rng(0).integers(1, 2**63, vectors.shape[1], dtype=np.uint64) | np.uint64(1)
-    found = np.empty(len(vectors), dtype=np.uint64)
+    sums = np.empty(len(vectors), dtype=np.uint64)
     for start in range(0, len(vectors), _ROWS):
         block = np.ascontiguousarray(vectors[start : start + _ROWS]).view(np.uint32)
-        found[start : start + _ROWS] = (block * factors).sum(axis=1, dtype=np.uint64)
-    return found | np.uint64(1)
+        sums[start : start + _ROWS] = (block * factors).sum(axis=1, dtype=np.uint64)
+    return sums | np.uint64(1)
 
 
 def _places(known: _Kept, ids: Ids, sums: Sums) -> Longs:
@@ -426,7 +426,7 @@ def _pairs_of(new: Longs, vectors: Floats, eligible: NDArray[np.bool_]) -> Itera
     is_old = eligible & ~is_new
 
     def pairs_of(start: int) -> list[Array]:
-        rows, found = new[start : start + _NEW_ROWS], []
+        rows, pairs = new[start : start + _NEW_ROWS], []
         block = np.asarray(bounds[rows])
         for at in range(0, len(vectors), _OLD_ROWS):
             end = min(len(vectors), at + _OLD_ROWS)
@@ -435,8 +435,8 @@ def _pairs_of(new: Longs, vectors: Floats, eligible: NDArray[np.bool_]) -> Itera
             near = np.flatnonzero(block @ bounds[at:end].T >= SYNONYM_COSINE - 2 * ROUNDING)
             one, other = rows[near // (end - at)], near % (end - at) + at
             once = is_old[other] | (is_new[other] & (one < other))
-            found.append(_near(vectors, np.minimum(one, other)[once], np.maximum(one, other)[once]))
-        return found
+            pairs.append(_near(vectors, np.minimum(one, other)[once], np.maximum(one, other)[once]))
+        return pairs
 
     # Blocks are shared out among threads; threads within a product would wait for each other on a busy machine.
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:

@@ -193,16 +193,16 @@ class ShardReader:
 
     def _save_names(self, columns: Columns) -> NDArray[np.int32]:
         """Write the names that some passage holds, and what is given to each; return their places among these."""
-        held = np.unique(np.array([link[1] for link in self._links], dtype=np.int32))
-        ids = packed(entity_id(self._names.order[name]) for name in held.tolist())
+        used = np.unique(np.array([link[1] for link in self._links], dtype=np.int32))
+        ids = packed(entity_id(self._names.order[name]) for name in used.tolist())
         order = np.argsort(ids, kind="stable")
         name_of = np.full(len(self._names.order), -1, dtype=np.int32)
-        name_of[held[order]] = np.arange(len(order), dtype=np.int32)
+        name_of[used[order]] = np.arange(len(order), dtype=np.int32)
         columns.save(name_ids=ids[order])
         for what, counts in self._given.items():
-            given = sorted((name_of.item(name), text, count) for (name, text), count in counts.items())
-            columns.save_texts(what, (text for _, text, _ in given))
-            columns.save(**{f"{what}.names": np.array([(name, count) for name, _, count in given], dtype=GIVEN)})
+            spellings = sorted((name_of.item(name), text, count) for (name, text), count in counts.items())
+            columns.save_texts(what, (text for _, text, _ in spellings))
+            columns.save(**{f"{what}.names": np.array([(name, count) for name, _, count in spellings], dtype=GIVEN)})
         return name_of
 
     def _save_facts(self, columns: Columns, name_of: NDArray[np.int32]) -> None:
@@ -213,14 +213,14 @@ class ShardReader:
         fact_of[order] = np.arange(len(order), dtype=np.int32)
         triples = np.array(self._triples, dtype=TRIPLE)
         facts = np.array([self._ends[fact] for fact in order.tolist()], dtype=FACT)
-        held = np.array(self._held, dtype=HELD)
-        held["fact"] = fact_of[held["fact"]]
+        statements = np.array(self._held, dtype=HELD)
+        statements["fact"] = fact_of[statements["fact"]]
         for table in (triples, facts):
             for end in ("subject", "object"):
                 table[end] = name_of[table[end]]
         shown = [self._shown[fact] for fact in order.tolist()]
         columns.save_texts("facts", (part for fact in shown for part in (fact.subject, fact.predicate, fact.object)))
-        columns.save(triples=triples, fact_ids=ids[order], facts=facts, held=np.unique(held))
+        columns.save(triples=triples, fact_ids=ids[order], facts=facts, held=np.unique(statements))
 
     def _save_terms(self, columns: Columns) -> None:
         """Write the terms in the order in which they first stand, and which passages hold each how often."""
@@ -325,19 +325,19 @@ def shards_of(record: Record, size: int, cache: Path) -> tuple[Shard, ...]:
     made_with = (str(SCAN_VERSION), record.workspace_id, record.embedding_model, record.vectors_id)
     begun = hashlib.blake2b("\x00".join(made_with).encode(), digest_size=16)
     shards: list[Shard] = []
-    held: list[str] = []
+    keys: list[str] = []
     made_of, start = begun.copy(), 0
 
     def end() -> None:
-        shards.append(Shard(cache / made_of.hexdigest(), held[0], held[-1], start, len(held)))
+        shards.append(Shard(cache / made_of.hexdigest(), keys[0], keys[-1], start, len(keys)))
 
     for key, fingerprint in record.stated_in_order():
-        held.append(key)
+        keys.append(key)
         made_of.update(f"{len(key)} {key} {fingerprint}\n".encode())
-        if len(held) == 2 * size or zlib.crc32(key.encode()) % size == 0:
+        if len(keys) == 2 * size or zlib.crc32(key.encode()) % size == 0:
             end()
-            start += len(held)
-            held, made_of = [], begun.copy()
-    if held:
+            start += len(keys)
+            keys, made_of = [], begun.copy()
+    if keys:
         end()
     return tuple(shards)

@@ -159,8 +159,8 @@ class SpellingTree:
             if start >= free:
                 kept.append(start)
                 free = start + length
-        found = np.array(kept, dtype=np.int64)
-        return Matches(found, lengths[found], spellings[found])
+        places = np.array(kept, dtype=np.int64)
+        return Matches(places, lengths[places], spellings[places])
 
     def _longest(self, tokens: Numbers, ends_at: Longs) -> tuple[Numbers, Numbers]:
         """Return of each token how many the longest spelling has that starts there, 0 without one, and which it is."""
@@ -179,8 +179,8 @@ class SpellingTree:
             sought, inverse = np.unique(nodes << 32 | tokens[at + depth], return_inverse=True)
             keys = self._keys[first:last]
             place = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
-            found = (keys[place] == sought)[inverse]
-            at, nodes = at[found], place[inverse[found]] + first
+            is_match = (keys[place] == sought)[inverse]
+            at, nodes = at[is_match], place[inverse[is_match]] + first
             end = self._ends[nodes]
             complete = end >= 0
             lengths[at[complete]] = depth + 1
@@ -188,10 +188,10 @@ class SpellingTree:
         return lengths, spellings
 
 
-def most_given(given: Iterable[tuple[int, str, int]]) -> dict[int, str]:
+def most_given(spellings: Iterable[tuple[int, str, int]]) -> dict[int, str]:
     """Return the text that each entity is given most often; the smallest where several are."""
     counts: dict[int, dict[str, int]] = {}
-    for entity, text, count in given:
-        held = counts.setdefault(entity, {})
-        held[text] = held.get(text, 0) + count
+    for entity, text, count in spellings:
+        count_of = counts.setdefault(entity, {})
+        count_of[text] = count_of.get(text, 0) + count
     return {entity: min(texts, key=lambda text: (-texts[text], text)) for entity, texts in counts.items()}

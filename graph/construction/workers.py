@@ -64,7 +64,7 @@ class Workers:
                 process.kill()
             for pipe in (process.stdin, process.stdout):
                 assert pipe is not None
-                # What was not written to a process that ended cannot be any more.
+                # The rest cannot be written to a process that ended.
                 with suppress(BrokenPipeError):
                     pipe.close()
             process.wait()
@@ -127,8 +127,8 @@ def fault_of(kind: str, *arguments: Any) -> Exception:
 
 
 def _start(build: Any) -> subprocess.Popen[bytes]:
-    found = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    variables = {**environment().variables, **_ONE_THREAD, "PYTHONPATH": found}
+    search_path = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    variables = {**environment().variables, **_ONE_THREAD, "PYTHONPATH": search_path}
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", _PROGRAM, type(build).__module__, type(build).__name__, build.folder]
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, env=variables)

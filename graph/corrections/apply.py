@@ -46,13 +46,13 @@ class Stated:
         topic = title_name(passage.title) if passage.title else ""
         return Stated(topic, extraction.entities, extraction.triples, types=extraction.types)
 
-    def fingerprint(self, given: str) -> str:
-        """Return what tells it apart, where ``given`` does that for the passage and its extraction."""
+    def fingerprint(self, content: str) -> str:
+        """Return what tells it apart, where ``content`` does that for the passage and its extraction."""
         triples = [repr((t.subject, t.predicate, t.object, t.relation.value, t.confidence)) for t in self.triples]
         written = [repr(item) for item in sorted(self.written.items())]
         types = [repr(item) for item in sorted(self.types.items())]
         parts = ([self.topic], self.entities, triples, written, types)
-        return stable_id("corrected", given, *(repr([*part]) for part in parts))
+        return stable_id("corrected", content, *(repr([*part]) for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,8 @@ class Corrections:
         if not self.standing:
             return plain
         names = _Names(self, passage)
-        held, by = self._triples(passage, plain.triples, names)
-        triples, looped = _collapsed(held, names)
+        triples_said, by = self._triples(passage, plain.triples, names)
+        triples, looped = _collapsed(triples_said, names)
         topic = names.shown(plain.topic) if normalise_name(plain.topic) else plain.topic
         entities = tuple(dict.fromkeys([*map(names.shown, plain.entities), *looped]))
         types = {names.shown(name): own_type for name, own_type in extraction.types.items()}
@@ -172,21 +172,21 @@ class Corrections:
             return plain
         return replace(stated, by=tuple(sorted(by | names.used)))
 
-    def _triples(self, passage: Passage, given: Sequence[Triple], names: _Names) -> tuple[list[Triple], set[int]]:
+    def _triples(self, passage: Passage, triples: Sequence[Triple], names: _Names) -> tuple[list[Triple], set[int]]:
         """Return the passage's facts after the corrections, as written, and the ids of those that were about one."""
-        held = list(given)
-        due = {*self._pins.get(passage.id, ()), *(id for triple in held for id in self._due(triple, names))}
+        revised = list(triples)
+        due = {*self._pins.get(passage.id, ()), *(id for triple in revised for id in self._due(triple, names))}
         waiting, by = sorted(due), set()
         while waiting:
             id = heapq.heappop(waiting)
-            held, new = self._revised(id, held, passage, names)
+            revised, new = self._revised(id, revised, passage, names)
             if new is None:
                 continue
             by.add(id)
             later = {other for triple in new for other in self._due(triple, names) if other > id} - {*waiting}
             for other in later:
                 heapq.heappush(waiting, other)
-        return held, by
+        return revised, by
 
     def _due(self, triple: Triple, names: _Names) -> Iterator[int]:
         """Yield the corrections that may be about a fact, by what its subject means at some time."""
@@ -194,21 +194,21 @@ class Corrections:
             yield from self._facts.get(form, ())
 
     def _revised(
-        self, id: int, held: list[Triple], passage: Passage, names: _Names
+        self, id: int, triples: list[Triple], passage: Passage, names: _Names
     ) -> tuple[list[Triple], list[Triple] | None]:
         """Return facts after one correction, and those that it brought; None where it is about none of them."""
         what = self._by_id[id]
         if isinstance(what, Pin):
             pinned = _triple(what.fact, None)
-            return [*held, pinned], [pinned]
+            return [*triples, pinned], [pinned]
         assert isinstance(what, Change | Drop)
         if what.places and not lies_in(passage, what.places):
-            return held, None
-        meant = [self._means(id, what.fact, triple, names) for triple in held]
+            return triples, None
+        meant = [self._means(id, what.fact, triple, names) for triple in triples]
         if not any(meant):
-            return held, None
+            return triples, None
         kept, new = [], []
-        for triple, is_meant in zip(held, meant, strict=True):
+        for triple, is_meant in zip(triples, meant, strict=True):
             if not is_meant:
                 kept.append(triple)
             elif isinstance(what, Change):
@@ -227,16 +227,16 @@ class Corrections:
 
     def transitions(self, form: str) -> frozenset[Transition]:
         """Return all that may become of a name that is written so, in whichever passage."""
-        found: set[Transition] = set()
+        transitions: set[Transition] = set()
         waiting = [(form, 0)]
         while waiting:
             current, at = waiting.pop()
             due = {one for one in self._renames.get(current, ()) if one.id > at}
             due |= {one for one in self._renames.get(form, ()) if one.id > at and one.places is not None}
-            for one in due - {rename for known, rename in found if known == current}:
-                found.add((current, one))
+            for one in due - {rename for known, rename in transitions if known == current}:
+                transitions.add((current, one))
                 waiting.append((normalise_name(one.into), one.id))
-        return frozenset(found)
+        return frozenset(transitions)
 
     def forms(self) -> set[str]:
         """Return the normal forms that some correction makes another name of."""

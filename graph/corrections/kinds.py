@@ -186,8 +186,8 @@ class Correction:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values, as it is listed and exported."""
-        told = {"note": self.note, "made_at": self.made_at, "undone_at": self.undone_at}
-        return {"id": self.id, **what_to_json(self.what), **told}
+        details = {"note": self.note, "made_at": self.made_at, "undone_at": self.undone_at}
+        return {"id": self.id, **what_to_json(self.what), **details}
 
 
 def what_to_json(what: What) -> dict[str, Any]:

@@ -85,15 +85,15 @@ class BertEmbedder:
         return {"ids": ids}
 
     def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def _embed(self, texts: Sequence[str], prefix: str) -> NDArray[np.float32]:
         self._load()
         windows, owner = self._windows(texts, prefix)
         vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         batches = _batches([*map(len, windows)])
-        for batch, found in zip(batches, self._workers.map(partial(self._run, windows), batches), strict=True):
-            np.add.at(vectors, owner[batch], found)
+        for batch, embedded in zip(batches, self._workers.map(partial(self._run, windows), batches), strict=True):
+            np.add.at(vectors, owner[batch], embedded)
         return unit_rows(vectors)
 
     def _load(self) -> None:

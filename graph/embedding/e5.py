@@ -166,11 +166,11 @@ class _ModelFile:
 
     def _read_replacements(self) -> dict[int, str]:
         n, _ = self._read("iI")
-        found = {}
+        replacements = {}
         for _ in range(n):
             character, length = self._read("IB")
-            found[character] = "".join(map(chr, self._read(f"{length}I")))
-        return found
+            replacements[character] = "".join(map(chr, self._read(f"{length}I")))
+        return replacements
 
     def _read_tensors(self) -> dict[str, NDArray[Any]]:
         (n,) = self._read("i")

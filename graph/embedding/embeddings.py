@@ -110,9 +110,9 @@ class OpenAIEmbedder:
             return np.zeros((0, self._dimension), dtype=np.float32)
         try:
             # A blank input is refused by OpenAI; a space stands for it.
-            told = self._open().embed_documents([text or " " for text in texts])
+            answer = self._open().embed_documents([text or " " for text in texts])
             with np.errstate(over="ignore"):
-                vectors = np.asarray(told, dtype=np.float32)
+                vectors = np.asarray(answer, dtype=np.float32)
         except Exception as fault:
             raise as_mara_error(fault, "embedding") from None  # it may tell the key
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size or not _have_lengths(vectors):
@@ -233,17 +233,17 @@ class TextCache:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector a text, shape (n, dimension); those that are not kept are computed together."""
         with self._lock:
-            found = {text: self._vectors[text] for text in texts if text in self._vectors}
-        missing = [text for text in dict.fromkeys(texts) if text not in found]
+            vector_of = {text: self._vectors[text] for text in texts if text in self._vectors}
+        missing = [text for text in dict.fromkeys(texts) if text not in vector_of]
         if missing:
-            found.update(zip(missing, self._embed(missing), strict=True))
+            vector_of.update(zip(missing, self._embed(missing), strict=True))
         with self._lock:
             for text in texts:
-                self._vectors[text] = found[text]
+                self._vectors[text] = vector_of[text]
                 self._vectors.move_to_end(text)
             while len(self._vectors) > self._limit:
                 self._vectors.popitem(last=False)
-        return np.stack([found[text] for text in texts]) if texts else self._embed(texts)
+        return np.stack([vector_of[text] for text in texts]) if texts else self._embed(texts)
 
     def forget(self) -> None:
         """Empty the cache."""

@@ -80,8 +80,8 @@ def http_client(address: Address | None, reader: Reader | None = None) -> httpx.
 def _check_proxies() -> None:
     """Raise BadInput where a proxy's address can be read in two ways; that of the environment needs no scheme."""
     for name in _PROXIES:
-        given = environment().value(name)
-        if given and address_parts(given if "://" in given else f"http://{given}") is None:
+        proxy = environment().value(name)
+        if proxy and address_parts(proxy if "://" in proxy else f"http://{proxy}") is None:
             raise unreadable(name, "http://proxy:3128 or http://name:password@proxy:3128")
 
 

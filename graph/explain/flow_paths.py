@@ -85,13 +85,13 @@ def told_paths(
     """
     arcs, starts = _taken_arcs(flows, edges), np.flatnonzero((flows.restart > 0) & (True if seeds is None else seeds))
     best, over_facts = _BestPaths(flows, arcs, starts), _FactPaths(flows, arcs, starts)
-    told = []
+    paths_of_flows = []
     for node in nodes:
         paths = best.paths_to(node, SHOWN_PATHS)
         if not any(IS_FACT_KIND[flows.graph.kind[step.edge]] for path in paths for step in path.steps):
             paths.extend(over_facts.paths_to(node))
-        told.append(paths)
-    return told
+        paths_of_flows.append(paths)
+    return paths_of_flows
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +179,8 @@ class _BestPaths:
         seeds = self._seeds
         distances, following = dijkstra(self._backwards, indices=node, return_predecessors=True)
         masses = self._flows.restart[seeds] * np.exp(-distances[seeds])
-        told = (masses > 0) & (masses >= FAINTEST * masses.max(initial=0.0))
-        best = np.argsort(-masses, kind="stable")[: min(limit, int(told.sum()))]
+        is_heavy = (masses > 0) & (masses >= FAINTEST * masses.max(initial=0.0))
+        best = np.argsort(-masses, kind="stable")[: min(limit, int(is_heavy.sum()))]
         return [self._path(seed, node, following) for seed in seeds[best].tolist()]
 
     def _path(self, seed: int, node: int, following: NDArray[np.int32]) -> FlowPath:

@@ -238,15 +238,15 @@ def _sent_into(flows: Flows, shown: NDArray[np.bool_], edges: NDArray[np.bool_])
 
 
 def _strongest(
-    flows: Sequence[Flows], visible: NDArray[np.bool_], shown: NDArray[np.bool_], given: list[int], limit: int
+    flows: Sequence[Flows], visible: NDArray[np.bool_], shown: NDArray[np.bool_], fixed: list[int], limit: int
 ) -> tuple[int, ...]:
-    """Return the edges between shown nodes that carry most in any of the walks, the given ones in any case."""
+    """Return the edges between shown nodes that carry most in any of the walks, those of ``fixed`` in any case."""
     graph = flows[-1].graph
     between = np.flatnonzero(visible & shown[graph.source] & shown[graph.target])
     carried = np.max([flow.forward[between] + flow.backward[between] for flow in flows], axis=0)
     order = np.argsort(-carried, kind="stable")
-    order = order[(carried[order] > 0) & ~np.isin(between[order], given)][: max(0, limit - len(set(given)))]
-    kept = np.concatenate([np.array(sorted(set(given)), dtype=np.intp), between[order]])
+    order = order[(carried[order] > 0) & ~np.isin(between[order], fixed)][: max(0, limit - len(set(fixed)))]
+    kept = np.concatenate([np.array(sorted(set(fixed)), dtype=np.intp), between[order]])
     strength = flows[-1].forward[kept] + flows[-1].backward[kept]
     return tuple(kept[np.argsort(-strength, kind="stable")].tolist())
 
@@ -308,10 +308,10 @@ def edges_between(graph: KnowledgeGraph, entity: int, other: int | None = None) 
     """Return the edges of an entity, heaviest first; with ``other``, those between the two."""
     source, target = graph.edges.source, graph.edges.target
     if other is None:
-        found = (source == entity) | (target == entity)
+        is_between = (source == entity) | (target == entity)
     else:
-        found = ((source == entity) & (target == other)) | ((source == other) & (target == entity))
-    rows = np.flatnonzero(found)
+        is_between = ((source == entity) & (target == other)) | ((source == other) & (target == entity))
+    rows = np.flatnonzero(is_between)
     return rows[np.argsort(-graph.edges.weight[rows], kind="stable")]
 
 
@@ -325,15 +325,15 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
         edges: indices of edges of that node.
     """
     facts = EdgeFacts(graph)
-    held = {edge: facts.of(edge) for edge in edges}
-    passages = {place for known in held.values() for fact in known for place in fact.passages}
+    facts_of_edge = {edge: facts.of(edge) for edge in edges}
+    passages = {place for known in facts_of_edge.values() for fact in known for place in fact.passages}
     passages |= {_other(graph, entity, edge) - graph.n_entities for edge in edges if _is_link(graph, edge)}
     corrections = Corrections(record.corrections())
     entries = {
         entry.passage.id: (entry, corrections.stated(entry.passage, entry.extraction))
         for entry in record.entries([graph.passage_ids[place] for place in passages])
     }
-    told = []
+    bodies = []
     for edge in edges:
         kind, other = graph.kinds[graph.edges.kind[edge]], _other(graph, entity, edge)
         body: dict[str, Any] = {
@@ -346,10 +346,10 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
         if kind.link is not None:
             body |= _link_evidence(graph, record, edge, entries.get(graph.passages[other - graph.n_entities].id))
         elif IS_FACT_KIND[graph.edges.kind[edge]]:
-            places = sorted({place for fact in held[edge] for place in fact.passages})
+            places = sorted({place for fact in facts_of_edge[edge] for place in fact.passages})
             body["triples"] = _triples(graph, entries, edge, [graph.passage_ids[place] for place in places])
-        told.append(body)
-    return told
+        bodies.append(body)
+    return bodies
 
 
 def _entity(graph: KnowledgeGraph, named: str) -> int | None:
@@ -416,15 +416,15 @@ def _triples(
 
 
 def _link_evidence(
-    graph: KnowledgeGraph, record: Record, edge: int, held: tuple[Entry, Stated] | None
+    graph: KnowledgeGraph, record: Record, edge: int, evidence: tuple[Entry, Stated] | None
 ) -> dict[str, Any]:
     """Return what the weight of a passage edge is made of."""
     offset = graph.edges.offset.item(edge)
     stands_at = offset if offset >= 0 else None
     name = graph.entity_names[graph.edges.source.item(edge)]
-    if held is None or record.missing("names", [entity_id(name)]):
+    if evidence is None or record.missing("names", [entity_id(name)]):
         return {"terms": None, "as_subject": None, "as_object": None, "offset": stands_at}
-    entry, stated = held
+    entry, stated = evidence
     ends = [each for each in map(_ends, stated.triples) if all(each)]
     as_subject, as_object = (sum(each[side] == name for each in ends) for side in (0, 1))
     vector = record.name_vectors([entity_id(name)])

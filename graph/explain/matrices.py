@@ -71,8 +71,8 @@ def relation_matrices(graph: TypedGraph) -> Iterator[tuple[str, csr_array]]:
     shape = (graph.n_nodes, graph.n_nodes)
     own = [kind.relation for kind in graph.kinds[len(EDGE_KINDS) :]]
     for name, relations in matrices_of(own).items():
-        held = np.asarray([kind.relation in relations for kind in graph.kinds])
-        rows = np.flatnonzero(held[graph.kind] & (graph.weight > 0))
+        is_wanted = np.asarray([kind.relation in relations for kind in graph.kinds])
+        rows = np.flatnonzero(is_wanted[graph.kind] & (graph.weight > 0))
         source, target, weight = graph.source[rows], graph.target[rows], graph.weight[rows]
         ends = np.concatenate([source, target]), np.concatenate([target, source])
         yield name, coo_array((np.concatenate([weight, weight]), ends), shape=shape, dtype=np.float32).tocsr()
@@ -104,10 +104,10 @@ def write_matrices(
     unfinished.touch()
     (folder / METADATA_FILE).unlink(missing_ok=True)
     described: dict[str, Any] = {}
-    held = matrices_of(graph.own.relation_types)
+    relations_of = matrices_of(graph.own.relation_types)
     for name, matrix in relation_matrices(graph.counted if weights is MatrixWeights.COUNTS else graph.typed):
         save_npz(folder / f"matrix_{name}.npz", matrix)
-        described[name] = _describe(name, held[name], matrix, weights)
+        described[name] = _describe(name, relations_of[name], matrix, weights)
     header = _header(graph, workspace_id, weights, described)
     _write_json(unfinished, {**header, **_nodes(graph)})
     unfinished.replace(folder / METADATA_FILE)
@@ -131,10 +131,10 @@ def _holds_export(folder: Path) -> bool:
     if (folder / UNFINISHED_FILE).is_file():
         return True
     try:
-        found = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
+        metadata = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(found, dict) and found.get("format") == FORMAT
+    return isinstance(metadata, dict) and metadata.get("format") == FORMAT
 
 
 def _describe(

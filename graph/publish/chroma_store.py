@@ -208,7 +208,7 @@ class ChromaSet:
             collection, size = self._open(name)
             size = size if within is None else len(within)
             few = size if size <= EF_SEARCH else 0
-            found = collection.query(
+            reply = collection.query(
                 query_embeddings=[vector],
                 n_results=max(k, few),
                 include=["distances"],
@@ -218,20 +218,20 @@ class ChromaSet:
             # The first search makes the files anew that an index of few records never fills.
             wipe_unused(self._folder)
             self._searched.add(name)
-        hits = [(int(key), 1.0 - float(d)) for key, d in zip(found["ids"][0], found["distances"][0], strict=True)]
+        hits = [(int(key), 1.0 - float(d)) for key, d in zip(reply["ids"][0], reply["distances"][0], strict=True)]
         if len(hits) < few:
             hits = self._with_unreached(name, hits, vector, range(size) if within is None else within.tolist())
         return hits[:k]
 
     def vectors(self, name: str, numbers: Sequence[int]) -> Vector:
         """Return some vectors as a search reads them."""
-        found: dict[str, Any] = {}
+        vector_of: dict[str, Any] = {}
         keys = [*map(str, numbers)]
         with self._faults():
             for start in range(0, len(keys), _PAGE):
-                held = self._open(name)[0].get(ids=keys[start : start + _PAGE], include=["embeddings"])
-                found.update(zip(held["ids"], held["embeddings"], strict=True))
-            return np.asarray([found[key] for key in keys], dtype=np.float32)
+                page = self._open(name)[0].get(ids=keys[start : start + _PAGE], include=["embeddings"])
+                vector_of.update(zip(page["ids"], page["embeddings"], strict=True))
+            return np.asarray([vector_of[key] for key in keys], dtype=np.float32)
 
     def close(self) -> None:
         """Let go of the client; the files of an embedded database are free after that."""

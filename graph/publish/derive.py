@@ -101,7 +101,7 @@ def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None
     try:
         folder.mkdir(parents=True)
         with _without_garbage_collection():
-            # What is derived of the past is derived once.
+            # An index of the past is derived once.
             cache = folder / SCRATCH / "read" if workspace.is_past else workspace.build_cache
             build_generation(record, folder, cache, root=workspace.root)
         write_vectors(workspace, record, folder, from_scratch=from_scratch)

@@ -105,11 +105,11 @@ class GenerationVectors:
         older = _moved(asked[~is_new], self._new[name], self._gone[name])
         newer = np.searchsorted(self._new[name], asked[is_new])
         parts = [(is_new, self._own, newer), (~is_new, self._base, older)]
-        read = [(places, held.vectors(name, numbers.tolist())) for places, held, numbers in parts if len(numbers)]
-        found = np.zeros((len(asked), read[0][1].shape[1] if read else 0), dtype=np.float32)
+        read = [(places, part.vectors(name, numbers.tolist())) for places, part, numbers in parts if len(numbers)]
+        gathered = np.zeros((len(asked), read[0][1].shape[1] if read else 0), dtype=np.float32)
         for places, vectors in read:
-            found[places] = vectors
-        return found
+            gathered[places] = vectors
+        return gathered
 
     def select(self, conditions: Sequence[Condition]) -> NDArray[np.bool_]:
         """Tell of each passage whether it meets all conditions."""
@@ -118,10 +118,10 @@ class GenerationVectors:
             return met
         gone, new = self._gone["passages"], self._new["passages"]
         met[gone] = False
-        found = np.zeros(len(self._passages), dtype=bool)
-        found[_moved(np.flatnonzero(met), gone, new)] = True
-        found[new] = self._new_columns.meeting(conditions)
-        return found
+        selected = np.zeros(len(self._passages), dtype=bool)
+        selected[_moved(np.flatnonzero(met), gone, new)] = True
+        selected[new] = self._new_columns.meeting(conditions)
+        return selected
 
     def close(self) -> None:
         """Let go of the sets."""
@@ -155,9 +155,9 @@ class GenerationVectors:
         else:
             size = base.count(name)
             for wanted in sorted({min(k + _SPARE, k + len(gone)), k + len(gone)}):
-                found = base.search(name, vector, wanted) if size else []
-                hidden = np.isin([number for number, _ in found], gone)
-                hits = [hit for hit, is_hidden in zip(found, hidden.tolist(), strict=True) if not is_hidden]
+                nearest = base.search(name, vector, wanted) if size else []
+                hidden = np.isin([number for number, _ in nearest], gone)
+                hits = [hit for hit, is_hidden in zip(nearest, hidden.tolist(), strict=True) if not is_hidden]
                 if len(hits) >= k:
                     break
         rows = _moved(np.asarray([number for number, _ in hits], dtype=np.intp), gone, new)
@@ -200,14 +200,14 @@ def open_vectors(
             folder = workspace.index_folder(layer.base)
             base = store.open(_place(workspace, workspace_id, layer.base, below), untouched=untouched)
             opened.callback(base.close)
-        found = GenerationVectors(store.address(place), layer, own, base, folder, graph.passages)
+        vectors = GenerationVectors(store.address(place), layer, own, base, folder, graph.passages)
         for name, expected in (("facts", len(graph.facts)), ("passages", len(graph.passages))):
-            held = found.count(name)
-            if held != expected or (expected and not found.search(name, np.asarray(graph.passage_vectors[0]), 1)):
-                raise WorkspaceDamaged(f"The search index holds {held} {name} instead of {expected}")
+            stored = vectors.count(name)
+            if stored != expected or (expected and not vectors.search(name, np.asarray(graph.passage_vectors[0]), 1)):
+                raise WorkspaceDamaged(f"The search index holds {stored} {name} instead of {expected}")
             check_range(np.asarray(layer.new.get(name, ()), dtype=np.intp), expected)
         opened.pop_all()
-    return found
+    return vectors
 
 
 @contextmanager
@@ -224,7 +224,7 @@ def _as_damage() -> Iterator[None]:
 def store_to_write(workspace: Workspace) -> str:
     """Return what the next generation's vectors go to: what `VECTORS_VARIABLE` says, else what holds the current one's.
 
-    What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
+    An index of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
 
     Raises:
         BadInput: the variable names no store that is installed.

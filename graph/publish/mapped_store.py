@@ -100,8 +100,8 @@ class MappedSet:
 
     def search(self, name: str, vector: Vector, k: int, within: Numbers | None = None) -> Hits:
         """Return the ``k`` nearest to a unit vector."""
-        found, cosines = self._near[name].search(vector, k, within)
-        return list(zip(found.tolist(), cosines.tolist(), strict=True))
+        rows, cosines = self._near[name].search(vector, k, within)
+        return list(zip(rows.tolist(), cosines.tolist(), strict=True))
 
     def vectors(self, name: str, numbers: Sequence[int]) -> Vector:
         """Return some vectors; those of many facts have half precision."""
@@ -197,12 +197,12 @@ class NearVectors:
     def cosines(self, vector: Vector, rows: Numbers | None = None) -> Vector:
         """Return the cosines of some rows, or of all, with a unit vector."""
         count = len(self.vectors) if rows is None else len(rows)
-        found = np.empty(count, dtype=np.float32)
+        cosines = np.empty(count, dtype=np.float32)
         for start in range(0, count, _BLOCK):
             block = slice(start, start + _BLOCK)
-            held = self.vectors[block if rows is None else rows[block]]
-            found[block] = np.vecdot(held.astype(np.float32, copy=False), vector)
-        return found
+            vectors = self.vectors[block if rows is None else rows[block]]
+            cosines[block] = np.vecdot(vectors.astype(np.float32, copy=False), vector)
+        return cosines
 
     def _candidates(self, vector: Vector, k: int, within: Numbers | None) -> Numbers | None:
         """Return rows among which the nearest are; None for all."""
@@ -227,15 +227,15 @@ class NearVectors:
             # Of several graphs, each is to find a part of them.
             share = min(2, len(self._graphs))
             looked_at = max(_LOOKED_AT // share, 2 * wanted // share)
-            _, (found,) = graph.search(question, wanted, params=faiss.SearchParametersHNSW(efSearch=looked_at))
+            _, (nearest,) = graph.search(question, wanted, params=faiss.SearchParametersHNSW(efSearch=looked_at))
         else:
             mine = within[np.searchsorted(within, start) : np.searchsorted(within, stop)] - start
             is_within = np.zeros(stop - start, dtype=bool)
             is_within[mine] = True
             bits = np.packbits(is_within, bitorder="little")
             parameters = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bits))
-            _, (found,) = faiss.downcast_index(graph.storage).search(question, wanted, params=parameters)
-        return np.asarray(found[found >= 0], dtype=np.intp)
+            _, (nearest,) = faiss.downcast_index(graph.storage).search(question, wanted, params=parameters)
+        return np.asarray(nearest[nearest >= 0], dtype=np.intp)
 
 
 def load_faiss() -> Any:

@@ -39,16 +39,16 @@ class MetadataColumns:
     def of(passages: Iterable[Passage]) -> MetadataColumns:
         """Return the columns of some passages, in their order."""
         codes: dict[tuple[str, str], int] = {}
-        held, holders, count = array("i"), array("i"), 0
+        pairs, holders, count = array("i"), array("i"), 0
         for row, passage in enumerate(passages):
             for key, value in askable_metadata({**passage.metadata, "source": passage.source}).items():
-                held.append(codes.setdefault((key, json.dumps(value)), len(codes)))
+                pairs.append(codes.setdefault((key, json.dumps(value)), len(codes)))
                 holders.append(row)
             count = row + 1
         ordered = sorted(codes)
         place = np.zeros(len(codes), dtype=np.int32)
         place[[codes[value] for value in ordered]] = np.arange(len(codes), dtype=np.int32)
-        column = place[np.asarray(held, dtype=np.int32)] if held else np.zeros(0, dtype=np.int32)
+        column = place[np.asarray(pairs, dtype=np.int32)] if pairs else np.zeros(0, dtype=np.int32)
         order = np.argsort(column, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=len(codes)))]).astype(np.int64)
         return MetadataColumns(count, TextTable.of(ordered, 2), starts, np.asarray(holders, dtype=np.int32)[order])
@@ -79,12 +79,12 @@ class MetadataColumns:
     def _holding(self, condition: Condition) -> NDArray[np.bool_]:
         """Tell of each passage whether a condition holds; of one without the key, that is so of what excludes."""
         excludes, operand = condition.operator in EXCLUDING, condition.operand
-        found = np.full(self.count, excludes)
+        meets = np.full(self.count, excludes)
         for place in self._places(condition, operand if isinstance(operand, tuple) else (operand,)):
             having = self.rows[self.starts[place] : self.starts[place + 1]]
             if holds(condition, json.loads(self.values.row(place)[1])) is not excludes:
-                found[having] = not excludes
-        return found
+                meets[having] = not excludes
+        return meets
 
     def _places(self, condition: Condition, operands: tuple[MetadataValue, ...]) -> Iterable[int]:
         """Return where the values stand that a condition may tell from having none, by bisection."""

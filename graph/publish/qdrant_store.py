@@ -108,15 +108,15 @@ class QdrantSet:
     def search(self, name: str, vector: Vector, k: int, within: Numbers | None = None) -> Hits:
         """Return the ``k`` nearest to a unit vector."""
         parts = [None] if within is None else np.split(within, range(_MOST_WITHIN, len(within), _MOST_WITHIN))
-        found = [point for part in parts for point in self._nearest(name, vector, k, part)]
-        return sorted(((int(p.id), float(p.score)) for p in found), key=lambda hit: -hit[1])[:k]
+        points = [point for part in parts for point in self._nearest(name, vector, k, part)]
+        return sorted(((int(p.id), float(p.score)) for p in points), key=lambda hit: -hit[1])[:k]
 
     def vectors(self, name: str, numbers: Sequence[int]) -> Vector:
         """Return some vectors as a search reads them."""
         with _faults():
-            held = self._client.retrieve(self._place.collection(name), ids=[*numbers], with_vectors=True)
-            found = {point.id: point.vector for point in held}
-            return np.asarray([found[number] for number in numbers], dtype=np.float32)
+            points = self._client.retrieve(self._place.collection(name), ids=[*numbers], with_vectors=True)
+            vector_of = {point.id: point.vector for point in points}
+            return np.asarray([vector_of[number] for number in numbers], dtype=np.float32)
 
     def close(self) -> None:
         """Do nothing: one client serves the process."""

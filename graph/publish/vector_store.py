@@ -178,7 +178,7 @@ class VectorStore(Protocol):
 @cache
 def installed_stores() -> Mapping[str, EntryPoint]:
     """Return the stores that are installed, by name; none is imported yet."""
-    return {found.name: found for found in entry_points(group=GROUP)}
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
 @cache
@@ -202,7 +202,7 @@ def unused_collections(names: Iterable[str], prefix: str, kept: Collection[str])
     Collections without a set's key are what versions before wrote; their key is the empty one.
     """
     own = ((name, _SET.fullmatch(name.removeprefix(prefix))) for name in names if name.startswith(prefix))
-    return [name for name, found in own if found and (found[1] or "") not in kept]
+    return [name for name, match in own if match and (match[1] or "") not in kept]
 
 
 def damaged(fault: Exception) -> MaraError:

@@ -1,6 +1,6 @@
 """Concepts, which documents explain them and how they are related: computed when asked.
 
-They follow from the published generation of the knowledge graph. What a user wrote is stored, and laid over it.
+They follow from the published generation of the knowledge graph. The words of a user are stored, and laid over it.
 """
 
 from __future__ import annotations
@@ -126,8 +126,12 @@ class ConceptView:
         described = descriptions(graph, wanted) if graph else {}
         for place in range(len(self.ids)) if places is None else places:
             if graph and place < n:
-                told = {"name": self.name(place), "description": described.get(place), "type": graph.entity_type(place)}
-                yield Node(NodeType.CONCEPT, self.ids[place], told)
+                values = {
+                    "name": self.name(place),
+                    "description": described.get(place),
+                    "type": graph.entity_type(place),
+                }
+                yield Node(NodeType.CONCEPT, self.ids[place], values)
             else:
                 yield self._at(place)
 
@@ -248,14 +252,14 @@ class ConceptView:
     def _edge(self, of: EdgeType, links: Links, row: int) -> Edge:
         start, kind, weight = links.sources.item(row), self.kinds[of][links.kinds.item(row)], links.weights.item(row)
         end, confidence = self.ids[links.targets.item(row)], links.confidence.item(row)
-        told: dict[str, PropertyValue]
+        properties: dict[str, PropertyValue]
         if of is EdgeType.EXPLAINS:
             source = (NodeType.DOCUMENT, self.documents[start])
-            told = {"relevance_score": weight, "explanation_type": kind, "confidence": confidence}
-            return Edge(of, source, (NodeType.CONCEPT, end), told)
+            properties = {"relevance_score": weight, "explanation_type": kind, "confidence": confidence}
+            return Edge(of, source, (NodeType.CONCEPT, end), properties)
         first, second = sorted((self.ids[start], end))
-        told = {"relation": kind, "documents": int(weight), "confidence": confidence}
-        return Edge(of, (NodeType.CONCEPT, first), (NodeType.CONCEPT, second), told)
+        properties = {"relation": kind, "documents": int(weight), "confidence": confidence}
+        return Edge(of, (NodeType.CONCEPT, first), (NodeType.CONCEPT, second), properties)
 
     def _row(self, of: EdgeType, links: Links, source: str, target: str) -> int | None:
         """Return where the edge between two ids stands in columns that are in the order of their ends."""
@@ -276,14 +280,14 @@ class ConceptView:
     @cached_property
     def _by_concept(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The rows of EXPLAINS by concept, the most relevant first, and where each concept's begin."""
-        found = self.links(EdgeType.EXPLAINS)
-        order = np.lexsort((found.sources, -found.weights, found.targets))
-        return order, np.searchsorted(found.targets[order], np.arange(len(self.ids) + 1))
+        links = self.links(EdgeType.EXPLAINS)
+        order = np.lexsort((links.sources, -links.weights, links.targets))
+        return order, np.searchsorted(links.targets[order], np.arange(len(self.ids) + 1))
 
     @cached_property
     def _by_end(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The rows of RELATED_TO by each of their ends, best first; n more for a second end, of n rows."""
-        found = self.links(EdgeType.RELATED_TO)
-        ends = np.concatenate([found.sources, found.targets])
-        order = np.lexsort((np.arange(len(ends)), np.tile(-found.confidence, 2), np.tile(-found.weights, 2), ends))
+        pairs = self.links(EdgeType.RELATED_TO)
+        ends = np.concatenate([pairs.sources, pairs.targets])
+        order = np.lexsort((np.arange(len(ends)), np.tile(-pairs.confidence, 2), np.tile(-pairs.weights, 2), ends))
         return order, np.searchsorted(ends[order], np.arange(len(self.ids) + 1))

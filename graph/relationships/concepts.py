@@ -36,11 +36,11 @@ class SpelledConcepts:
         `spelled_names`'s share: 1 for what is always a name, less for words that are common nouns as well.
         """
         graph = self._graph
-        found = spelled_names(text, graph.names)
+        shares = spelled_names(text, graph.names)
         return _ordered(
             {
                 entity_id(graph.entity_names[entity]): share * max(COMMON_NOUN_SHARE, float(graph.name_shares[entity]))
-                for entity, share in found.items()
+                for entity, share in shares.items()
             }
         )
 
@@ -73,5 +73,5 @@ def _names_with_confidence(extraction: Extraction) -> list[tuple[str, float]]:
 
 def _ordered(confidences: Mapping[str, float]) -> dict[str, float]:
     """Return what is above zero, most confident first, ties by id."""
-    found = ((key, min(1.0, confidence)) for key, confidence in confidences.items() if confidence > 0)
-    return dict(sorted(found, key=lambda each: (-each[1], each[0])))
+    capped = ((key, min(1.0, confidence)) for key, confidence in confidences.items() if confidence > 0)
+    return dict(sorted(capped, key=lambda each: (-each[1], each[0])))

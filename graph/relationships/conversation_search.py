@@ -56,8 +56,8 @@ def documents_of_thread(record: RelationshipRecord, conversation_id: str, sight:
 
     Where its concepts have more than `EDGE_LIMIT` edges together, those that most documents explain do not count.
     """
-    found = (str(concept) for (concept,) in record.execute(_OF_THREAD, (conversation_id,)))
-    seen = [concept for concept in found if sight is None or sight.sees_concept(concept)]
+    concepts = (str(concept) for (concept,) in record.execute(_OF_THREAD, (conversation_id,)))
+    seen = [concept for concept in concepts if sight is None or sight.sees_concept(concept)]
     thread = _within_limit({concept: record.concepts.documents_of(concept) for concept in seen})
     if sight is not None:
         explaining = sight.explaining(thread)
@@ -111,12 +111,12 @@ def conversation_search(
         similarities = {key: similarity for key, similarity in similarities.items() if sight.sees_document(key)}
     counts = documents_of_thread(record, conversation_id, sight)
     share = relevances(counts)
-    found = _best(similarities, share, k)
+    best = _best(similarities, share, k)
     return [
         RelevantDocument(
             key, *named_document(record, key, sight), similarities[key], counts.get(key, 0), share.get(key, 0.0), score
         )
-        for key, score in found
+        for key, score in best
     ]
 
 
@@ -153,12 +153,12 @@ def with_thread_seeds(seeds: Mapping[int, float], thread: Mapping[int, float], s
         thread: {entity: weight}; scaled to what they are given.
         share: in [0, 1].
     """
-    total, given = sum(seeds.values()), sum(thread.values())
-    if not share or not given:
+    total, thread_total = sum(seeds.values()), sum(thread.values())
+    if not share or not thread_total:
         return dict(seeds)
     mixed = {entity: weight * (1 - share) for entity, weight in seeds.items()}
     for entity, weight in thread.items():
-        mixed[entity] = mixed.get(entity, 0.0) + weight / given * share * (total or 1.0)
+        mixed[entity] = mixed.get(entity, 0.0) + weight / thread_total * share * (total or 1.0)
     return mixed
 
 

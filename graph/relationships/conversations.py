@@ -207,10 +207,10 @@ def check_open_to(record: RelationshipRecord, key: str, user: str, *, own_only: 
     """Raise NoAccess where a conversation is not open to somebody.
 
     It is open to the user who began it. One without a known user is open to all, but where ``own_only``
-    says that each may continue only what they began. What does not exist yet is open.
+    says that each may continue only what they began. One that does not exist yet is open.
     """
-    found = record.execute(f"SELECT ({_FIRST_ASKER}) FROM conversation c WHERE c.id = ?", (key,)).fetchone()
-    if found is None or (found[0] or "") == user or (not found[0] and not own_only):
+    row = record.execute(f"SELECT ({_FIRST_ASKER}) FROM conversation c WHERE c.id = ?", (key,)).fetchone()
+    if row is None or (row[0] or "") == user or (not row[0] and not own_only):
         return
     raise NoAccess("That conversation is not open to this user", "Name another conversation, or the user who began it")
 
@@ -299,29 +299,29 @@ def erase_messages(record: RelationshipRecord, key: str, gone: Collection[str]) 
     Of those that stay, each follows the one that is before it now, and the first question gives the title.
     """
     with record.transaction():
-        found = messages(record, key)
-        kept = [message for message in found if message.id not in gone]
-        record.remove_nodes(NodeType.MESSAGE, [message.id for message in found if message.id in gone])
+        stored = messages(record, key)
+        kept = [message for message in stored if message.id not in gone]
+        record.remove_nodes(NodeType.MESSAGE, [message.id for message in stored if message.id in gone])
         if not kept:
             record.remove_nodes(NodeType.CONVERSATION, [key])
-        elif kept[0] != found[0]:
+        elif kept[0] != stored[0]:
             _rename(record, key, title_of(kept[0].content))
         for before, after in pairwise(kept):
             record.link(Edge(EdgeType.FOLLOWS, (NodeType.MESSAGE, after.id), (NodeType.MESSAGE, before.id)))
-    return len(found) - len(kept)
+    return len(stored) - len(kept)
 
 
 def _erase_from(record: RelationshipRecord, within: Conversation, user: str) -> int:
     """Erase a user's questions from a conversation, with their answers; in their own, also those without a user."""
     theirs = {user, ""} if within.owner == user else {user}
-    found = messages(record, within.id)
-    return erase_messages(record, within.id, {each.id for each, asker in _with_askers(found) if asker in theirs})
+    stored = messages(record, within.id)
+    return erase_messages(record, within.id, {each.id for each, asker in _with_askers(stored) if asker in theirs})
 
 
-def _with_askers(found: list[Message]) -> list[tuple[Message, str]]:
+def _with_askers(stored: list[Message]) -> list[tuple[Message, str]]:
     """Return messages of a conversation with their users: of an answer, the user of the question before it."""
     asker, pairs = "", []
-    for message in found:
+    for message in stored:
         asker = message.user if message.role == USER else asker
         pairs.append((message, asker))
     return pairs

@@ -1,8 +1,8 @@
 """Documents to read next: one or two concept steps away from what somebody asked for or read (003).
 
 From the seed concepts the search follows RELATED_TO once and twice; the documents that explain a concept so reached
-count by how many of them they explain, a way through a concept that many documents explain for less. What was viewed is
-never proposed.
+count by how many of them they explain, a way through a concept that many documents explain for less. A viewed document
+is never proposed.
 """
 
 from __future__ import annotations
@@ -216,12 +216,12 @@ def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | N
     known = (seed.concept for seed in seeds if record.concepts.label(seed.concept) is not None)
     names = {key: name for key in known if (name := label(key)) and not is_date(name)}
     ways = {seed.concept: [ConceptPath(seed, names[seed.concept], ())] for seed in seeds if seed.concept in names}
-    found: dict[str, ConceptPath] = {}
+    reached: dict[str, ConceptPath] = {}
     for _ in range(STEPS):
-        ways = _step(record, ways, sight, CONCEPT_LIMIT - len(found))
+        ways = _step(record, ways, sight, CONCEPT_LIMIT - len(reached))
         for concept, (way, *_) in ways.items():
-            found.setdefault(concept, way)
-    return found
+            reached.setdefault(concept, way)
+    return reached
 
 
 def _step(

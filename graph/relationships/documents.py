@@ -1,6 +1,6 @@
 """Bringing sources, documents and chunks of the relationship graph in step with the record of passages.
 
-What is there already and unchanged is not written again, so a call after which nothing changed costs one look-up, and
+Rows that stand there unchanged are not written again, so a call after which nothing changed costs one look-up, and
 one that was killed is made good by the next.
 """
 
@@ -94,9 +94,9 @@ class DocumentStep:
     def take(self) -> InStep:
         """Write the step, within a transaction of the caller's."""
         written = {
-            document: [self._origins.get(key) or origin_of(self._passage(key)) for key in held]
-            for document, held in self._after.items()
-            if held != self._before.get(document)
+            document: [self._origins.get(key) or origin_of(self._passage(key)) for key in passages]
+            for document, passages in self._after.items()
+            if passages != self._before.get(document)
         }
         firsts = {document: min(origins, key=lambda origin: origin.number) for document, origins in written.items()}
         nodes = {key: node for key in firsts if (node := self._to.node(NodeType.DOCUMENT, key)) is not None}
@@ -121,7 +121,7 @@ class DocumentStep:
     def _take_places(self, new: Sequence[Origin], gone: dict[str, Node]) -> dict[str, Node]:
         """Give new documents the nodes of those that they replace: of the same path and title, else of the same path.
 
-        One replaces another where each is the only one of that path (and title), before and after. What is replaced is
+        One replaces another where each is the only one of that path (and title), before and after. The replaced one is
         no longer among those that are gone.
         """
         taken: dict[str, Node] = {}
@@ -144,13 +144,13 @@ class DocumentStep:
 
     def _times_of_documents(self) -> dict[str, tuple[str, str]]:
         """Return {document: since when a passage of it stood, when one last changed or ended}, by known versions."""
-        found: dict[str, tuple[str, str]] = {}
+        times: dict[str, tuple[str, str]] = {}
         for document, key in ((of, key) for each in (self._before, self._after) for of in each for key in each[of]):
             first, last = self._known.get(key, (ALWAYS, ALWAYS))
             if last != ALWAYS:
-                earliest, latest = found.get(document, (first or last, last))
-                found[document] = (min(first or last, earliest), max(last, latest))
-        return {key: (_property_of(first), _property_of(last)) for key, (first, last) in found.items()}
+                earliest, latest = times.get(document, (first or last, last))
+                times[document] = (min(first or last, earliest), max(last, latest))
+        return {key: (_property_of(first), _property_of(last)) for key, (first, last) in times.items()}
 
     def _document(self, origin: Origin, before: Node | None, times: Mapping[str, tuple[str, str]]) -> Node:
         created_at, updated_at = times.get(origin.document, (self._now, self._now))
@@ -219,10 +219,10 @@ class DocumentStep:
 
 def _alone(places: Iterable[tuple[tuple[str, ...], str]]) -> dict[tuple[str, ...], str]:
     """Return {place: document} of the places that one document alone has."""
-    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    documents_at: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for place, document in places:
-        found[place].append(document)
-    return {place: documents[0] for place, documents in found.items() if len(documents) == 1}
+        documents_at[place].append(document)
+    return {place: documents[0] for place, documents in documents_at.items() if len(documents) == 1}
 
 
 def _property_of(moment: str) -> str:
@@ -294,12 +294,12 @@ def _drop_computed(relationships: RelationshipRecord, graph: KnowledgeGraph) -> 
     relationships.take_over()
     if not relationships.note(IN_STEP_WITH):
         relationships.drop_stated()
-    held = relationships.execute(_HELD)
-    unheld = [key for key, is_linked in held if not is_linked or key not in graph.entity_index]
+    concepts = relationships.execute(_HELD)
+    unheld = [key for key, is_linked in concepts if not is_linked or key not in graph.entity_index]
     relationships.remove_nodes(NodeType.CONCEPT, unheld)
     named = [key for (key,) in relationships.execute("SELECT id FROM concept WHERE name <> ''")]
-    told = [key for key in named if key in graph.entity_index]
-    relationships.execute(f"UPDATE concept SET name = '', description = NULL, type = NULL WHERE id {AMONG}", (told,))
+    unnamed = [key for key in named if key in graph.entity_index]
+    relationships.execute(f"UPDATE concept SET name = '', description = NULL, type = NULL WHERE id {AMONG}", (unnamed,))
 
 
 def _forget_pruned(relationships: RelationshipRecord) -> None:

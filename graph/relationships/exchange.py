@@ -171,14 +171,14 @@ def to_statement(part: Part) -> str:
 
 def from_json_line(line: str) -> Part:
     """Return what `to_json_line` wrote. Raises ValueError for anything else."""
-    given = json.loads(line, parse_constant=_refuse)
-    if not isinstance(given, dict) or not isinstance(given.get("properties", {}), dict):
+    part = json.loads(line, parse_constant=_refuse)
+    if not isinstance(part, dict) or not isinstance(part.get("properties", {}), dict):
         raise ValueError("it is no object with properties")
-    properties = given.pop("properties", {})
-    if given.keys() == {"node", "id"} and isinstance(given["id"], str):
-        return Node(NodeType(given["node"]), given["id"], properties)
-    if given.keys() == {"edge", "from", "to"}:
-        return Edge(EdgeType(given["edge"]), _end(given["from"]), _end(given["to"]), properties)
+    properties = part.pop("properties", {})
+    if part.keys() == {"node", "id"} and isinstance(part["id"], str):
+        return Node(NodeType(part["node"]), part["id"], properties)
+    if part.keys() == {"edge", "from", "to"}:
+        return Edge(EdgeType(part["edge"]), _end(part["from"]), _end(part["to"]), properties)
     raise ValueError("it is neither a node nor an edge")
 
 
@@ -186,11 +186,11 @@ def from_statement(line: str) -> Part | None:
     """Return what `to_statement` wrote; None for a comment or an empty line. Raises ValueError for anything else."""
     if not line.strip() or line.startswith("//"):
         return None
-    if found := _NODE.fullmatch(line):
-        return Node(NodeType(found[1]), json.loads(found[2]), _properties(found[3]))
-    if found := _EDGE.fullmatch(line):
-        source, target = (NodeType(found[1]), json.loads(found[2])), (NodeType(found[3]), json.loads(found[4]))
-        return Edge(EdgeType(found[5]), source, target, _properties(found[6]))
+    if match := _NODE.fullmatch(line):
+        return Node(NodeType(match[1]), json.loads(match[2]), _properties(match[3]))
+    if match := _EDGE.fullmatch(line):
+        source, target = (NodeType(match[1]), json.loads(match[2])), (NodeType(match[3]), json.loads(match[4]))
+        return Edge(EdgeType(match[5]), source, target, _properties(match[6]))
     raise ValueError("it is no statement that `mara graph export` writes")
 
 
@@ -246,10 +246,10 @@ def _check_values(part: Part) -> None:
             raise ValueError("it holds a number that is too large")
 
 
-def _end(given: object) -> tuple[NodeType, str]:
-    if not isinstance(given, list) or len(given) != 2 or not all(isinstance(each, str) for each in given):
+def _end(end: object) -> tuple[NodeType, str]:
+    if not isinstance(end, list) or len(end) != 2 or not all(isinstance(each, str) for each in end):
         raise ValueError("an end of an edge is a list of a type and an id")
-    return NodeType(given[0]), given[1]
+    return NodeType(end[0]), end[1]
 
 
 def _map(properties: Mapping[str, PropertyValue]) -> str:
@@ -263,12 +263,12 @@ def _literal(value: PropertyValue) -> str:
 
 
 def _properties(text: str) -> dict[str, PropertyValue]:
-    found: dict[str, PropertyValue] = {}
+    properties: dict[str, PropertyValue] = {}
     for name, value in _ENTRY.findall(text):
-        if name in found:
+        if name in properties:
             raise ValueError(f"it has {name} twice")
-        found[name] = json.loads(value)
-    return found
+        properties[name] = json.loads(value)
+    return properties
 
 
 def _refuse(constant: str) -> float:
@@ -305,8 +305,8 @@ def graphml(
     yield f'<graph id="{name}" edgedefault="directed">\n'
     yield f"{_data('graph', counts)}\n" if counts else ""
     for element, attributes, values in elements:
-        told = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
-        yield f"<{element}{told}>{_data(element, values)}</{element}>\n"
+        attribute_text = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
+        yield f"<{element}{attribute_text}>{_data(element, values)}</{element}>\n"
     yield "</graph>\n</graphml>\n"
 
 

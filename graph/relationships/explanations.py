@@ -170,14 +170,14 @@ def relatedness(graph: KnowledgeGraph, document_of: Ints) -> Links:
     with np.errstate(divide="ignore"):
         doubts = counts * np.log1p(-np.minimum(1.0, weights / counts))
     doubt = np.add.reduceat(doubts[order], first) if len(keys) else np.zeros(0)
-    found = Links(
+    related = Links(
         sources=keys // n,
         targets=keys % n,
         kinds=edges.kind[is_fact][order][first].astype(np.int64),
         weights=_documents_of_pairs(_statements(graph, document_of), keys, n),
         confidence=_rounded(1 - np.exp(doubt)),
     )
-    return _without_hubs(found, n)
+    return _without_hubs(related, n)
 
 
 def descriptions(graph: KnowledgeGraph, wanted: Marks) -> dict[int, str]:
@@ -188,14 +188,14 @@ def descriptions(graph: KnowledgeGraph, wanted: Marks) -> dict[int, str]:
         wanted: of each entity, whether it is to be described.
     """
     passages = np.diff(graph.facts.passages.starts)
-    found: dict[int, tuple[int, str]] = {}
+    texts: dict[int, tuple[int, str]] = {}
     for place in np.flatnonzero(_is_hierarchical(graph) & wanted[graph.facts.ends[:, 0]]).tolist():
         subject, known = graph.facts.ends.item(place, 0), passages.item(place)
-        if known > found.get(subject, (0, ""))[0]:
+        if known > texts.get(subject, (0, ""))[0]:
             fact = graph.facts.rows.at(place).fact
             if tells_kind(fact.predicate):
-                found[subject] = (known, fact.object)
-    return {entity: text for entity, (_, text) in found.items()}
+                texts[subject] = (known, fact.object)
+    return {entity: text for entity, (_, text) in texts.items()}
 
 
 def _is_hierarchical(graph: KnowledgeGraph) -> Marks:
@@ -237,19 +237,19 @@ def _documents_of_pairs(stated: _Statements, pairs: Ints, n_entities: int) -> Do
     return np.bincount(np.searchsorted(pairs, keys[new]), minlength=len(pairs)).astype(np.float64)
 
 
-def _without_hubs(found: Links, n_entities: int) -> Links:
-    ends = np.concatenate([found.sources, found.targets])
-    order = np.lexsort((np.tile(-found.confidence, 2), np.tile(-found.weights, 2), ends))
+def _without_hubs(pairs: Links, n_entities: int) -> Links:
+    ends = np.concatenate([pairs.sources, pairs.targets])
+    order = np.lexsort((np.tile(-pairs.confidence, 2), np.tile(-pairs.weights, 2), ends))
     starts = np.searchsorted(ends[order], np.arange(n_entities))
     rank = np.empty(len(ends), dtype=np.int64)
     rank[order] = np.arange(len(ends)) - starts[ends[order]]
-    return found.where(np.asarray((rank < RELATED_PER_CONCEPT).reshape(2, -1).all(axis=0)))
+    return pairs.where(np.asarray((rank < RELATED_PER_CONCEPT).reshape(2, -1).all(axis=0)))
 
 
 def _largest(values: Doubles, groups: NDArray[np.intp], n_groups: int) -> Doubles:
-    found = np.zeros(n_groups)
-    np.maximum.at(found, groups, values)
-    return found
+    maxima = np.zeros(n_groups)
+    np.maximum.at(maxima, groups, values)
+    return maxima
 
 
 def _rounded(values: Doubles) -> Doubles:

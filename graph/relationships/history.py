@@ -259,8 +259,8 @@ def record_view(record: RelationshipRecord, user_id: str, document_id: str, dura
 
 def _documents_of(record: RelationshipRecord, cited: Iterable[Cited]) -> dict[str, str]:
     """Return {passage: its document} of cited passages that the relationship graph holds."""
-    found = {each.passage: record.execute(DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}
-    return {passage: str(row[0]) for passage, row in found.items() if row}
+    rows = {each.passage: record.execute(DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}
+    return {passage: str(row[0]) for passage, row in rows.items() if row}
 
 
 def _planned(turn: NewTurn, documents: Mapping[str, str], parts: Collection[HistoryPart]) -> RecordedTurn:
@@ -396,18 +396,18 @@ def rate_views(record: RelationshipRecord, marks: Iterable[Mark]) -> int:
         The number of views whose relevance changed.
     """
     with record.transaction() as revision:
-        given: dict[tuple[int, int], list[int]] = defaultdict(list)
+        votes: dict[tuple[int, int], list[int]] = defaultdict(list)
         for mark in marks:
             if mark.kind is MarkKind.PERSON:
                 document = record.execute(_DOCUMENT_OF, (mark.passage_id,)).fetchone()
                 askers = record.execute(_ASKERS, {"role": USER, "question": mark.question}).fetchall()
                 for (asker,) in askers if document else ():
-                    given[asker, document[0]].append(1 if mark.served else -1)
-        held = record.execute("SELECT source, target, relevance_score FROM viewed").fetchall()
+                    votes[asker, document[0]].append(1 if mark.served else -1)
+        views = record.execute("SELECT source, target, relevance_score FROM viewed").fetchall()
         changed = [
             (score, revision, user, document)
-            for user, document, before in held
-            if (score := fmean(given[user, document]) if (user, document) in given else None) != before
+            for user, document, before in views
+            if (score := fmean(votes[user, document]) if (user, document) in votes else None) != before
         ]
         for row in changed:
             record.execute(_RATE, row)

@@ -1,6 +1,6 @@
 """The profile of a user: what somebody read, marked and asked, as concepts and documents with weights.
 
-What was done last counts fully; what was done a half-life before it, half. So a profile is a function of the history
+The latest deed counts fully; one of a half-life before it, half. So a profile is a function of the history
 alone, and not of the time at which a question is asked.
 """
 
@@ -148,28 +148,28 @@ def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = N
 
 def _concepts_of(record: RelationshipRecord, document_id: str, sight: Sight | None) -> list[tuple[str, float]]:
     """Return the concepts that a viewed document explains best, with its relevance for them."""
-    found = record.concepts.concepts_of(document_id)
+    concepts = record.concepts.concepts_of(document_id)
     if sight is not None:
-        shown = sight.explaining(concept for concept, _ in found)
-        found = [(concept, score) for concept, score in found if document_id in shown.get(concept, ())]
-    return [(concept, score) for concept, score in found[:READ_CONCEPTS] if score > 0]
+        shown = sight.explaining(concept for concept, _ in concepts)
+        concepts = [(concept, score) for concept, score in concepts if document_id in shown.get(concept, ())]
+    return [(concept, score) for concept, score in concepts[:READ_CONCEPTS] if score > 0]
 
 
 def _interests(
     record: RelationshipRecord, evidence: Mapping[str, list[Evidence]], sight: Sight | None
 ) -> dict[str, Interest]:
     total = int(record.execute(_DOCUMENTS).fetchone()[0])
-    found = {}
+    interests = {}
     for concept in sorted(evidence):
         name = record.concepts.label(concept)
         if name is None:
             continue
         rarity = EntityRarity.LOG_IDF.share(len(record.concepts.documents_of(concept)), max(1, total))
-        told = sum(each.weight for each in evidence[concept])
+        known = sum(each.weight for each in evidence[concept])
         best = max(evidence[concept], key=lambda each: each.weight)
         shown = name if sight is None else sight.label(concept)
-        found[concept] = Interest(shown, rarity * told / (HALF_KNOWN + told), best)
-    return found
+        interests[concept] = Interest(shown, rarity * known / (HALF_KNOWN + known), best)
+    return interests
 
 
 def _freshness(at: str, latest: str) -> float:
@@ -234,10 +234,10 @@ class Placed:
 
 def candidates_of(graph: KnowledgeGraph, passages: Sequence[int]) -> list[Candidate]:
     """Return passages, by index, with their documents and the concepts that they are linked with."""
-    found = ((graph.passages[row], graph.entities_in(row).tolist()) for row in passages)
+    mentions = ((graph.passages[row], graph.entities_in(row).tolist()) for row in passages)
     return [
         Candidate(passage.id, passage.document, [entity_id(graph.entity_names[entity]) for entity in entities])
-        for passage, entities in found
+        for passage, entities in mentions
     ]
 
 
@@ -274,12 +274,12 @@ def _met_interests(candidate: Candidate, profile: Profile) -> Mapping[str, Inter
 
 
 def _reasons(candidate: Candidate, profile: Profile) -> list[Reason]:
-    found = sorted(_met_interests(candidate, profile).items(), key=lambda each: (-each[1].weight, each[0]))
-    reasons = [Reason(_told(each), each.weight, key, each.best.document) for key, each in found]
+    interests = sorted(_met_interests(candidate, profile).items(), key=lambda each: (-each[1].weight, each[0]))
+    reasons = [Reason(_told(each), each.weight, key, each.best.document) for key, each in interests]
     view = profile.documents.get(candidate.document)
     if view is not None and view.is_marked:
-        told = "you marked it as relevant" if view.weight >= 0 else "you marked it as not relevant"
-        reasons.insert(0, Reason(told, view.weight, document=candidate.document))
+        mark_text = "you marked it as relevant" if view.weight >= 0 else "you marked it as not relevant"
+        reasons.insert(0, Reason(mark_text, view.weight, document=candidate.document))
     return reasons
 
 

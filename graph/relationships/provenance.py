@@ -271,7 +271,7 @@ def passages_of(record: RelationshipRecord, provenance: ProvenanceFilter) -> fro
         (provenance.cited_before, _CITED_BEFORE),
     )
     return frozenset.intersection(
-        *(frozenset(key for (key,) in record.execute(query, values)) for given, query in wanted if given)
+        *(frozenset(key for (key,) in record.execute(query, values)) for is_wanted, query in wanted if is_wanted)
     )
 
 
@@ -296,12 +296,12 @@ def passages_that_stood(stood: Iterable[Stood], of_documents: ProvenanceFilter) 
             named.add(origin.document)
         if moment and each.since != ALWAYS and time_text(datetime.fromisoformat(each.since)) >= moment:
             newer.add(origin.document)
-    found = set(passages)
+    documents = set(passages)
     if of_documents.source:
-        found &= named
+        documents &= named
     if moment:
-        found &= newer
-    return frozenset(key for document in found for key in passages[document])
+        documents &= newer
+    return frozenset(key for document in documents for key in passages[document])
 
 
 def _names_of(origin: Origin) -> Iterator[str]:

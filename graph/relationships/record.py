@@ -277,8 +277,8 @@ class RelationshipRecord(InDatabase):
     def _hold_concepts(self, linked: Iterable[str], revision: int) -> None:
         """Hold the ids of concepts of the generation that edges link: their names are in that."""
         known = self.graph.entity_index if linked and self.graph is not None else {}
-        held = "INSERT INTO concept (id, name, revision) VALUES (?, '', ?) ON CONFLICT (id) DO NOTHING"
-        self._db.executemany(held, [(key, revision) for key in sorted(linked) if key in known])
+        statement = "INSERT INTO concept (id, name, revision) VALUES (?, '', ?) ON CONFLICT (id) DO NOTHING"
+        self._db.executemany(statement, [(key, revision) for key in sorted(linked) if key in known])
 
     def node(self, of: NodeType, key: str) -> Node | None:
         """Return the node of that type and id; None where there is none."""
@@ -294,8 +294,8 @@ class RelationshipRecord(InDatabase):
         return self.concepts.nodes() if self.computes(of) else self._read_nodes(of, where or "ORDER BY id", values)
 
     def _read_nodes(self, of: NodeType, where: str, values: Values = ()) -> Iterator[Node]:
-        for key, *held in self.execute(f'SELECT {columns_of_nodes(of)} FROM "{table_of_nodes(of)}" {where}', values):
-            yield Node(of, key, dict(zip(NODES[of], held, strict=True)))
+        for key, *cells in self.execute(f'SELECT {columns_of_nodes(of)} FROM "{table_of_nodes(of)}" {where}', values):
+            yield Node(of, key, dict(zip(NODES[of], cells, strict=True)))
 
     def edges(
         self, of: EdgeType, source: NodeType, target: NodeType, where: str = "", values: Values = ()
@@ -312,8 +312,8 @@ class RelationshipRecord(InDatabase):
         self, of: EdgeType, source: NodeType, target: NodeType, where: str, values: Values
     ) -> Iterator[Edge]:
         query = f"SELECT a.id, b.id{columns_of_edges(of)} FROM {joined_tables(of, source, target)} {where}"
-        for start, end, *held in self.execute(query, values):
-            yield Edge(of, (source, start), (target, end), dict(zip(EDGES[of].properties, held, strict=True)))
+        for start, end, *cells in self.execute(query, values):
+            yield Edge(of, (source, start), (target, end), dict(zip(EDGES[of].properties, cells, strict=True)))
 
     def edge(self, of: EdgeType, source: tuple[NodeType, str], target: tuple[NodeType, str]) -> Edge | None:
         """Return the edge of that type between two nodes; None where there is none."""
@@ -451,13 +451,13 @@ class RelationshipRecord(InDatabase):
 
     def counts(self) -> dict[str, int]:
         """Return the number of nodes and edges of each type."""
-        found = {of.value: self.count(of) for of in NODES}
+        counts = {of.value: self.count(of) for of in NODES}
         for of, schema in EDGES.items():
-            found[of.value] = sum(self._count(table_of_edges(of, *pair)) for pair in schema.pairs)
+            counts[of.value] = sum(self._count(table_of_edges(of, *pair)) for pair in schema.pairs)
         if self.graph is not None:
-            found |= {of.value: len(self.concepts.links(of).sources) for of in PRUNABLE}
-            found[NodeType.CONCEPT.value] = len(self.concepts.ids)
-        return found
+            counts |= {of.value: len(self.concepts.links(of).sources) for of in PRUNABLE}
+            counts[NodeType.CONCEPT.value] = len(self.concepts.ids)
+        return counts
 
     def erase_free_pages(self) -> None:
         """Leave no bytes of removed rows in the file or its log.
@@ -547,8 +547,8 @@ def _make(db: Database) -> None:
         db.execute(_NOTE_FORMAT, (str(_FORMAT),))
 
 
-def _missing(told: str) -> BadInput:
-    return BadInput(f"There is no relationship graph: {told} is not there", "Index documents into it: `mara index`")
+def _missing(name: str) -> BadInput:
+    return BadInput(f"There is no relationship graph: {name} is not there", "Index documents into it: `mara index`")
 
 
 _KIND = Kind("meta", _make, _RESTORE, _missing, _FORMAT, lambda place: place.relationships_schema)

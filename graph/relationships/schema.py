@@ -270,11 +270,11 @@ def _check_id(label: str, key: str) -> None:
         )
 
 
-def _check_properties(label: str, declared: Mapping[str, Property], given: Mapping[str, PropertyValue]) -> None:
-    if unknown := given.keys() - declared.keys():
+def _check_properties(label: str, declared: Mapping[str, Property], properties: Mapping[str, PropertyValue]) -> None:
+    if unknown := properties.keys() - declared.keys():
         raise NotInSchema(f"{label} has no property {min(unknown)[:60]!r}", f"It has {', '.join(declared) or 'none'}")
     for name, expected in declared.items():
-        value = given.get(name)
+        value = properties.get(name)
         if value is None:
             if expected.required:
                 raise NotInSchema(f"{label}.{name} is missing", f"Give it as {expected.kind}")

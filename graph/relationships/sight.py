@@ -42,13 +42,13 @@ class Sight:
     def explaining(self, concepts: Iterable[str]) -> dict[str, set[str]]:
         """Return the documents that explain each concept by a selected passage; concepts without any are left out."""
         graph = self.selection.graph
-        found: dict[str, set[str]] = {}
+        documents_of: dict[str, set[str]] = {}
         for concept in concepts:
             if self.sees_concept(concept):
                 rows = graph.passages_with(graph.entity_index[concept])
                 seen = rows[self.selection.passages[rows]].tolist()
-                found[concept] = {graph.passages[row].document for row in seen}
-        return {concept: documents for concept, documents in found.items() if documents}
+                documents_of[concept] = {graph.passages[row].document for row in seen}
+        return {concept: documents for concept, documents in documents_of.items() if documents}
 
     def relations(self, one: str, other: str) -> frozenset[str]:
         """Return the relation types by which facts of selected passages relate two concepts."""

@@ -135,10 +135,10 @@ def _document(record: RelationshipRecord, name: str) -> Node:
     """Return the document of an id, of a passage's id, or of a path."""
     if document := record.node(NodeType.DOCUMENT, name):
         return document
-    found = record.execute(DOCUMENT_OF, (name,)).fetchall() or record.execute(_BY_PATH, (name,)).fetchall()
-    if len(found) > 1:
-        raise BadInput(f"Several documents came from {name!r}", f"Give the id of one, such as {found[0][0]!r}")
-    document = record.node(NodeType.DOCUMENT, str(found[0][0])) if found else None
+    rows = record.execute(DOCUMENT_OF, (name,)).fetchall() or record.execute(_BY_PATH, (name,)).fetchall()
+    if len(rows) > 1:
+        raise BadInput(f"Several documents came from {name!r}", f"Give the id of one, such as {rows[0][0]!r}")
+    document = record.node(NodeType.DOCUMENT, str(rows[0][0])) if rows else None
     if document is None:
         raise BadInput(
             f"The relationship graph knows no document called {name!r}",
@@ -151,13 +151,13 @@ def _shares(
     record: RelationshipRecord, document_id: str, concepts: Iterable[str], common: Mapping[str, int]
 ) -> dict[str, list[str]]:
     """Return {another document: the concepts that it explains, too}; of a concept, only who explains it best counts."""
-    found: dict[str, list[str]] = defaultdict(list)
+    concepts_of: dict[str, list[str]] = defaultdict(list)
     for concept in concepts:
         if common[concept] > 1:
             for other in record.concepts.documents_of(concept)[:DOCUMENT_LIMIT]:
                 if other != document_id:
-                    found[other].append(concept)
-    return found
+                    concepts_of[other].append(concept)
+    return concepts_of
 
 
 def _nodes(record: RelationshipRecord, of: NodeType, query: str, values: tuple[str, int]) -> tuple[Node, ...]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 def second_for_open_words(
     ranking: Sequence[tuple[int, float]],
     weights: NDArray[np.float64],
-    held: NDArray[np.bool_],
+    occurrences: NDArray[np.bool_],
     joined: NDArray[np.bool_],
     strength: float,
 ) -> list[tuple[int, float]]:
@@ -29,15 +29,15 @@ def second_for_open_words(
     Args:
         ranking: (passage, score), best first; two or more.
         weights: of the question's words, shape (n_words,).
-        held: whether a passage holds a word, shape (n_words, n_ranked).
+        occurrences: whether a passage holds a word, shape (n_words, n_ranked).
         joined: whether a passage shares a name with the first one, shape (n_ranked,); of others no share counts.
         strength: how much the share counts.
     """
     if not len(weights):
         return list(ranking)
     scores = np.array([score for _, score in ranking])
-    open_words = np.where(held[:, 0], 0.0, weights)
-    lifted = scores * np.exp(strength * joined * (open_words @ held) / weights.sum())
+    open_words = np.where(occurrences[:, 0], 0.0, weights)
+    lifted = scores * np.exp(strength * joined * (open_words @ occurrences) / weights.sum())
     second = 1 + int(np.argmax(lifted[1:]))
     chosen = (ranking[second][0], float(min(scores[0], lifted[second])))
     return [ranking[0], chosen, *ranking[1:second], *ranking[second + 1 :]]

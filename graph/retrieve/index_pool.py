@@ -95,8 +95,8 @@ def budget_of_environment(sharing: int = 1) -> OpenCost:
     Raises:
         BadInput: ``MARA_OPEN_BYTES`` is no number of bytes.
     """
-    told = environment().mara_open_bytes
-    memory = _bytes_in(told) if told else _SHARE * _memory() / sharing
+    setting = environment().mara_open_bytes
+    memory = _bytes_in(setting) if setting else _SHARE * _memory() / sharing
     return OpenCost(memory, _SHARE * _files(), _SHARE * _threads() / sharing)
 
 
@@ -265,9 +265,9 @@ class IndexPool:
     def _present(self, place: _Place) -> list[Index]:
         """Return what is open of a workspace as it lies there, the newest first."""
         with self._lock:
-            held = [*reversed(self._open.get(place, ()))]
+            indexes = [*reversed(self._open.get(place, ()))]
         workspace = Workspace(place[0])
-        return [index for index in held if _is_what_stands(workspace, index)]
+        return [index for index in indexes if _is_what_stands(workspace, index)]
 
     def _keep(self, place: _Place, latest: Index) -> None:
         parts = parts_of(latest.files.folder)
@@ -276,10 +276,10 @@ class IndexPool:
         with self._lock:
             self._parts[latest.files] = parts
             self._taken.add(parts)
-            held = self._open.setdefault(place, [])
+            indexes = self._open.setdefault(place, [])
             self._open.move_to_end(place)
-            held.append(latest)
-            del held[:-_KEPT_OPEN]
+            indexes.append(latest)
+            del indexes[:-_KEPT_OPEN]
 
     def _make_room(self) -> None:
         """Let go of what was used least recently until the rest fits; the workspace that was used last stays."""

@@ -39,8 +39,8 @@ class KnownNames:
     def spelled(self, text: str) -> list[str]:
         """Return the known names that a text spells in whatever case, in order, as the corpus writes them."""
         graph, selection = self._graph, self._selection
-        found = graph.names.find(tokens(text), None if selection is None else selection.entities)
-        sure = [mention.name for mention in found if graph.name_shares[mention.name] >= LEAST_NAME_SHARE]
+        mentions = graph.names.find(tokens(text), None if selection is None else selection.entities)
+        sure = [mention.name for mention in mentions if graph.name_shares[mention.name] >= LEAST_NAME_SHARE]
         label = graph.entity_labels.__getitem__ if selection is None else selection.label
         return [label(entity) for entity in dict.fromkeys(sure)]
 
@@ -56,7 +56,7 @@ class KnownNames:
         texts = self._own_texts(name)
         if not texts:
             return Pronoun.UNKNOWN
-        first = next((found for text in texts if (found := _PRONOUN.search(text))), None)
+        first = next((match for text in texts if (match := _PRONOUN.search(text))), None)
         kind = first.lastgroup if first else None
         return {"he": Pronoun.HE, "she": Pronoun.SHE}.get(kind or "", Pronoun.THING)
 
@@ -75,5 +75,7 @@ class KnownNames:
         spelled = tokens(name)
         seen = None if self._selection is None else self._selection.entities
         return [
-            found.name for found in self._graph.names.find(spelled, seen) if found.end - found.start == len(spelled)
+            mention.name
+            for mention in self._graph.names.find(spelled, seen)
+            if mention.end - mention.start == len(spelled)
         ]

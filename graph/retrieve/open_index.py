@@ -162,9 +162,9 @@ class Index:
 
         With a selection, of the facts that it supports, as it shows them.
         """
-        found = self._search_facts(self._vector(question, QUESTION_TO_FACT), k, selection)
+        hits = self._search_facts(self._vector(question, QUESTION_TO_FACT), k, selection)
         fact_of = self.graph.facts.get if selection is None else selection.fact
-        return [(fact, min(1.0, max(0.0, cosine))) for key, cosine in found if (fact := fact_of(key))]
+        return [(fact, min(1.0, max(0.0, cosine))) for key, cosine in hits if (fact := fact_of(key))]
 
     def least_fact_score(self, question: str, selection: Selection | None = None) -> float:
         """Return the cosine of the fact farthest from the question: the nearest one to the opposite vector."""
@@ -176,14 +176,14 @@ class Index:
         Several nodes of a run ask for the same: what the last questions found is kept.
         """
         asked = question, k, selection
-        if (found := self._nearest.get(asked)) is None:
+        if (hits := self._nearest.get(asked)) is None:
             within = None if selection is None else selection.rows
-            found = tuple(self._search("passages", self._vector(question, QUESTION_TO_PASSAGE), k, within))
+            hits = tuple(self._search("passages", self._vector(question, QUESTION_TO_PASSAGE), k, within))
             with self._selecting:
-                self._nearest[asked] = found
+                self._nearest[asked] = hits
                 if len(self._nearest) > _SCORES_KEPT:
                     self._nearest.popitem(last=False)
-        return list(found)
+        return list(hits)
 
     def search_words(self, question: str, k: int, shown: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
         """Return (passage, BM25 score) of the best ``k`` that hold any word of the question, ties by index.

@@ -263,8 +263,8 @@ def _embedded(entry: Entry, model: str, embedder: Embedder) -> Entry:
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
     """Let no other process or thread derive anything in a folder meanwhile. Raises WorkspaceLocked."""
-    told = f"Another process has been deriving an index in {folder} for {_WAIT_S:g} s"
-    return alone(folder / ".lock", _WAIT_S, told, "Ask again, or stop it")
+    message = f"Another process has been deriving an index in {folder} for {_WAIT_S:g} s"
+    return alone(folder / ".lock", _WAIT_S, message, "Ask again, or stop it")
 
 
 def _prune(kept: Path) -> None:
@@ -288,11 +288,11 @@ def _is_read(folder: Path) -> bool:
     return index.is_dir() and any(GenerationHold.is_held(generation) for generation in index.iterdir())
 
 
-def _remember(held: OrderedDict[K, V], key: K, value: V, most: int) -> list[K]:
+def _remember(entries: OrderedDict[K, V], key: K, value: V, most: int) -> list[K]:
     """Note what was used last; return the keys that this leaves out."""
-    held[key] = value
-    held.move_to_end(key)
-    return [held.popitem(last=False)[0] for _ in range(len(held) - most)]
+    entries[key] = value
+    entries.move_to_end(key)
+    return [entries.popitem(last=False)[0] for _ in range(len(entries) - most)]
 
 
 def _seen(spans: Iterable[Span], where: Mapping[str, Any]) -> list[Span]:

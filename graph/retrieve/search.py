@@ -78,12 +78,12 @@ def find_facts(
 
     The score is the cosine clipped to [0, 1]; HippoRAG 2 normalises over the range of all facts instead.
     """
-    found = index.search_facts(question, settings.fact_candidates, selection)
-    if not settings.counts or not found:
-        return found
+    facts = index.search_facts(question, settings.fact_candidates, selection)
+    if not settings.counts or not facts:
+        return facts
     # The farthest fact is looked up by another vector: of few facts, rounding may put one that was found below it.
-    low, high = index.least_fact_score(question, selection), found[0][1]
-    return [(fact, max(0.0, (score - low) / (high - low)) if high > low else 1.0) for fact, score in found]
+    low, high = index.least_fact_score(question, selection), facts[0][1]
+    return [(fact, max(0.0, (score - low) / (high - low)) if high > low else 1.0) for fact, score in facts]
 
 
 def rank_passages(
@@ -177,11 +177,11 @@ def _weigh_names(index: Index, question: str, settings: WalkSettings, selection:
     if not settings.name_weight:
         return {}
     known = None if selection is None else selection.entities
-    found = name_seeds(question, index.graph.names, _passages_of(index, settings), settings.name_weight, known)
+    seeds = name_seeds(question, index.graph.names, _passages_of(index, settings), settings.name_weight, known)
     if not settings.name_shares:
-        return found
+        return seeds
     share_of = index.graph.name_shares.item
-    return {entity: weight * max(COMMON_NOUN_SHARE, share_of(entity)) for entity, weight in found.items()}
+    return {entity: weight * max(COMMON_NOUN_SHARE, share_of(entity)) for entity, weight in seeds.items()}
 
 
 def _anchored(
@@ -318,8 +318,8 @@ def walk_passages(
         DependencyMissing: the engine needs a package that is not installed.
     """
     graph, n_entities = walked_graph(index.graph, settings), index.graph.n_entities
-    found = walk(graph, restart, factors, settings.damping, engine, tolerance=matrix.RANKED)
-    near = best_reached(found.reached, n_entities, max(k, COMPARED), selection)
+    walked = walk(graph, restart, factors, settings.damping, engine, tolerance=matrix.RANKED)
+    near = best_reached(walked.reached, n_entities, max(k, COMPARED), selection)
     anchors = anchors_of(restart, n_entities) if settings.convergence else []
     if len(anchors) > 1:
         compared = np.array([n_entities + passage for passage, _ in near[:COMPARED]], dtype=np.intp)
@@ -327,7 +327,7 @@ def walk_passages(
         near = converged(near, [anchor.share for anchor in anchors], reached, settings.convergence)
     if settings.coverage:
         near = _covered(index, words, near, settings.coverage)
-    return near[:k], found
+    return near[:k], walked
 
 
 def _covered(index: Index, words: str, near: Ranking, strength: float) -> Ranking:
@@ -385,8 +385,8 @@ def best_reached(reached: SparseVector, n_entities: int, k: int, selection: Sele
     ranking = _ranked(rows[shown], scores[shown], k)
     if len(ranking) < k:
         others = range(reached.length - n_entities) if selection is None else selection.rows.tolist()
-        found = {passage for passage, _ in ranking}
-        ranking += islice(((row, 0.0) for row in others if row not in found), k - len(ranking))
+        ranked = {passage for passage, _ in ranking}
+        ranking += islice(((row, 0.0) for row in others if row not in ranked), k - len(ranking))
     return ranking
 
 

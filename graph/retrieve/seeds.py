@@ -23,11 +23,11 @@ def entity_seeds(
     Each fact (subject, object, score) gives its two entities score x rarity; an entity has the mean of what it is
     given. The best ``limit`` are returned, best first, ties by index.
     """
-    given: dict[int, list[float]] = defaultdict(list)
+    scores_of: dict[int, list[float]] = defaultdict(list)
     for subject, object_, score in facts:
         for entity in dict.fromkeys((subject, object_)):
-            given[entity].append(score * rarity_of(entity))
-    means = {entity: sum(scores) / len(scores) for entity, scores in given.items()}
+            scores_of[entity].append(score * rarity_of(entity))
+    means = {entity: sum(scores) / len(scores) for entity, scores in scores_of.items()}
     return dict(sorted(sorted(means.items()), key=itemgetter(1), reverse=True)[:limit])
 
 
@@ -42,8 +42,8 @@ def name_seeds(
 
     A common noun gets its share of that, see `spelled_names`.
     """
-    found = spelled_names(question, names, among)
-    return {entity: share * weight / max(1, passages_of(entity)) ** 0.5 for entity, share in found.items()}
+    shares = spelled_names(question, names, among)
+    return {entity: share * weight / max(1, passages_of(entity)) ** 0.5 for entity, share in shares.items()}
 
 
 def spelled_names(text: str, names: NameMatcher, among: NDArray[np.bool_] | None = None) -> dict[int, float]:
@@ -58,12 +58,12 @@ def spelled_names(text: str, names: NameMatcher, among: NDArray[np.bool_] | None
     # A number, or a word of a script without capitals, is not small.
     small = [word == word.lower() != word.upper() for word in words]
     writes_names = any(map(_is_written_as_a_name, words[1:]))
-    found: dict[int, float] = {}
+    shares: dict[int, float] = {}
     for mention in names.find([token for token, _, _ in spans], among):
         is_common = writes_names and all(small[max(1, mention.start) : mention.end])
         share = COMMON_NOUN_SHARE if is_common else 1.0
-        found[mention.name] = max(share, found.get(mention.name, 0.0))
-    return found
+        shares[mention.name] = max(share, shares.get(mention.name, 0.0))
+    return shares
 
 
 def _is_written_as_a_name(word: str) -> bool:

@@ -88,20 +88,20 @@ class Selection:
     @cached_property
     def documents(self) -> Mapping[str, int]:
         """The documents of which a passage is selected, by id, each with the first of those passages."""
-        found: dict[str, int] = {}
+        documents: dict[str, int] = {}
         for row in self.rows.tolist():
-            found.setdefault(self.graph.passages[row].document, row)
-        return found
+            documents.setdefault(self.graph.passages[row].document, row)
+        return documents
 
     @cached_property
     def relations(self) -> Mapping[frozenset[int], frozenset[str]]:
         """The types of the facts that selected passages support, by the entities that they relate."""
         facts = self.graph.facts
         supported = self.facts.rows
-        found: dict[frozenset[int], set[str]] = {}
+        types_between: dict[frozenset[int], set[str]] = {}
         for ends, relation in zip(facts.ends[supported].tolist(), facts.relations[supported].tolist(), strict=True):
-            found.setdefault(frozenset(ends), set()).add(_RELATIONS[relation])
-        return {ends: frozenset(types) for ends, types in found.items()}
+            types_between.setdefault(frozenset(ends), set()).add(_RELATIONS[relation])
+        return {ends: frozenset(types) for ends, types in types_between.items()}
 
     def fact(self, fact_id: str) -> GraphFact | None:
         """Return a fact with its selected passages alone; None where none of them supports it."""
@@ -122,11 +122,11 @@ class Selection:
 def _linked(graph: KnowledgeGraph, passages: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which entities are linked with a marked passage, and which with one that is not, block by block."""
     arcs, n = graph.typed.backward, graph.n_entities
-    found = np.zeros((2, n), dtype=bool)
+    linked_nodes = np.zeros((2, n), dtype=bool)
     for first in range(0, len(passages), _AT_ONCE):
         starts = arcs.starts[n + first : n + min(first + _AT_ONCE, len(passages)) + 1]
         linked = arcs.node[starts[0] : starts[-1]]
         selected = np.repeat(passages[first : first + _AT_ONCE], np.diff(starts))
-        found[0, linked[selected]] = True
-        found[1, linked[~selected]] = True
-    return found[0], found[1]
+        linked_nodes[0, linked[selected]] = True
+        linked_nodes[1, linked[~selected]] = True
+    return linked_nodes[0], linked_nodes[1]

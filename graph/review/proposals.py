@@ -146,14 +146,14 @@ def _fits(one: str, other: str) -> bool:
 def _with_ending(labels: Sequence[str]) -> Iterator[Pair]:
     """Yield (a name, the same with an ending) for endings that are set off and follow several names."""
     place_of = {letters_of(label): place for place, label in enumerate(labels)}
-    found: dict[str, list[Pair]] = defaultdict(list)
+    pairs_of: dict[str, list[Pair]] = defaultdict(list)
     for place, label in enumerate(labels):
         words = label.split()
         if len(words) > 1 and _is_set_off(words[-1], words[-2]):
             stem = place_of.get(letters_of(" ".join(words[:-1])))
             if stem is not None:
-                found[letters_of(words[-1])].append((stem, place))
-    for pairs in found.values():
+                pairs_of[letters_of(words[-1])].append((stem, place))
+    for pairs in pairs_of.values():
         if len(pairs) >= _LEAST_ENDINGS:
             yield from pairs
 
@@ -348,29 +348,29 @@ class Review:
             if a in known and b in known and numbered_alike(labels[a], labels[b]):
                 alike[a, b].add(Likeness.MEANING)
         partners: Counter[tuple[int, Likeness]] = Counter(
-            (name, likeness) for pair, found in alike.items() for likeness in found for name in pair
+            (name, likeness) for pair, likenesses in alike.items() for likeness in likenesses for name in pair
         )
         proposals = []
-        for pair, found in alike.items():
+        for pair, likenesses in alike.items():
             if pair in self._apart:
                 continue
-            base = max(_BASE[each] / self._rivals(pair, each, partners) for each in found)
-            proposal = self._proposal(pair, sorted(found, key=[*Likeness].index), base)
+            base = max(_BASE[each] / self._rivals(pair, each, partners) for each in likenesses)
+            proposal = self._proposal(pair, sorted(likenesses, key=[*Likeness].index), base)
             if proposal.score >= least:
                 proposals.append(proposal)
         return sorted(proposals, key=lambda each: (-each.score, each.names))
 
     def splits(self) -> list[SplitProposal]:
         """Return names that may be two, the likeliest first."""
-        found: dict[int, list[SplitProposal]] = defaultdict(list)
+        splits_of: dict[int, list[SplitProposal]] = defaultdict(list)
         for (subject, predicate), objects in self._facts.values.items():
             if len(objects) > 1 and predicate in self._single and self._is_name(subject):
                 values = self._dates_apart(objects)
                 if len(values) > 1:
                     label = self._graph.entity_labels[subject]
-                    found[subject].append(SplitProposal(label, self._single[predicate], predicate, values))
+                    splits_of[subject].append(SplitProposal(label, self._single[predicate], predicate, values))
         proposals = []
-        for several in found.values():
+        for several in splits_of.values():
             best = max(several, key=lambda each: (each.score, each.predicate))
             score = 1 - (1 - 0.5 * best.score) ** len(several)
             proposals.append(SplitProposal(best.name, round(score, 3), best.predicate, best.values))
@@ -395,17 +395,17 @@ class Review:
         graph, facts = self._graph, self._facts
         a, b = sorted(pair, key=lambda name: (-graph.name_passages[name].item(), graph.entity_labels[name]))
         shared = facts.said.get(a, {}).keys() & facts.said.get(b, {}).keys()
-        told = {(other, predicate) for _, predicate, other in shared}
+        pairs = {(other, predicate) for _, predicate, other in shared}
         neighbours = [
             each
             for each in sorted(facts.neighbours(a) & facts.neighbours(b))
-            if len(facts.neighbours(each)) <= _FREQUENT_NEIGHBOUR and each not in {other for other, _ in told}
+            if len(facts.neighbours(each)) <= _FREQUENT_NEIGHBOUR and each not in {other for other, _ in pairs}
         ]
         contradictions = self._contradictions(a, b)
         both = sorted(self._passages(a) & self._passages(b))
         cosine = self._cosines.get(pair)
         score = base + _COSINE_WEIGHT * max(0.0, (cosine or 0.0) - _COSINE_FROM)
-        score += min(_MOST_FOR_FACTS, _SHARED_FACT * len(told))
+        score += min(_MOST_FOR_FACTS, _SHARED_FACT * len(pairs))
         score += min(_MOST_FOR_NEIGHBOURS, _SHARED_NEIGHBOUR * len(neighbours))
         score -= _CONTRADICTION * len(contradictions)
         if both and Likeness.ACRONYM in likeness:
@@ -427,7 +427,7 @@ class Review:
 
     def _contradictions(self, a: int, b: int) -> list[str]:
         """Return what has one value, and has another of each."""
-        found = []
+        contradictions = []
         values = self._facts.values
         for predicate in sorted({predicate for is_subject, predicate, _ in self._facts.said.get(a, ()) if is_subject}):
             mine, theirs = values.get((a, predicate), {}), values.get((b, predicate), {})
@@ -435,8 +435,8 @@ class Review:
                 continue
             one, other = min(mine.values()), min(theirs.values())
             if self._differ(next(iter(mine)), next(iter(theirs))):
-                found.append(f"{self._fact_text(one)} / {self._fact_text(other)}")
-        return found
+                contradictions.append(f"{self._fact_text(one)} / {self._fact_text(other)}")
+        return contradictions
 
     def _dates_apart(self, objects: Mapping[int, int]) -> tuple[Value, ...]:
         """Return the dates of which each two differ and stand in different documents."""

@@ -73,11 +73,11 @@ class Child:
                 f"{readable_path(path)} cannot be read in {seconds:.0f} s and {MOST_BYTES >> 30} GiB of memory",
                 "Split it, or leave it out",
             )
-        told = json.loads(answer)
-        if "error" in told:
-            raise _ERRORS.get(told["error"], BadInput)(told["message"], told["hint"])
+        reply = json.loads(answer)
+        if "error" in reply:
+            raise _ERRORS.get(reply["error"], BadInput)(reply["message"], reply["hint"])
         try:
-            loaded: Loaded = _adapter(Loaded).validate_python(told)
+            loaded: Loaded = _adapter(Loaded).validate_python(reply)
         except ValidationError as fault:
             raise _unreadable(path, fault) from fault
         return loaded
@@ -127,10 +127,10 @@ def _answer(request: dict[str, Any]) -> str:
         loaded = load_file(path, request["source"], _adapter(FieldMap).validate_python(request["fields"]))
         return json.dumps(loaded, default=_plain)
     except MaraError as fault:
-        told = fault
+        error = fault
     except Exception as fault:
-        told = _unreadable(path, fault)
-    return json.dumps({"error": told.kind, "message": told.message, "hint": told.hint})
+        error = _unreadable(path, fault)
+    return json.dumps({"error": error.kind, "message": error.message, "hint": error.hint})
 
 
 @cache

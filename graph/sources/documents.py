@@ -314,8 +314,8 @@ def read_file(file: ToRead, options: ReadOptions, child: Child) -> Loaded:
     load = load_file if kind_of(file.path).is_plain else child.load
     loaded = load(file.path, file.source, options.fields)
     notes, passages = loaded.notes, []
-    for given in loaded.passages:
-        passage, n_cut = short_spaced_passage(given)
+    for original in loaded.passages:
+        passage, n_cut = short_spaced_passage(original)
         notes[SPACE_LEFT] += n_cut
         passages.append(passage)
     for whole in loaded.documents:

@@ -149,7 +149,7 @@ def _pages(starts: Sequence[int], start: int, end: int) -> dict[str, MetadataVal
 def _references(document: Document, spans: Sequence[tuple[int, int]]) -> list[list[str]]:
     """Return the web pages that each chunk links to; a link between two chunks belongs to the next."""
     kept = _kept_references(document)
-    found: list[dict[str, None]] = [{} for _ in spans]
+    urls: list[dict[str, None]] = [{} for _ in spans]
     ends = [end for _, end in spans]
     for offset, url in document.links:
         if url in kept and spans:
@@ -158,8 +158,8 @@ def _references(document: Document, spans: Sequence[tuple[int, int]]) -> list[li
             while holders[-1] + 1 < len(spans) and spans[holders[-1] + 1][0] <= offset:
                 holders.append(holders[-1] + 1)
             for holder in holders:
-                found[holder][url] = None
-    return [list(each) for each in found]
+                urls[holder][url] = None
+    return [list(each) for each in urls]
 
 
 def _kept_references(document: Document) -> Collection[str]:

@@ -92,8 +92,8 @@ class ImportedTriples:
 
     def of(self, passage: Passage) -> Extraction | None:
         """Return a passage's extraction: by its id, else by its exact text, with or without the title."""
-        found = self.by_id.get(passage.id)
-        return found or self.by_text.get(passage.content.strip()) or self.by_text.get(passage.text.strip())
+        extraction = self.by_id.get(passage.id)
+        return extraction or self.by_text.get(passage.content.strip()) or self.by_text.get(passage.text.strip())
 
 
 def read_triples(path: Path, own: OwnTypes = NO_TYPES) -> ImportedTriples:
@@ -185,11 +185,11 @@ def read_own_types(path: Path) -> OwnTypes:
     """
     where = readable_path(path)
     try:
-        found = tomllib.loads(read_text(path, MAX_TYPES_BYTES))
+        table = tomllib.loads(read_text(path, MAX_TYPES_BYTES))
     except (tomllib.TOMLDecodeError, RecursionError) as fault:
         raise BadInput(f"{where} is no TOML file ({fault})", "docs/indexing.md has a whole example") from fault
     try:
-        types = own_types_of(found)
+        types = own_types_of(table)
     except ValueError as fault:
         raise BadInput(f"{where}: {fault}", "docs/indexing.md has a whole example") from fault
     if not types:

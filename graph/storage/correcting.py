@@ -74,13 +74,13 @@ def plan_corrections(record: Record, wanted: Sequence[tuple[What, str]]) -> Plan
     Raises:
         BadInput: one contradicts a correction that stands.
     """
-    held = record.corrections()
-    standing = {each.what: each for each in held if each.stands}
-    first = max((each.id for each in held), default=0) + 1
+    recorded = record.corrections()
+    standing = {each.what: each for each in recorded if each.stands}
+    first = max((each.id for each in recorded), default=0) + 1
     new = {what: note for what, note in wanted if what not in standing}
     made = tuple(Correction(first + i, what, note, _now()) for i, (what, note) in enumerate(new.items()))
-    before = Corrections(held)
-    after = Corrections((*held, *made))
+    before = Corrections(recorded)
+    after = Corrections((*recorded, *made))
     _check_consistent(after, first)
     known = tuple(dict.fromkeys(standing[what] for what, _ in wanted if what in standing))
     return Plan(made, (), known, _restated(record, before, after, after, made))
@@ -92,16 +92,16 @@ def plan_undoing(record: Record, ids: Collection[int]) -> Plan:
     Raises:
         BadInput: there is no such correction, or it was undone already.
     """
-    held = {each.id: each for each in record.corrections()}
-    unknown = [str(id) for id in sorted(ids) if id not in held]
+    recorded = {each.id: each for each in record.corrections()}
+    unknown = [str(id) for id in sorted(ids) if id not in recorded]
     if unknown:
         raise BadInput(f"There is no correction {', '.join(unknown)}", "`mara correct list` names them")
-    gone = tuple(held[id] for id in sorted(ids))
+    gone = tuple(recorded[id] for id in sorted(ids))
     over = [str(each.id) for each in gone if not each.stands]
     if over:
         raise BadInput(f"Correction {', '.join(over)} was undone before", "`mara correct list` shows which stand")
-    before = Corrections(held.values())
-    after = Corrections(each for each in held.values() if each not in gone)
+    before = Corrections(recorded.values())
+    after = Corrections(each for each in recorded.values() if each not in gone)
     return Plan((), gone, (), _restated(record, before, after, before, gone))
 
 
@@ -113,12 +113,12 @@ def _restated(
     pinned = {key for each in changed for key in known_to.pinned_in(each.id)}
     # A name that is corrected away is not among those that a passage holds.
     keys = record.passages_with("names", map(entity_id, forms)) | pinned | record.corrected().keys()
-    found = []
+    restated = []
     for entry in record.entries(keys):
         said, says = (each.stated(entry.passage, entry.extraction) for each in (before, after))
         if said != says:
-            found.append(Restated(entry, said, says))
-    return tuple(found)
+            restated.append(Restated(entry, said, says))
+    return tuple(restated)
 
 
 def _check_consistent(corrections: Corrections, first_new: int) -> None:

@@ -215,8 +215,8 @@ class Database(Closing, ABC):
             raise self.named(fault) from fault
 
 
-def _not_there(told: str) -> MaraError:
-    return WorkspaceDamaged(f"{told} is not there", "Restore it from a backup")
+def _not_there(name: str) -> MaraError:
+    return WorkspaceDamaged(f"{name} is not there", "Restore it from a backup")
 
 
 FIRST_FORMAT = 1
@@ -274,9 +274,9 @@ class SqliteDatabase(Database):
         with self.faults_named():
             self._db: sqlite3.Connection = self._connected(path, read_only)
             try:
-                ((found,),) = self._db.execute("PRAGMA user_version")
-                if found not in (0, number):
-                    raise sqlite3.DatabaseError(f"it is of format {found}, this version reads {number}")
+                ((version,),) = self._db.execute("PRAGMA user_version")
+                if version not in (0, number):
+                    raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {number}")
             except BaseException:
                 self.close()
                 raise

@@ -131,8 +131,8 @@ def _metadata_to_json(metadata: Mapping[str, MetadataValue]) -> str:
 def _entities_to_json(extraction: Extraction) -> str:
     """Return the names of a passage; one that has an entity type stands as a pair with it."""
     types = extraction.types
-    held = [[name, types[name]] if name in types else name for name in extraction.entities]
-    return json.dumps(held, ensure_ascii=False)
+    entities = [[name, types[name]] if name in types else name for name in extraction.entities]
+    return json.dumps(entities, ensure_ascii=False)
 
 
 def _entities_from_json(text: str) -> tuple[tuple[str, ...], dict[str, str]]:

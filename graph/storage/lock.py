@@ -30,7 +30,7 @@ _WRITER = "writer"
 
 
 @contextmanager
-def alone(path: Path, wait_s: float, told: str, hint: str) -> Iterator[None]:
+def alone(path: Path, wait_s: float, message: str, hint: str) -> Iterator[None]:
     """Let no other process or thread into such a block meanwhile. Raises WorkspaceLocked with a message and a hint."""
     from filelock import FileLock, Timeout
 
@@ -38,7 +38,7 @@ def alone(path: Path, wait_s: float, told: str, hint: str) -> Iterator[None]:
         with FileLock(path, timeout=wait_s, thread_local=False):
             yield
     except Timeout as fault:
-        raise WorkspaceLocked(told, hint) from fault
+        raise WorkspaceLocked(message, hint) from fault
 
 
 class WriterLock:

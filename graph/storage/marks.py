@@ -86,10 +86,10 @@ def add_marks(root: Path, marks: Iterable[Mark]) -> Recorded:
     """
     last = {(mark.question, mark.passage_id, mark.kind.value): 1 if mark.served else -1 for mark in marks}
     with _opened(root) as db, db.transaction():
-        held = {tuple(key): value for *key, value in db.execute("SELECT question, passage_id, kind, value FROM marks")}
+        known = {tuple(key): value for *key, value in db.execute("SELECT question, passage_id, kind, value FROM marks")}
         db.put("marks", _KEY, ["value"], [(*key, value) for key, value in last.items()])
-    new = len(last.keys() - held.keys())
-    unchanged = len(last.items() & held.items())
+    new = len(last.keys() - known.keys())
+    unchanged = len(last.items() & known.items())
     return Recorded(new, len(last) - new - unchanged, unchanged)
 
 
@@ -113,8 +113,8 @@ def forget_marks(root: Path, question: str = "", passage_id: str = "", kind: Mar
 
     Raises as `add_marks` does, and BadInput where no condition is given.
     """
-    given = {"question": question, "passage_id": passage_id, "kind": kind.value if kind else ""}
-    conditions = {column: value for column, value in given.items() if value}
+    wanted = {"question": question, "passage_id": passage_id, "kind": kind.value if kind else ""}
+    conditions = {column: value for column, value in wanted.items() if value}
     if not conditions:
         raise BadInput("Nothing tells which marks are to be forgotten", "Give a question, a passage or a kind")
     if not (root / FEEDBACK_FILE).exists():
@@ -152,14 +152,14 @@ def served_passages(marks: Iterable[Mark]) -> dict[str, tuple[str, ...]]:
     said: dict[str, dict[MarkKind, dict[str, bool]]] = defaultdict(lambda: defaultdict(dict))
     for mark in marks:
         said[mark.question][mark.kind][mark.passage_id] = mark.served
-    found = {}
+    served_of = {}
     for question in sorted(said):
         by_kind = said[question]
         verdicts = {**(by_kind[MarkKind.GOLD] or by_kind[MarkKind.CITED]), **by_kind[MarkKind.PERSON]}
         served = tuple(sorted(passage for passage, good in verdicts.items() if good))
         if served:
-            found[question] = served
-    return found
+            served_of[question] = served
+    return served_of
 
 
 @contextmanager

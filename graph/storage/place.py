@@ -155,8 +155,8 @@ def place_named(name: str = "") -> Place:
 
     Raises BadInput where the setting is not set, or no address of Postgres.
     """
-    url, given = _configured()
-    check_name(wanted := name or given or uuid.uuid4().hex)
+    url, configured = _configured()
+    check_name(wanted := name or configured or uuid.uuid4().hex)
     return Place(wanted, url)
 
 

@@ -285,12 +285,12 @@ def connected(url: str) -> Connection[Any]:
             "Install it: `pip install 'mara-rag[postgres]'`",
         ) from fault
     try:
-        told = psycopg.conninfo.conninfo_to_dict(url)
+        parts = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error:
-        told = None
-    if told is None:  # what it holds may be a secret, which psycopg repeats
+        parts = None
+    if parts is None:  # what it holds may be a secret, which psycopg repeats
         raise unreadable_url()
-    wanted = {key: value for key, value in _CONNECTION.items() if key not in told}
+    wanted = {key: value for key, value in _CONNECTION.items() if key not in parts}
     try:
         db: Connection[Any] = psycopg.connect(url, autocommit=True, **wanted)
     except psycopg.Error as fault:
@@ -307,9 +307,9 @@ def key_of(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8, person=b"mara lock").digest(), "big", signed=True)
 
 
-def _unavailable(told: str, said: str) -> RecordUnavailable:
+def _unavailable(server: str, said: str) -> RecordUnavailable:
     return RecordUnavailable(
-        f"{told} cannot be reached ({said})", f"Start the server, or correct {RECORD_URL_VARIABLE}"
+        f"{server} cannot be reached ({said})", f"Start the server, or correct {RECORD_URL_VARIABLE}"
     )
 
 

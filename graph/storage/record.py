@@ -73,9 +73,9 @@ def _make(db: Database) -> None:
     db.insert("meta", [(key, str(value)) for key, value in {**settings, **ids}.items()])
 
 
-def _missing(told: str) -> WorkspaceDamaged:
+def _missing(name: str) -> WorkspaceDamaged:
     return WorkspaceDamaged(
-        f"{told} is not there", "Restore it from a backup, or index the documents again with `mara index`"
+        f"{name} is not there", "Restore it from a backup, or index the documents again with `mara index`"
     )
 
 
@@ -166,8 +166,8 @@ class Record(InDatabase):
 
     def passages_with(self, table: str, ids: Iterable[str]) -> set[str]:
         """Return the passages that hold one of some ``names`` or ``facts``."""
-        held = f"SELECT passage_id FROM passage_{table} WHERE {HELD_BY[table]} {AMONG}"
-        return {key for (key,) in self._rows(held, [*ids])}
+        query = f"SELECT passage_id FROM passage_{table} WHERE {HELD_BY[table]} {AMONG}"
+        return {key for (key,) in self._rows(query, [*ids])}
 
     def sources(self) -> dict[str, str]:
         """Return {passage id: source}."""
@@ -178,10 +178,10 @@ class Record(InDatabase):
         # The text only says where there may be something: databases read JSON in ways of their own.
         rows = self._rows("""SELECT id, metadata FROM passages WHERE metadata LIKE '%"document"%'""")
         try:
-            held = [(key, json.loads(metadata).get("document")) for key, metadata in rows]
+            documents = [(key, json.loads(metadata).get("document")) for key, metadata in rows]
         except (ValueError, AttributeError) as fault:
             raise WorkspaceDamaged(f"{self._db.told}: metadata cannot be read ({fault})", RESTORE) from fault
-        return {key: str(document) for key, document in held if document is not None}
+        return {key: str(document) for key, document in documents if document is not None}
 
     def failures(self) -> dict[str, str]:
         """Return {passage id: why nothing could be extracted from it}, for those it holds of."""
@@ -191,13 +191,13 @@ class Record(InDatabase):
         """Return {passage id: what it was made of} of those of some passages that the record holds."""
         columns = "id, fingerprint, extractor, failure, title, text, source, metadata"
         rows = self._rows_of(columns, ids)
-        return {key: State(made, extractor, failure, hash_of(*given)) for key, made, extractor, failure, *given in rows}
+        return {key: State(made, extractor, failure, hash_of(*parts)) for key, made, extractor, failure, *parts in rows}
 
     def missing(self, table: str, ids: Iterable[str]) -> set[str]:
         """Return those ids of ``names`` or ``facts`` that the record has no vector for."""
         wanted = [*ids]
-        held = self._rows(f"SELECT id FROM {table} WHERE id {AMONG}", wanted)
-        return set(wanted).difference(key for (key,) in held)
+        stored = self._rows(f"SELECT id FROM {table} WHERE id {AMONG}", wanted)
+        return set(wanted).difference(key for (key,) in stored)
 
     def entries(self, ids: Collection[str] | None = None) -> Iterator[Entry]:
         """Yield every entry, or those of some passages, by passage id."""
@@ -424,12 +424,12 @@ class Record(InDatabase):
         return self.versions.replace(wanted, removed, self._moment)
 
     def _vectors(self, table: str, ids: Sequence[str]) -> NDArray[np.float32]:
-        held = dict(self._rows(f"SELECT id, vector FROM {table} WHERE id {AMONG}", [*{*ids}]))
-        if lacking := len({*ids}) - len(held):
+        rows = dict(self._rows(f"SELECT id, vector FROM {table} WHERE id {AMONG}", [*{*ids}]))
+        if lacking := len({*ids}) - len(rows):
             raise WorkspaceDamaged(
                 f"{self._db.told} lacks the vectors of {lacking} {table}", "Restore it from a backup or index again"
             )
-        return np.frombuffer(bytearray().join([held[key] for key in ids]), np.float32).reshape(len(ids), self.dimension)
+        return np.frombuffer(bytearray().join([rows[key] for key in ids]), np.float32).reshape(len(ids), self.dimension)
 
     def _count(self, table: str) -> int:
         ((count,),) = self._rows(f"SELECT count(*) FROM {table}")

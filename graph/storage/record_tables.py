@@ -123,19 +123,19 @@ PAGE = 5_000
 
 def delete(db: Database, ids: Sequence[str]) -> dict[str, set[str]]:
     """Delete passages; return the names and facts that they held, by table."""
-    held = unlink(db, ids)
+    unlinked = unlink(db, ids)
     db.execute(f"DELETE FROM passages WHERE id {AMONG}", ([*ids],))
-    return held
+    return unlinked
 
 
 def unlink(db: Database, ids: Sequence[str]) -> dict[str, set[str]]:
     """Let passages hold nothing; return the names and facts that they held, by table."""
-    held: dict[str, set[str]] = {table: set() for table in HELD_BY}
+    unlinked: dict[str, set[str]] = {table: set() for table in HELD_BY}
     for table, column in HELD_BY.items():
         gone = f"DELETE FROM passage_{table} WHERE passage_id {AMONG} RETURNING {column}"
-        held[table].update(key for (key,) in db.execute(gone, ([*ids],)))
+        unlinked[table].update(key for (key,) in db.execute(gone, ([*ids],)))
     forget_corrected(db, ids)
-    return held
+    return unlinked
 
 
 def hold(db: Database, stated: Sequence[tuple[Entry, Stated]]) -> None:
@@ -175,7 +175,7 @@ def read_corrections(db: Database) -> list[Correction]:
         return []
     rows = db.execute("SELECT id, what, note, made_at, undone_at FROM corrections ORDER BY id").fetchall()
     try:
-        return [Correction(id, what_from_json(json.loads(what)), *told) for id, what, *told in rows]
+        return [Correction(id, what_from_json(json.loads(what)), *columns) for id, what, *columns in rows]
     except (BadInput, ValueError, TypeError) as fault:
         raise WorkspaceDamaged(
             f"The corrections in the record cannot be read ({fault})", "Restore the record from a backup"

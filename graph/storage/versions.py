@@ -131,7 +131,7 @@ class Versions:
         return str(latest or ALWAYS)
 
     def begin(self, now: str) -> None:
-        """Keep versions from now on. What the record holds already stands from now on, as far as is known."""
+        """Keep versions from now on. Passages already in the record stand from now on, as far as is known."""
         if self.are_kept:
             return
         self._db.define(TABLES)
@@ -191,8 +191,8 @@ class Versions:
             row = self._db.execute(present, (key,)).fetchone()
             if row is None:
                 continue
-            began, *given = row
-            if hash_of(*given) == wanted.get(key):
+            began, *content = row
+            if hash_of(*content) == wanted.get(key):
                 since[key] = began
             elif began < moment:
                 self._move(key, began, moment)
@@ -204,7 +204,7 @@ class Versions:
 
     def digest(self, moment: str) -> str:
         """Return a hash of what stood at a moment: of its ids, content and extraction. Empty where nothing stood."""
-        digest, found = blake2b(digest_size=12), False
+        digest, has_passages = blake2b(digest_size=12), False
         rows = self._query(
             f"SELECT id, fingerprint FROM {_PRESENT} WHERE {self._since()} <= ?"
             " UNION ALL SELECT id, fingerprint FROM past_passages WHERE since <= ? AND until > ? ORDER BY 1",
@@ -212,8 +212,8 @@ class Versions:
         )
         for row in rows:
             digest.update(json.dumps(row).encode())
-            found = True
-        return digest.hexdigest() if found else ""
+            has_passages = True
+        return digest.hexdigest() if has_passages else ""
 
     def not_yet(self, moment: str) -> list[str]:
         """Return the ids of present passages that did not stand at a moment as they do now."""
@@ -226,7 +226,7 @@ class Versions:
         """
         if not self.are_kept:
             return {}
-        found: dict[str, tuple[str, str]] = {}
+        times: dict[str, tuple[str, str]] = {}
         wanted = [*passage_ids]
         named = f"id {AMONG}"
         for key, first, last in self._query(
@@ -235,9 +235,9 @@ class Versions:
             wanted,
             wanted,
         ):
-            known = found.get(key, (first, last))
-            found[key] = (min(first, known[0]), max(last, known[1]))
-        return found
+            known = times.get(key, (first, last))
+            times[key] = (min(first, known[0]), max(last, known[1]))
+        return times
 
     def stood(self, moment: str) -> Iterator[Stood]:
         """Yield what is known of the origin of each passage that stood at a moment."""
@@ -310,15 +310,15 @@ class Versions:
         return len(doomed)
 
     def _spans(self, where: str, parameters: tuple[str, ...], where_past: str | None = None) -> list[Span]:
-        given = "title, text, source, metadata"
+        columns = "title, text, source, metadata"
         if not self.are_kept:
-            rows = list(self._query(f"SELECT id, NULL, '', NULL, {given} FROM passages {where}", *parameters))
+            rows = list(self._query(f"SELECT id, NULL, '', NULL, {columns} FROM passages {where}", *parameters))
         else:
             past = where if where_past is None else where_past
             rows = list(
                 self._query(
-                    f"SELECT id, NULL, {self._since()}, NULL, {given} FROM {_PRESENT} {where}"
-                    f" UNION ALL SELECT id, version, since, until, {given} FROM past_passages {past} ORDER BY 3, 1",
+                    f"SELECT id, NULL, {self._since()}, NULL, {columns} FROM {_PRESENT} {where}"
+                    f" UNION ALL SELECT id, version, since, until, {columns} FROM past_passages {past} ORDER BY 3, 1",
                     *parameters * 2,
                 )
             )
@@ -352,10 +352,10 @@ class Versions:
         self._note(_CHANGED, uuid.uuid4().hex)
 
 
-def _span(key: str, version: int | None, since: str, until: str | None, *given: str) -> Span:
-    title, text, source, metadata = given
+def _span(key: str, version: int | None, since: str, until: str | None, *content: str) -> Span:
+    title, text, source, metadata = content
     words = hash_of(title, text, "", "")
-    return Span(key, version, since, until, source, json.loads(metadata), hash_of(*given), words)
+    return Span(key, version, since, until, source, json.loads(metadata), hash_of(*content), words)
 
 
 def of_documents(spans: Iterable[Span], ids: Collection[str], sources: Collection[str] = ()) -> list[Span]:

@@ -41,7 +41,7 @@ _UNFINISHED = "new-"
 _LAYER_FILE = "search.json"
 _NAME_LENGTH = 64
 _CLIENTS_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_NAME_LENGTH - 1}}}")
-# What Windows opens as a device, whatever the folder and the suffix.
+# Names that Windows opens as a device, whatever the folder and the suffix.
 _DEVICE = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
 _NO_WORKSPACE_HINT = "Index some documents first: `mara index SOURCE...`, or `mara demo` for the sample corpus"
 
@@ -126,8 +126,8 @@ def admitted(root: Path) -> Iterator[None]:
         yield
         return
     root.parent.mkdir(parents=True, exist_ok=True)
-    told = "Another workspace has been being made for a client for a minute"
-    with alone(root.parent / _ADMISSION, _ADMISSION_S, told, "Try again when it is done"):
+    message = "Another workspace has been being made for a client for a minute"
+    with alone(root.parent / _ADMISSION, _ADMISSION_S, message, "Try again when it is done"):
         check_may_be_written(root)
         yield
 

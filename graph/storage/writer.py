@@ -115,7 +115,7 @@ def reembed(record: Record, embedder: Embedder) -> None:
 def clean_extraction(extraction: Extraction) -> Extraction:
     """Drop what cannot stand in a graph (a triple without a name at an end) and collapse identical triples.
 
-    Identical means the same (subject, predicate, object, relation); the highest confidence is kept. What was
+    Identical means the same (subject, predicate, object, relation); the highest confidence is kept. The number
     dropped is counted in ``notes``.
     """
     kept: dict[tuple[str, str, str, str], Triple] = {}

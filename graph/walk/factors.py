@@ -97,19 +97,19 @@ def _factor_by_type(
     factors: dict[RelationType, float] = {}
     unknown: list[str] = []
     passages_weighed = policy is not FactorPolicy.FACTS
-    for relations, given in (
+    for relations, shares in (
         (between_entities, beta.entity_entity if beta else None),
         (PASSAGE_RELATIONS, beta.entity_passage if beta and passages_weighed else None),
     ):
-        weighed = len([relation for relation in relations if not relation.is_own or relation in (given or {})])
+        weighed = len([relation for relation in relations if not relation.is_own or relation in (shares or {})])
         for relation in relations:
-            if given is None:
+            if shares is None:
                 factors[relation] = 1.0
                 continue
-            share = given.get(relation)
+            share = shares.get(relation)
             if share is None:
                 unknown.append(relation)
-                mean = sum(given.values()) / len(given) if given else 1 / len(relations)
+                mean = sum(shares.values()) / len(shares) if shares else 1 / len(relations)
                 factors[relation] = 1.0 if policy is FactorPolicy.NEUTRAL else mean
                 continue
             factors[relation] = weighed * share if policy is FactorPolicy.NEUTRAL else share

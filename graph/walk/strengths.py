@@ -225,8 +225,8 @@ def to_json(tuning: Tuning) -> dict[str, Any]:
 @contextmanager
 def _writing(root: Path) -> Iterator[History]:
     """Yield the history as it is, which no other process changes meanwhile."""
-    told = f"Another process is tuning {root}"
-    with alone(root / _LOCK_FILE, _LOCK_TIMEOUT_S, told, "Try again when it is done"):
+    message = f"Another process is tuning {root}"
+    with alone(root / _LOCK_FILE, _LOCK_TIMEOUT_S, message, "Try again when it is done"):
         yield load_history(root)
 
 

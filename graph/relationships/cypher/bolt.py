@@ -163,8 +163,8 @@ class ServerSettings:
         Raises:
             BadInput: it is no such address; the message shows nothing secret of it.
         """
-        given = text.strip()
-        address = address_parts(given if "://" in given else f"bolt://{given}")
+        address_text = text.strip()
+        address = address_parts(address_text if "://" in address_text else f"bolt://{address_text}")
         host = address.hostname if address and "," not in address.netloc else None
         database = unquote(address.path.strip("/")) if address else ""
         query = dict(parse_qsl(address.query)) if address else {}

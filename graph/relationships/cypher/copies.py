@@ -112,8 +112,8 @@ def _made(root: Path, record: RelationshipRecord, with_vectors: bool, say: Say |
 
 def _name(record: RelationshipRecord, with_vectors: bool) -> str:
     """Return the name of the folder for a copy of a record as it stands: a hash, and the dimension of its vectors."""
-    told = stable_id("copy", str(record.revision), record.computed_state, *_tables(0))
-    return f"{told}-{_dimension(record) if with_vectors else 0}"
+    state = stable_id("copy", str(record.revision), record.computed_state, *_tables(0))
+    return f"{state}-{_dimension(record) if with_vectors else 0}"
 
 
 def _dimension(record: RelationshipRecord) -> int:
@@ -305,8 +305,8 @@ def _plain(value: Any) -> CellValue:
             return {"_nodes": _plain(value["_NODES"]), "_edges": _plain(value["_RELS"])}
         if "_LABEL" in value and "_ID" in value:
             name = "_type" if "_SRC" in value else "_label"
-            held = {key: _plain(each) for key, each in value.items() if not key.startswith("_") and each is not None}
-            return {name: str(value["_LABEL"]), **held}
+            values = {key: _plain(each) for key, each in value.items() if not key.startswith("_") and each is not None}
+            return {name: str(value["_LABEL"]), **values}
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [_plain(each) for each in value]

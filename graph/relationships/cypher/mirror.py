@@ -87,8 +87,8 @@ def mirror(
         WorkspaceLocked: another process is sending.
     """
     # Of two processes that send, what is older could come later.
-    told = "Another process is sending to the graph server"
-    with RelationshipRecord.of(root) as record, alone(root / _LOCK, _LOCK_S, told, "Try again when it is done"):
+    message = "Another process is sending to the graph server"
+    with RelationshipRecord.of(root) as record, alone(root / _LOCK, _LOCK_S, message, "Try again when it is done"):
         identity = _identity(record)
         with record.as_it_stands():
             return _Run(record, server, identity).complete(whole=whole, vectors=vectors, stored_alone=stored_alone)
@@ -124,17 +124,17 @@ class _Run:
         since = -1 if stamp is None or again else stamp.revision
         before = {} if stamp is None or again else stamp.counts
         revision, computed = self._record.revision, self._record.computed_state
-        held = "" if stamp is None or again else stamp.computed
+        mirrored = "" if stamp is None or again else stamp.computed
         if stamp is not None:
-            # What a run that breaks off has sent may be removed here before the next one, which then compares all.
+            # Rows that a run sent before it broke off may be removed here before the next one, which then compares all.
             self._set_stamp(replace(stamp, counts={}))
-        if not again and stored_alone and held != computed:
+        if not again and stored_alone and mirrored != computed:
             # Edges to nodes that the server lacks are sent again with these.
-            revision, computed = since, held
+            revision, computed = since, mirrored
         counts = {}
         for table in tables(with_vectors=with_vectors):
             key = " ".join((table.name, *table.ends))
-            is_held = held == computed and self._record.computes(table.type) and key in before
+            is_held = mirrored == computed and self._record.computes(table.type) and key in before
             counts[key] = before[key] if is_held else self._send(table, since, before.get(key))
         self._set_stamp(_Stamp(self._identity, _FORMAT, revision, counts, with_vectors, computed))
         return Mirrored(revision, self._written, self._removed, again)
@@ -142,11 +142,11 @@ class _Run:
     def _stamp(self) -> _Stamp | None:
         """Return what the server holds; None where it holds nothing. Raises BadInput where that is something else."""
         columns = "s.of, s.format, s.revision, s.counts, s.vectors, s.computed"
-        found = self._server.rows(f"MATCH (s:`{STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
-        if not found:
+        rows = self._server.rows(f"MATCH (s:`{STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
+        if not rows:
             self._refuse_foreign_nodes()
             return None
-        of, written, revision, counts, vectors, computed = found[0]
+        of, written, revision, counts, vectors, computed = rows[0]
         if of not in (None, self._identity):
             raise BadInput(
                 "The database of the graph server holds the relationship graph of another workspace",
@@ -200,9 +200,9 @@ class _Run:
             remove = f"MATCH {_end(table, 'a')}-[e:`{table.name}`]->{_end(table, 'b')} DELETE e"
         if self._server.rows(f"MATCH {pattern} RETURN count(*)")[0][0] <= count:
             return
-        held = {row[: len(ids)] for row in replace(table, of_passage="").rows(self._record)}
+        recorded = {row[: len(ids)] for row in replace(table, of_passage="").rows(self._record)}
         there = self._server.rows(f"MATCH {pattern} RETURN {', '.join(ids.values())}")
-        gone = [dict(zip(ids, key, strict=True)) for key in there if key not in held]
+        gone = [dict(zip(ids, key, strict=True)) for key in there if key not in recorded]
         for start in range(0, len(gone), _PAGE):
             self._server.write(f"UNWIND $rows AS row {remove}", rows=gone[start : start + _PAGE])
         self._removed += len(gone)
@@ -224,10 +224,10 @@ def _end(table: Table, name: str) -> str:
 
 def _row(table: Table, row: Row) -> dict[str, object]:
     """Return a row as the statements take it."""
-    told = dict(zip(table.columns, row, strict=True))
+    cells = dict(zip(table.columns, row, strict=True))
     if not table.ends:
-        return told
-    return {"source": told.pop("source"), "target": told.pop("target"), "properties": told}
+        return cells
+    return {"source": cells.pop("source"), "target": cells.pop("target"), "properties": cells}
 
 
 def _identity(record: RelationshipRecord) -> str:

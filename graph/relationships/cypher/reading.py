@@ -201,14 +201,14 @@ def _check_characters(query: str) -> None:
 def _split(query: str) -> Iterator[_Token]:
     place = 0
     while place < len(query):
-        found = _TOKEN.match(query, place)
-        if found is None or found.lastgroup is None:
+        match = _TOKEN.match(query, place)
+        if match is None or match.lastgroup is None:
             raise BadInput(
                 f"The query cannot be read from {query[place : place + 20]!r} on",
                 "Put names in backticks, close what is quoted, and give other texts as parameters: --param name=text",
             )
-        place = found.end()
-        yield _Token(found.lastgroup, found.group())
+        place = match.end()
+        yield _Token(match.lastgroup, match.group())
 
 
 def _check_tokens(tokens: list[_Token]) -> None:
@@ -230,8 +230,8 @@ def _check_tokens(tokens: list[_Token]) -> None:
             )
 
 
-def _check_parameters(wanted: set[str], given: Mapping[str, object]) -> None:
-    if missing := sorted(wanted - given.keys()):
+def _check_parameters(wanted: set[str], parameters: Mapping[str, object]) -> None:
+    if missing := sorted(wanted - parameters.keys()):
         raise BadInput(f"The query wants a value for ${missing[0]}", f"Give one: --param {missing[0]}=VALUE")
-    if unused := sorted(given.keys() - wanted):
+    if unused := sorted(parameters.keys() - wanted):
         raise BadInput(f"The query has no ${unused[0][:60]}", "Leave that value out, or name it in the query")

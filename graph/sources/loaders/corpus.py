@@ -133,8 +133,8 @@ def _context_of(row: Mapping[str, Any], where: str) -> list[tuple[str, str]] | N
     """Return (title, text) of the paragraphs that a question brings along; None where the row is no such question.
 
     MuSiQue and HippoRAG write ``paragraphs`` of {title, paragraph_text}, HotpotQA and 2WikiMultihopQA ``context``
-    of [title, sentences], and their editions in columns {title: [...], sentences: [...]}. What says which
-    paragraphs answer the question is left behind: it is no property of the passage.
+    of [title, sentences], and their editions in columns {title: [...], sentences: [...]}. The mark of the
+    paragraphs that answer the question is left behind: it is no property of the passage.
     """
     if not isinstance(row.get("question"), str):
         return None

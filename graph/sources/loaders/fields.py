@@ -100,8 +100,8 @@ def matches(pattern: str, source: str) -> bool:
 
 def no_column(where: str, name: str, columns: Iterable[str]) -> UnknownColumn:
     """Return the error of a column that is mapped and not there: in a file, or in any where none is given."""
-    told = f"{where} has no column {name!r}" if where else f"No table or corpus has a column {name!r}"
-    return UnknownColumn(told, f"There are: {first_columns(columns)}")
+    message = f"{where} has no column {name!r}" if where else f"No table or corpus has a column {name!r}"
+    return UnknownColumn(message, f"There are: {first_columns(columns)}")
 
 
 def first_columns(columns: Iterable[str]) -> str:
@@ -118,7 +118,7 @@ def parse_fields(texts: Sequence[str]) -> FieldMap:
     Raises:
         BadInput: one is no NAME=COLUMN, names another field, or names one twice.
     """
-    given: dict[str, dict[str, str]] = {"": {}}
+    columns_of: dict[str, dict[str, str]] = {"": {}}
     for text in texts:
         key, sign, column = (part.strip() for part in text.partition("="))
         pattern, _, name = (part.strip() for part in key.rpartition(":"))
@@ -127,20 +127,20 @@ def parse_fields(texts: Sequence[str]) -> FieldMap:
                 f"{text!r} maps no field",
                 f"Give NAME=COLUMN or FILE:NAME=COLUMN, where NAME is one of {', '.join(_NAMES)}",
             )
-        fields = given.setdefault(pattern, {})
+        fields = columns_of.setdefault(pattern, {})
         if name in fields:
             raise BadInput(f"The field {key!r} is mapped twice", "Give one column, or metadata=ONE,OTHER")
         if not column and name != "metadata":
             raise BadInput(f"{text!r} names no column", f"Give {name}=COLUMN")
         fields[name] = column
-    everywhere = _field_map(given.pop(""))
-    return replace(everywhere, files=tuple((pattern, _field_map(fields)) for pattern, fields in given.items()))
+    everywhere = _field_map(columns_of.pop(""))
+    return replace(everywhere, files=tuple((pattern, _field_map(fields)) for pattern, fields in columns_of.items()))
 
 
-def _field_map(given: Mapping[str, str]) -> FieldMap:
-    kept = given.get("metadata")
+def _field_map(columns_by_use: Mapping[str, str]) -> FieldMap:
+    kept = columns_by_use.get("metadata")
     columns = None if kept is None else tuple(column.strip() for column in kept.split(",") if column.strip())
-    return FieldMap(given.get("id"), given.get("title"), given.get("text"), columns)
+    return FieldMap(columns_by_use.get("id"), columns_by_use.get("title"), columns_by_use.get("text"), columns)
 
 
 def parse_metadata(texts: Sequence[str]) -> dict[str, MetadataValue]:
@@ -174,13 +174,13 @@ def check_metadata(metadata: Mapping[str, object]) -> None:
             raise BadInput(f"The metadata {key!r} are no scalar", "Give text, a finite number, true or false")
 
 
-def within_limits(found: Iterable[tuple[str, MetadataValue]], notes: Counter[str]) -> dict[str, MetadataValue]:
+def within_limits(values: Iterable[tuple[str, MetadataValue]], notes: Counter[str]) -> dict[str, MetadataValue]:
     """Return the metadata that a passage keeps, the first ones of too many; the rest is counted.
 
     Line ends in a key, as spreadsheets have them in the names of columns, become spaces.
     """
     kept: dict[str, MetadataValue] = {}
-    for key, value in found:
+    for key, value in values:
         name = " ".join(key.split()) if has_controls(key) else key
         if len(kept) < MAX_KEYS and name not in kept and not has_controls(name) and _is_within_limits(name, value):
             kept[name] = value
@@ -277,15 +277,15 @@ class RowReader:
 
     def _metadata(self, row: Mapping[str, Any], used: Collection[str | None]) -> dict[str, MetadataValue]:
         wanted = row.keys() - used if self.fields.metadata is None else set(self.fields.metadata)
-        given = ((key, self.read(value)) for key, value in row.items() if key in wanted and value is not None)
-        found: dict[str, MetadataValue] = {}
-        for key, value in given:
+        cells = ((key, self.read(value)) for key, value in row.items() if key in wanted and value is not None)
+        metadata: dict[str, MetadataValue] = {}
+        for key, value in cells:
             known = value if isinstance(value, str) else as_metadata(value)
             if known is None:
                 self.notes[NO_METADATA] += 1
             else:
-                found[key] = known
-        return within_limits(found.items(), self.notes)
+                metadata[key] = known
+        return within_limits(metadata.items(), self.notes)
 
 
 def _text_key(row: Mapping[str, Any], fields: FieldMap, where: str) -> str:

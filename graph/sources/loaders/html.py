@@ -115,8 +115,8 @@ def document_of(
     builder: TextBuilder, title: str, source: str, base: str = "", metadata: dict[str, str] | None = None
 ) -> Document:
     """Return the document of a text, whose links to other web pages are made whole by an address."""
-    found = ((offset, normalised_address(url, base)) for offset, url in builder.links)
-    links = [(offset, url) for offset, url in found if url and url != source]
+    addresses = ((offset, normalised_address(url, base)) for offset, url in builder.links)
+    links = [(offset, url) for offset, url in addresses if url and url != source]
     return Document(title, builder.text, source, metadata or {}, builder.headings, links=links)
 
 
@@ -201,8 +201,8 @@ class _Page:
 
     def text_of_class(self, name: str) -> str:
         """Return the text of the first element of a class."""
-        found = self._root.find(f".//*[@class='{name}']")
-        return "" if found is None else " ".join("".join(found.itertext()).split())
+        element = self._root.find(f".//*[@class='{name}']")
+        return "" if element is None else " ".join("".join(element.itertext()).split())
 
     def base(self) -> str:
         """Return the address that the page's links are relative to; empty where it names none."""
@@ -220,7 +220,7 @@ class _Page:
             for each in self._root.iter("meta")
             if "og:url" in (each.get("property", "").lower(), each.get("name", "").lower())
         ]
-        saved = [found[1] or found[2] for found in map(_SAVED_FROM.match, self._comments) if found]
+        saved = [match[1] or match[2] for match in map(_SAVED_FROM.match, self._comments) if match]
         return next(filter(None, map(normalised_address, (*links[:1], *named[:1], *saved[:1]))), "")
 
 
@@ -397,15 +397,15 @@ class _Row:
     def __init__(self, row: Any) -> None:
         self.cells: list[str] = []
         self.links: list[str] = []
-        found = row.xpath("./td|./th")
-        for cell in found:
+        cells = row.xpath("./td|./th")
+        for cell in cells:
             builder = TextBuilder()
             _Blocks(builder).read(cell)
             self.cells += [" ".join(builder.text.split()), *[""] * (_columns_spanned(cell.get("colspan", "")) - 1)]
             self.links += [url for _, url in builder.links]
-        names, filled = sum(cell.tag == "th" for cell in found), sum(map(bool, self.cells))
+        names, filled = sum(cell.tag == "th" for cell in cells), sum(map(bool, self.cells))
         self.is_header = names > 1 and names >= filled
-        self.is_bold = all(_letters(cell) == sum(map(_letters, cell.iter("b", "strong"))) for cell in found)
+        self.is_bold = all(_letters(cell) == sum(map(_letters, cell.iter("b", "strong"))) for cell in cells)
 
 
 def _is_layout(table: Any) -> bool:
@@ -414,8 +414,8 @@ def _is_layout(table: Any) -> bool:
     return bool(inner) or table.find(".//tr") is None
 
 
-def _columns_spanned(given: str) -> int:
+def _columns_spanned(span: str) -> int:
     """Return how many columns a cell takes."""
-    text = given.strip()
+    text = span.strip()
     columns = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 1
     return columns if 0 < columns <= MOST_COLUMNS_SPANNED else 1

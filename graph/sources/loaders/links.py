@@ -52,11 +52,11 @@ def _page(row: Any, where: str, folder: Path, used: set[Path]) -> Document:
     if not address:
         raise BadInput(f"{where}: {row['url'][:200]!r} is no web address", "Give one that begins with http or https")
     here = f"{where}: {address}"
-    given = {key: row[key] for key in _CONTENTS if row.get(key) not in (None, "")}
+    contents = {key: row[key] for key in _CONTENTS if row.get(key) not in (None, "")}
     title = row.get("title") or ""
-    if not given:
+    if not contents:
         raise BadInput(f"{here} comes without its page", "Fetching is yours: save the page and give its path")
-    ((kind, content), *others) = given.items()
+    ((kind, content), *others) = contents.items()
     if others or not isinstance(content, str) or not isinstance(title, str) or not is_unicode(title):
         raise BadInput(f"{here} is malformed", "Give {url, title?, and one of text, html, path}")
     if not is_unicode(content):
@@ -77,8 +77,8 @@ def _read_page(file: Path, name: str, where: str, address: str) -> Document:
     is_page = file.suffix.lower() in (".html", ".htm")
     document = load_html(file, address, address) if is_page else None
     if document is None and kind is not None and not kind.has_rows:
-        found = load(file, address, FieldMap())
-        document = found if isinstance(found, Document) else None
+        loaded = load(file, address, FieldMap())
+        document = loaded if isinstance(loaded, Document) else None
     if document is None:
         raise BadInput(f"{where}: {name!r} is of a kind that is not read here", readable_hint())
     return replace(document, source=address, metadata={**document.metadata, "file": readable_path(Path(name))})

@@ -61,21 +61,21 @@ def load_attachment(name: str, content: bytes, source: str) -> Document | Loaded
             raise BadInput(fault.message.replace(readable_path(file), name), fault.hint) from fault
 
 
-def _take(loaded: Loaded, found: Document | Loaded, metadata: dict[str, MetadataValue], name: str) -> None:
+def _take(loaded: Loaded, part: Document | Loaded, metadata: dict[str, MetadataValue], name: str) -> None:
     """Add what an attachment holds to what its mail holds."""
-    if isinstance(found, Document):
-        found = Loaded([replace(found, title=found.title or file_title(Path(name)))])
+    if isinstance(part, Document):
+        part = Loaded([replace(part, title=part.title or file_title(Path(name)))])
     own = {**metadata, "attachment": name}
     loaded.documents += [
-        replace(each, source=loaded.documents[0].source, metadata={**each.metadata, **own}) for each in found.documents
+        replace(each, source=loaded.documents[0].source, metadata={**each.metadata, **own}) for each in part.documents
     ]
-    for each in found.passages:
+    for each in part.passages:
         # Mails are sent again with newer tables of the same ids.
         key = stable_id("passage", each.source, f"{name}\n{each.id}")
         loaded.passages.append(replace(each, id=key, metadata={**each.metadata, **own}))
-    loaded.refused += found.refused
-    loaded.identical += found.identical
-    loaded.notes += found.notes
+    loaded.refused += part.refused
+    loaded.identical += part.identical
+    loaded.notes += part.notes
 
 
 def _envelope(message: EmailMessage) -> Iterator[tuple[str, MetadataValue]]:

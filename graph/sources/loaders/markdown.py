@@ -45,19 +45,19 @@ def load_notebook(path: Path, source: str) -> Document:
     book = parse_json(read_text(path, MAX_TEXT_BYTES), where, "Save it again")
     if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
         raise BadInput(f"{where} is no notebook of version 4", "Save it again with a newer program")
-    told = []
+    cells = []
     for cell in book["cells"]:
         text = "".join(cell["source"]).strip()
-        told.append(f"```\n{text}\n```" if cell["cell_type"] == "code" and text else text)
-    return parse_markdown("\n\n".join(filter(None, told)), source)
+        cells.append(f"```\n{text}\n```" if cell["cell_type"] == "code" and text else text)
+    return parse_markdown("\n\n".join(filter(None, cells)), source)
 
 
 def parse_markdown(text: str, source: str) -> Document:
     """Return the document of a Markdown text: its title is that of the front matter, else the first heading."""
-    found = _FRONT_MATTER.match(text)
-    body = _with_named_cells(text[found.end() :] if found else text)
+    front_matter = _FRONT_MATTER.match(text)
+    body = _with_named_cells(text[front_matter.end() :] if front_matter else text)
     notes: Counter[str] = Counter()
-    entries = dict(_entries(found[1], notes)) if found else {}
+    entries = dict(_entries(front_matter[1], notes)) if front_matter else {}
     headings = list(_headings(body))
     title = str(entries.pop("title", "")) or first_heading(headings)
     return Document(title, body, source, within_limits(entries.items(), notes), headings, notes=notes)
@@ -92,14 +92,14 @@ def _with_named_cells(text: str) -> str:
     """Return a text whose tables outside fenced code are lines that carry the names of their columns."""
     if "|" not in text:
         return text
-    lines, told, fence = text.split("\n"), list[str](), ""
+    lines, rewritten, fence = text.split("\n"), list[str](), ""
     place = 0
     while place < len(lines):
         fence = _fence_after(lines[place], fence)
         end = place + 1 if fence else _table_end(lines, place)
-        told += lines[place:end] if end == place + 1 else _told_table(lines[place:end])
+        rewritten += lines[place:end] if end == place + 1 else _told_table(lines[place:end])
         place = end
-    return "\n".join(told)
+    return "\n".join(rewritten)
 
 
 def _table_end(lines: list[str], start: int) -> int:

@@ -101,8 +101,8 @@ def _level(style: Any, styles: Mapping[str, Any]) -> int:
 
 
 def _value(element: Any, path: str) -> str:
-    found = element.find(path)
-    return "" if found is None else str(found.get(f"{_W}val", ""))
+    child = element.find(path)
+    return "" if child is None else str(child.get(f"{_W}val", ""))
 
 
 def _quoted(name: str) -> str:

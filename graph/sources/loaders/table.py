@@ -144,8 +144,8 @@ def load_workbook(path: Path, source: str, fields: FieldMap) -> Loaded:
     loaded, file, faults = Loaded(), readable_path(path), list[BadInput]()
     with open_file(path) as opened:
         book = CalamineWorkbook.from_filelike(opened)
-        found = ((name, book.get_sheet_by_name(name).to_python()) for name in book.sheet_names)
-        sheets = {name: _Sheet(rows, f"{file}, sheet {name!r}") for name, rows in found if rows}
+        tables = ((name, book.get_sheet_by_name(name).to_python()) for name in book.sheet_names)
+        sheets = {name: _Sheet(rows, f"{file}, sheet {name!r}") for name, rows in tables if rows}
     loaded.columns[source] = {column: None for sheet in sheets.values() for column in sheet.columns}
     own = fields.of_file(source, loaded.columns[source], file)
     known: dict[str, Passage] = {}
@@ -171,10 +171,10 @@ class _Sheet:
 
     def __init__(self, rows: Sequence[Sequence[Any]], where: str) -> None:
         self.where = where
-        told = [[_of_spreadsheet(cell) for cell in row] for row in rows]
-        self._start = next((place for place, row in enumerate(told) if sum(map(bool, row)) > 1), 0)
-        self._above = [cell for row in told[: self._start] for cell in row if cell]
-        self._header, self._rows = told[self._start], told[self._start + 1 :]
+        cells = [[_of_spreadsheet(cell) for cell in row] for row in rows]
+        self._start = next((place for place, row in enumerate(cells) if sum(map(bool, row)) > 1), 0)
+        self._above = [cell for row in cells[: self._start] for cell in row if cell]
+        self._header, self._rows = cells[self._start], cells[self._start + 1 :]
         self.columns = [*filter(None, self._header)]
 
     def passages(self, reader: RowReader, name: str) -> Iterator[Passage]:

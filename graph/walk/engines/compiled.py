@@ -36,7 +36,7 @@ _ARCS = np.uint32((1 << 31) - 1)
 def _compiled(function: F) -> F:
     """Compile without the interpreter's lock; keep the result on disk where there is a place that can be written.
 
-    What is kept is renewed when this file changes, and only then: touch it when the fields of ``Arcs`` change.
+    The code that is kept is renewed when this file changes, and only then: touch it when the fields of ``Arcs`` change.
     """
     try:
         return cast(F, njit(nogil=True, cache=True)(function))
@@ -221,7 +221,7 @@ def pass_on(
 ) -> None:
     """Send a node's mass along its arcs, as each one's weight times its factor has it.
 
-    What `cell_of` and `await_push` do stands here again, with its counts in registers and without a branch on the
+    The code of `cell_of` and `await_push` stands here again, with its counts in registers and without a branch on the
     mass, which the processor could not foresee: the end of the queue is written in any case.
     """
     cells, _, _, touched, queue, place, shift = frontier
@@ -272,7 +272,7 @@ def push_mass(
 
     A node waits that holds more than ``threshold`` for each of its arcs; it pushes ``stretch`` times what it holds.
     ``factors`` has two rows: by kind of edge for the arcs of entities, and for those of passages. A node's weight under
-    them is added up when it is pushed first. What was counted before it was `FULL` is counted on.
+    them is added up when it is pushed first. Counts from before it was `FULL` go on.
 
     Returns:
         The mass that nodes without outgoing weight give back to the restart, how many arcs were followed, and how it
