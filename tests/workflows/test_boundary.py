@@ -79,7 +79,7 @@ def test_nor_does_it_let_a_caller_in_that_is_not_known(tmp_path: Path, monkeypat
         (tmp_path / "keys.toml").write_text(f"[keys.anna]\nsha256 = ['{'0' * 64}']\nwhere = {{ tenant = 'a' }}\n")
         monkeypatch.setenv("MARA_AUTH", str(tmp_path / "keys.toml"))
         build, given = DOORS[door]
-        with pytest.raises(NoAccess, match="Nobody is known"):
+        with pytest.raises(NoAccess, match="The user is not known"):
             build().compile().invoke(given, SERVED)
 
 

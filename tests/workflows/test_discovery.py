@@ -139,7 +139,7 @@ class TestReading:
             view_passage(Context(workspace=str(root), user_id="rosa"), "of-b-two", 9)
 
     def test_it_needs_a_user_and_a_passage_that_is_seen(self, context: Callable[..., Context]) -> None:
-        with pytest.raises(BadInput, match="Nobody"):
+        with pytest.raises(BadInput, match="The reader is not known"):
             view_passage(context(), "of-a-one", 1)
         with pytest.raises(BadInput) as hidden:
             view_passage(context(**OF_A, user_id="tom"), "of-b-two", 1)

@@ -236,16 +236,15 @@ corrections.correct(Path(sys.argv[1]), [Merge(("Karst Motor Works", "K.M.W."), "
 
 
 @pytest.mark.slow
-def test_a_correction_that_is_killed_was_made_whole_or_not_at_all(engines: Path) -> None:
-    cases: list[tuple[str, int]] = [("within the transaction", 0), ("before it is published", 1)]
-    for place, made in cases:
-        killed = subprocess.run([sys.executable, "-c", KILLED, str(engines), place], check=False, capture_output=True)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
-        assert len(list_corrections(engines)["corrections"]) == made
-        assert ("Ida Brandt" in asked(engines, QUESTION)["answer"]) == bool(made)
-        assert len(correct(engines, [MERGE])["known"]) == made
-        assert "Ida Brandt" in asked(engines, QUESTION)["answer"], place
-        assert examine_workspace(engines).ok, place
+@pytest.mark.parametrize(("place", "made"), [("within the transaction", 0), ("before it is published", 1)])
+def test_a_correction_that_is_killed_was_made_whole_or_not_at_all(engines: Path, place: str, made: int) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(engines), place], check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert len(list_corrections(engines)["corrections"]) == made
+    assert ("Ida Brandt" in asked(engines, QUESTION)["answer"]) == bool(made)
+    assert len(correct(engines, [MERGE])["known"]) == made
+    assert "Ida Brandt" in asked(engines, QUESTION)["answer"]
+    assert examine_workspace(engines).ok
 
 
 HOSTILE = [

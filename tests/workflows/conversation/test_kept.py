@@ -112,7 +112,7 @@ def test_a_conversation_begins_with_its_first_question_which_makes_a_short_title
     with pytest.raises(BadInput, match="needs a title"):
         store.rename(ME, TALK, "  \n")
     store.begin(ME, "conversation-2", "turn-0002", "why " * 100, {})
-    title = store.of(ME)[0].title
+    (title,) = (each.title for each in store.of(ME) if each.id == "conversation-2")
     assert len(title) <= 80
     assert title.endswith("…")
 

@@ -132,6 +132,6 @@ class TestServer:
         config: Any = {"configurable": {"langgraph_auth_user": info("anna").user}}
         result = retrieval.invoke(asking("Whose is Lake Sund?"), config, context=Context())
         assert [hit["id"] for hit in result["passages"]] == ["a"]
-        with pytest.raises(NoAccess, match="Nobody is known"):
+        with pytest.raises(NoAccess, match="The user is not known"):
             retrieval.invoke(asking("Whose is Lake Sund?"), context=Context())
         close_indexes()

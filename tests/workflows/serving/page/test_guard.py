@@ -110,7 +110,7 @@ def test_with_a_file_of_keys_that_cannot_be_used_nobody_is_let_in(
     assert reply.status_code == 403
     assert reply.json()["error"]["message"].startswith("The server cannot read its keys")
     assert str(tmp_path) not in reply.text
-    assert "Nobody is let in" in caplog.text
+    assert "No client is let in" in caplog.text
     assert ("keys.anna.sha256" if text else str(keys)) in caplog.text
 
 
