@@ -87,7 +87,7 @@ def test_a_malformed_reply_is_seen_as_another_round_of_its_node(server: Server, 
 
 def test_ragenta_judges_checks_and_follows_up(server: Server, model: ScriptedServer) -> None:
     model.script(well_behaved_in_ragenta())
-    parts = stream(server, TWO_THINGS, "ragenta", top_k=2, follow_up_passages=2)
+    parts = stream(server, TWO_THINGS, "ragenta", top_k=2, follow_ups={"passages": 2})
     result = parts["values"][-1]
     assert [follow_up["outcome"] for follow_up in result["follow_ups"]] == ["found"]
     assert result["coverage"] == "FULLY ANSWERED"
