@@ -50,7 +50,7 @@ def server(
         yield running
 
 
-def stream(server: Server, question: str = QUESTION, graph: str = "mara", **context: int) -> dict[str, list[Any]]:
+def stream(server: Server, question: str = QUESTION, graph: str = "mara", **context: Any) -> dict[str, list[Any]]:
     """What a run on a thread of its own streams, by mode; of subgraphs what their nodes say of their work."""
     thread = server.client.threads.create()["thread_id"]
     parts: dict[str, list[Any]] = {}
