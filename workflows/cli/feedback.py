@@ -29,12 +29,6 @@ def feedback(
         ),
     ] = None,
     workspace: Path,
-    from_langsmith: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROJECT", help="LangSmith project: import people's feedback on its traces of this workspace."
-        ),
-    ] = None,
     question: Annotated[str | None, typer.Option(help="Question to mark passages for.")] = None,
     passage: Annotated[list[str] | None, typer.Option(metavar="ID", help="Passage to mark. Repeatable.")] = None,
     did_not_serve: Annotated[
@@ -55,10 +49,8 @@ def feedback(
 
     asked, passages = question or "", passage or []
     marking = bool(asked and passages)
-    told_by = (run is not None) + (from_langsmith is not None)
-    if told_by + list_all + forget > 1 or (told_by and (asked or passages)):
-        hint = "Give a run, or a mark, or --from-langsmith, or --list, or --forget"
-        raise BadInput("Several things are asked for at once", hint)
+    if (run is not None) + list_all + forget > 1 or (run is not None and (asked or passages)):
+        raise BadInput("Several things are asked for at once", "Give a run, or a mark, or --list, or --forget")
     if did_not_serve and (list_all or forget or not marking):
         raise BadInput("--did-not-serve is about no mark", "Give --question and --passage with it")
     if kind is not None and not (list_all or forget):
@@ -67,14 +59,12 @@ def feedback(
         return Shown(marks.list_marks(workspace, asked, passages, kind or ""), _show_marks)
     if forget:
         return Shown(marks.forget(workspace, asked, passages, kind or ""), _show_forgotten)
-    if from_langsmith is not None:
-        return Shown(marks.record_traces(workspace, from_langsmith), _show_traces)
     if run is not None:
         return Shown(marks.record_run(workspace, run), _show_recorded)
     if marking:
         return Shown(marks.record_mark(workspace, asked, passages, served=not did_not_serve), _show_recorded)
     lacking = "A mark needs a question and a passage" if asked or passages else "Nothing is told"
-    hint = "Give the folder of a run, or --question and --passage, or --from-langsmith, or --list, or --forget"
+    hint = "Give the folder of a run, or --question and --passage, or --list, or --forget"
     raise BadInput(lacking, hint)
 
 
@@ -112,17 +102,6 @@ def _show_recorded(console: Console, done: Mapping[str, Any]) -> None:
     if done["unknown_passages"]:
         console.print(f"[yellow]left out, as the workspace does not hold them: {done['unknown_passages']} passages[/]")
     _show_held(console, done)
-
-
-def _show_traces(console: Console, done: Mapping[str, Any]) -> None:
-    runs = done["runs"]
-    console.print(f"{runs['with_feedback']} of {runs['read']} traces in {escape(done['project'])} have feedback")
-    left_out = {**done["left_out"], **{f"feedback {key!r}": n for key, n in done["unknown_keys"].items()}}
-    for reason, count in left_out.items():
-        console.print(f"[yellow]no mark from: {count} {escape(reason)}[/]")
-    if done["contradicted"]:
-        console.print(f"[yellow]said otherwise before, the last word stays: {done['contradicted']} marks[/]")
-    _show_recorded(console, done)
 
 
 def _show_forgotten(console: Console, gone: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The measures as LangSmith evaluators: the figures of a run through ``langsmith.evaluate``, offline or uploaded."""
+"""A finished run as experiments at LangSmith: its questions, its outputs and its measures as feedback."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import contextlib
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
-from uuid import NAMESPACE_URL, UUID, uuid5
+from uuid import UUID, uuid5
 
 from agents.answers.citations import strip_citations
 from agents.chat.usage import Prices
@@ -40,7 +39,6 @@ Target = Callable[..., Values]
 _FLUSH_S = 60.0
 _SENT_AT_ONCE = 16
 _FAILED = {"output": None}  # what LangSmith gives as the outputs of a target that raised an error
-_NOWHERE = "http://127.0.0.1:9"
 _RETRIEVED = ("retrieved_ids", "retrieved_scores", "ranked_by", "relation_factors", "passage_weight", "fact_outcome")
 _OF_RANKING = (*(f"recall@{k}" for k in DEPTHS), *(f"all_gold@{k}" for k in ALL_GOLD_DEPTHS), "mrr")
 _ANSWERED = ("answer", "refused", "citations")
@@ -103,93 +101,57 @@ def outputs_of(result: Mapping[str, Any], timing: Mapping[str, Any]) -> Values:
     return {**outputs, "total_ms": timing["total_ms"], "usage": timing["usage"]}
 
 
-def run_experiment(
-    rows: Sequence[Mapping[str, Any]],
-    target: Target,
-    name: str,
-    *,
-    upload: bool = False,
-    dataset: str = "mara",
-    metadata: Mapping[str, Any] | None = None,
-    prices: Prices | None = None,
-    concurrency: int = 0,
-) -> ExperimentResults:
-    """Run a target over questions with ``langsmith.evaluate`` and this module's evaluators; return what that returns.
+def push_run(run: Run, prices: Prices | None = None) -> dict[str, ExperimentResults]:
+    """Send a finished run to LangSmith, one experiment for each system, without asking anything again.
 
-    Offline nothing leaves the machine. An upload makes a data set in LangSmith that is named for the questions, where
-    there is none yet, and an experiment on it; LangSmith's client tells the state of the git repository it runs in.
+    The questions become a data set that is named for them, where there is none yet. LangSmith's client tells the state
+    of the git repository it runs in.
 
     Args:
-        rows: the questions, as `example_of` reads them, each id once.
-        target: takes ``inputs``, {question}, and where it likes ``metadata``, {id, type, hops}, under these names, and
-            returns what `evaluators` read.
-        name: of the experiment; LangSmith appends a suffix.
-        upload: whether to send it to LangSmith.
-        dataset: how the data set's name begins.
-        metadata: kept with the experiment.
+        run: with at least one question.
         prices: of tokens.
-        concurrency: how many questions are asked, and feedbacks sent, side by side; 0 for one after another.
+
+    Returns:
+        What ``langsmith.evaluate`` returns, by system.
 
     Raises:
-        BadInput: there is no question, or no ``LANGSMITH_API_KEY`` for an upload.
+        BadInput: there is no ``LANGSMITH_API_KEY``, or the address cannot be read.
         ServiceUnavailable: LangSmith refused the upload, or did not take all of it.
     """
-    if not rows:
-        raise BadInput("An experiment needs a question", "Give at least one")
-    from langsmith import Client
+    return {system: _push_system(run, system, prices) for system in run.results}
+
+
+def _push_system(run: Run, system: str, prices: Prices | None) -> ExperimentResults:
     from langsmith.evaluation import evaluate
 
+    rows = run.results[system]
+    dataset = f"mara {Path(run.settings['questions']['file']).stem} {_digest(rows)}"
     refused: list[Exception] = []
     summaries: list[Any] = [summary_citation_support]
-    offline = Client(api_url=_NOWHERE, api_key="offline", auto_batch_tracing=False)
-    with _client(refused) if upload else contextlib.nullcontext(offline) as client:
-        examples = _stored_examples(client, rows, f"{dataset} {_digest(rows)}") if upload else _examples(rows)
+    with _client(refused) as client:
         # LangSmith prints its own progress, which would stand between the lines of ours and of --json.
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             results = evaluate(
-                target,
-                data=examples,
+                _replay(rows, run.timings[system]),
+                data=_stored_examples(client, rows, dataset),
                 evaluators=evaluators(prices),
                 summary_evaluators=summaries,
-                metadata=dict(metadata or {}),
-                experiment_prefix=name,
-                max_concurrency=concurrency,
+                metadata=_about(run, system),
+                experiment_prefix=system,
+                max_concurrency=_SENT_AT_ONCE,
                 client=client,
-                upload_results=upload,
                 disable_evaluator_tracing=True,
             )
             results.wait()
         begun = monotonic()
-        if upload:
-            client.flush(timeout=_FLUSH_S)
+        client.flush(timeout=_FLUSH_S)
         if monotonic() - begun >= _FLUSH_S:
             refused.append(TimeoutError(f"not sent within {_FLUSH_S:g} s"))
     if refused:
         raise ServiceUnavailable(
-            f"LangSmith did not take all of {name} ({censored(str(refused[0]))})", "Push it once more"
+            f"LangSmith did not take all of {system} ({censored(str(refused[0]))})", "Push it once more"
         )
     return results
-
-
-def push_run(run: Run, *, upload: bool = True, prices: Prices | None = None) -> dict[str, ExperimentResults]:
-    """Give a finished run to LangSmith, one experiment for each system, without asking anything again.
-
-    Raises as `run_experiment` does.
-    """
-    begin = f"mara {Path(run.settings['questions']['file']).stem}"
-    return {
-        system: run_experiment(
-            results,
-            _replay(results, run.timings[system]),
-            system,
-            upload=upload,
-            dataset=begin,
-            metadata=_about(run, system),
-            prices=prices,
-            concurrency=_SENT_AT_ONCE if upload else 0,
-        )
-        for system, results in run.results.items()
-    }
 
 
 def _replay(results: Sequence[Row], timings: Sequence[Row]) -> Target:
@@ -242,17 +204,6 @@ def _evaluator(key: str, measure: Measure) -> Evaluator:
 
 def _feedback(key: str, score: float | None) -> Scores:
     return {"results": []} if score is None else {"key": key, "score": score}
-
-
-def _examples(rows: Sequence[Mapping[str, Any]]) -> list[Example]:
-    """Return the questions as the examples of a data set that is nowhere."""
-    from langsmith.schemas import Example
-
-    place, now = uuid5(NAMESPACE_URL, _digest(rows)), datetime.now(UTC)
-    return [
-        Example(id=_example_id(place, row), dataset_id=place, created_at=now, modified_at=now, **example_of(row))
-        for row in rows
-    ]
 
 
 def _stored_examples(client: Client, rows: Sequence[Mapping[str, Any]], name: str) -> list[Example]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,7 +18,6 @@ from workflows.evaluation.langsmith_experiment import (
     example_of,
     outputs_of,
     push_run,
-    run_experiment,
     summary_citation_support,
 )
 from workflows.runs.run_folder import Run
@@ -96,14 +94,6 @@ def scores_in(experiment: ExperimentResults) -> dict[str, list[float]]:
     return scores
 
 
-@pytest.fixture
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: object) -> None:
-        pytest.fail(f"connects to {args}")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-
-
 class TestEvaluators:
     REFERENCE = example_of(ROWS[0])["outputs"]
 
@@ -131,53 +121,6 @@ class TestEvaluators:
         outputs = [outputs_of(row, timing) for row, timing in zip(ROWS, TIMINGS, strict=True)]
         assert summary_citation_support(outputs, []) == {"key": "citation_support_rate", "score": 0.5}
         assert summary_citation_support([{}], []) == {"results": []}
-
-
-@pytest.mark.usefixtures("no_network")
-class TestOffline:
-    def test_a_run_gives_the_means_of_its_questions_without_network_or_key(self) -> None:
-        experiment = push_run(run_of(mara=ROWS), upload=False, prices=Prices(1.0, 10.0))["mara"]
-        scores = scores_in(experiment)
-        assert all(row["run"].error is None for row in experiment)
-        assert scores["recall@1"] == [0, 1 / 2, 0]
-        assert scores["recall@5"] == [1, 1 / 2, 0]
-        assert scores["mrr"] == [1 / 2, 1, 0]
-        assert scores["em"] == [1, 0, 0]
-        assert scores["latency_ms"] == [12.5, 7.5, 12.5]
-        assert len(scores["cost"]) == 3
-
-    def test_questions_of_the_same_words_are_told_apart(self) -> None:
-        rows = [row_of("q1", ["a"], ["Paris"]), row_of("q2", ["a"], ["Paris"], answer="London.")]
-        assert scores_in(push_run(run_of(mara=rows + ROWS[2:]), upload=False)["mara"])["em"] == [1, 0, 0]
-
-    def test_a_target_that_fails_is_counted_and_the_rest_goes_on(self) -> None:
-        def target(inputs: Values, metadata: Values) -> Values:
-            if metadata["id"] == "q1":
-                raise RuntimeError("broken")
-            return {"retrieved_ids": ["b"]}
-
-        experiment = run_experiment(ROWS[:2], target, "live")
-        assert [row["run"].error is not None for row in experiment] == [True, False]
-        assert scores_in(experiment)["recall@1"] == [0, 1 / 2]
-
-    def test_a_measure_that_makes_nothing_of_the_outputs_stops_no_other(self) -> None:
-        scores = scores_in(run_experiment(ROWS[:1], lambda inputs: {"retrieved_ids": 5, "answer": "Paris"}, "live"))
-        assert "mrr" not in scores
-        assert scores["em"] == [1.0]
-
-    def test_nothing_is_printed_and_nothing_sent_even_where_tracing_is_on(
-        self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("LANGSMITH_TRACING", "true")
-        monkeypatch.setenv("LANGSMITH_API_KEY", "lsv2_test")
-        push_run(run_of(mara=ROWS), upload=False)
-        assert capfd.readouterr() == ("", "")
-
-    def test_an_experiment_needs_questions_and_an_upload_a_key(self) -> None:
-        with pytest.raises(BadInput, match="needs a question"):
-            run_experiment([], lambda inputs: {}, "none")
-        with pytest.raises(BadInput, match="LANGSMITH_API_KEY"):
-            run_experiment(ROWS, lambda inputs: {}, "none", upload=True)
 
 
 class FakeLangSmith(LangSmithApi):
@@ -250,10 +193,15 @@ class TestUpload:
     def test_a_run_becomes_a_data_set_and_an_experiment_with_its_figures(
         self, langsmith_server: FakeLangSmith, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        local = push_run(run_of(mara=ROWS), upload=False)["mara"]
-        experiment = push_run(run_of(mara=ROWS))["mara"]
-        sent = {key: sorted(scores) for key, scores in scores_in(experiment).items()}
-        assert sent == {key: sorted(scores) for key, scores in scores_in(local).items()}
+        experiment = push_run(run_of(mara=ROWS), Prices(1.0, 10.0))["mara"]
+        assert all(row["run"].error is None for row in experiment)
+        scores = {key: sorted(scores) for key, scores in scores_in(experiment).items()}
+        assert scores["recall@1"] == [0, 0, 1 / 2]
+        assert scores["recall@5"] == [0, 1 / 2, 1]
+        assert scores["mrr"] == [0, 1 / 2, 1]
+        assert scores["em"] == [0, 0, 1]
+        assert scores["latency_ms"] == [7.5, 12.5, 12.5]
+        assert len(scores["cost"]) == 3
         assert langsmith_server.keys == {KEY}
         assert capfd.readouterr() == ("", "")
 
@@ -268,6 +216,14 @@ class TestUpload:
         assert session["reference_dataset_id"] == dataset["id"]
         assert session["extra"]["metadata"]["settings"] == {"mode": "mara"}
         assert dataset["id"] in str(experiment.url)
+
+    def test_questions_of_the_same_words_are_told_apart(self, langsmith_server: FakeLangSmith) -> None:
+        rows = [row_of("q1", ["a"], ["Paris"]), row_of("q2", ["a"], ["Paris"], answer="London.")]
+        assert sorted(scores_in(push_run(run_of(mara=rows + ROWS[2:]))["mara"])["em"]) == [0, 0, 1]
+
+    def test_an_upload_needs_a_key(self) -> None:
+        with pytest.raises(BadInput, match="LANGSMITH_API_KEY"):
+            push_run(run_of(mara=ROWS))
 
     def test_each_run_carries_its_outputs_and_its_feedback(self, langsmith_server: FakeLangSmith) -> None:
         experiment = push_run(run_of(mara=ROWS))["mara"]
