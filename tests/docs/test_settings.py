@@ -58,7 +58,8 @@ def test_the_example_prints_each_setting() -> None:
     (example,) = (block.body for block in blocks(PAGE) if block.kind == "python")
     printed: list[tuple[object, ...]] = []
     exec(example, {"print": lambda *words: printed.append(words)})
-    assert [words[0] for words in printed] == list(Context.model_fields)
+    parts = [f"walk.{part}" for part in Walk.model_fields]
+    assert [words[0] for words in printed] == [*Context.model_fields, *parts]
 
 
 def test_a_mode_s_own_are_those_that_no_form_has() -> None:
