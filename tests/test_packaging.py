@@ -176,11 +176,6 @@ def test_the_wheel_alone_says_how_to_get_the_weights_and_then_runs_the_demo(
     assert (elsewhere / "why.html").stat().st_size > 100_000, "the page carries its style and its scripts"
 
 
-def test_the_readme_has_the_two_lines_that_install_a_wheel() -> None:
-    (lines,) = re.findall(r"^pip install \S+\.whl .*\n(.*)$", read(ROOT / "README.md"), flags=re.MULTILINE)
-    assert lines.split("#")[0].strip() == INSTALL_WEIGHTS
-
-
 def test_the_local_model_is_the_same_in_the_extra_its_lock_and_the_messages() -> None:
     extra = set(PROJECT["optional-dependencies"]["local"])
     assert extra < locked_models()
@@ -258,21 +253,6 @@ def test_empty_folders_beside_a_script_do_not_hide_an_editable_installation(
     assert (done.returncode, done.stdout.strip()) == (0, read(ROOT / "prompts" / "manager.md")[:3].strip()), done.stderr
 
 
-@pytest.mark.parametrize("hiding", ["graph.py", "agents/__init__.py", "prompts/__init__.py"])
-def test_a_module_of_the_same_name_beside_a_script_is_told_of(
-    checkout: Environment, elsewhere: Path, hiding: str
-) -> None:
-    other = elsewhere / hiding
-    other.parent.mkdir(exist_ok=True)
-    other.touch()
-    done = checkout.run("-c", "import workflows.mara", cwd=elsewhere)
-    assert done.returncode == 1
-    assert done.stderr.strip().splitlines()[-1] == (
-        f"ImportError: mara's package '{Path(hiding).parts[0].removesuffix('.py')}' is hidden by {other}: rename that,"
-        f" start Python in another folder, or {APART}"
-    )
-
-
 def made_up_wheel(folder: Path, file: str) -> Path:
     """A wheel of a package `others` that installs one file, and no more."""
     about = "others-1.0.dist-info"
@@ -321,17 +301,6 @@ def test_a_package_that_hides_a_module_of_ours_is_named_with_the_ways_round_it_a
     message = f"ImportError: mara's {hidden} is hidden by {file} of the package others 1.0: {APART}"
     expected = (1, message) if hidden else (0, "")
     assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), expected)
-
-
-def test_a_package_over_workflows_itself_is_named_by_the_command(
-    wheel: Path, environment: Environment, elsewhere: Path
-) -> None:
-    environment.install(str(wheel))
-    environment.install(str(made_up_wheel(elsewhere, "workflows/__init__.py")))
-    started = starts(environment, elsewhere)
-    assert started["mara"][1].startswith("ImportError: mara's workflows/__init__.py is hidden by")
-    assert started["ask"][1].startswith("ImportError: cannot import name 'ask' from 'workflows'")
-    assert "`cannot import name 'ask' from 'workflows'`" in read(ROOT / "docs" / "python.md"), "nothing of ours runs"
 
 
 def test_a_file_that_another_package_took_along_when_it_was_removed_is_told(

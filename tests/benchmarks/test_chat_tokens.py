@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.chat_tokens import Measured, extraction_reply, measure, rows
+from benchmarks.chat_tokens import Measured, measure
 from graph.environment import set_variables
 
 PASSAGES = {
@@ -49,16 +49,3 @@ def test_what_is_read_is_the_prompt_and_the_passage(measured: Measured) -> None:
     words = sum(len(f"{title} {text}".split()) for title, text in PASSAGES.values())
     assert tally.read > 3 * 400 + words, "the prompt has some 700 words"
     assert tally.longest < tally.read + tally.schemas + tally.written
-
-
-def test_tokens_are_told_of_a_thousand_passages_and_of_a_question(measured: Measured) -> None:
-    told = [row.split(" | ") for row in rows(measured)]
-    indexing = next(row for row in told if row[1:3] == ["indexing", "all"])
-    assert indexing[3] == "1,000"
-    assert next(row for row in told if row[1:3] == ["mara", "all"])[3] == "3"
-
-
-def test_imported_triples_are_told_in_the_form_of_a_reply() -> None:
-    reply = json.loads(extraction_reply(["Oslo"], [("Oslo", "is a city in", "Norway")]))
-    assert reply["entities"] == ["Oslo"]
-    assert [each["relation"] for each in reply["triples"]] == ["SPATIAL"]

@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import development_data
 from benchmarks.development_data import HIPPORAG, HOTPOT, MT_RAG_BENCHMARK, MTRAG, MUSIQUE, SHA256, TRIPLES, make
 from benchmarks.evaluation.sets import rows_of
 
@@ -175,28 +172,6 @@ def test_mtrag_has_the_passages_and_the_last_turns_of_two_collections(repository
         "type": "Follow-up",
     }
     assert (second["answerability"], second["type"], second["messages"]) == ("PARTIAL", "N/A", [])
-
-
-def test_what_is_not_of_the_figures_is_told(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(
-        sys, "argv", ["development_data", str(tmp_path), "--hipporag", str(repository), "--mtrag", str(repository)]
-    )
-    development_data.main()
-    told = capsys.readouterr().out
-    assert re.findall(r"^(\w+): (.*)$", told, re.MULTILINE) == [
-        ("musique_train100", "questions and passages CC BY 4.0 (MuSiQue), triples MIT (HippoRAG)"),
-        ("hotpot_train100", "CC BY-SA 4.0 (HotpotQA)"),
-        ("mtrag_dev", "Apache-2.0 (MTRAG-UN)"),
-    ]
-    assert told.count("NOT that of the figures") == len(SHA256)
-
-
-def test_a_repository_without_the_file_is_told(repository: Path, tmp_path: Path) -> None:
-    (repository / HOTPOT).unlink()
-    with pytest.raises(SystemExit, match=f"has no file {HOTPOT}: is it the repository"):
-        list(make(HIPPORAG[1], repository, tmp_path))
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from graph.retrieve.modes import Mode
 from tests.builders import HashEmbedder
 from tests.workflows.evaluation.river_run import QUESTIONS, rows_in
 from tests.workflows.small_world import write_lines
-from tests.workflows.workspaces import ROWS, content_of, use_embedder
+from tests.workflows.workspaces import ROWS, use_embedder
 from workflows.evaluation import ask_system
 from workflows.runs.run_folder import load_run
 from workflows.runtime.resources import close_indexes
@@ -113,14 +113,6 @@ def test_all_sets_are_measured_and_a_page_shows_it(measured: Place) -> None:
     assert f"\n\n{tables.modes_table(figures)}\n\n" in measured.page
 
 
-def test_each_corpus_is_indexed_as_its_set_says(measured: Place) -> None:
-    runs = measured.folder / "runs"
-    assert {row["title"] for row in rows_in(runs / "hotpot-untitled-corpus.jsonl")} == {""}
-    imported, extracted = (content_of(runs / "workspaces" / name) for name in ("musique", "musique-offline"))
-    assert len(imported["facts"]) == 1 < len(extracted["facts"])
-    assert [each["facts"] for each in measured.figures][:2] == ["imported", "extracted without a model"]
-
-
 def test_a_second_run_asks_nothing_and_writes_the_same(measured: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     figures, page = measured.figures, measured.page
     monkeypatch.setattr(ask_system.Asker, "ask", lambda *asked: pytest.fail("asked again"))
@@ -132,11 +124,3 @@ def test_data_that_lack_a_set_are_refused(tmp_path: Path, capsys: pytest.Capture
     with pytest.raises(SystemExit):
         Place(tmp_path).run()
     assert "has no folder hotpot_train100, mtrag_dev, musique_train100" in capsys.readouterr().err
-
-
-def test_a_limited_run_shows_tables_and_writes_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = place_in(tmp_path)
-    place.run("--limit", "1")
-    assert "| MTRAG, later turns | `mara` |" in capsys.readouterr().out
-    assert not (tmp_path / "figures.jsonl").exists()
-    assert place.page == EMPTY_PAGE

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks.relationships import EXPLAINED, RELATED, NamedConcepts, World, publish, spread
-from graph.construction.edges import EDGE_TYPES
+from benchmarks.relationships import EXPLAINED, RELATED, NamedConcepts, World, publish
 from graph.relationships.explanations import RELATED_PER_CONCEPT
 from graph.relationships.history import record_turn
 from graph.relationships.record import RelationshipRecord
@@ -35,15 +32,3 @@ def test_its_graph_has_ten_edges_a_document_and_no_concept_of_too_many(tmp_path:
     assert counts[EdgeType.RELATED_TO] == RELATED * DOCUMENTS
     degrees = Counter(end for edge in related for end in (edge.source, edge.target))
     assert max(degrees.values()) <= RELATED_PER_CONCEPT
-
-
-def test_it_is_the_same_each_time() -> None:
-    first, second = (World(50) for _ in range(2))
-    graphs = first.graph(), second.graph()
-    assert list(graphs[0].entity_names) == list(graphs[1].entity_names)
-    for column in EDGE_TYPES:
-        assert np.array_equal(*(getattr(graph.edges, column) for graph in graphs))
-
-
-def test_a_spread_is_told_of_some_times() -> None:
-    assert spread([3.0, 1.0, 2.0]) == {"p50": 2.0, "p95": 2.9, "least": 1.0, "most": 3.0}

@@ -9,7 +9,7 @@ from graph.construction.edges import TypedGraph
 from graph.schema import RelationType
 from graph.walk.factors import edge_factors
 from graph.walk.pagerank import walk
-from graph.walk.settings import DIRECTED, Engine
+from graph.walk.settings import Engine
 
 
 @pytest.fixture
@@ -26,13 +26,6 @@ def test_the_published_way_finds_what_the_igraph_engine_finds(graph: TypedGraph)
         assert np.abs(published - reference.scores).sum() < 1e-12
 
 
-def test_a_question_leaves_the_graph_as_it_was(graph: TypedGraph) -> None:
-    network = published_graph(graph)
-    (question,) = draw_questions(graph, 1, np.random.default_rng(0))
-    published_walk(network, question.restart, factor_by_relation(edge_factors(question.beta)), 0.5)
-    assert network.es["weight"] == graph.weight.tolist()
-
-
 def test_each_relation_type_has_its_factor(graph: TypedGraph) -> None:
     (question,) = draw_questions(graph, 1, np.random.default_rng(0))
     factors = factor_by_relation(edge_factors(question.beta))
@@ -40,8 +33,3 @@ def test_each_relation_type_has_its_factor(graph: TypedGraph) -> None:
     assert factors["TEMPORAL"] == pytest.approx(5 * question.beta.entity_entity["TEMPORAL"])
     assert factors["PRIMARY"] == pytest.approx(3 * question.beta.entity_passage["PRIMARY"])
     assert factors["SYNONYMY"] == 1
-
-
-def test_factors_by_direction_are_refused() -> None:
-    with pytest.raises(ValueError, match="more than one factor"):
-        factor_by_relation(edge_factors(None, directions=DIRECTED))

@@ -107,17 +107,3 @@ def test_commands_named_in_the_text_exist_with_their_options() -> None:
     named = [(page.name, code) for page in PAGES for code in inline_code(read(page)) if code.startswith("mara ")]
     problems = {(page, code): problem_of(f"{code} ...") for page, code in named if "COMMAND" not in code}
     assert {line: problem for line, problem in problems.items() if problem} == {}
-
-
-def test_the_check_sees_what_would_be_refused() -> None:
-    for line, problem in {
-        "mara ask 'why?' --top-k 3 > out.txt": "",
-        "mara ask 'why?' --top-k many": "integer",
-        "mara ask 'why?' --top-q 3": "--top-q",
-        "mara ask 'why?' --mode best": "best",
-        "mara askk 'why?'": "askk",
-        "mara graph graphs DIR": "graphs",
-        "mara tune [--revert VERSION]": "",
-        "mara tune [--undo VERSION]": "--undo",
-    }.items():
-        assert (problem in problem_of(line)) if problem else not problem_of(line), line

@@ -115,17 +115,6 @@ class TestEnvironment:
         assert {*given, *configuration["data"]} <= VARIABLES | OF_OTHERS
         assert {"MARA_RECORD_URL", "MARA_OPEN_BYTES", "MARA_AUTH"} <= given
 
-    def test_of_the_job_that_indexes_and_of_the_servers_is_one(self) -> None:
-        given = {
-            container["name"]: {each["name"]: each for each in container["env"]}
-            for container, _ in containers()
-            if container["name"] in ("serve", "index")
-        }
-        alone = {"serve": {"MARA_AUTH", "MARA_OPEN_BYTES"}, "index": {"MARA_KEEP_REPLACED"}}
-        shared = [{name: given[each][name] for name in given[each].keys() - alone[each]} for each in alone]
-        assert shared[0] == shared[1]
-        assert {"OPENAI_BASE_URL", "OPENAI_API_KEY"} <= shared[0].keys()
-
     def test_of_compose(self, compose: dict[str, Any]) -> None:
         given = {name for each in compose["services"].values() for name in each.get("environment", {})}
         assert given <= VARIABLES | OF_OTHERS
@@ -167,24 +156,6 @@ class TestCommands:
         for run in runs_of_mara(compose):
             assert problem_of(shlex.join(["mara", *run])) == ""
         assert [run[0] for run in runs_of_mara(compose)].count("serve") == 2
-
-    def test_of_another_workspace_take_the_place_of_the_job_s(self) -> None:
-        page = read(ROOT / "docs" / "deploy.md")
-        edit = re.search(r"sed 's\|(.+?)\|(.+?)\|' deploy/kubernetes/index-job.yaml", page)
-        assert edit
-        changed, count = re.subn(edit[1], edit[2], read(KUBERNETES / "index-job.yaml"))
-        assert count == 1
-        (container,) = yaml.safe_load(changed)["spec"]["template"]["spec"]["containers"]
-        assert container["args"] == ["sync", "/documents/acme", "--workspace", "/data/acme"]
-
-    def test_put_servers_last(self) -> None:
-        page = read(ROOT / "docs" / "deploy.md")
-        (label,) = re.findall(r"-l '(\S+)!=serve'", page)
-        assert [each["kind"] for each in objects() if each["metadata"].get("labels", {}).get(label) == "serve"] == [
-            "Deployment"
-        ]
-        for first, last in (("run --rm index ", "up -d"), ("create -f", "apply -k deploy/kubernetes\n")):
-            assert 0 < page.index(first) < page.index(last)
 
     def test_of_the_image_are_as_well(self) -> None:
         dockerfile = read(DEPLOY / "Dockerfile")
@@ -235,12 +206,6 @@ class TestFit:
             mounted = {each["name"] for container in pod["containers"] for each in container["volumeMounts"]}
             assert mounted == there
 
-    def test_addresses_are_those_of_services(self) -> None:
-        (vectors,) = re.findall(r"vectors=qdrant\+http://KEY@([\w-]+):6333", read(ROOT / "docs" / "deploy.md"))
-        assert vectors in named("Service")
-        (scaler,) = of_kind("HorizontalPodAutoscaler")
-        assert scaler["spec"]["scaleTargetRef"]["name"] in named("Deployment")
-
     def test_servers_read_and_the_job_writes(self) -> None:
         mounts = {
             container["name"]: next(each for each in container["volumeMounts"] if each["name"] == "workspaces")
@@ -249,18 +214,6 @@ class TestFit:
         }
         assert mounts["serve"]["readOnly"]
         assert "readOnly" not in mounts["index"]
-
-    def test_every_container_says_what_it_takes(self) -> None:
-        for container, _ in containers():
-            assert container["resources"]["requests"].keys() == {"cpu", "memory"}
-            assert "memory" in container["resources"]["limits"]
-
-    def test_compose_has_what_its_services_name(self, compose: dict[str, Any]) -> None:
-        for service in compose["services"].values():
-            assert set(service.get("depends_on", ())) <= compose["services"].keys()
-            assert set(service.get("secrets", ())) <= compose["secrets"].keys()
-            sources = [each.split(":")[0] for each in service.get("volumes", ())]
-            assert {each for each in sources if each.isalpha()} <= compose["volumes"].keys()
 
     def test_the_kustomization_names_every_file_but_the_job(self) -> None:
         kustomization = yaml.safe_load(read(KUBERNETES / "kustomization.yaml"))

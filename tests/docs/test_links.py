@@ -74,28 +74,3 @@ def test_the_pages_are_few_and_short() -> None:
     words = {page: len(read(page).split()) for page in OF_THE_SITE}
     assert words.pop(PAGES[0]) <= 1300
     assert sum(words.values()) <= 40_000
-
-
-def test_the_check_sees_what_is_broken() -> None:
-    page = "# A `b`-c (d)\n\n[x](#a-b-c-d) [y](other.md)\n\n```\n[z](no.md)\n```\n\n`[w](no.md)`\n"
-    assert links(page) == ["#a-b-c-d", "other.md"]
-    assert anchors(page) == {"a-b-c-d"}
-    assert pointers("See\n[how it works](how.md) for more, or [b](b.md); see [c](c.md#d) for it.") == [
-        "how.md",
-        "c.md#d",
-    ]
-    assert undefined_references("[x][one] and [y][two]\n\n[Two]: a.md\n") == ["one"]
-
-
-def test_the_check_sees_every_form_of_a_link() -> None:
-    for form in (
-        '[x](a.md "Title")',
-        "[x](<a.md>)",
-        "[x\nof three\nlines](a.md)",
-        "[![picture](a.md)](a.md)",
-        "see [x][one]\n\n[one]: a.md",
-        '<a href="a.md">x</a>',
-        "<img width=3 src='a.md'>",
-    ):
-        assert set(links(form)) == {"a.md"}, form
-        assert undefined_references(form) == [], form

@@ -18,7 +18,7 @@ from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.docs.serving import on_a_port, read_until
 from tests.docs.test_service_example import events_of
 from tests.scripted_server import Reply, ScriptedServer, scripted
-from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, well_behaved
+from tests.workflows.conversing import FOUNDER, well_behaved
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.workspaces import use_embedder
 
@@ -91,11 +91,6 @@ def test_the_threads_of_two_users_do_not_mix_whatever_their_names(
     assert (said(client, user=BEN), len(said(client))) == ([], 2)
 
 
-def test_a_name_that_could_reach_further_is_refused(client: TestClient) -> None:
-    for thread in ("ben%2Fone", "..%2Fben%2Fone", "a" * 65, "a b"):
-        assert client.get(f"/threads/{thread}", headers=ADA).status_code in (404, 422)
-
-
 def test_without_a_known_key_nothing_is_told(client: TestClient) -> None:
     ask(client, FOUNDED)
     for key in (None, "Bearer none", "Basic key-of-ada"):
@@ -122,14 +117,6 @@ def test_an_answer_is_streamed_word_by_word_and_kept(client: TestClient, chat_se
     assert said(client) == [FOUNDED, "In 1203 [1]."]
 
 
-def test_where_it_asks_back_a_number_is_the_next_message(client: TestClient) -> None:
-    ask(client, FOUNDED)
-    open_one = ask(client, BIRTH)
-    assert (open_one["answer_kind"], open_one["understood"]["choices"]) == ("clarification", list(BIRTHS))
-    settled = ask(client, "2")
-    assert settled["answer_kind"] == "answer"
-
-
 def test_of_two_questions_at_once_the_second_knows_the_first(client: TestClient, chat_server: ScriptedServer) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
@@ -150,24 +137,6 @@ def test_of_two_questions_at_once_the_second_knows_the_first(client: TestClient,
     second.join(PATIENCE_S)
     assert found[0]["understood"]["asked"] == FOUNDER
     assert said(client) == [FOUNDED, "So [1].", FOUNDER, "So [1]."]
-
-
-def test_errors_say_what_to_do_and_leave_no_answer_behind(client: TestClient, chat_server: ScriptedServer) -> None:
-    refused = client.post("/threads/one", json={"text": " "}, headers=ADA)
-    assert (refused.status_code, refused.json()["error"]["kind"]) == (400, "BadInput")
-    chat_server.script([Reply("no such key", status=401)])
-    assert client.post("/threads/two", json={"text": FOUNDED}, headers=ADA).status_code == 503
-    (failed,) = events_of(client.post("/threads/two/stream", json={"text": FOUNDED}, headers=ADA).text)
-    assert (failed[0], failed[1]["error"]["kind"]) == ("failed", "ModelUnavailable")
-    chat_server.script(well_behaved())
-    assert ask(client, FOUNDED, thread="two")["answer_kind"] == "answer"
-
-
-def test_nothing_is_kept_but_the_messages(client: TestClient, tmp_path: Path) -> None:
-    ask(client, FOUNDED)
-    kept = b"".join(path.read_bytes() for path in tmp_path.glob("threads.sqlite*"))
-    assert b"In 1203 [1]." in kept
-    assert b"Duke Orlo was born in the harbour" not in kept, "a passage that was found and not cited"
 
 
 def test_a_client_that_goes_away_stops_the_work_and_the_thread_goes_on(chat_server: ScriptedServer) -> None:

@@ -70,12 +70,6 @@ def test_each_block_prints_what_the_tutorial_shows(printed: list[str]) -> None:
         assert re.fullmatch(pattern_of(shown.body), output), f"line {block.line}: {output}"
 
 
-def test_the_tutorial_has_commands_that_are_run_and_some_that_need_a_server() -> None:
-    kinds = [block.kind for block in blocks(read(PAGE))]
-    assert kinds.count("bash") == kinds.count("console") >= 8
-    assert "sh" in kinds
-
-
 def test_dots_stand_for_what_is_left_out() -> None:
     for shown, printed, same in (
         ("a … c\n", "a b c\n", True),

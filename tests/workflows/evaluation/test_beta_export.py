@@ -49,12 +49,6 @@ def test_the_messages_are_what_a_manager_is_sent_and_should_reply(mara: Mara, ru
     assert json.loads(second["messages"][2]["content"])["passage_weight"] == 0.05, "1.0 is no manager's to choose"
 
 
-def test_questions_of_little_recall_are_left_out_on_demand(mara: Mara, run: Path, tmp_path: Path) -> None:
-    done = mara("eval", "export", "--beta", f"{run}:mara", "--out", tmp_path / "beta.jsonl", "--min-recall", "0.8")
-    assert done.out.startswith("1 examples in")
-    assert [each["outcome"]["id"] for each in examples_of(tmp_path / "beta.jsonl")] == ["full"]
-
-
 def test_an_impossible_export_is_refused(mara: Mara, run: Path, tmp_path: Path) -> None:
     cases = [(f"{run}:dense", "has a β"), (f"{run}:sparse", "has no system 'sparse'"), ("nowhere", "There is no run")]
     for which, said in cases:

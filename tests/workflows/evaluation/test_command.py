@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from graph.retrieve.modes import Mode
 from tests.builders import HashEmbedder
 from tests.scripted_server import Reply, Script, ScriptedServer
 from tests.workflows.command_line import Mara, Outcome
-from tests.workflows.evaluation.river_run import IDS, QUESTIONS
+from tests.workflows.evaluation.river_run import QUESTIONS
 from tests.workflows.small_world import well_behaved, write_lines
 from tests.workflows.workspaces import use_embedder
-from workflows.cli import evaluate
-from workflows.cli.evaluate import told_of
 from workflows.evaluation import ask_system, runner
 from workflows.evaluation.systems import ANSWER_SYSTEMS, NEED_A_MODEL
-from workflows.runs.run_folder import Answered, load_run
+from workflows.runs.run_folder import load_run
 
 
 class Eval:
@@ -62,15 +58,6 @@ def test_all_modes_are_asked_and_the_folder_holds_all_files(run_eval: Eval) -> N
 
 
 @pytest.mark.usefixtures("without_report")
-def test_json_is_the_metrics_and_nothing_else(run_eval: Eval) -> None:
-    shown = run_eval("--mode", "mara", "--mode", "mara+no-beta+damping=0.5", "--json", "--verbose")
-    run = load_run(run_eval.out)
-    assert shown.json == {"folder": str(run_eval.out), **run.metrics}
-    assert list(shown.json["systems"]) == ["mara", "mara+no-beta+damping=0.5"]
-    assert shown.json["systems"]["mara"]["recall"]["5"] > 0
-
-
-@pytest.mark.usefixtures("without_report")
 def test_each_system_has_its_difference_to_the_baseline(run_eval: Eval) -> None:
     shown = run_eval("--mode", "mara", "--mode", "dense", "--mode", "hybrid", "--retrieval-only")
     systems = load_run(run_eval.out).metrics["systems"]
@@ -84,15 +71,6 @@ def test_each_system_has_its_difference_to_the_baseline(run_eval: Eval) -> None:
     assert less["low"] <= less["difference"] <= less["high"]
     refused = run_eval("--mode", "mara", "--retrieval-only", "--baseline", "sparse")
     assert (refused.code, "The baseline 'sparse' is not of this run" in refused.err) == (2, True)
-
-
-@pytest.mark.usefixtures("without_report")
-def test_questions_without_gold_are_counted(run_eval: Eval) -> None:
-    shown = run_eval("--mode", "dense")
-    assert "1 questions without gold passages are not in recall and MRR" in shown.out
-    assert "1 gold passages are not in the workspace" in shown.out
-    write_lines(run_eval.questions, [{"question": "Who dammed Lake Sund?"}])
-    assert " – " in run_eval("--mode", "dense", "--restart").out
 
 
 def scripts_of_every_role() -> dict[str, Script]:
@@ -162,15 +140,6 @@ def test_a_question_that_the_model_lost_is_told_in_the_table_and_asked_again(
     assert again.json["systems"]["closed-book"]["failed"] == 0
 
 
-@pytest.mark.usefixtures("without_report")
-def test_verbose_describes_each_question_on_standard_error(run_eval: Eval) -> None:
-    shown = run_eval("--mode", "mara", "--verbose")
-    lines = [line for line in shown.err.splitlines() if line.startswith("mara")]
-    assert [line.split()[1] for line in lines] == IDS
-    for said in ("β ", "facts kept ", "seeds Velm", "walk ", "1 of 1 gold in the first 5"):
-        assert said in lines[0]
-
-
 def test_ragenta_shows_the_passages_kept_and_the_coverage_and_its_report_the_citations(run_eval: Eval) -> None:
     shown = run_eval("--mode", "ragenta", "--mode", "basic-rag", "--limit", "2", "--verbose")
     assert shown.code == 0
@@ -181,32 +150,6 @@ def test_ragenta_shows_the_passages_kept_and_the_coverage_and_its_report_the_cit
     assert "### Citations" in report
     assert "### Judged passages and checked claims" in report
     assert "--mode ragenta" in report
-
-
-def test_all_figures_leave_the_names_of_systems_whole_on_eighty_columns() -> None:
-    console = Console(file=io.StringIO(), width=80)
-    headings = ["system", "R@2", "R@5", "R@10", "all@2", "all@5", "all@10", "MRR", "EM", "F1", "p50 ms"]
-    console.print(evaluate._table(headings, [[mode, *["0.123"] * 9, "1234.5"] for mode in (*Mode, "mara:no-synonyms")]))
-    assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
-    assert [line.split()[0] for line in lines] == ["system", *Mode, "mara:no-synonyms"]
-
-
-def test_a_question_that_failed_says_why_in_one_line() -> None:
-    failed = {"system": "mara", "id": "q1", "failed": {"kind": "BadInput", "message": "It is no question"}}
-    assert told_of(Answered(failed, {"timings_ms": {}})) == "mara  q1  failed: It is no question"
-
-
-@pytest.mark.usefixtures("without_report")
-def test_prices_make_costs(run_eval: Eval, chat_server: ScriptedServer) -> None:
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
-    chat_server.script({"answerer": [Reply("It is so [1].", usage=usage)]})
-    asked = ("--mode", "dense", "--model", "scripted", "--json")
-    priced = run_eval(*asked, "--price-in", "1", "--price-out", "10")
-    assert priced.json["systems"]["dense"]["cost"] == pytest.approx(6 * 0.002)
-    assert run_eval(*asked).json["systems"]["dense"]["cost"] is None
-    assert len(chat_server.requests) == 6, "asked once, priced twice"
-    assert "Only one price" in run_eval(*asked, "--price-in", "1").json["error"]["message"]
 
 
 @pytest.mark.usefixtures("without_report")
@@ -248,8 +191,3 @@ def test_langsmith_without_a_key_is_refused_before_anything_is_asked(run_eval: E
     assert failed.code == 2
     assert "LANGSMITH_API_KEY" in failed.json["error"]["hint"]
     assert not run_eval.out.exists()
-
-
-def test_the_folder_has_to_be_named(mara: Mara, tmp_path: Path) -> None:
-    failed = mara("eval", tmp_path / "questions.jsonl", "--json")
-    assert (failed.code, "--out" in failed.json["error"]["message"]) == (2, True)

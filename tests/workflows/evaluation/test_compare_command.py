@@ -35,23 +35,6 @@ def test_two_systems_of_one_run_are_compared(mara: Mara, run: Path) -> None:
     assert line.split() == ["recall@5", "12", "0.500", "1.000", "+0.500", "[+0.500,", "+0.500]", "0.004"]
 
 
-def test_json_holds_everything(mara: Mara, run: Path) -> None:
-    (compared,) = mara("eval", "compare", f"{run}:dense", f"{run}:mara", "--json").json["comparisons"]
-    assert (compared["a"], compared["b"], compared["paired"]) == (f"{run}:dense", f"{run}:mara", 12)
-    assert [each["id"] for each in compared["won"]] == [f"q{n}" for n in range(12)]
-    assert compared["won"][0]["b"]["passages"] == ["a", "b", "x"]
-    assert compared["won"][0]["b"]["gold"] == [True, True, False]
-    assert ["system.mode", "dense", "mara"] in compared["settings"]
-    assert list(compared["groups"]) == ["type", "hops", "relation"]
-
-
-def test_systems_of_the_same_name_are_compared_where_folders_are_given(mara: Mara, run: Path, other: Path) -> None:
-    (compared,) = mara("eval", "compare", run, other, "--json").json["comparisons"]
-    assert (compared["a"], compared["b"]) == (f"{run}:mara", f"{other}:mara")
-    assert len(compared["lost"]) == 12
-    assert compared["settings"] == [["generation", 3, 4]]
-
-
 def test_a_folder_stands_for_the_system_of_the_same_name_or_for_its_only_one(
     mara: Mara, run: Path, other: Path, tmp_path: Path
 ) -> None:
@@ -62,12 +45,6 @@ def test_a_folder_stands_for_the_system_of_the_same_name_or_for_its_only_one(
     assert names(f"{run}:mara", other) == (f"{run}:mara", f"{other}:mara")
     single = write_run(tmp_path / "single", {"mara+no-beta": GOOD}).folder
     assert names(single, f"{run}:dense") == (f"{single}:mara+no-beta", f"{run}:dense")
-
-
-def test_metrics_are_chosen(mara: Mara, run: Path) -> None:
-    chosen = f"{run}:dense", f"{run}:mara", "--metric", "mrr", "--metric", "recall@2"
-    (compared,) = mara("eval", "compare", *chosen, "--json").json["comparisons"]
-    assert [each["metric"] for each in compared["metrics"]] == ["recall@2", "mrr"]
 
 
 def test_a_page_is_written(mara: Mara, run: Path, tmp_path: Path) -> None:

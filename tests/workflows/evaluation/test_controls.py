@@ -11,7 +11,6 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from graph.construction.knowledge_graph import GraphFact
-from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Fact, RelationFactors, RelationType, ScoredFact
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.context import Context, Question
@@ -39,10 +38,6 @@ def ids_of(result: dict[str, Any]) -> list[str]:
     return [hit["id"] for hit in result["passages"]]
 
 
-def test_a_fixed_beta_has_the_usual_passage_weight() -> None:
-    assert FixedManager(RelationFactors.uniform()).weigh("When?").passage_weight == DEFAULT_PASSAGE_WEIGHT
-
-
 @examples(max_examples=25)
 @given(st.integers(), st.text())
 def test_random_beta_is_a_share_of_each_type_and_depends_on_seed_and_question_alone(seed: int, question: str) -> None:
@@ -59,12 +54,6 @@ def test_random_beta_is_a_share_of_each_type_and_depends_on_seed_and_question_al
     assert one.weigh(question) == drawn
     assert RandomManager(seed + 1).weigh(question) != drawn
     assert RandomManager(seed).weigh(f"{question}?") != drawn
-
-
-def test_random_beta_prefers_no_type_over_many_questions() -> None:
-    drawn = [RandomManager(0).weigh(f"question {i}").factors.entity_entity for i in range(400)]
-    for relation in ENTITY_RELATIONS:
-        assert sum(shares[relation] for shares in drawn) / len(drawn) == pytest.approx(0.2, abs=0.03)
 
 
 def fact_at(subject: str, *passages: int) -> tuple[ScoredFact, GraphFact]:

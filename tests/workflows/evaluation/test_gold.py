@@ -50,11 +50,6 @@ class TestByTitleAndText:
         other = Passage("p3", "Nissan", "A village.")
         assert resolved([NISSAN, other], Gold("", "Nissan", "A village.")).ids == ("p3",)
 
-    def test_among_passages_of_one_text_the_title_decides(self) -> None:
-        other = Passage("p3", "Datsun", NISSAN.text)
-        assert resolved([NISSAN, other], Gold("", "Datsun", NISSAN.text)).ids == ("p3",)
-        assert resolved([NISSAN, other], Gold("", "", NISSAN.text)).ids == ("p1", "p3")
-
     def test_a_title_that_several_passages_have_does_not_say_which(self) -> None:
         other = Passage("p3", "Nissan", "A village.")
         for gold in (Gold(title="Nissan"), Gold("", "Nissan", "A clan.")):

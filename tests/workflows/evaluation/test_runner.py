@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from graph.errors import BadInput
-from tests.builders import HashEmbedder
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.evaluation.river_run import (
     IDS,
-    QUESTIONS,
     SYSTEMS,
     Orders,
     Runs,
@@ -22,11 +19,9 @@ from tests.workflows.evaluation.river_run import (
     rows_in,
 )
 from tests.workflows.small_world import MANAGED, picks_first_fact
-from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
-from workflows.evaluation.runner import _CODE, CONCURRENCY, side_by_side
+from workflows.evaluation.runner import _CODE
 from workflows.runs.run_folder import Answered, Run
-from workflows.runtime.resources import close_indexes
 
 ROOT = Path(__file__).parents[3]
 ANSWERING = ("workflows.mara", "workflows.ragenta")
@@ -86,25 +81,11 @@ def test_settings_describe_the_run_and_its_workspace(run: Runs, order: Orders, r
     assert str(rivers) not in (done.folder / "run.json").read_text(encoding="utf-8")
 
 
-def test_two_runs_with_one_seed_are_the_same_to_the_byte(run: Runs, order: Orders, whole: Run) -> None:
-    second = run(order(concurrency=4))
-    assert (second.folder / "results.jsonl").read_bytes() == (whole.folder / "results.jsonl").read_bytes()
-
-
 def test_another_seed_draws_another_random_beta_alone(run: Runs, order: Orders, whole: Run) -> None:
     second = run(order(seed=1, systems=("mara", "mara+random-beta")))
     assert whole.results["mara"] == second.results["mara"]
     drawn = [[row["relation_factors"] for row in each.results["mara+random-beta"]] for each in (whole, second)]
     assert all(one != other for one, other in zip(*drawn, strict=True))
-
-
-def test_retrieval_alone_writes_no_answers(run: Runs, order: Orders) -> None:
-    done = run(order(retrieval_only=True))
-    for row in (row for rows in done.results.values() for row in rows):
-        assert row["retrieved_ids"]
-        assert (row["workflow"], row["answer"], row["refused"], row["citations"]) == ("retrieval", None, None, [])
-        assert (row["em"], row["f1"]) == (None, None)
-    assert "write_answer" not in done.timings["mara"][0]["timings_ms"]
 
 
 def test_a_question_that_fails_for_its_own_reason_is_counted_and_the_rest_go_on(
@@ -143,12 +124,6 @@ def test_tokens_are_counted_as_the_server_reports_them(
     assert done.settings["systems"]["mara"]["chat_model"] == "scripted"
 
 
-def test_questions_are_asked_side_by_side_of_a_model_on_a_server_alone() -> None:
-    for model, at_once in (("scripted", CONCURRENCY), ("local:tiny.gguf", 1), ("offline", 1)):
-        assert side_by_side(Context(model=model), None) == at_once
-        assert side_by_side(Context(model=model), 3) == 3
-
-
 def test_progress_tells_each_system_up_to_its_end_also_where_it_goes_on(run: Runs, order: Orders, watch: Watch) -> None:
     stages: list[tuple[str, int, int]] = []
     watch.break_off_at("dense", "q3", RuntimeError())
@@ -163,17 +138,6 @@ def test_progress_tells_each_system_up_to_its_end_also_where_it_goes_on(run: Run
     assert [one.row["id"] for one in answers][:4] == ["q3", "q4", "q5", "q6"]
 
 
-def test_every_system_encodes_the_questions_itself_so_that_none_is_timed_on_anothers_work(
-    run: Runs, order: Orders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    embedder = HashEmbedder()
-    use_embedder(monkeypatch, embedder)
-    close_indexes()
-    run(order(systems=("dense", "sparse"), limit=1, retrieval_only=True))
-    asked = Counter(text for text in embedder.asked if text in {row["question"] for row in QUESTIONS})
-    assert set(asked.values()) == {6}, "two vectors: to warm up once, and for each system"
-
-
 def test_a_limit_draws_as_many_and_never_more_than_there_are(run: Runs, order: Orders, tmp_path: Path) -> None:
     drawn = run(order(limit=3, systems=("dense",), out=tmp_path / "three"))
     assert len(drawn.results["dense"]) == 3
@@ -181,12 +145,6 @@ def test_a_limit_draws_as_many_and_never_more_than_there_are(run: Runs, order: O
     with pytest.raises(BadInput, match="The limit is 0"):
         run(order(limit=0, out=tmp_path / "none"))
     assert not (tmp_path / "none").exists()
-
-
-def test_into_a_workspace_nothing_is_written(run: Runs, order: Orders, rivers: Path) -> None:
-    with pytest.raises(BadInput, match="lies in the workspace"):
-        run(order(out=rivers / "run"))
-    assert not (rivers / "run").exists()
 
 
 def imported_by_name() -> set[str]:

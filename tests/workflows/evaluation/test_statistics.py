@@ -42,11 +42,6 @@ def test_bootstrap_agrees_with_scipy() -> None:
     assert bounds(differences)[1:] == pytest.approx((theirs.low, theirs.high), abs=0.02)
 
 
-def test_one_seed_gives_one_interval_and_another_seed_another() -> None:
-    differences = np.random.default_rng(0).normal(size=50)
-    assert bounds(differences) == bounds(differences) != bounds(differences, seed=1)
-
-
 @settings(max_examples=25, deadline=None)
 @given(some_differences)
 def test_exchanging_the_systems_mirrors_the_interval_and_keeps_p(differences: list[float]) -> None:
@@ -54,21 +49,6 @@ def test_exchanging_the_systems_mirrors_the_interval_and_keeps_p(differences: li
     opposite = [-each for each in differences]
     assert bounds(opposite, resamples=500) == pytest.approx((-mean, -high, -low))
     assert permutation_p(opposite, draws=500) == permutation_p(differences, draws=500)
-
-
-@settings(max_examples=25, deadline=None)
-@given(some_differences, st.floats(-2, 2))
-def test_a_shift_of_all_differences_shifts_the_interval(differences: list[float], shift: float) -> None:
-    _, low, high = bounds(differences, resamples=500)
-    shifted = bounds([each + shift for each in differences], resamples=500)
-    assert shifted[1:] == pytest.approx((low + shift, high + shift), abs=1e-9)
-
-
-def test_the_interval_holds_the_true_mean_about_as_often_as_it_says() -> None:
-    generator = np.random.default_rng(5)
-    draws = generator.choice([-0.5, 0.0, 0.5], size=(250, 60), p=[0.1, 0.6, 0.3])
-    intervals = [bounds(each, resamples=400) for each in draws]
-    assert 0.91 <= np.mean([low <= 0.1 <= high for _, low, high in intervals]) <= 0.98
 
 
 def test_p_of_few_differences_is_counted_over_all_flips() -> None:
@@ -90,21 +70,6 @@ def test_exact_p_is_that_of_scipy() -> None:
     differences = np.random.default_rng(2).normal(0.4, 1, 9)
     theirs = permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=np.inf)
     assert permutation_p(differences) == pytest.approx(theirs.pvalue)
-
-
-def test_drawn_p_is_near_that_of_scipy_and_never_0() -> None:
-    from scipy.stats import permutation_test
-
-    differences = np.random.default_rng(4).normal(0.3, 1, 40)
-    theirs = permutation_test((differences,), np.mean, permutation_type="samples", rng=np.random.default_rng(1))
-    assert permutation_p(differences) == pytest.approx(theirs.pvalue, abs=0.01)
-    assert permutation_p([1.0] * 40) == pytest.approx(2 / 10_001)
-
-
-def test_without_a_difference_between_systems_a_small_p_is_as_rare_as_it_says() -> None:
-    generator = np.random.default_rng(6)
-    ps = [permutation_p(generator.normal(size=30), draws=400) for _ in range(300)]
-    assert 0.02 <= np.mean(np.array(ps) <= 0.05) <= 0.08
 
 
 def test_mcnemar_is_the_binomial_test() -> None:
@@ -132,11 +97,3 @@ def test_holm_raises_p_keeps_its_order_and_does_not_ask_in_which_order_it_came(p
     assert [q for _, q in ranked] == sorted(corrected)
     assert sorted(holm(ps[::-1])) == sorted(corrected)
     assert max(corrected, default=0) <= min(1.0, len(ps) * max(ps))
-
-
-@pytest.mark.parametrize("differences", [[0.1, float("nan")], [float("inf")], [[0.1], [0.2]]])
-def test_what_is_no_number_is_refused(differences: list[float]) -> None:
-    with pytest.raises(ValueError, match="finite"):
-        bootstrap_interval(differences)
-    with pytest.raises(ValueError, match="finite"):
-        permutation_p(differences)

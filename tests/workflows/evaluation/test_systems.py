@@ -11,7 +11,6 @@ from graph.errors import BadInput
 from graph.retrieve.modes import Mode, Preset
 from workflows.context import Context
 from workflows.evaluation.systems import (
-    ABLATIONS,
     NEED_A_MODEL,
     SWITCHES,
     Control,
@@ -89,13 +88,6 @@ def _described(spec: str) -> dict[str, Any]:
     return parse_system(spec, BASE).describe()
 
 
-def test_switches_add_up() -> None:
-    system = parse_system("mara+no-names+oracle-filter+oracle-beta+max_facts=9", BASE)
-    assert system.controls == (Control.ORACLE_FILTER, Control.ORACLE_BETA)
-    assert (system.context.walk.name_weight, system.context.max_facts) == (0.0, 9)
-    assert parse_system("ragenta+walk+oracle-beta", BASE).controls == (Control.ORACLE_BETA,)
-
-
 def test_an_oracle_filter_has_thirty_candidates_unless_another_number_is_set() -> None:
     assert parse_system("hipporag2+oracle-filter", BASE).context.walk.fact_candidates == 30
     assert parse_system("hipporag2+oracle-filter+fact_candidates=5", BASE).context.walk.fact_candidates == 5
@@ -133,19 +125,6 @@ def test_an_impossible_system_is_refused_with_the_possible_ones() -> None:
         assert said in str(refused.value), spec
 
 
-def test_a_system_given_twice_is_refused() -> None:
-    for specs in (["mara", "dense", "mara"], ["mara+no-beta+damping=0.5", " mara + damping=0.5 + no-beta "]):
-        with pytest.raises(BadInput, match="is given twice"):
-            parse_systems(specs, BASE)
-
-
-def test_all_ablations_are_systems_beside_the_modes() -> None:
-    systems = parse_systems([*Mode, *ABLATIONS], BASE)
-    assert [system.name for system in systems] == [*Mode, *ABLATIONS]
-    asked = {control for system in systems for control in system.controls}
-    assert asked == set(Control) - {Control.OFFLINE_AGENTS}
-
-
 def test_the_table_of_answers_has_nine_systems_and_without_a_chat_model_those_that_need_none() -> None:
     served = BASE.model_copy(update={"model": "scripted"})
     systems = parse_systems(answer_systems("scripted"), served)
@@ -172,14 +151,6 @@ def test_offline_agents_stand_in_for_filter_and_manager() -> None:
         with pytest.raises(BadInput, match="says twice what"):
             parse_system(f"mara+offline-agents+{both}", served)
     assert parse_system("hipporag2+offline-agents", served).controls == (Control.OFFLINE_AGENTS,)
-
-
-def test_a_system_without_retrieval_takes_settings_of_the_answer() -> None:
-    served = BASE.model_copy(update={"model": "scripted"})
-    assert parse_system("gold-passages+answer_passages=2+check_claims=true", BASE).context.answer_passages == 2
-    assert parse_system("closed-book+temperature=1", served).describe()["controls"] == ["closed-book"]
-    with pytest.raises(BadInput, match="nothing that they could control"):
-        parse_system("gold-passages+oracle-beta", served)
 
 
 def test_a_system_describes_itself_down_to_the_walk_and_says_nothing_of_the_machine() -> None:

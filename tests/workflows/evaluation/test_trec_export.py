@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from itertools import pairwise
 from pathlib import Path
@@ -68,24 +67,6 @@ def test_trec_eval_finds_the_recall_of_the_run(mara: Mara, run: Run, tmp_path: P
             mean = sum(scores.get(measure, 0.0) for scores in by_question.values()) / len(by_question)
             assert mean == pytest.approx(figure, abs=1e-6), (system, measure)
         assert len(by_question) == figures["with_gold"] == 6
-
-
-def test_json_holds_the_same_with_ids_as_they_are(mara: Mara, run: Run, tmp_path: Path) -> None:
-    done = mara("eval", "export", f"{run.folder}:mara", "--out", tmp_path / "trec", "--json").json
-    assert done["files"] == ["qrels.trec", "qrels.json", "mara.trec", "mara.json"]
-    assert sorted(path.name for path in (tmp_path / "trec").iterdir()) == sorted(done["files"])
-    qrels, rankings = (json.loads((tmp_path / "trec" / f"{name}.json").read_text()) for name in ("qrels", "mara"))
-    assert qrels["strange ids"] == {"a\tb": 1, "c\nd": 1}
-    assert sorted(rankings["strange ids"], key=rankings["strange ids"].get, reverse=True) == list(STRANGE)
-    assert rankings["tied from the start"]["b"] == 0.5
-
-
-def test_questions_that_scorers_leave_out_are_counted(mara: Mara, run: Run, tmp_path: Path) -> None:
-    shown = mara("eval", "export", f"{run.folder}:mara", "--out", tmp_path / "trec")
-    said = " ".join(shown.out.split())
-    assert said.startswith("7 questions in ")
-    assert "1 questions have no gold passages: no scorer counts them" in said
-    assert "mara: 1 questions without passages, which trec_eval counts with -c alone" in said
 
 
 @given(st.text(min_size=1))

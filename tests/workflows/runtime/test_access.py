@@ -56,14 +56,6 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("keys")
-def test_outside_of_a_server_settings_are_what_they_are() -> None:
-    context = Context(workspace="../anywhere", where={"tenant": "b"})
-    assert within_reach(context, None) is context
-    settings = IndexingContext(workspace="../anywhere")
-    assert indexing_context_of(Runtime(context=settings)) is settings
-
-
 @pytest.mark.usefixtures("server")
 class TestServer:
     def test_without_keys_every_user_sees_all(self) -> None:
@@ -97,11 +89,6 @@ class TestServer:
         keys.write_text(keys_file("gone"), encoding="utf-8")
         with pytest.raises(NoAccess, match="No user called 'gone' holds a key"):
             within_reach(Context(), info("gone"))
-
-    @pytest.mark.usefixtures("keys")
-    def test_settings_that_python_code_has_confined_are_taken_as_they_are(self) -> None:
-        confined = BEA.context(where={"year": 7})
-        assert within_reach(confined, None) is confined
 
     def test_clients_index_only_where_the_operator_lets_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("MARA_SOURCES", raising=False)

@@ -25,14 +25,6 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_without_a_server_nothing_is_sent(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MARA_GRAPH_URL", raising=False)
-    before = {path.name for path in root.iterdir()}
-    assert behind_after_sending(root) == ""
-    erase_on_graph_server(root)
-    assert {path.name for path in root.iterdir()} == before
-
-
 def test_a_server_that_is_down_costs_no_answer_and_may_still_hold_erased_nodes(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,9 +9,8 @@ from contextvars import ContextVar
 from operator import add
 from typing import Annotated, Any
 
-import langsmith
 import pytest
-from langgraph.config import get_config, get_stream_writer
+from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy, Send
@@ -19,7 +18,6 @@ from typing_extensions import TypedDict
 
 from agents.chat.usage import Usage, count_usage, tallied
 from graph.errors import TransportFault
-from tests.trace_server import TraceServer
 from workflows.context import Context
 from workflows.runtime.node import Node
 from workflows.runtime.workflow_graph import THREADS, OnOwnThreads
@@ -96,20 +94,6 @@ def test_its_errors_are_its_callers(ask: Ask) -> None:
 
 
 @either_way
-def test_it_is_retried_as_any_node(ask: Ask) -> None:
-    attempts: list[int] = []
-
-    def work(state: Seen, runtime: Runtime[Context]) -> dict[str, Any]:
-        attempts.append(1)
-        if len(attempts) < 3:
-            raise TransportFault("busy", "wait")
-        return {"seen": ["done"]}
-
-    quick = RetryPolicy(max_attempts=3, initial_interval=0.001, jitter=False, retry_on=TransportFault)
-    assert ask(of(work, retries=quick))["seen"] == ["done"]
-
-
-@either_way
 def test_calls_of_nodes_side_by_side_are_counted_apart(ask: Ask) -> None:
     together = threading.Barrier(4, timeout=10)
 
@@ -145,34 +129,6 @@ def test_as_many_run_at_once_as_there_are_threads_and_no_more_than_the_caller_wa
         return {"seen": [together.wait()]}
 
     assert sorted(on_a_loop(of(work, fanned_out=THREADS))["seen"]) == list(range(THREADS))
-
-
-@either_way
-def test_its_trace_stands_below_its_own_run(ask: Ask) -> None:
-    @langsmith.traceable
-    def step() -> str:
-        return "done"
-
-    def work(state: Seen, runtime: Runtime[Context]) -> dict[str, Any]:
-        return {"seen": [step()]}
-
-    with TraceServer() as server:
-        with server.tracing():
-            ask(of(work, fanned_out=2))
-        root = server.tree()
-    assert [[step.name for step in node.children] for node in root.all("work")] == [["step"]] * 2
-
-
-def test_its_writes_to_the_stream_arrive() -> None:
-    def work(state: Seen, runtime: Runtime[Context]) -> dict[str, Any]:
-        get_stream_writer()({"number": state["number"]})
-        return {"seen": []}
-
-    async def listen() -> list[Any]:
-        asked = of(work, fanned_out=2).astream({"number": 0, "seen": []}, stream_mode="custom")
-        return [chunk async for chunk in asked]
-
-    assert sorted(chunk["number"] for chunk in asyncio.run(listen())) == [0, 1]
 
 
 def test_the_event_loop_goes_on_meanwhile() -> None:

@@ -117,14 +117,6 @@ def test_a_resumed_interrupt_opens_it_again_and_goes_on_with_what_was_spent(
     assert graph.get_state(thread).values["spent"]["seconds"] >= spent > 0
 
 
-def test_settings_that_carry_a_run_start_another(settings: MakeContext, openings: Openings) -> None:
-    """A caller's node may hand its settings to a workflow of its own."""
-    context = settings()
-    run(context.with_beside(run=OpenRun(context)))
-    assert openings.counts == (1, 1, 1)
-    assert context.beside.run is None
-
-
 def test_a_workspace_that_cannot_be_opened_fails_the_run_before_any_node(settings: MakeContext) -> None:
     with pytest.raises(BadInput, match="There is no workspace"):
         run(settings(workspace="nowhere-at-all"))

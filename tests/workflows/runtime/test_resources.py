@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ from agents.chat import local_model
 from agents.fact_filter import FACT_FILTER, ChatFactFilter, KeepAllFacts, OfflineFactFilter
 from agents.manager import MANAGER, ChatManager, OfflineManager
 from agents.offline.extractor import OFFLINE_EXTRACTOR
-from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch, ModelUnavailable, WorkspaceMissing
-from graph.schema import Fact, RelationType, ScoredFact
+from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch, ModelUnavailable
 from tests.extracting import PASSAGES, proper_reply
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import QUESTION, run, well_behaved, write_lines
@@ -29,7 +27,6 @@ from workflows.runtime.resources import (
     OpenRun,
     chat_model_name,
     chat_model_of,
-    models_of,
     open_workspace_index,
 )
 from workflows.settings.indexing import IndexingContext
@@ -94,11 +91,6 @@ def test_a_callers_own_agents_win_over_the_configured_ones(monkeypatch: pytest.M
     assert changed.model_dump() == context.model_dump()
 
 
-def test_keeping_all_facts_keeps_them_whatever_the_limit() -> None:
-    candidates = [ScoredFact(Fact("Marn", "founded in", str(n), RelationType.TEMPORAL), 0.5) for n in range(9)]
-    assert KeepAllFacts().choose("When?", candidates, max_facts=4).kept == tuple(candidates)
-
-
 def test_several_servers_extract_in_turns_and_are_one_extractor(monkeypatch: pytest.MonkeyPatch) -> None:
     context = IndexingContext()
     assert extractor_for(context).name == OFFLINE_EXTRACTOR
@@ -157,16 +149,6 @@ def test_a_change_of_the_environment_is_seen_by_the_next_run(
     assert run(settings()).result["models"]["chat"] == OFFLINE
 
 
-def test_a_workspace_is_opened_once_for_runs_side_by_side(settings: MakeContext) -> None:
-    opened = []
-    threads = [threading.Thread(target=lambda: opened.append(open_workspace_index(settings()))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({id(index) for index in opened}) == 1
-
-
 def test_a_run_keeps_the_generation_it_began_with_while_the_next_one_sees_the_newest(tmp_path: Path) -> None:
     corpus, context = tmp_path / "corpus.jsonl", Context(workspace=str(tmp_path / "workspace"))
     write_lines(corpus, [{"id": "a", "title": "Velm", "text": "The Velm is a river."}])
@@ -179,21 +161,6 @@ def test_a_run_keeps_the_generation_it_began_with_while_the_next_one_sees_the_ne
     assert after.graph.generation > before.graph.generation
     assert [passage.id for passage in after.graph.passages] == ["a", "b"]
     assert before.search_passages("the river", 5)[0][0] == 0
-
-
-def test_a_generation_that_is_gone_gives_the_newest(settings: MakeContext) -> None:
-    newest = open_workspace_index(settings())
-    assert open_workspace_index(settings(), newest.graph.generation + 7) is newest
-    assert models_of(settings(), newest) == {"chat": OFFLINE, "embedding": "all-MiniLM-L6-v2", "store": "embedded"}
-    assert models_of(settings(model="own-model"), newest)["chat"] == "own-model"
-
-
-def test_a_missing_workspace_says_how_to_make_one(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    for name in ("empty", "nowhere"):
-        with pytest.raises(WorkspaceMissing, match="mara index"):
-            run(Context(workspace=str(tmp_path / name)))
-    assert [each.name for each in tmp_path.rglob("*")] == ["empty"]
 
 
 def test_a_workspace_of_another_embedding_model_says_what_to_do(

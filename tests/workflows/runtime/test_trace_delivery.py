@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import langsmith
 import pytest
 
 from tests.trace_server import TraceServer
@@ -71,12 +70,6 @@ def test_traces_go_through_a_proxy(
         ask("Who built the Tarn Dam?", settings())
     own = [root for root in traces.trees() if root.inputs.get("question") == "Who built the Tarn Dam?"]
     assert [shape(root) for root in own] == [RETRIEVAL]
-
-
-def test_without_tracing_no_client_is_made(settings: MakeContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(langsmith, "Client", lambda **how: pytest.fail("makes a client"))
-    with traces_delivered():
-        ask(QUESTION, settings())
 
 
 @pytest.mark.slow

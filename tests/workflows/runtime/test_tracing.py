@@ -13,7 +13,7 @@ import pytest
 from langsmith.run_helpers import tracing_context
 
 from graph.errors import BadInput, ModelUnavailable
-from tests.scripted_server import Reply, ScriptedServer
+from tests.scripted_server import ScriptedServer
 from tests.trace_server import TracedRun, TraceServer
 from tests.workflows.small_world import (
     ANSWERED,
@@ -86,23 +86,6 @@ def test_all_steps_are_described_and_tracing_changes_no_result(settings: MakeCon
     assert root.one("embed_question").metadata["ls_model_name"] == "all-MiniLM-L6-v2"
 
 
-def test_facts_and_passages_come_as_documents(settings: MakeContext, traces: TraceServer) -> None:
-    with traces.tracing():
-        result = ask(QUESTION, settings())
-    root = traces.tree()
-    facts = root.one("search_facts")
-    assert facts.inputs == {"query": QUESTION, "k": 10}
-    assert [document["metadata"]["id"] for document in facts.outputs["documents"]] == [
-        fact["id"] for fact in result["facts"]
-    ]
-    assert all(document["type"] == "Document" for document in facts.outputs["documents"])
-    passages = root.one("rank_passages").outputs
-    assert passages["found"] == len(passages["documents"])
-    assert {"id", "title", "source", "score"} <= passages["documents"][0]["metadata"].keys()
-    shown = root.one("answerer").inputs["documents"]
-    assert [document["page_content"] for document in shown] == [hit["text"] for hit in result["passages"]]
-
-
 def test_the_walk_is_a_tool_with_its_seeds_factors_and_best_passages(
     settings: MakeContext, traces: TraceServer
 ) -> None:
@@ -141,33 +124,6 @@ def test_retries_are_siblings_with_the_malformed_text_and_the_error(
     assert root.metadata["mara_filter_attempts"] == 3
     assert not root.error
     assert root.one("keep_top_facts").outputs["fact_outcome"] == "failed"
-
-
-def test_requests_to_a_model_are_llm_runs_with_their_tokens(
-    settings: MakeContext, traces: TraceServer, chat_server: ScriptedServer
-) -> None:
-    usage = {"prompt_tokens": 70, "completion_tokens": 5, "total_tokens": 75}
-    chat_server.script({**well_behaved(), "manager": [Reply(MANAGED, usage=usage)]})
-    with traces.tracing():
-        quick_graph.invoke(asking(QUESTION), context=settings(model="tester"))
-    root = traces.tree()
-    assert [request.name for request in root.all("ChatOpenAI")] == ["ChatOpenAI"] * 3
-    request = root.one("weigh_relations").one("ChatOpenAI")
-    assert (request.run_type, request.metadata["ls_model_name"]) == ("llm", "tester")
-    assert {"mara_mode", "mara_chat_model", "mara_generation"} <= request.metadata.keys()
-    tokens = request.metadata["usage_metadata"]
-    assert (tokens["input_tokens"], tokens["output_tokens"]) == (70, 5)
-
-
-def test_a_transport_fault_is_tried_again_as_a_sibling(
-    settings: MakeContext, traces: TraceServer, chat_server: ScriptedServer
-) -> None:
-    chat_server.script({**well_behaved(), "manager": [Reply("busy", status=503), MANAGED]})
-    with traces.tracing():
-        quick_graph.invoke(asking(QUESTION), context=settings())
-    first, second = traces.tree().all("weigh_relations")
-    assert "TransportFault" in first.error
-    assert not second.error
 
 
 def test_no_vector_no_key_and_no_whole_graph_is_sent(

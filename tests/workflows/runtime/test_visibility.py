@@ -24,7 +24,6 @@ from agents.judge import JUDGE
 from agents.manager import MANAGER
 from agents.predictor import PREDICTOR
 from agents.rewriter import REWRITER
-from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from graph.schema import Passage, entity_id
 from graph.walk.settings import Engine
@@ -37,16 +36,13 @@ from tests.workflows.small_world import (
     MALFORMED,
     MANAGED,
     on_a_thread,
-    quick_graph,
     run,
     shown_to_model,
     well_behaved,
 )
 from tests.workflows.traced import without_timings
 from tests.workflows.workspaces import use_embedder
-from workflows import retrieval
 from workflows.context import Context
-from workflows.for_agents import MaraRetriever, retrieval_tool
 from workflows.runtime.resources import OpenRun, close_indexes
 from workflows.runtime.visibility import within_filter
 from workflows.streaming import ask_stream, event_json
@@ -106,11 +102,6 @@ def text_of(result: Mapping[str, Any]) -> str:
 
 def leaked(result: Mapping[str, Any], words: Iterable[str]) -> list[str]:
     return [word for word in words if word in text_of(result)]
-
-
-def call_tool(settings: Context) -> Any:
-    tool = retrieval_tool(settings)
-    return tool.invoke({"name": tool.name, "args": {"question": QUESTION}, "id": "1", "type": "tool_call"})
 
 
 def state_before(graph: Any, thread: Any, node: str) -> Any:
@@ -188,23 +179,6 @@ def test_no_word_of_a_hidden_passage_is_in_any_result(corpus: list[Owned], asked
 
 
 class TestSelectedPassages:
-    def test_everything_selected_is_as_without_a_filter(self, root: Path) -> None:
-        both = {"owner": {"$in": ["ann", "bob"]}}
-        for mode in Mode:
-            whole, selected = (run(context(root, where, mode=mode), QUESTION).result for where in ({}, both))
-            assert ids(selected) == ids(whole), mode
-            scores = [[hit["score"] for hit in result["passages"]] for result in (selected, whole)]
-            assert scores[0] == pytest.approx(scores[1], abs=1e-6)
-            for key in ("answer", "relation_factors", "ranked_by", "errors"):
-                assert selected[key] == whole[key], mode
-            every = ids(run(context(root, BOB, mode=mode), QUESTION).result)
-            assert ids(run(context(root, BOB, mode=mode, top_k=1), QUESTION).result) == every[:1]
-            for key in ("entities", "passages"):
-                of_selected, of_whole = (
-                    {seed["id"]: seed["weight"] for seed in result["seeds"][key]} for result in (selected, whole)
-                )
-                assert of_selected == pytest.approx(of_whole, abs=1e-6), mode
-
     def test_names_that_hidden_passages_alone_hold_are_no_seeds(self, root: Path) -> None:
         for where, expected in ((ANN, {"lake sund", "marn"}), (BOB, {"lake sund", "Project Orlo", "marn"})):
             result = run(context(root, where, fact_candidates=1, entity_seeds=0), QUESTION).result
@@ -217,30 +191,6 @@ class TestSelectedPassages:
         scores = {hit["id"]: hit["score"] for hit in result["passages"]}
         assert scores.keys() == {"ann-1", "bob-3"}
         assert scores["bob-3"] > 0
-
-    def test_conditions_are_of_any_key_and_of_dates(self, root: Path) -> None:
-        cases: list[tuple[dict[str, Any], set[str]]] = [
-            ({"day": {"$gte": "2020", "$lt": "2021"}}, {"ann-1"}),
-            ({"day": {"$gte": "2021"}, "owner": "ann"}, {"ann-2"}),
-            ({"day": {"$ne": "2019"}, "owner": "bob"}, {"bob-1", "bob-3"}),
-            ({"source": "bob-2.txt"}, {"bob-2"}),
-        ]
-        for where, seen in cases:
-            for mode in (Mode.MARA, Mode.DENSE):
-                assert {*ids(run(context(root, where, mode=mode), QUESTION).result)} == seen, where
-
-    def test_the_retriever_and_the_tool_see_no_more(self, root: Path) -> None:
-        retriever = MaraRetriever(context=context(root, ANN))
-        assert {document.id for document in retriever.invoke(QUESTION)} == {"ann-1", "ann-2"}
-        shown = call_tool(context(root, BOB))
-        assert {document.id for document in shown.artifact} == {"bob-1", "bob-2", "bob-3"}
-        assert not [word for word in ONLY["ann"] if word in shown.content]
-
-    def test_a_filter_changed_behind_the_settings_is_checked_all_the_same(self, root: Path) -> None:
-        changed = context(root, ANN)
-        changed.where["owner"] = {"$or": "bob"}
-        with pytest.raises(BadInput, match=r"'owner' has .*for an operator"):
-            run(changed, QUESTION)
 
 
 class TestNothingSelected:
@@ -256,14 +206,6 @@ class TestNothingSelected:
             assert "`where`" in result["errors"][0]["message"]
             assert leaked(result, ["nobody", *ONLY["ann"], *ONLY["bob"]]) == []
         assert chat_server.requests == []
-
-    def test_retrieval_ends_there_and_the_tool_says_so(self, root: Path) -> None:
-        done = run(context(root, NO_OWNER), QUESTION, retrieval.graph)
-        assert done.visits == Counter(["encode_question"])
-        assert (done.result["passages"], kinds(done.result)) == ([], [("encode_question", "NothingSelected")])
-        assert MaraRetriever(context=context(root, NO_OWNER)).invoke(QUESTION) == []
-        shown = call_tool(context(root, NO_OWNER))
-        assert (shown.content, shown.artifact) == ("No passage was found.", [])
 
     def test_a_fork_that_brings_such_a_filter_says_so_too(self, root: Path) -> None:
         for mode, last in ((Mode.MARA, "walk_graph"), (Mode.DENSE, "retrieve_passages")):
@@ -390,23 +332,6 @@ class TestForks:
                 within_filter(("passages",), state, OpenRun(context(root, where)), work)
             assert [part[agent.refusal] for part in seen] == [None, refused], agent.name
 
-    def test_without_a_filter_the_state_that_a_person_writes_stays(self, root: Path) -> None:
-        graph, thread = on_a_thread()
-        graph.invoke({"question": QUESTION}, thread, context=context(root, {}))
-        before = state_before(graph, thread, "walk_graph")
-        seeds = {"entities": [{"id": entity_id("Marn"), "text": "my own word", "weight": 1.0}], "passages": []}
-        forked = graph.invoke(None, graph.update_state(before.config, {"seeds": seeds}), context=context(root, {}))
-        assert forked["seeds"] == seeds
-        assert kinds(forked) == []
-
-    def test_a_fork_under_the_same_filter_is_the_same_run(self, root: Path) -> None:
-        graph, thread = on_a_thread()
-        first = graph.invoke({"question": QUESTION}, thread, context=context(root, ANN))
-        for node in NODES[1:]:
-            before = state_before(graph, thread, node)
-            again = graph.invoke(None, before.config, context=context(root, ANN))
-            assert without_timings(again) == without_timings(first), node
-
 
 def test_no_event_of_a_stream_and_no_step_of_a_trace_says_what_is_hidden(root: Path) -> None:
     for mode in ("mara", "hipporag2", "hybrid"):
@@ -419,11 +344,6 @@ def test_no_event_of_a_stream_and_no_step_of_a_trace_says_what_is_hidden(root: P
         for shown in (sent, json.dumps(events, ensure_ascii=False)):
             assert [word for word in ONLY["bob"] if word in shown] == [], mode
             assert "Ostra" in shown
-
-
-def test_the_count_of_arcs_tells_of_hidden_passages_and_is_not_given(root: Path) -> None:
-    assert run(context(root, ANN, engine="matrix"), QUESTION).result["walk"]["arcs"] is None
-    assert run(context(root, {}, engine="matrix"), QUESTION).result["walk"]["arcs"] > 0
 
 
 class TestModels:
@@ -447,12 +367,3 @@ class TestModels:
         assert {citation["passage_id"] for citation in done.result["citations"]} <= {"ann-1", "ann-2"}
         assert "OutsideFilter" not in {kind for _, kind in kinds(done.result)}
         assert leaked(done.result, ONLY["bob"]) == []
-
-    def test_where_no_fact_is_kept_the_dense_ranking_keeps_within_the_filter(
-        self, root: Path, chat_server: ScriptedServer
-    ) -> None:
-        chat_server.script({**well_behaved(), "fact filter": ['{"facts": []}']})
-        settings = context(root, ANN, mode=Mode.HIPPORAG2, filter_facts=True, model="any")
-        result = run(settings, QUESTION, quick_graph).result
-        assert (result["ranked_by"], result["walk"], result["errors"]) == ("dense", None, [])
-        assert {*ids(result)} == {"ann-1", "ann-2"}

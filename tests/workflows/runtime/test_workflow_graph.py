@@ -19,15 +19,3 @@ def test_the_drawing_has_the_edges_of_the_workflow() -> None:
     assert all(label != target for _, target, label in edges), "every condition has a label"
     for drawing in (GRAPH.get_graph(), asyncio.run(GRAPH.aget_graph())):
         assert {(edge.source, edge.target, edge.data) for edge in drawing.edges} == edges
-
-
-def test_a_subgraph_is_drawn_with_its_nodes() -> None:
-    for name in ("judge_passage", "check_claims"):
-        assert any(node.startswith(f"{name}:") for node in GRAPH.get_graph(xray=True).nodes)
-        assert name in GRAPH.get_graph().nodes
-
-
-def test_it_is_the_same_workflow_with_its_settings() -> None:
-    assert GRAPH.name == ragenta.WORKFLOW
-    assert GRAPH.config["max_concurrency"] == ragenta.MAX_CONCURRENCY
-    assert GRAPH.config["recursion_limit"] == ragenta.RECURSION_LIMIT

@@ -14,7 +14,7 @@ from graph.errors import BadInput, WorkspaceMissing
 from graph.retrieve.search import factors_for, walk_passages
 from graph.schema import RelationType
 from graph.storage.marks import Mark, MarkKind, add_marks
-from graph.walk.strengths import TUNED_RELATIONS, UNTUNED, Tuning, adopt, load_history, tuned, workspace_tuning
+from graph.walk.strengths import TUNED_RELATIONS, UNTUNED, load_history, tuned, workspace_tuning
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
@@ -178,29 +178,12 @@ class TestRefusals:
         assert (first["adopted"], first["refusal"], first["difference"]) == (False, "", 1.0)
         assert workspace_tuning(root) == UNTUNED
 
-    def test_it_goes_on_from_the_current_version(self, root: Path) -> None:
-        strong = {relation: 4.0 if relation is TEMPORAL else 1.0 for relation in TUNED_RELATIONS}
-        adopt(root, Tuning(0, strong, 0, {}, 0.0, 0.0))
-        mark(root, lambda number: f"calm{number}")
-        result = tune_workspace(context_of(root))
-        assert result["strengths_before"]["TEMPORAL"] == 4.0
-        assert (result["adopted"], result["parent"], result["recall_before"]) == (False, 1, 1.0)
-
 
 class TestEvidence:
     def test_too_few_questions_with_known_passages_teach_nothing(self, root: Path) -> None:
         mark(root, lambda number: f"calm{number}" if number else "gone")
         with pytest.raises(BadInput, match=f"{N - 1} questions; tuning needs {N}"):
             tune_workspace(context_of(root))
-
-    def test_questions_left_out_are_counted(self, root: Path) -> None:
-        mark(root, lambda number: f"storm{number}")
-        no_seed = Mark("Whatever?", "storm0", MarkKind.PERSON)
-        add_marks(root, [Mark(question(0), "gone", MarkKind.GOLD), Mark("Gone?", "gone too", MarkKind.CITED), no_seed])
-        result = tune_workspace(context_of(root))
-        assert (result["unknown_passages"], result["questions_without_passages"]) == (2, 1)
-        assert (result["questions_without_walk"], result["fallbacks"]) == (1, 0)
-        assert result["made_from"]["questions"] == N
 
     def test_a_published_baseline_or_no_workspace_is_not_tuned(self, root: Path, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="hipporag2"):
