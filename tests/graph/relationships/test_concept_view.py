@@ -10,7 +10,7 @@ import pytest
 
 from graph.errors import MissingEndpoint
 from graph.relationships.documents import relate
-from graph.relationships.exchange import from_json_line, import_lines, parts_of, to_json_line
+from graph.relationships.exchange import import_lines, parts_of, to_json_line
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType
 from graph.relationships.tables import VIEWS
@@ -203,7 +203,7 @@ class TestWhatAUserWrote:
     def test_an_export_is_read_back_into_the_same_workspace(self, record: RelationshipRecord, surer: Edge) -> None:
         lines = [to_json_line(part) for part in parts_of(record)]
         assert record.unlink(surer)
-        import_lines(record, lines, from_json_line)
+        import_lines(record, lines)
         assert [to_json_line(part) for part in parts_of(record)] == lines
         assert rows_of(record, "explains") == 1
 
