@@ -18,7 +18,6 @@ from graph.relationships.exchange import STAMP_LABEL, Table, tables
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType
 from graph.schema import entity_id
-from tests.bolt_server import BoltEndpoint
 from tests.builders import passage_of, publish_workspace
 from tests.cases import PASSWORD_PARTS, unreadable_addresses
 from tests.chroma_server import free_port
@@ -103,15 +102,6 @@ class TestFaults:
             BoltServer(dataclasses.replace(settings, password="topsecret"))
         assert "topsecret" not in str(refused.value)
 
-    def test_tls_where_the_server_has_none(self, settings: ServerSettings) -> None:
-        secure = dataclasses.replace(settings, url=settings.url.replace("bolt://", "bolt+s://"))
-        with pytest.raises(GraphUnavailable, match=r"TLS"):
-            BoltServer(secure)
-
-    def test_a_server_of_another_kind(self, endpoint: BoltEndpoint) -> None:
-        with pytest.raises(GraphUnavailable, match="does not answer as it should"):
-            BoltServer(ServerSettings(ServerSettings.of(endpoint.http_address).url, "root", "x"))
-
     def test_a_database_that_is_not_there(self, settings: ServerSettings, record: RelationshipRecord) -> None:
         with BoltServer(dataclasses.replace(settings, database="nowhere")) as server:
             with pytest.raises(GraphUnavailable, match="MARA_GRAPH_URL: bolt://host/database"):
@@ -124,21 +114,9 @@ class TestFaults:
         with pytest.raises(BadInput, match=r"longer than 0\.2 s"):
             server.query(query, timeout_s=0.2)
 
-    def test_a_query_that_cannot_be_run(self, server: BoltServer) -> None:
-        for query in ["MATCH (n RETURN n", "RETURN nothing(1)"]:
-            with pytest.raises(BadInput, match="cannot run the query"):
-                server.query(query)
-
 
 @pytest.mark.slow
 class TestReading:
-    def test_as_many_rows_come_as_asked(self, server: BoltServer, record: RelationshipRecord, tmp_path: Path) -> None:
-        mirror(tmp_path, server)
-        query = "MATCH (d:Document) RETURN d.id AS key ORDER BY key"
-        cut, whole = server.query(query, limit=2), server.query(query, limit=7)
-        assert (cut.columns, cut.rows, cut.cut) == (("key",), (("d-alliance",), ("d-nissan",)), True)
-        assert (len(whole.rows), whole.cut) == (7, False)
-
     def test_nothing_is_committed_past_the_check(self, server: BoltServer, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("graph.relationships.cypher.reading.check_reads_only", lambda query, parameters: query)
         server.query("CREATE (n:Concept {id: 'x'}) RETURN n.id")

@@ -11,35 +11,22 @@ from graph.relationships.cypher import queries
 from graph.relationships.cypher.reading import MAX_QUERY, MAX_ROWS, check_limit, check_reads_only
 
 READING = [
-    "MATCH (n) RETURN n",
     "match (d:Document) where d.title = 'Create or Set' return d.id;",
-    'MATCH (d) WHERE d.title = "it\'s; DELETE" RETURN d',
     "// All that is created\nMATCH (u)-[:CREATED]->(m) RETURN count(*)",
-    "MATCH (n) /* CREATE (x) */ RETURN n.id AS `set`",
-    "OPTIONAL MATCH (n) RETURN n",
+    "OPTIONAL MATCH (n) /* CREATE (x) */ RETURN n.id AS `set`",
     "UNWIND [1, 2.5, 1e3, 0x1F] AS x RETURN x",
     "WITH date.truncate('day', $when) AS day RETURN day",
-    "MATCH (n)\r\nRETURN n\r\n",
-    "MATCH (a)-[:RELATED_TO*1..2]-(b) WHERE NOT (a)-->(b) AND a.x <> b.x RETURN {id: a.id, all: [x IN [1] WHERE x]}",
+    "MATCH (a)-[:RELATED_TO*1..2]-(b)\r\nWHERE NOT (a)-->(b) AND a.x <> b.x RETURN {id: a.id, x: [x IN [1] WHERE x]}",
 ]
-CLAUSES = (
-    *("CREATE", "DELETE", "DETACH DELETE", "REMOVE", "MERGE", "INSERT", "INSTALL", "ATTACH", "DROP", "SHOW", "USE"),
-    *("EXPLAIN", "PROFILE", "BEGIN", "EXPORT DATABASE", "IMPORT DATABASE", "LOAD EXTENSION", "COPY", "CALL"),
-)
+CLAUSES = ("CREATE", "DETACH DELETE", "MERGE", "REMOVE", "EXPLAIN", "IMPORT DATABASE", "COPY", "CALL")
 WRITING = [
     *(f"{clause} n" for clause in CLAUSES),
     *(f"MATCH (n) {clause} n RETURN n" for clause in CLAUSES),
     "",
-    "   // nothing\n",
     "MATCH (n) sEt n.id = 'x' RETURN n",
-    "MATCH (n) FOREACH (x IN [1] | CREATE (:Concept))",
     "MATCH (n) RETURN n; MATCH (m) RETURN m",
-    "MATCH (n) RETURN n; DROP TABLE Concept",
     "LOAD FROM 'secret.csv' RETURN *",
-    "MATCH (n) LOAD CSV FROM 'file:///etc/passwd' AS line RETURN line",
     "MATCH (n) CALL apoc.cypher.doIt('CREATE (x)', {}) YIELD value RETURN value",
-    "MATCH (n) CALL { CREATE (x) } RETURN n",
-    "RETURN apoc.cypher.runFirstColumnSingle('CREATE (x) RETURN x', {})",
     "RETURN apoc . util . sleep(1)",
     "RETURN `apoc`.`util`.`sleep`(1)",
     "MATCH (n) RETURN n UNION CREATE (x) RETURN x",
@@ -48,17 +35,13 @@ WRITING = [
 ]
 AMBIGUOUS = [
     "MATCH (n) WHERE n.id = 'a\\' DELETE n //' RETURN n",
-    "MATCH (n) WHERE n.id = '\\u0027' DELETE n",
     "MATCH (n) RETURN n // \r DELETE n",
     "MATCH (n) RETURN n /* DELETE n",
     "MATCH (n) RETURN 'open",
-    "MATCH (n) RETURN `open",
     "MATCH (n) \u017fET n.id = 1",
     "MATCH (n) RETURN n\u037e DELETE n",
     "MATCH (n)\x00RETURN n",
-    "MATCH (n)\xa0RETURN n",
     "MATCH (n) RETURN $`x`",
-    "MATCH (n) RETURN # n",
 ]
 
 
