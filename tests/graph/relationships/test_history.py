@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from graph.errors import MissingEndpoint, NoAccess, NotInSchema
 from graph.relationships import conversations as past
-from graph.relationships.conversations import ASSISTANT, TITLE_LENGTH, USER, Cited
+from graph.relationships.conversations import ASSISTANT, USER, Cited
 from graph.relationships.history import (
     NewTurn,
     add_message_with_references,
@@ -114,14 +111,14 @@ class TestATurn:
         assert (answer.role, answer.kind, answer.user) == (ASSISTANT, "answer", "")
         assert question.understood == "When was Nissan founded in Japan?"
         assert (question.created_at, answer.created_at) == (at(0), at(1))
-        assert (question.position, answer.position) == (0, 1)
-
-    def test_a_conversation_is_called_by_its_first_question(self, record: RelationshipRecord) -> None:
-        record_turn(record, turn(question="When\nwas " + 200 * "x"))
-        record_turn(record, turn("run-2", question="And who founded it?", asked_at=at(5), answered_at=at(6)))
+        assert list(linked(record, EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)) == [("ada", done.question)]
+        assert done.viewed == ("nissan", "aikawa")
+        views = past.views(record, "ada")
+        assert [(view.document, view.view_count) for view in views] == [("aikawa", 1), ("nissan", 1)]
+        record_turn(record, turn("run-2", question="And?", asked_at=at(5), answered_at=at(6)))
         (cars,) = past.conversations(record)
-        assert cars.title == ("When was " + 200 * "x")[:TITLE_LENGTH]
-        assert (cars.created_at, cars.updated_at, cars.owner, cars.messages) == (at(0), at(6), "ada", 4)
+        assert (cars.title, cars.owner, cars.messages) == ("When was Nissan founded?", "ada", 4)
+        assert (cars.created_at, cars.updated_at) == (at(0), at(6))
 
     def test_it_references_what_it_cites_with_the_numbers(self, record: RelationshipRecord) -> None:
         done = record_turn(record, turn(cited=(cites(1, "nissan"), cites(3, "nissan", 2), cites(2, "aikawa"))))
@@ -140,13 +137,6 @@ class TestATurn:
             (done.answer, entity_id("Nissan")): {"confidence": 1.0},
             (done.answer, entity_id("Yoshisuke Aikawa")): {"confidence": 0.5},
         }
-
-    def test_its_asker_created_the_question_and_viewed_what_it_cites(self, record: RelationshipRecord) -> None:
-        done = record_turn(record, turn())
-        assert list(linked(record, EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)) == [("ada", done.question)]
-        assert done.viewed == ("nissan", "aikawa")
-        views = past.views(record, "ada")
-        assert [(view.document, view.view_count) for view in views] == [("aikawa", 1), ("nissan", 1)]
 
     def test_written_again_it_changes_nothing_but_of_another_run(self, record: RelationshipRecord) -> None:
         first = record_turn(record, turn(), SpelledNames())
@@ -201,18 +191,6 @@ class TestATurn:
 
 
 class TestAConversation:
-    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(st.lists(st.sampled_from(["cars", "rivers", "bridges"]), min_size=1, max_size=12))
-    def test_each_message_follows_the_one_before_it(self, tmp_path: Path, asked_in: Sequence[str]) -> None:
-        (tmp_path / "relationships.sqlite").unlink(missing_ok=True)
-        with RelationshipRecord.of(tmp_path, create=True) as record:
-            for number, name in enumerate(asked_in):
-                record_turn(record, turn(f"run-{number}", conversation=name))
-            for name in set(asked_in):
-                messages = past.messages(record, name)
-                assert [message.id for message in messages] == followed(record, name)
-                assert [message.position for message in messages] == list(range(len(messages)))
-
     def test_it_stays_in_order_with_several_writers(self, tmp_path: Path) -> None:
         with RelationshipRecord.of(tmp_path, create=True) as record:
             put_documents(record)
@@ -222,12 +200,13 @@ class TestAConversation:
                 for number in range(10):
                     record_turn(own, turn(f"{writer}-{number}"))
 
-        in_threads(8, write)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(write, range(8)))
         with RelationshipRecord.of(tmp_path) as record:
             messages = past.messages(record, "cars")
             assert [message.id for message in messages] == followed(record, "cars")
             assert [message.role for message in messages] == 80 * [USER, ASSISTANT]
-            assert all(messages[n + 1].id == question_s_answer(record, messages[n].id) for n in range(0, 160, 2))
+            assert [message.position for message in messages] == list(range(160))
 
     def test_it_belongs_to_who_began_it_and_its_last_turns_are_read_in_order(self, record: RelationshipRecord) -> None:
         for number in range(5):
@@ -250,13 +229,6 @@ class TestAConversation:
         (shared,) = past.conversations(record, "bob")
         assert (shared.owner, shared.messages) == ("", 6)
         assert past.conversations(record, "ada") == []
-
-
-def question_s_answer(record: RelationshipRecord, question: str) -> str:
-    """Return the id of the message that follows a question."""
-    follows = linked(record, EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE)
-    (answer,) = [source for source, target in follows if target == question]
-    return answer
 
 
 class TestPublishedFunctions:
@@ -291,23 +263,18 @@ class TestPublishedFunctions:
         track_user_viewed_document(record, "ada", "nissan", at(5), duration=30)
         track_user_viewed_document(record, "ada", "nissan", at(9))
         track_user_viewed_document(record, "ada", "nissan", at(1), duration=12)
-        (view,) = past.views(record, "ada")
-        assert (view.view_count, view.first_viewed_at, view.last_viewed_at) == (3, at(1), at(9))
-        assert (view.duration, view.relevance_score) == (42, None)
-
-    def test_a_view_that_ended_creates_its_user_and_is_found_by_its_document(self, record: RelationshipRecord) -> None:
-        for duration in (30, 12):
-            record_view(record, "ada", "nissan", duration)
         view = past.view_of(record, "ada", "nissan")
         assert view
-        assert (view.view_count, view.duration) == (2, 42)
         assert past.view_of(record, "ada", "renault") is past.view_of(record, "ben", "nissan") is None
+        assert (view.view_count, view.first_viewed_at, view.last_viewed_at) == (3, at(1), at(9))
+        assert (view.duration, view.relevance_score) == (42, None)
 
     def test_a_view_needs_its_user_and_its_document(self, record: RelationshipRecord) -> None:
         with pytest.raises(MissingEndpoint):
             record_view(record, "ada", "gone", 1)
         assert record.node(NodeType.USER, "ada") is None
-        record.put_node(Node(NodeType.USER, "ada", {"created_at": at(0)}))
+        record_view(record, "ada", "nissan", 30)
+        assert [view.duration for view in past.views(record, "ada")] == [30]
         for user, document in (("nobody", "nissan"), ("ada", "gone")):
             with pytest.raises(MissingEndpoint):
                 track_user_viewed_document(record, user, document)
@@ -316,30 +283,14 @@ class TestPublishedFunctions:
 THREADS, PROCESSES, VIEWS_EACH = 4, 3, 20
 
 
-def in_threads(count: int, work: object) -> None:
-    faults: list[BaseException] = []
-
-    def run(number: int) -> None:
-        try:
-            work(number)  # type: ignore[operator]
-        except BaseException as fault:
-            faults.append(fault)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert not faults
-
-
 def view_from_threads(root: str) -> None:
     def view(thread: int) -> None:
         with RelationshipRecord.of(Path(root)) as own:
             for number in range(VIEWS_EACH):
                 track_user_viewed_document(own, "ada", "nissan", at(number), duration=1)
 
-    in_threads(THREADS, view)
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(view, range(THREADS)))
 
 
 def test_views_are_counted_by_threads_of_processes_without_a_lost_one(tmp_path: Path) -> None:
@@ -354,43 +305,6 @@ def test_views_are_counted_by_threads_of_processes_without_a_lost_one(tmp_path: 
     assert (view.first_viewed_at, view.last_viewed_at) == (at(0), at(VIEWS_EACH - 1))
 
 
-HOSTILE = (
-    "'); DROP TABLE message; --",
-    '" OR "1"="1',
-    "cars' UNION SELECT content FROM message --",
-    "{id: $id}) DETACH DELETE n //",
-    "`]->(x) SET x.role = 'admin' //",
-    "%s %(name)s ? :id $1 @p",
-    "\u202ereversed",
-    "${jndi:ldap://host/a}",
-)
-
-
-def test_ids_names_and_texts_are_values_and_nothing_else(record: RelationshipRecord) -> None:
-    for text in HOSTILE:
-        tables = record.counts().keys()
-        record_turn(record, turn("other", conversation="other", user="bob"))
-        record_turn(
-            record, turn(text, conversation=text, user=text, question=text, answer=text, kind=text), SpelledNames()
-        )
-        concept = create_or_get_concept(record, text)
-        add_message_with_references(record, text + "2", text, "user", ["nissan"], message_id=text)
-        assert record.counts().keys() == tables
-        question, answer = past.messages(record, text)
-        assert (question.content, question.user, answer.content, answer.kind) == (text, text, text, text)
-        assert [each.id for each in past.conversations(record, text)] == [text]
-        assert [view.document for view in past.views(record, text)] == ["aikawa", "nissan"]
-        assert len(past.messages(record, "other")) == 2
-        node = record.node(NodeType.CONCEPT, concept)
-        assert node is not None
-        assert record.edge(EdgeType.REFERENCES, (NodeType.MESSAGE, text), (NodeType.DOCUMENT, "nissan")) == Edge(
-            EdgeType.REFERENCES, (NodeType.MESSAGE, text), (NodeType.DOCUMENT, "nissan"), {"number": 1}
-        )
-
-
-AT = "2026-01-01T00:00:00.000000+00:00"
-
-
 def test_a_search_is_kept_with_its_similarities_until_another_of_its_name_replaces_it(tmp_path: Path) -> None:
     record = small_record(tmp_path)
 
@@ -398,13 +312,13 @@ def test_a_search_is_kept_with_its_similarities_until_another_of_its_name_replac
         edges = record.edges(EdgeType.SIMILARITY, NodeType.QUERY, NodeType.DOCUMENT)
         return {edge.target[1]: edge.properties["score"] for edge in edges if edge.source[1] == "ports"}
 
-    keep_search(record, "ports", "Which ports?", {"d-port": 0.75, "d-yokohama": 0.5}, AT)
+    keep_search(record, "ports", "Which ports?", {"d-port": 0.75, "d-yokohama": 0.5}, at(0))
     query = record.node(NodeType.QUERY, "ports")
     assert query
-    assert query.properties == {"text": "Which ports?", "created_at": AT}
+    assert query.properties == {"text": "Which ports?", "created_at": at(0)}
     assert similarities() == {"d-port": 0.75, "d-yokohama": 0.5}
-    keep_search(record, "ports", "Which harbours?", {"d-silk": 0.25}, AT)
+    keep_search(record, "ports", "Which harbours?", {"d-silk": 0.25}, at(0))
     assert similarities() == {"d-silk": 0.25}
     with pytest.raises(MissingEndpoint):
-        keep_search(record, "ports", "Which harbours?", {"d-port": 0.25, "d-nowhere": 0.5}, AT)
+        keep_search(record, "ports", "Which harbours?", {"d-port": 0.25, "d-nowhere": 0.5}, at(0))
     assert similarities() == {"d-silk": 0.25}
