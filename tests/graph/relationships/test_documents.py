@@ -24,9 +24,8 @@ from graph.schema import Passage, RelationType, entity_id
 from graph.sources.loaders.document import Document
 from graph.sources.splitting import split_document
 from graph.storage.record import Record
-from graph.storage.writer import Writer, reembed
+from graph.storage.writer import Writer
 from tests.builders import (
-    Child,
     HashEmbedder,
     TripleParts,
     extraction_of,
@@ -150,17 +149,6 @@ class TestWhatIsWritten:
         assert related is not None
         assert related.properties == {"relation": "HIERARCHICAL", "documents": 1, "confidence": 0.8}
 
-    def test_the_chunks_of_a_document_have_one_parent(self, step: Step) -> None:
-        parts = split_document(Document("Rivers", " ".join(f"River{n} is long." for n in range(200)), "rivers.txt"))
-        assert len(parts) > 2
-        step.write(parts)
-        step.take()
-        counts = step.to.counts()
-        assert counts[NodeType.DOCUMENT] == 1
-        assert counts[NodeType.CHUNK] == counts[EdgeType.CHUNK_OF] == len(parts)
-        chunks = sorted(int(str(node.properties["chunk_index"])) for node in step.to.nodes(NodeType.CHUNK))
-        assert chunks == list(range(len(parts)))
-
 
 class TestAgain:
     def test_only_what_differs_is_written(self, step: Step) -> None:
@@ -202,15 +190,6 @@ class TestChanges:
         assert len(list(step.to.edges(EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.DOCUMENT))) == 1
         assert not list(step.to.edges(EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.CHUNK))
 
-    def test_a_changed_row_counts_its_version_up(self, step: Step) -> None:
-        step.write([NISSAN, DATSUN], CARS)
-        step.take()
-        step.write([replace(NISSAN, text="Nissan was founded in 1933.")])
-        assert step.counts() == (0, 1, 0)
-        assert step.versions() == {"nissan": 2, "datsun": 1}
-        document = step.properties(NodeType.DOCUMENT, "nissan")
-        assert (document["created_at"], document["updated_at"]) == (time_text(FIRST), time_text(LATER))
-
     def test_what_is_only_extracted_anew_is_the_same_version(self, step: Step) -> None:
         step.write([NISSAN], CARS)
         step.take()
@@ -236,7 +215,8 @@ class TestChanges:
         new = str(after.metadata["document"])
         assert step.to.node(NodeType.DOCUMENT, old) is None
         document = step.properties(NodeType.DOCUMENT, new)
-        assert (document["version"], document["created_at"]) == (2, time_text(FIRST))
+        times = document["created_at"], document["updated_at"]
+        assert (document["version"], *times) == (2, time_text(FIRST), time_text(LATER))
         seen = step.to.edge(EdgeType.VIEWED, (NodeType.USER, "anna"), (NodeType.DOCUMENT, new))
         assert seen is not None
         assert seen.properties["view_count"] == 2
@@ -251,20 +231,8 @@ class TestChanges:
         assert step.versions() == {"Ada-2": 2, "Bo-2": 2, "Cy-2": 1}
         step.write([Passage("Di", "Di", "Di 1", "rows.csv")], removed=["Bo-2"])
         assert step.counts() == (1, 0, 1), "a row that comes as another goes does not replace it"
-
-    def test_where_it_is_not_clear_which_was_edited_all_are_new(self, step: Step) -> None:
-        step.write([Passage(f"old-{n}", "Row", f"old {n}", "rows.csv") for n in range(2)])
-        step.take()
-        step.write([Passage(f"new-{n}", "Row", f"new {n}", "rows.csv") for n in range(2)], removed=["old-0", "old-1"])
-        assert step.counts() == (2, 0, 2)
-
-    def test_a_document_that_lost_a_passage_is_another_version(self, step: Step) -> None:
-        parts = [Passage(f"p{n}", "Rivers", f"River {n}.", "r.txt", {"document": "r", "chunk": n}) for n in range(2)]
-        step.write(parts)
-        step.take()
-        step.write([], removed=["p1"])
-        assert step.counts() == (0, 1, 0)
-        assert step.versions() == {"r": 2}
+        step.write([Passage(f"Cy-{n}", "Cy", f"Cy {n}", "rows.csv") for n in (3, 4)], removed=["Cy-2"])
+        assert step.counts() == (2, 0, 1), "either may be the edited one"
 
     def test_a_passage_may_move_to_another_document(self, step: Step) -> None:
         step.write([Passage("p", "Velm", "A river.", "v.txt", {"document": "one"})])
@@ -275,14 +243,6 @@ class TestChanges:
         (edge,) = step.to.edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)
         assert edge.target == (NodeType.DOCUMENT, "two")
         assert [node.properties["uri"] for node in step.to.nodes(NodeType.SOURCE)] == ["w.txt"]
-
-    def test_another_embedding_model_is_another_store_of_the_same_vectors(self, step: Step) -> None:
-        step.write([NISSAN, DATSUN])
-        step.take()
-        reembed(step.record, HashEmbedder("other"))
-        step.take(LATER)
-        assert [node.id for node in step.to.nodes(NodeType.VECTOR_STORE)] == ["other"]
-        assert step.to.counts()[EdgeType.STORED_IN] == 2
 
 
 KEYS = [f"p{n}" for n in range(5)]
@@ -309,7 +269,7 @@ def version_of(wanted: Mapping[str, tuple[str, str, RelationType, bool]]) -> tup
 
 class TestInterruption:
     @given(st.lists(st.tuples(VERSIONS, st.booleans()), min_size=1, max_size=5))
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8, deadline=None)
     def test_whatever_was_interrupted_the_next_step_ends_as_a_fresh_one(
         self, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, bool]]
     ) -> None:
@@ -330,37 +290,10 @@ class TestInterruption:
         fresh.take()
         assert step.content() == fresh.content() if wanted else step.to.counts()[NodeType.DOCUMENT] == 0
 
-    def test_a_process_that_is_killed_while_it_writes_is_made_good(self, tmp_path: Path) -> None:
-        workspace = publish_workspace(tmp_path / "workspace", [NISSAN, DATSUN], CARS)
-        with Child(STOP_BEFORE_THE_END, workspace.root) as child:
-            assert child.hear() == "documents are there"
-            child.kill()
-        with workspace.open_record() as record, RelationshipRecord.of(workspace.root) as to:
-            assert to.counts()[NodeType.DOCUMENT] == 0
-            assert relate(workspace, record) == InStep(new=2, chunks=2)
-            assert relate(workspace, record) == InStep()
-
 
 def stop(*_: Any) -> None:
     """Stop as a kill would."""
     raise KeyboardInterrupt
-
-
-STOP_BEFORE_THE_END = """
-import sys
-from pathlib import Path
-from graph.relationships import documents
-from graph.storage.workspace import Workspace
-
-def stop(*arguments):
-    print("documents are there")
-    input()
-
-documents._drop_computed = stop
-workspace = Workspace(Path(sys.argv[1]))
-with workspace.open_record() as record:
-    documents.relate(workspace, record)
-"""
 
 
 def test_a_workspace_that_was_emptied_has_no_documents(tmp_path: Path) -> None:
@@ -406,8 +339,4 @@ class TestTimes:
         self.dated(step, "2022", removed=["part-1"])
         step.take(LATER)
         assert self.times(step) == {"report": ("2021-01-01", "2022-01-01")}
-
-    def test_without_versions_the_time_of_the_step_counts(self, step: Step) -> None:
-        step.write([NISSAN])
-        step.take(LATER)
-        assert self.times(step) == {"nissan": (time_text(LATER)[:10],) * 2}
+        assert step.versions() == {"report": 2}
