@@ -31,8 +31,6 @@ from graph.relationships.record import RelationshipRecord
 from graph.schema import RelationType, entity_id
 from tests.builders import typed_graph
 from tests.graph.relationships.small_graph import (
-    CONCEPTS,
-    EXPLAINED,
     conversation,
     say,
     small_record,
@@ -100,23 +98,6 @@ def test_what_was_done_a_half_life_before_the_last_counts_half_on_any_later_day(
     assert documents["d-silk"].weight == 0.5
 
 
-@given(
-    others=st.lists(st.tuples(st.sampled_from(sorted(EXPLAINED)), st.integers(1, 9), st.none() | st.floats(-1, 1))),
-    asked=st.lists(st.sampled_from(CONCEPTS)),
-)
-def test_no_profile_changes_by_anothers_history(
-    tmp_path_factory: pytest.TempPathFactory, others: list[tuple[str, int, float | None]], asked: list[str]
-) -> None:
-    with small_record(tmp_path_factory.mktemp("shared")) as record:
-        before = profile_of(record, "mia")
-        record.put_nodes([user("tom"), conversation("own")])
-        record.link_all(viewed("tom", document, count, score=score) for document, count, score in others)
-        for place, name in enumerate(asked):
-            say(record, "own", f"t{place}", name, by="tom", at=place, when="2027-01-01T00:00:00.000000+00:00")
-        assert before
-        assert profile_of(record, "mia") == before
-
-
 CONCEPTS = ["c0", "c1", "c2"]
 DOCUMENTS = ["d0", "d1", "d2"]
 
@@ -138,11 +119,6 @@ views = st.builds(View, st.just("On silk"), st.integers(1, 5), st.floats(0, 1), 
 disliked = st.builds(View, st.just("On silk"), st.integers(1, 5), st.floats(-1, 0), st.just(True))
 kind_profiles = st.builds(Profile, interests, st.dictionaries(st.sampled_from(DOCUMENTS), views))
 profiles = st.builds(Profile, interests, st.dictionaries(st.sampled_from(DOCUMENTS), views | disliked))
-
-
-@given(ranking=candidates)
-def test_nobody_known_changes_nothing(ranking: list[Candidate]) -> None:
-    assert personal_ranking(ranking, Profile()) == [Placed(place, 0.0, ()) for place in range(len(ranking))]
 
 
 @given(ranking=candidates, profile=kind_profiles)

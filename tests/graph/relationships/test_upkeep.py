@@ -9,11 +9,10 @@ import pytest
 
 from graph.construction.build import derive_graph
 from graph.errors import BadInput
-from graph.relationships.concept_view import PRUNABLE
 from graph.relationships.documents import bring_in_step
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, Edge, EdgeType, NodeType
-from graph.relationships.upkeep import evaluate, n_pruned, prune, restore
+from graph.relationships.upkeep import evaluate, n_pruned, prune
 from graph.schema import Passage, RelationType, entity_id
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, TripleParts, write_passages
@@ -63,15 +62,6 @@ def workspace(tmp_path: Path) -> Workspace:
     return opened
 
 
-def test_only_what_indexing_derives_is_pruned_below_a_share(workspace: Workspace) -> None:
-    assert set(PRUNABLE) == {EXPLAINS, RELATED_TO}
-    with pytest.raises(BadInput, match="VIEWED edges are not pruned"):
-        prune(workspace.to, 0.5, [EdgeType.VIEWED])
-    for below in (-0.1, 1.1, float("nan")):
-        with pytest.raises(BadInput, match="cannot be worth less"):
-            prune(workspace.to, below)
-
-
 def test_values_are_told_by_type(workspace: Workspace, tmp_path: Path) -> None:
     explains, related = evaluate(workspace.to)
     assert (explains.type, explains.edges, explains.pruned) == (EXPLAINS, 5, 0)
@@ -82,9 +72,14 @@ def test_values_are_told_by_type(workspace: Workspace, tmp_path: Path) -> None:
     with RelationshipRecord.of(tmp_path / "empty", create=True) as record:
         assert [(each.edges, each.quartiles) for each in evaluate(record)] == [(0, ()), (0, ())]
         assert [each.pruned for each in prune(record, 1.0)] == [0, 0]
+    with pytest.raises(BadInput, match="VIEWED edges are not pruned"):
+        prune(workspace.to, 0.5, [EdgeType.VIEWED])
+    for below in (-0.1, 1.1, float("nan")):
+        with pytest.raises(BadInput, match="cannot be worth less"):
+            prune(workspace.to, below)
 
 
-def test_a_dry_run_tells_the_same_and_writes_nothing(workspace: Workspace) -> None:
+def test_weak_edges_go_and_stay_away_and_are_forgotten_with_their_document(workspace: Workspace) -> None:
     before = workspace.to.revision, workspace.to.counts()
     values = prune(workspace.to, BELOW, dry_run=True)
     assert (workspace.to.revision, workspace.to.counts()) == before
@@ -92,10 +87,6 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(workspace: Workspace) -> No
     assert [each.pruned for each in values] == [1, 1]
     ((one, other, value),) = values[1].examples
     assert ({one, other}, value) == ({"Datsun", "Tokyo"}, 0.05)
-
-
-def test_weak_edges_go_and_stay_away_and_are_forgotten_with_their_document(workspace: Workspace) -> None:
-    prune(workspace.to, BELOW)
     assert ("datsun", "Tokyo") not in workspace.names(EXPLAINS)
     assert len(workspace.names(RELATED_TO)) == 2
     assert n_pruned(workspace.to) == 2
@@ -128,13 +119,3 @@ def test_what_conversations_use_stays(workspace: Workspace) -> None:
     workspace.to.link(Edge(EdgeType.REFERENCES, message, (NodeType.DOCUMENT, "datsun"), {"number": 1}))
     assert [each.pruned for each in prune(workspace.to, BELOW)] == [0, 0]
     assert [each.in_use for each in evaluate(workspace.to)] == [2, 1]
-
-
-def test_all_can_be_brought_back(workspace: Workspace) -> None:
-    before = workspace.names(EXPLAINS), workspace.names(RELATED_TO)
-    prune(workspace.to, 1.0)
-    assert workspace.names(RELATED_TO) == set()
-    assert restore(workspace.to) > 0
-    bring_in_step(workspace.to, workspace.record, derive_graph(workspace.record))
-    assert (workspace.names(EXPLAINS), workspace.names(RELATED_TO)) == before
-    assert restore(workspace.to) == 0
