@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from agents.manager import OfflineManager
 from graph.construction.edges import EDGE_KINDS
 from graph.explain.matrices import matrices_of
-from graph.relations import DEFINITIONS, ENTITY_RELATIONS, PASSAGE_RELATIONS, RELATIONS, Links, RelationType
+from graph.relations import DEFINITIONS, ENTITY_RELATIONS, PASSAGE_RELATIONS, RELATIONS, RelationType
 from graph.schema import RelationFactors
 from graph.taxonomy import CUES, QUESTION_CUES
 from graph.walk.strengths import TUNED_RELATIONS
@@ -68,13 +68,3 @@ def test_nothing_but_relation_types_stands_there() -> None:
     assert set(DEFINITIONS) == {*ENTITY_RELATIONS, *PASSAGE_RELATIONS}
     uniform = RelationFactors.uniform()
     assert [*uniform.entity_entity, *uniform.entity_passage] == [*ENTITY_RELATIONS, *PASSAGE_RELATIONS]
-
-
-def test_each_has_one_line_of_meaning_and_looks_of_its_own() -> None:
-    for about in RELATIONS.values():
-        assert about.meaning
-        assert "\n" not in about.meaning
-        assert about.examples
-        assert bool(about.question) == (about.links is Links.FACT)
-        assert re.fullmatch(r"#[0-9a-f]{6}", about.colour)
-        assert re.fullmatch(r"#[0-9a-f]{6}", about.on_dark)

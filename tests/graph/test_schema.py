@@ -9,7 +9,6 @@ from graph.schema import (
     ENTITY_RELATIONS,
     PASSAGE_RELATIONS,
     Fact,
-    Passage,
     RelationFactors,
     RelationType,
     entity_id,
@@ -32,22 +31,12 @@ def test_spellings_of_one_name_are_one_entity_and_accents_make_another() -> None
     assert entity_id("  NISSAN ") == entity_id("Nissan") != entity_id("Nissán")
 
 
-def test_names_of_other_scripts_are_entities_of_their_own() -> None:
-    names = ("現代", "ホンダ", "Волга", "Honda", "日産", "トヨタ", "Лада", "Nissan")
-    assert len(set(map(entity_id, names))) == len(names)
-
-
 def test_a_facts_id_depends_on_the_normal_form_of_its_parts_and_on_its_type() -> None:
     fact = Fact("Nissan", "founded", "1933", RelationType.TEMPORAL)
     assert fact.text == "Nissan founded 1933"
     assert fact.id == Fact("NISSAN", " Founded", "1933.", RelationType.TEMPORAL).id
     assert fact.id != Fact("Nissan", "founded", "1933", RelationType.ATTRIBUTION).id
     assert fact.id != Fact("1933", "founded", "Nissan", RelationType.TEMPORAL).id
-
-
-def test_a_passages_content_is_title_newline_text_or_the_text_alone() -> None:
-    assert Passage("p", "Nissan", "A carmaker.").content == "Nissan\nA carmaker."
-    assert Passage("p", "", "A carmaker.").content == "A carmaker."
 
 
 def test_uniform_factors_name_every_type_and_sum_to_one_in_each_category() -> None:
