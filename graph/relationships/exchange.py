@@ -192,7 +192,9 @@ def _read(line: str, number: int) -> Part:
         _check_values(part)
     except (ValueError, RecursionError) as fault:
         reason = "it is no JSON" if isinstance(fault, json.JSONDecodeError) else str(fault)[:100]
-        raise BadInput(f"Line {number} cannot be read: {reason}", "Import a JSONL file that `mara graph export` wrote") from fault
+        raise BadInput(
+            f"Line {number} cannot be read: {reason}", "Import what `mara graph export` wrote as JSONL"
+        ) from fault
     return part
 
 

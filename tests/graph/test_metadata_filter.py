@@ -113,21 +113,6 @@ class TestMeaning:
         expected = {place for place, row in enumerate(rows) if all(holds(row, *each) for each in asked)}
         assert chosen(rows, where) == expected
 
-    def test_a_date_stands_for_all_of_its_time_and_a_stored_one_for_its_first_moment(self) -> None:
-        for condition, selected in [
-            ({"$gte": "2020"}, "bcdef"),
-            ({"$gt": "2020"}, "ef"),
-            ({"$lte": "2020"}, "abcd"),
-            ({"$lt": "2020-03"}, "ab"),
-            ({"$lte": "2020-03-05"}, "abcd"),
-            ({"$gt": "2020-03-05"}, "ef"),
-            ({"$lte": "2020-03-05T12:00+02:00"}, "abcd"),
-            ({"$gte": "2020-03", "$lt": "2021"}, "cd"),
-        ]:
-            dates = ["2019-12-31", "2020", "2020-03", "2020-03-05T10:00:00Z", "2021", "2021-01-01 00:00"]
-            rows: list[dict[str, MetadataValue]] = [{"date": date} for date in dates]
-            assert "".join("abcdef"[place] for place in sorted(chosen(rows, {"date": condition}))) == selected
-
     def test_numbers_are_told_apart_up_to_64_bits(self) -> None:
         for number in [2**53 + 1, 2**63 - 1, -(2**63), 1e300, -0.5]:
             near = number - 1 if isinstance(number, int) and number > 0 else number + 1

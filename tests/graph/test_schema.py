@@ -5,15 +5,7 @@ import sys
 
 import pytest
 
-from graph.schema import (
-    ENTITY_RELATIONS,
-    PASSAGE_RELATIONS,
-    Fact,
-    RelationFactors,
-    RelationType,
-    entity_id,
-    stable_id,
-)
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Fact, RelationFactors, RelationType, entity_id, stable_id
 
 
 def test_ids_are_the_same_in_every_process_and_on_every_machine() -> None:

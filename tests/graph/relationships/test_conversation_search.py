@@ -7,11 +7,7 @@ import math
 import pytest
 
 from graph.errors import BadInput
-from graph.relationships.conversation_search import (
-    conversation_search,
-    documents_of_thread,
-    thread_concepts,
-)
+from graph.relationships.conversation_search import conversation_search, documents_of_thread, thread_concepts
 from graph.relationships.record import RelationshipRecord
 from graph.schema import entity_id
 from tests.graph.relationships.small_graph import conversation, small_record

@@ -11,15 +11,7 @@ from graph.relationships import discovery
 from graph.relationships.discovery import Because, Discovery, discover
 from graph.relationships.record import RelationshipRecord
 from graph.schema import entity_id
-from tests.graph.relationships.small_graph import (
-    cite,
-    concept,
-    document,
-    explains,
-    related,
-    small_record,
-    viewed,
-)
+from tests.graph.relationships.small_graph import cite, concept, document, explains, related, small_record, viewed
 
 
 @pytest.fixture

@@ -25,14 +25,7 @@ from graph.sources.loaders.document import Document
 from graph.sources.splitting import split_document
 from graph.storage.record import Record
 from graph.storage.writer import Writer
-from tests.builders import (
-    HashEmbedder,
-    TripleParts,
-    extraction_of,
-    passage_of,
-    publish_workspace,
-    write_passages,
-)
+from tests.builders import HashEmbedder, TripleParts, extraction_of, passage_of, publish_workspace, write_passages
 from tests.relationship_graphs import NOON, PAIRS, sample_node
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
@@ -137,18 +130,6 @@ class TestWhatIsWritten:
         sourced = step.to.edge(EdgeType.SOURCED_FROM, (NodeType.DOCUMENT, "marn"), (NodeType.SOURCE, marn))
         assert sourced is not None, "a link leads to the document that came from there"
 
-    def test_concepts_are_entities_by_their_ids_and_names(self, step: Step) -> None:
-        step.write([NISSAN, DATSUN], CARS)
-        step.take()
-        nissan, datsun = ((NodeType.CONCEPT, entity_id(name)) for name in ("Nissan", "Datsun"))
-        assert step.properties(*nissan) == {"name": "Nissan", "description": None, "type": None}
-        explains = step.to.edge(EdgeType.EXPLAINS, (NodeType.DOCUMENT, "datsun"), nissan)
-        assert explains is not None
-        assert (explains.properties["explanation_type"], explains.properties["confidence"]) == ("example", 0.8)
-        related = step.to.edge(EdgeType.RELATED_TO, datsun, nissan)
-        assert related is not None
-        assert related.properties == {"relation": "HIERARCHICAL", "documents": 1, "confidence": 0.8}
-
 
 class TestAgain:
     def test_only_what_differs_is_written(self, step: Step) -> None:
@@ -233,16 +214,6 @@ class TestChanges:
         assert step.counts() == (1, 0, 1), "a row that comes as another goes does not replace it"
         step.write([Passage(f"Cy-{n}", "Cy", f"Cy {n}", "rows.csv") for n in (3, 4)], removed=["Cy-2"])
         assert step.counts() == (2, 0, 1), "either may be the edited one"
-
-    def test_a_passage_may_move_to_another_document(self, step: Step) -> None:
-        step.write([Passage("p", "Velm", "A river.", "v.txt", {"document": "one"})])
-        step.take()
-        step.write([Passage("p", "Velm", "A river.", "w.txt", {"document": "two"})])
-        step.take(LATER)
-        assert [node.id for node in step.to.nodes(NodeType.DOCUMENT)] == ["two"]
-        (edge,) = step.to.edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)
-        assert edge.target == (NodeType.DOCUMENT, "two")
-        assert [node.properties["uri"] for node in step.to.nodes(NodeType.SOURCE)] == ["w.txt"]
 
 
 KEYS = [f"p{n}" for n in range(5)]

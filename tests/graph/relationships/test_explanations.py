@@ -13,12 +13,7 @@ from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relations import ENTITY_RELATIONS, RelationType
 from graph.relationships import explanations as module
 from graph.relationships.concepts import NAME_ALONE
-from graph.relationships.explanations import (
-    EXPLANATION_TYPES,
-    descriptions,
-    explanations,
-    relatedness,
-)
+from graph.relationships.explanations import EXPLANATION_TYPES, descriptions, explanations, relatedness
 from graph.schema import Passage, entity_id
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages
@@ -108,12 +103,6 @@ class TestExplanations:
         assert explained(graph, [0, 1])[0, "Velm"][1:] == (APPLICATION, 0.6)
         assert explained(graph, [0, 1])[1, "Sund"][1] == MENTION
         assert related(graph, [0, 1]) == {frozenset(("Velm", "Marn")): (supplies, 1, 0.6)}
-
-    def test_nothing_explains_nothing(self, tmp_path: Path) -> None:
-        graph = graph_of(tmp_path, [], {})
-        assert explained(graph, []) == {}
-        assert related(graph, []) == {}
-        assert descriptions(graph, np.ones(0, dtype=bool)) == {}
 
 
 class TestRelatedness:

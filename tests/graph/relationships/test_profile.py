@@ -30,13 +30,7 @@ from graph.relationships.profile import (
 from graph.relationships.record import RelationshipRecord
 from graph.schema import RelationType, entity_id
 from tests.builders import typed_graph
-from tests.graph.relationships.small_graph import (
-    conversation,
-    say,
-    small_record,
-    user,
-    viewed,
-)
+from tests.graph.relationships.small_graph import conversation, say, small_record, user, viewed
 
 RARITY_OF_ONE = 1.0
 RARITY_OF_TWO = math.log(8 / 2) / math.log(8)
@@ -117,15 +111,7 @@ candidates = st.lists(
 interests = st.dictionaries(st.sampled_from(CONCEPTS), st.floats(0, 0.999).map(interest))
 views = st.builds(View, st.just("On silk"), st.integers(1, 5), st.floats(0, 1), st.booleans())
 disliked = st.builds(View, st.just("On silk"), st.integers(1, 5), st.floats(-1, 0), st.just(True))
-kind_profiles = st.builds(Profile, interests, st.dictionaries(st.sampled_from(DOCUMENTS), views))
 profiles = st.builds(Profile, interests, st.dictionaries(st.sampled_from(DOCUMENTS), views | disliked))
-
-
-@given(ranking=candidates, profile=kind_profiles)
-def test_no_passage_rises_or_falls_by_the_reach_or_more(ranking: list[Candidate], profile: Profile) -> None:
-    places = order(personal_ranking(ranking, profile))
-    assert sorted(places) == list(range(len(ranking)))
-    assert all(abs(before - after) < REACH for after, before in enumerate(places))
 
 
 @given(ranking=candidates, profile=profiles)

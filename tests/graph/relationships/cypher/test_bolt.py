@@ -54,43 +54,33 @@ def contents_of(record: RelationshipRecord) -> dict[str, set[object]]:
     return found
 
 
-class TestAddress:
-    def test_scheme_and_port_may_be_left_out(self) -> None:
-        for given, reached in [
-            ("bolt://localhost:7687", "bolt://127.0.0.1:7687"),
-            ("localhost", "bolt://127.0.0.1:7687"),
-            ("graph.example:9999", "bolt://graph.example:9999"),
-            ("bolt+s://localhost", "bolt+s://localhost:7687"),
-            ("neo4j+s://x.databases.example", "neo4j+s://x.databases.example:7687"),
-            (" neo4j://[::1]:1 ", "neo4j://[::1]:1"),
-        ]:
-            assert ServerSettings.of(given).url == reached
-
-    def test_anything_else_is_refused_and_a_password_in_it_is_not_repeated(self) -> None:
-        wrong = ["http://x", "bolt://", "bolt://x:port", "bolt://x/db/more", "bolt://x?user=me", "bolt://a b", "://"]
-        for given in [*wrong, *unreadable_addresses("bolt")]:
-            with pytest.raises(BadInput, match="MARA_GRAPH_URL is no address") as refused:
-                ServerSettings.of(given)
-            assert not any(part in str(refused.value) for part in PASSWORD_PARTS)
-
-    def test_the_variables_name_a_server_or_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("MARA_GRAPH_URL", raising=False)
-        assert ServerSettings.from_environment() is None
-        monkeypatch.setenv("MARA_GRAPH_URL", "bolt://me:top%40secret@localhost/my%20db?dialect=memgraph")
-        found = ServerSettings.from_environment()
-        assert found == ServerSettings("bolt://127.0.0.1:7687", "me", "top@secret", "my db", "memgraph")
-        monkeypatch.setenv("MARA_GRAPH_URL", "me:topsecret@localhost")
-        found = ServerSettings.from_environment()
-        assert found == ServerSettings("bolt://127.0.0.1:7687", "me", "topsecret")
-        assert "topsecret" not in repr(found)
-
-    def test_the_driver_that_is_missing_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "neo4j", None)
-        with pytest.raises(DependencyMissing, match=r"pip install 'mara-rag\[graph\]'"):
-            BoltServer(ServerSettings("bolt://127.0.0.1:1"))
+def test_an_address_is_read_or_refused_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    for address, reached in [
+        ("localhost", "bolt://127.0.0.1:7687"),
+        ("graph.example:9999", "bolt://graph.example:9999"),
+        ("neo4j+s://x.databases.example", "neo4j+s://x.databases.example:7687"),
+        (" neo4j://[::1]:1 ", "neo4j://[::1]:1"),
+    ]:
+        assert ServerSettings.of(address).url == reached
+    for address in ["http://x", "bolt://x:port", "bolt://x/db/more", "bolt://x?user=me", *unreadable_addresses("bolt")]:
+        with pytest.raises(BadInput, match="MARA_GRAPH_URL is no address") as refused:
+            ServerSettings.of(address)
+        assert not any(part in str(refused.value) for part in PASSWORD_PARTS)
+    monkeypatch.delenv("MARA_GRAPH_URL", raising=False)
+    assert ServerSettings.from_environment() is None
+    monkeypatch.setenv("MARA_GRAPH_URL", "bolt://me:top%40secret@localhost/my%20db?dialect=memgraph")
+    settings = ServerSettings.from_environment()
+    assert settings == ServerSettings("bolt://127.0.0.1:7687", "me", "top@secret", "my db", "memgraph")
+    assert "top@secret" not in repr(settings)
 
 
-def test_a_server_that_is_not_there_is_told() -> None:
+def test_the_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "neo4j", None)
+    with pytest.raises(DependencyMissing, match=r"pip install 'mara-rag\[graph\]'"):
+        BoltServer(ServerSettings("bolt://127.0.0.1:1"))
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
     with pytest.raises(GraphUnavailable, match="does not answer"):
         BoltServer(ServerSettings(ServerSettings.of(f"localhost:{free_port()}").url))
 
