@@ -22,7 +22,7 @@ from graph.own_types import (
     shape_pattern,
 )
 from graph.relations import RESERVED_NAMES, RelationType
-from graph.taxonomy import fact_type_of, relation_type_of, type_triple
+from graph.taxonomy import type_triple
 
 SUPPLIES, BERTHS = RelationType("SUPPLIES"), RelationType("BERTHS_AT")
 DECLARED: Mapping[str, Any] = {
@@ -63,7 +63,6 @@ class TestDeclaring:
         for declared, said in [
             ([], "no table"),
             ({"relation": {}}, "known are entities, relations"),
-            (relations(SUPPLIES={"cue": ["x"]}), "known are cues, examples, meaning, questions"),
             ({"entities": {"Vessel": {"questions": ["x"]}}}, "known are cues, examples, meaning, shapes"),
             (relations(SUPPLIES={"cues": ["*"]}), "cannot be used"),
             (relations(SUPPLIES={"examples": ["x"] * 51}), "more than 50"),
@@ -73,19 +72,12 @@ class TestDeclaring:
                 (relations(**{name: {}}), "no name")
                 for name in ("SUP PLIES", "1ST", "X" * 41, "ÄNDERT", "", "A`) DETACH DELETE n")
             ),
-            (relations(supplies={}, SUPPLIES={}), "twice"),
             (relations(**{f"T{i}": {} for i in range(MOST_RELATIONS + 1)}), "more than 20"),
             ({"entities": {f"T{i}": {} for i in range(MOST_ENTITIES + 1)}}, "more than 40"),
             *((relations(**{name: {}}), "built-in") for name in (*RelationType, *RESERVED_NAMES, "temporal")),
         ]:
             with pytest.raises(ValueError, match=said):
                 own_types_of(declared)
-
-    def test_a_type_without_a_rule_is_told(self) -> None:
-        entities = {"Vessel": {}, "Berth": DECLARED["entities"]["Berth"]}
-        own = own_types_of({**relations(SUPPLIES={"meaning": "x"}), "entities": entities})
-        assert own.unfound == ["SUPPLIES", "Vessel"]
-        assert OWN.unfound == []
 
     def test_extraction_by_rule_depends_on_rules_alone(self) -> None:
         def changed(**more: Any) -> str:
@@ -113,12 +105,6 @@ class TestTyping:
             "When was Nissan founded?": set(),
         }.items():
             assert OWN.asked_in(question) == {name: ASKED if name in asked else 0.0 for name in OWN.relation_types}
-
-    def test_names_of_own_types_count_in_any_case_and_of_others_do_not(self) -> None:
-        assert fact_type_of(" supplies", OWN) == relation_type_of("Supplies", OWN) == SUPPLIES
-        assert fact_type_of("OWNS", OWN) is relation_type_of("SUPPLIES") is None
-        assert fact_type_of("PRIMARY", OWN) is None
-        assert fact_type_of("causal", OWN) is RelationType.CAUSALITY
 
 
 class TestEntities:

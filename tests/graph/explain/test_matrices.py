@@ -78,25 +78,16 @@ def adjacency(graph: TypedGraph, beta: RelationFactors) -> NDArray[np.float64]:
     return total
 
 
-def power_iteration(a: Any, restart: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
-    """Walk on the column-stochastic form of a sparse matrix; columns without entries stand for the restart."""
-    restart = restart / restart.sum()
-    degree = a.sum(axis=0)
-    transition = a @ scipy.sparse.diags_array(np.divide(1, degree, out=np.zeros_like(degree), where=degree > 0))
-    scores = restart
-    for _ in range(200):
-        scores = (1 - damping) * restart + damping * (transition @ scores + restart * scores[degree == 0].sum())
-    return np.asarray(scores)
-
-
 class TestMatrices:
-    def test_mode_mara_matrix_walks_on_its_column_stochastic_form(self, graph: KnowledgeGraph) -> None:
-        seeds = {SHOTS: 0.9, YEAR: 0.4, ABOUT_SHOTS: 0.03, ABOUT_PLACE: 0.02, ABOUT_ARMS: 0.01, ABOUT_EELS: 0.005}
-        restart = np.zeros(10)
-        restart[list(seeds)] = list(seeds.values())
-        walked = walk(graph.counted, restart, factors_for(CAUSES, MARA_MATRIX), MARA_MATRIX.damping)
-        expected = power_iteration(scipy.sparse.csc_array(adjacency(graph.counted, CAUSES)), restart, 0.5)
-        assert np.abs(walked.scores - expected).sum() <= walked.error + 1e-9
+    def test_mode_mara_matrix_walks_on_their_column_stochastic_sum(self, graph: KnowledgeGraph) -> None:
+        restart = np.array([0, 0.9, 0.4, 0, 0, 0, 0.03, 0.02, 0.01, 0.005])
+        scores = walk(graph.counted, restart, factors_for(CAUSES, MARA_MATRIX), MARA_MATRIX.damping).scores
+        restart /= restart.sum()
+        a = adjacency(graph.counted, CAUSES)
+        degree = a.sum(axis=0)
+        arrived = a @ np.divide(scores, degree, out=np.zeros(10), where=degree > 0)
+        arrived += restart * scores[degree == 0].sum()
+        assert scores == pytest.approx(0.5 * restart + 0.5 * arrived, abs=1e-6)
 
     def test_types_of_one_pair_stay_apart_and_links_within_a_matrix_are_summed(self, graph: KnowledgeGraph) -> None:
         of_graph = dict(relation_matrices(graph.counted))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -92,18 +91,6 @@ class TestFaults:
             BoltServer(dataclasses.replace(settings, password="topsecret"))
         assert "topsecret" not in str(refused.value)
 
-    def test_a_database_that_is_not_there(self, settings: ServerSettings, record: RelationshipRecord) -> None:
-        with BoltServer(dataclasses.replace(settings, database="nowhere")) as server:
-            with pytest.raises(GraphUnavailable, match="MARA_GRAPH_URL: bolt://host/database"):
-                server.query("MATCH (n) RETURN n")
-            with pytest.raises(GraphUnavailable, match="MARA_GRAPH_URL: bolt://host/database"):
-                server.rows("MATCH (n) RETURN n")
-
-    def test_a_query_that_takes_too_long(self, server: BoltServer) -> None:
-        query = "UNWIND range(1, 20000) AS a UNWIND range(1, 20000) AS b WITH a, b WHERE a * b < 0 RETURN count(*)"
-        with pytest.raises(BadInput, match=r"longer than 0\.2 s"):
-            server.query(query, timeout_s=0.2)
-
 
 @pytest.mark.slow
 class TestReading:
@@ -184,18 +171,6 @@ class TestMirroring:
         with pytest.raises(BadInput, match="another workspace"):
             mirror(tmp_path / "other", server)
         assert contents(server) == contents_of(record)
-
-    def test_threads_at_once_agree(self, settings: ServerSettings, record: RelationshipRecord, tmp_path: Path) -> None:
-        def one(number: int) -> None:
-            with RelationshipRecord.of(tmp_path) as own, BoltServer(settings) as server:
-                own.put_node(user(f"u{number}"))
-                mirror(tmp_path, server)
-
-        with BoltServer(settings) as first:
-            mirror(tmp_path, first)
-            with ThreadPoolExecutor(4) as pool:
-                list(pool.map(one, range(8)))
-            assert contents(first) == contents_of(record)
 
 
 @pytest.mark.slow
