@@ -46,16 +46,6 @@ def every_edge() -> list[Edge]:
 
 
 class TestNodes:
-    def test_every_type_is_made_and_read_back(self, record: RelationshipRecord) -> None:
-        for of in STORED_NODES:
-            node = sample_node(of, "é 'quoted'")
-            assert record.node(of, node.id) is None
-            assert list(record.nodes(of)) == []
-            record.put_node(node)
-            assert record.node(of, node.id) == node
-            assert list(record.nodes(of)) == [node]
-            assert record.counts()[of] == 1
-
     def test_removing_takes_the_edges_along_and_no_other_node(
         self, record: RelationshipRecord, monkeypatch: pytest.MonkeyPatch
     ) -> None:
