@@ -79,15 +79,6 @@ class TestDeclaring:
             with pytest.raises(ValueError, match=said):
                 own_types_of(declared)
 
-    def test_extraction_by_rule_depends_on_rules_alone(self) -> None:
-        def changed(**more: Any) -> str:
-            supplies = {**DECLARED["relations"]["SUPPLIES"], **more}
-            return own_types_of({**DECLARED, "relations": {"SUPPLIES": supplies}}).rules
-
-        assert changed(meaning="other", examples=[], questions=[]) == changed()
-        assert changed(cues=["suppl*"]) != changed()
-        assert own_types_of(relations(SUPPLIES={"meaning": "x"})).rules == NO_TYPES.rules == ""
-
 
 class TestTyping:
     def test_a_cue_tells_a_statement_before_any_built_in_one_but_a_date(self) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.sentences import key_values, sentence_spans, text_units
+from graph.text import normalise_name, title_name, token_spans
 from tests.growth import grows_with_length_alone
 
 SIGN = regex.compile(r"[\s>|#*•–—`~=_:+-]*(?:\[[ xX]\]|\(?(?:[0-9.]+[.)]|[a-zA-Z]\)|[ivxIVX]+\)))?[\s|#]*")
@@ -155,5 +156,8 @@ def test_pathological_text_takes_no_longer_than_its_length_explains() -> None:
             piece = text[:length]
             for start, end in sentence_spans(piece):
                 key_values(piece, start, end)
+            token_spans(piece)
+            title_name(piece)
+            normalise_name.__wrapped__(piece)
 
         assert grows_with_length_alone(work, len(text) // 8), text[:6]

@@ -17,7 +17,6 @@ from graph.text import (
     tokens,
     year_in,
 )
-from tests.growth import grows_with_length_alone
 
 SCRIPTS = (
     *("Nissan Motor", "Лада Веста", "Αλκμήνη Ρούσου", "وادي النور", "עמק האור"),
@@ -71,29 +70,6 @@ class TestTokens:
             assert [token for token, _, _ in spans] == tokens(text)
             for token, start, end in spans:
                 assert token in tokens(text[start:end])
-
-    @given(st.text(max_size=60))
-    def test_spans_lie_in_order_and_no_token_holds_a_space(self, text: str) -> None:
-        position = 0
-        for token, start, end in token_spans(text):
-            assert position <= start < end <= len(text)
-            assert token
-            assert not any(character.isspace() for character in token)
-            position = start
-
-
-def test_pathological_text_takes_no_longer_than_its_length_explains() -> None:
-    repeated = [sign * (100_000 // len(sign)) for sign in (".", "a. ", "(", "( ", 'a."""', "Mr. ", "\n" + " " * 50)]
-    spaces = " " * 100_000
-    for text in ["x" + "!" * 100_000 + "x", f"x{spaces}x", f"a.{spaces}b", f"\n{spaces}x", *repeated]:
-
-        def work(length: int, text: str = text) -> None:
-            piece = text[:length]
-            normalise_name.__wrapped__(piece)
-            title_name(piece)
-            token_spans(piece)
-
-        assert grows_with_length_alone(work, len(text) // 8), text[:6]
 
 
 def test_letters_and_digits_make_the_length_of_a_name_and_unspaced_characters_count_twice() -> None:

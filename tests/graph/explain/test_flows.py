@@ -171,15 +171,6 @@ class TestFactsOfEdges:
         assert told[0][1:] == ("flows into", 3)
         assert sorted(told[1:]) == [("Lake Sund", "feeds", 1), ("Velm", "ends in", 1)]
 
-    def test_every_fact_but_those_of_a_thing_with_itself_has_its_edge(self, index: Index) -> None:
-        facts = EdgeFacts(index.graph)
-        of_edges = [fact.fact.id for edge in facts.edges for fact in facts.of(edge)]
-        loops = [key for key, fact in index.graph.facts.items() if fact.subject == fact.object]
-        assert len(loops) == 1
-        assert sorted([*of_edges, *loops]) == sorted(index.graph.facts)
-        links = np.flatnonzero(index.graph.edges.target >= index.graph.n_entities)
-        assert facts.of(int(links[0])) == EdgeFacts(typed_graph(2, 1, [])).of(0) == []
-
 
 class TestVisible:
     @pytest.fixture

@@ -12,7 +12,7 @@ from graph.errors import MissingEndpoint
 from graph.relationships.documents import relate
 from graph.relationships.exchange import import_lines, parts_of, to_json_line
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType
+from graph.relationships.schema import EDGES, Edge, EdgeType, NodeType
 from graph.relationships.upkeep import n_pruned, prune, restore
 from graph.schema import Passage, RelationType, entity_id
 from graph.storage.workspace import Workspace
@@ -193,15 +193,3 @@ class TestWhatAUserWrote:
         with RelationshipRecord.of(published.root) as later:
             assert later.concepts.concepts_of("nissan")[0] == (NISSAN, 1.0)
             assert later.node(NodeType.CONCEPT, self.PORT) is None
-
-
-def test_without_a_generation_there_is_what_was_imported(tmp_path: Path) -> None:
-    with RelationshipRecord.of(tmp_path, create=True) as record:
-        for name in ("Nissan", "Yokohama"):
-            record.put_node(Node(NodeType.CONCEPT, entity_id(name), {"name": name}))
-        record.link(related("Nissan", "Yokohama", "SPATIAL"))
-        (near,) = record.concepts.neighbours(YOKOHAMA)
-        assert (near.name, near.relation) == ("Nissan", "SPATIAL")
-        assert record.edges(EdgeType.RELATED_TO, NodeType.CONCEPT, NodeType.CONCEPT) is not None
-        edge = Edge(EdgeType.RELATED_TO, (NodeType.CONCEPT, NISSAN), (NodeType.CONCEPT, YOKOHAMA))
-        assert record.edge(edge.type, edge.source, edge.target) is not None

@@ -33,19 +33,11 @@ def test_a_chunk_belongs_to_its_document_and_a_row_is_one_of_its_own() -> None:
     assert (origin.document, origin.number, origin.title) == ("document-1", 3, "a.pdf")
     assert origin.content_type == "application/pdf"
     assert origin.references == ("http://a/", "https://b/?q=1")
+    page = Passage("p", "t", "text", "https://ex.org/wiki/Nissan.pdf?x=.txt", {})
+    assert origin_of(page).content_type == "application/pdf"
+    assert origin_of(Passage("p", "t", "text", "notes.xyz", {})).content_type is None
     row = origin_of(Passage("p1", "Nissan", "text", "cars/prices.csv", {"year": 1933}))
     assert (row.document, row.number, row.path, row.title) == ("p1", 0, "cars/prices.csv", "Nissan")
-
-
-def test_the_kind_of_file_tells_the_content_type() -> None:
-    for source, metadata, content_type in [
-        ("https://ex.org/wiki/Nissan", {}, "text/html"),
-        ("https://ex.org/wiki/Nissan.pdf?x=.txt", {}, "application/pdf"),
-        ("https://ex.org/wiki", {"file": "pages/wiki.md"}, "text/markdown"),
-        ("notes.xyz", {}, None),
-        ("", {}, None),
-    ]:
-        assert origin_of(Passage("p", "", "text", source, metadata)).content_type == content_type
 
 
 def test_an_id_that_no_node_can_have_is_hashed() -> None:

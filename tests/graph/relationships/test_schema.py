@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graph.errors import NotInSchema
 from graph.relationships.exchange import Part
@@ -22,7 +19,6 @@ from graph.relationships.schema import (
     Property,
     check_edge,
     check_node,
-    time_text,
 )
 from graph.schema import MAX_ID
 from tests.relationship_graphs import PAIRS, bad_values, sample_edge, sample_node
@@ -70,9 +66,3 @@ def test_an_edge_links_declared_pairs_alone_and_no_node_with_itself() -> None:
         with pytest.raises(NotInSchema, match=f"^{of} does not go from {source} to {target}") as refused:
             check_edge(sample_edge(of, source, target))
         assert all(f"{start} to {end}" in str(refused.value) for start, end in EDGES[of].pairs)
-
-
-@given(st.datetimes(timezones=st.timezones()), st.datetimes(timezones=st.timezones()))
-def test_texts_of_times_sort_as_the_times_do(one: datetime, other: datetime) -> None:
-    if 1 < one.year < 9999 and 1 < other.year < 9999:
-        assert (time_text(one) < time_text(other)) == (one.astimezone(UTC) < other.astimezone(UTC))

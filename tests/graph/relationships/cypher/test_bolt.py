@@ -16,7 +16,6 @@ from graph.relationships.cypher.mirror import mirror
 from graph.relationships.exchange import STAMP_LABEL, Table, tables
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType
-from graph.schema import entity_id
 from tests.builders import passage_of, publish_workspace
 from tests.cases import PASSWORD_PARTS, unreadable_addresses
 from tests.chroma_server import free_port
@@ -184,21 +183,6 @@ class TestPassages:
             for number in range(3):
                 record.put_node(Node(NodeType.CHUNK, f"p{number}", {**chunk, "chunk_index": number}))
         return tmp_path
-
-    def test_what_another_generation_tells_waits_until_it_is_published(self, server: BoltServer, root: Path) -> None:
-        mirror(root, server)
-        publish_workspace(root, [passage_of("p9", "Velm", "The Velm is a river.")])
-        with RelationshipRecord.of(root) as record:
-            record.put_nodes(
-                [user("ann"), Node(NodeType.MESSAGE, "m", {"role": "user", "content": "Velm?", "created_at": NOON})]
-            )
-            velm = (NodeType.CONCEPT, entity_id("Velm"))
-            record.link(Edge(EdgeType.MENTIONS, (NodeType.MESSAGE, "m"), velm, {"confidence": 1.0}))
-            mirror(root, server, stored_alone=True)
-            assert server.rows("MATCH (u:User) RETURN u.id") == [("ann",)]
-            assert server.rows("MATCH (c:Concept {name: 'Velm'}) RETURN c.id") == []
-            mirror(root, server)
-            assert server.rows("MATCH (:Message)-[:MENTIONS]->(c:Concept) RETURN c.name") == [("Velm",)]
 
     def test_the_chunks_nearest_to_a_vector_are_those_of_the_copy(self, server: BoltServer, root: Path) -> None:
         from graph.storage.workspace import Workspace

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,7 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, EdgeType, Node, NodeType
 from graph.storage.workspace import Workspace
 from tests.builders import Child, passage_of, publish_workspace
-from tests.graph.relationships.small_graph import NOON, document, user
+from tests.graph.relationships.small_graph import NOON, document
 from tests.relationship_graphs import sample_edge, sample_node
 
 ODD = (*("", "two\nlines", 'say "so"', "a,b", "NULL", "\\N", " spaces ", "{a: 1}", "back\\slash", "\t#|", "é\u2028木"),)
@@ -204,23 +202,6 @@ class TestManyAtOnce:
             for maker in (one, other):
                 maker.tell("go")
             assert [one.hear(), other.hear()] == ["made", "made"]
-        assert sum(path.is_dir() for path in (tmp_path / COPIES).iterdir()) == 1
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("wait", [0.0, 0.1, 0.2])
-    def test_one_that_is_killed_leaves_the_last_in_place(self, tmp_path: Path, wait: float) -> None:
-        with RelationshipRecord.of(tmp_path, create=True) as record:
-            record.put_nodes(document(f"d{number}") for number in range(20_000))
-            open_copy(tmp_path).close()
-            record.put_node(user("mia"))
-        with Child(MAKER, tmp_path) as maker:
-            assert maker.hear() == "ready"
-            maker.tell("go")
-            with suppress(subprocess.TimeoutExpired):
-                maker.process.wait(wait)
-            maker.kill()
-        assert count(tmp_path) == 20_000
-        assert count(tmp_path, "User") == 1
         assert sum(path.is_dir() for path in (tmp_path / COPIES).iterdir()) == 1
 
 
