@@ -44,7 +44,7 @@ AMBIGUOUS = [
 
 
 def test_a_query_that_reads_is_left_as_it_is() -> None:
-    searches = (queries.CONVERSATION_SEARCH, queries.CONVERSATION_SEARCH_OF_SCORES, queries.DISCOVERY)
+    searches = (queries.CONVERSATION_SEARCH, queries.DISCOVERY)
     nearest = queries.nearest_chunks("array_cosine_similarity(v.embedding, CAST($vector, 'FLOAT[3]'))")
     for query in (*READING, *searches, queries.THREAD, queries.VIEWS, queries.CITATIONS, nearest):
         assert check_reads_only(query) == query.replace("\r\n", "\n")
