@@ -112,15 +112,6 @@ class TestEntities:
             assert OWN.entity_type_of(name, before, said) == expected
 
 
-class TestUsed:
-    def test_what_is_declared_no_more_keeps_its_name_alone(self) -> None:
-        used = OWN.used([SUPPLIES], ["Vessel"])
-        assert (used.relations, used.entities) == (OWN.relations[1:], OWN.entities[1:])
-        used = NO_TYPES.used([SUPPLIES], ["Vessel"])
-        assert (used.relation_types, used.definitions) == ((SUPPLIES,), {SUPPLIES: ""})
-        assert OwnTypes.from_json(used.to_json()) == used
-
-
 def test_a_cue_is_found_as_whole_words_in_any_case_and_nowhere_else() -> None:
     for cue, text in [
         ("supplies", "ORRIN SUPPLIES castings"),

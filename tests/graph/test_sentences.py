@@ -100,11 +100,6 @@ class TestHeadings:
         ]:
             assert not any(unit.is_heading for unit in text_units(text))
 
-    def test_a_few_words_between_two_marked_headings_are_what_the_first_has_to_say(self) -> None:
-        text = "## Project manager\n\nEva Moor, Graz\n\n## Deadline\n\nThe end of May"
-        rest = [text[unit.start : unit.end] for unit in text_units(text) if not unit.is_heading]
-        assert rest == ["Eva Moor, Graz", "The end of May"]
-
 
 class TestKeyValues:
     @staticmethod

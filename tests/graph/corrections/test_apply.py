@@ -93,11 +93,6 @@ class TestFacts:
             (changed,) = stated(HR, Change(Statement(*WORKS), right), triples=extracted).triples
             assert (changed.predicate, changed.relation, changed.confidence) == ("owns", expected, 1.0)
 
-    def test_corrections_are_applied_one_to_what_the_other_made(self) -> None:
-        right = Statement("John Smith", "owns", "I.B.M.")
-        assert facts(stated(HR, Change(Statement(*WORKS), right), Drop(right), MERGED)) == []
-        assert facts(stated(HR, Drop(right), Change(Statement(*WORKS), right))) == [("John Smith", "owns", "I.B.M.")]
-
     def test_a_pinned_fact_stands_in_its_passage_alone_under_the_names_of_the_corrections(self) -> None:
         pin = Pin(Statement("I.B.M.", "founded in", "1911", "TEMPORAL"), "p1")
         says = stated(HR, MERGED, pin, triples=())

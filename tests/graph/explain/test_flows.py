@@ -14,7 +14,6 @@ from graph.explain.flows import EDGES_PER_NODE, EdgeFacts, Flows, Visible, choos
 from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.selection import Selection
 from graph.schema import RelationType, entity_id
-from graph.walk.factors import EdgeFactors
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, typed_graph
 from tests.random_walks import Given, walked, walks
 from tests.walking import CAUSAL, MENTION, NEUTRAL, TEMPORAL
@@ -131,19 +130,6 @@ class TestChosen:
         assert row not in choose_subgraph([flows], all_of(flows.graph), range(4), [], 4).edges
         assert row in choose_subgraph([flows], all_of(flows.graph), range(4), [row], 4).edges
 
-    def test_an_edge_that_only_another_walk_follows_is_shown_and_one_that_none_follows_is_not(self) -> None:
-        graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 1.0), (0, 1, CAUSAL, 1.0), (0, 2, MENTION, 1.0)]).typed
-        restart = np.array([1.0, 0, 0])
-
-        def without(*kinds: EdgeKind) -> Flows:
-            values = NEUTRAL.from_entity.copy()
-            values[[EDGE_KINDS.index(kind) for kind in kinds]] = 0.0
-            return walked(graph, restart, EdgeFactors(values, values), 0.7)
-
-        flows = [without(CAUSAL), without(CAUSAL, TEMPORAL)]
-        shown = choose_subgraph(flows, all_of(graph), [0, 1, 2], [], 9).edges
-        assert {EDGE_KINDS[graph.kind[row]] for row in shown} == {TEMPORAL, MENTION}
-
     @settings(max_examples=25)
     @given(st.data(), walks(), st.integers(2, 8))
     def test_for_each_shown_passage_what_starts_there_and_shown_and_hidden_inflow_make_up_its_mass(
@@ -198,10 +184,3 @@ class TestVisible:
         facts = EdgeFacts(index.graph, selection).of(edge_between(index, "Velm", "Lake Sund", SPATIAL))
         assert (facts[0].fact.subject, len(facts[0].passages)) == ("velm", 2)
         assert {fact.fact.predicate for fact in facts} == {"flows into", "feeds", "ends in"}
-
-    def test_a_synonym_is_where_both_names_are(self, index: Index, selection: Selection) -> None:
-        synonym = EdgeKind(RelationType.SYNONYMY)
-        graph = typed_graph(3, 2, [(0, 1, synonym, 0.9), (0, 2, synonym, 0.9), (0, 3, MENTION, 1), (1, 3, MENTION, 1)])
-        shown = Selection.of(graph, graph.passages_of(["p0"]))
-        visible = visible_part(graph, shown, EdgeFacts(graph, shown))
-        assert visible.edges.tolist() == [True, False, True, True]

@@ -21,7 +21,7 @@ from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages
 Facts = Mapping[str, Sequence[TripleParts]]
 Explained = dict[tuple[int, str], tuple[float, str, float]]
 
-HIERARCHICAL, TEMPORAL, SPATIAL, CAUSALITY, ATTRIBUTION = ENTITY_RELATIONS
+HIERARCHICAL, TEMPORAL, SPATIAL, _, ATTRIBUTION = ENTITY_RELATIONS
 DEFINITION, EXAMPLE, APPLICATION, SETTING, MENTION = EXPLANATION_TYPES
 
 

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.edges import EdgeKind
-from graph.relations import PassageLink
 from graph.relationships.profile import (
     REACH,
     Candidate,
@@ -22,14 +20,12 @@ from graph.relationships.profile import (
     Placed,
     Profile,
     View,
-    candidates_of,
     nearness,
     personal_ranking,
     profile_of,
 )
 from graph.relationships.record import RelationshipRecord
-from graph.schema import RelationType, entity_id
-from tests.builders import typed_graph
+from graph.schema import entity_id
 from tests.graph.relationships.small_graph import conversation, say, small_record, user, viewed
 
 RARITY_OF_ONE = 1.0
@@ -155,13 +151,3 @@ def test_a_reason_tells_what_the_user_did_and_how_much_it_weighs_a_mark_first() 
         profile = Profile({"silk": interest(0.6)}, {"d": View("On silk", 1, weight, is_marked=True)})
         (placed,) = personal_ranking(ranking, profile)
         assert [reason.told for reason in placed.reasons] == [said, "you asked about Silk"]
-
-
-def test_candidates_have_the_concepts_that_their_passages_are_linked_with() -> None:
-    mention = EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)
-    graph = typed_graph(2, 2, [(0, 2, mention, 0.5), (1, 2, mention, 0.5), (1, 3, mention, 0.5)])
-    first, second = (entity_id(name) for name in graph.entity_names)
-    assert [(each.id, set(each.concepts)) for each in candidates_of(graph, [1, 0])] == [
-        ("p1", {second}),
-        ("p0", {first, second}),
-    ]
