@@ -117,8 +117,8 @@ def create_statements() -> Iterator[str]:
             )
             yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
     yield "CREATE INDEX part_of_ranked_at_target ON part_of (target, position DESC, source)"
-    for of, selected in VIEWS.items():
-        yield f"CREATE VIEW {of.lower()} AS {selected}"
+    for view, selected in VIEWS.items():
+        yield f"CREATE VIEW {view.lower()} AS {selected}"
 
 
 def _column(name: str, declared: Property) -> str:
