@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,47 +20,10 @@ from graph.relationships.provenance import source_id
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.schema import Passage, RelationType, entity_id
-from graph.storage.record import Record
 from graph.storage.writer import Writer
-from tests.builders import HashEmbedder, TripleParts, extraction_of, passage_of, publish_workspace, write_passages
+from tests.builders import HashEmbedder, extraction_of, passage_of, publish_workspace, write_passages
+from tests.graph.relationships.small_graph import FIRST, LATER, Facts, Step
 from tests.relationship_graphs import NOON, PAIRS, sample_node
-
-FIRST = datetime(2026, 1, 1, tzinfo=UTC)
-LATER = FIRST + timedelta(days=30)
-
-Facts = Mapping[str, Sequence[TripleParts]]
-
-
-class Step:
-    """A record of passages and the relationship graph beside it."""
-
-    def __init__(self, root: Path) -> None:
-        root.mkdir(exist_ok=True)
-        self.root = root
-        self.record = Record(root / "record.sqlite", create=True)
-        self.to = RelationshipRecord.of(root, create=True)
-
-    def write(self, passages: Sequence[Passage], facts: Facts | None = None, removed: Sequence[str] = ()) -> None:
-        write_passages(self.record, passages, facts or {}, HashEmbedder(), removed)
-
-    def take(self, now: datetime = FIRST) -> InStep:
-        return bring_in_step(self.to, self.record, derive_graph(self.record), now)
-
-    def content(self) -> dict[str, Any]:
-        return content_of(self.to)
-
-    def counts(self, now: datetime = LATER) -> tuple[int, int, int]:
-        """Take a step; return how many documents are new, changed and gone."""
-        changes = self.take(now)
-        return changes.new, changes.changed, changes.gone
-
-    def properties(self, of: NodeType, key: str) -> Mapping[str, PropertyValue]:
-        node = self.to.node(of, key)
-        assert node is not None
-        return node.properties
-
-    def versions(self) -> dict[str, PropertyValue]:
-        return {node.id: node.properties["version"] for node in self.to.nodes(NodeType.DOCUMENT)}
 
 
 def content_of(record: RelationshipRecord) -> dict[str, Any]:
@@ -127,14 +89,14 @@ class TestAgain:
     def test_only_what_differs_is_written(self, step: Step) -> None:
         step.write([NISSAN, DATSUN], CARS)
         step.take()
-        content, revision = step.content(), step.to.revision
+        content, revision = content_of(step.to), step.to.revision
         assert step.take(LATER) == InStep()
         assert step.to.revision == revision
         step.to.unlink(Edge(EdgeType.EXPLAINS, (NodeType.DOCUMENT, "nissan"), (NodeType.CONCEPT, entity_id("Nissan"))))
         step.to.remove_nodes(NodeType.CONCEPT, [entity_id("Yokohama")])
         forget_step(step.to)
         assert step.counts() == (0, 0, 0)
-        assert step.content() == content
+        assert content_of(step.to) == content
         document = step.properties(NodeType.DOCUMENT, "nissan")
         assert (document["updated_at"], document["version"]) == (time_text(FIRST), 1)
 
@@ -245,7 +207,7 @@ class TestInterruption:
         fresh = Step(tmp_path_factory.mktemp("fresh"))
         fresh.write(passages, facts)
         fresh.take()
-        assert step.content() == fresh.content() if wanted else step.to.counts()[NodeType.DOCUMENT] == 0
+        assert content_of(step.to) == content_of(fresh.to) if wanted else step.to.counts()[NodeType.DOCUMENT] == 0
 
 
 def stop(*_: Any) -> None:

@@ -28,7 +28,6 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EVERY_PART, Edge, EdgeType, HistoryPart, Node, NodeType, PropertyValue, time_text
 from graph.schema import entity_id
 from graph.storage.marks import Mark, MarkKind
-from tests.graph.relationships.small_graph import small_record
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -100,7 +99,8 @@ def assert_followed(record: RelationshipRecord, messages: Sequence[str]) -> None
 
 class TestATurn:
     def test_it_is_a_question_and_its_answer_in_their_conversation(self, record: RelationshipRecord) -> None:
-        done = record_turn(record, turn(understood="When was Nissan founded in Japan?"))
+        cited = (cites(1, "nissan"), cites(3, "nissan", 2), cites(2, "aikawa"))
+        done = record_turn(record, turn(understood="When was Nissan founded in Japan?", cited=cited))
         question, answer = past.messages(record, "cars")
         assert (question.id, answer.id) == (done.question, done.answer)
         assert (question.role, question.content, question.user) == (USER, "When was Nissan founded?", "ada")
@@ -108,23 +108,20 @@ class TestATurn:
         assert question.understood == "When was Nissan founded in Japan?"
         assert (question.created_at, answer.created_at) == (at(0), at(1))
         assert list(linked(record, EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)) == [("ada", done.question)]
-        assert done.viewed == ("nissan", "aikawa")
-        views = past.views(record, "ada")
-        assert [(view.document, view.view_count) for view in views] == [("aikawa", 1), ("nissan", 1)]
-        record_turn(record, turn("run-2", question="And?", asked_at=at(5), answered_at=at(6)))
-        (cars,) = past.conversations(record)
-        assert (cars.title, cars.owner, cars.messages) == ("When was Nissan founded?", "ada", 4)
-        assert (cars.created_at, cars.updated_at) == (at(0), at(6))
-
-    def test_it_references_what_it_cites_with_the_numbers(self, record: RelationshipRecord) -> None:
-        done = record_turn(record, turn(cited=(cites(1, "nissan"), cites(3, "nissan", 2), cites(2, "aikawa"))))
+        assert [(view.document, view.view_count) for view in past.views(record, "ada")] == [
+            ("aikawa", 1),
+            ("nissan", 1),
+        ]
         documents = linked(record, EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.DOCUMENT)
         assert documents == {(done.answer, "nissan"): {"number": 1}, (done.answer, "aikawa"): {"number": 2}}
         numbers = {1: "nissan-1", 2: "aikawa-1", 3: "nissan-2"}
         passages = linked(record, EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.CHUNK)
         assert {each["number"]: key for (_, key), each in passages.items()} == numbers
-        _, answer = past.messages(record, "cars")
-        assert [(cited.number, cited.passage) for cited in answer.cited] == list(numbers.items())
+        assert [(each.number, each.passage) for each in answer.cited] == list(numbers.items())
+        record_turn(record, turn("run-2", question="And?", asked_at=at(5), answered_at=at(6)))
+        (cars,) = past.conversations(record)
+        assert (cars.title, cars.owner, cars.messages) == ("When was Nissan founded?", "ada", 4)
+        assert (cars.created_at, cars.updated_at) == (at(0), at(6))
 
     def test_it_mentions_the_concepts_that_the_graph_holds(self, record: RelationshipRecord) -> None:
         done = record_turn(record, turn(question="And it?", understood="And Nissan, and Datsun?"), SpelledNames())
@@ -292,23 +289,18 @@ def test_views_are_counted_by_threads_without_a_lost_one(tmp_path: Path) -> None
     assert (view.first_viewed_at, view.last_viewed_at) == (at(0), at(19))
 
 
-def test_a_search_is_kept_with_its_similarities_until_another_of_its_name_replaces_it(tmp_path: Path) -> None:
-    record = small_record(tmp_path)
-
-    def similarities() -> dict[str, object]:
-        edges = record.edges(EdgeType.SIMILARITY, NodeType.QUERY, NodeType.DOCUMENT)
-        return {edge.target[1]: edge.properties["score"] for edge in edges if edge.source[1] == "ports"}
-
-    keep_search(record, "ports", "Which ports?", {"d-port": 0.75, "d-yokohama": 0.5}, at(0))
-    query = record.node(NodeType.QUERY, "ports")
-    assert query
-    assert query.properties == {"text": "Which ports?", "created_at": at(0)}
-    assert similarities() == {"d-port": 0.75, "d-yokohama": 0.5}
-    keep_search(record, "ports", "Which harbours?", {"d-silk": 0.25}, at(0))
-    assert similarities() == {"d-silk": 0.25}
+def test_a_search_is_kept_with_its_similarities_until_another_of_its_name_replaces_it(
+    record: RelationshipRecord,
+) -> None:
+    keep_search(record, "cars", "Which cars?", {"nissan": 0.75, "renault": 0.5}, at(0))
+    keep_search(record, "cars", "Which founders?", {"aikawa": 0.25}, at(0))
     with pytest.raises(MissingEndpoint):
-        keep_search(record, "ports", "Which harbours?", {"d-port": 0.25, "d-nowhere": 0.5}, at(0))
-    assert similarities() == {"d-silk": 0.25}
+        keep_search(record, "cars", "Which?", {"renault": 0.25, "nowhere": 0.5}, at(0))
+    query = record.node(NodeType.QUERY, "cars")
+    assert query
+    assert query.properties == {"text": "Which founders?", "created_at": at(0)}
+    kept = linked(record, EdgeType.SIMILARITY, NodeType.QUERY, NodeType.DOCUMENT)
+    assert kept == {("cars", "aikawa"): {"score": 0.25}}
 
 
 WHO = "Who founded Nissan?"
