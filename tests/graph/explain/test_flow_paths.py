@@ -72,13 +72,6 @@ class TestBestPaths:
         assert (to_p, [path.steps for path in to_q]) == ([], [()])
         assert best_paths(flows_from({A: 1.0}), [P]) == [[]]
 
-    def test_no_path_takes_an_edge_or_starts_at_a_seed_that_is_ruled_out(self) -> None:
-        flows = flows_from({A: 1.0, C: 1.0}, (A, P, MENTION, 5.0), (A, B, TEMPORAL, 1.0), (B, P, MENTION, 1.0))
-        straight = (flows.graph.source == A) & (flows.graph.target == P)
-        [[path]] = best_paths(flows, [P], edges=~straight)
-        assert nodes_of(path) == [A, B, P]
-        assert best_paths(flows, [P], seeds=np.arange(5) == C) == [[]]
-
     @settings(max_examples=30)
     @given(st.data(), walks())
     def test_no_path_without_a_cycle_brings_more(self, data: st.DataObject, given_walk: Given) -> None:

@@ -153,9 +153,9 @@ class TestChosen:
 class TestFactsOfEdges:
     def test_an_edge_has_its_facts_whichever_way_they_go_those_of_most_passages_first(self, index: Index) -> None:
         facts = EdgeFacts(index.graph).of(edge_between(index, "Velm", "Lake Sund", SPATIAL))
-        told = [(fact.fact.subject, fact.fact.predicate, len(fact.passages)) for fact in facts]
-        assert told[0][1:] == ("flows into", 3)
-        assert sorted(told[1:]) == [("Lake Sund", "feeds", 1), ("Velm", "ends in", 1)]
+        statements = [(fact.fact.subject, fact.fact.predicate, len(fact.passages)) for fact in facts]
+        assert statements[0][1:] == ("flows into", 3)
+        assert sorted(statements[1:]) == [("Lake Sund", "feeds", 1), ("Velm", "ends in", 1)]
 
 
 class TestVisible:

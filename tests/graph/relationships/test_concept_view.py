@@ -132,6 +132,7 @@ class TestWhatAUserWrote:
         lines = [to_json_line(part) for part in parts_of(record)]
         assert record.unlink(surer)
         computed = record.edge(surer.type, surer.source, surer.target)
+        assert computed is not None
         assert computed == record.concepts.computed_edge(surer) != surer
         assert not record.unlink(surer)
         import_lines(record, lines)

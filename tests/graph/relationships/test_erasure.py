@@ -34,7 +34,7 @@ def put_a_document(record: RelationshipRecord) -> None:
 
 def write(record: RelationshipRecord, key: str, user: str = "", conversation: str = "shared") -> NewTurn:
     """Write a turn whose texts name its key and its user."""
-    said = f"{key} of {user or 'nobody'}"
+    said = f"{key} of {user or 'no user'}"
     turn = NewTurn(
         key, f"Question {said}?", f"Answer {said}.", NOON, NOON, conversation, user, cited=[past.Cited(1, "c")]
     )
@@ -55,7 +55,7 @@ def follows(record: RelationshipRecord) -> set[tuple[str, str]]:
 def test_all_of_a_user_goes_alone(
     tmp_path_factory: pytest.TempPathFactory, turns: list[tuple[str, str]], gone: str
 ) -> None:
-    """A conversation that nobody owns is shared by all."""
+    """A conversation without an owner is shared by all."""
     root = tmp_path_factory.mktemp("erasing")
     with RelationshipRecord.of(root, create=True) as record:
         put_a_document(record)

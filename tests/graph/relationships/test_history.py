@@ -267,13 +267,13 @@ class TestPublishedFunctions:
         assert record.node(NodeType.USER, "ada") is None
         record_view(record, "ada", "nissan", 30)
         assert [view.duration for view in past.views(record, "ada")] == [30]
-        for user, document in (("nobody", "nissan"), ("ada", "gone")):
+        for user, document in (("unknown", "nissan"), ("ada", "gone")):
             with pytest.raises(MissingEndpoint):
                 track_user_viewed_document(record, user, document)
 
 
 def test_views_are_counted_by_threads_without_a_lost_one(tmp_path: Path) -> None:
-    def view(_: int) -> None:
+    def view_often(_: int) -> None:
         with RelationshipRecord.of(tmp_path) as own:
             for number in range(20):
                 track_user_viewed_document(own, "ada", "nissan", at(number), duration=1)
@@ -282,7 +282,7 @@ def test_views_are_counted_by_threads_without_a_lost_one(tmp_path: Path) -> None
         put_documents(record)
         record.put_node(Node(NodeType.USER, "ada", {"created_at": at(0)}))
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(view, range(6)))
+        list(pool.map(view_often, range(6)))
     with RelationshipRecord.of(tmp_path) as record:
         (view,) = past.views(record, "ada")
     assert view.view_count == view.duration == 120
@@ -299,8 +299,8 @@ def test_a_search_is_kept_with_its_similarities_until_another_of_its_name_replac
     query = record.node(NodeType.QUERY, "cars")
     assert query
     assert query.properties == {"text": "Which founders?", "created_at": at(0)}
-    kept = linked(record, EdgeType.SIMILARITY, NodeType.QUERY, NodeType.DOCUMENT)
-    assert kept == {("cars", "aikawa"): {"score": 0.25}}
+    similarities = linked(record, EdgeType.SIMILARITY, NodeType.QUERY, NodeType.DOCUMENT)
+    assert similarities == {("cars", "aikawa"): {"score": 0.25}}
 
 
 WHO = "Who founded Nissan?"

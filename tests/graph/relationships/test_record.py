@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType
 from graph.relationships.tables import table_of_edges, table_of_nodes
 from graph.storage import database
-from tests.builders import Child
 from tests.relationship_graphs import STORED_NODES, STORED_PAIRS, sample_edge, sample_node
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -32,8 +30,8 @@ def record(tmp_path: Path) -> Iterator[RelationshipRecord]:
 def revisions(record: RelationshipRecord) -> dict[str, list[int]]:
     """Return the revisions of the rows of every table that has some."""
     tables = [*map(table_of_nodes, STORED_NODES), *(table_of_edges(*each) for each in STORED_PAIRS)]
-    found = {table: [of for (of,) in record.execute(f'SELECT revision FROM "{table}"')] for table in tables}
-    return {table: rows for table, rows in found.items() if rows}
+    written = {table: [of for (of,) in record.execute(f'SELECT revision FROM "{table}"')] for table in tables}
+    return {table: rows for table, rows in written.items() if rows}
 
 
 def every_node() -> list[Node]:
@@ -139,34 +137,8 @@ class TestTransactions:
                 record.execute(statement)
 
 
-HOLD = """
-import sys
-from pathlib import Path
-from graph.relationships.record import RelationshipRecord
-with RelationshipRecord.of(Path(sys.argv[1])) as record, record.transaction():
-    record.set_note("who", "child")
-    print("writing")
-    input()
-"""
-
-
 class TestProcesses:
-    def test_a_second_writer_waits_a_killed_one_leaves_nothing(
-        self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with monkeypatch.context() as patch, Child(HOLD, tmp_path) as writer:
-            patch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
-            with RelationshipRecord.of(tmp_path) as impatient:
-                assert writer.hear() == "writing"
-                with pytest.raises(WorkspaceLocked, match="being written by another process"):
-                    impatient.put_node(A_DOCUMENT)
-                assert impatient.counts()[NodeType.DOCUMENT] == 0
-            writer.kill()
-            assert record.note("who") == ""
-            record.put_node(A_DOCUMENT)
-        assert record.node(NodeType.DOCUMENT, "report") == A_DOCUMENT
-
-    def test_removed_bytes_that_stay_are_said(
+    def test_a_second_writer_waits_and_removed_bytes_that_stay_are_said(
         self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         secret = b"a sentence of one user"
@@ -180,6 +152,8 @@ class TestProcesses:
                 impatient.erase_free_pages()
             reader.execute("COMMIT")
             impatient.erase_free_pages()
+            with record.transaction(), pytest.raises(WorkspaceLocked, match="being written by another process"):
+                impatient.put_node(A_DOCUMENT)
         assert not any(secret in path.read_bytes() for path in tmp_path.iterdir())
 
 
@@ -202,14 +176,3 @@ class TestFile:
         path.write_bytes(whole[: len(whole) // 2] + b"\xff" * (len(whole) - len(whole) // 2))
         with RelationshipRecord.of(tmp_path) as damaged, pytest.raises(WorkspaceDamaged, match="cannot be read"):
             list(damaged.nodes(NodeType.CONCEPT))
-
-    @pytest.mark.sqlite_file
-    def test_one_that_may_not_be_written_is_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with RelationshipRecord.of(tmp_path, create=True) as record:
-            record.put_node(A_DOCUMENT)
-        monkeypatch.setattr(os, "access", lambda place, mode: not mode & os.W_OK)
-        with RelationshipRecord.of(tmp_path) as reader:
-            assert reader.node(NodeType.DOCUMENT, "report") == A_DOCUMENT
-            with pytest.raises(BadInput, match="cannot be opened for writing"):
-                reader.put_node(A_DOCUMENT)
-        assert [path.name for path in tmp_path.iterdir()] == [RELATIONSHIPS_FILE]

@@ -23,32 +23,32 @@ from tests.graph.relationships.small_graph import NOON, document, user, viewed
 
 def contents(server: BoltServer) -> dict[str, set[object]]:
     """Everything that a server holds, but its stamp."""
-    found: dict[str, set[object]] = {
+    stored: dict[str, set[object]] = {
         of: {tuple(sorted(node.items())) for (node,) in server.rows(f"MATCH (n:`{of}`) RETURN properties(n)")}
         for of in NODES
     }
     for link in (table for table in tables() if table.ends):
         start, end = link.ends
         query = f"MATCH (a:`{start}`)-[e:`{link.name}`]->(b:`{end}`) RETURN a.id, b.id, properties(e)"
-        found[f"{link.name} {start} {end}"] = {
+        stored[f"{link.name} {start} {end}"] = {
             (source, target, tuple(sorted(properties.items()))) for source, target, properties in server.rows(query)
         }
-    return found
+    return stored
 
 
 def contents_of(record: RelationshipRecord) -> dict[str, set[object]]:
     """What a server is to hold of a record."""
-    found: dict[str, set[object]] = {}
+    stored: dict[str, set[object]] = {}
     for table in tables():
         rows = (zip(table.columns, row, strict=True) for row in table.rows(record))
         if not table.ends:
-            found[table.name] = {tuple(sorted((k, v) for k, v in row if v is not None)) for row in rows}
+            stored[table.name] = {tuple(sorted((k, v) for k, v in row if v is not None)) for row in rows}
             continue
-        found[" ".join((table.name, *table.ends))] = {
-            (source, target, tuple(sorted((k, v) for k, v in held if v is not None)))
-            for (_, source), (_, target), *held in rows
+        stored[" ".join((table.name, *table.ends))] = {
+            (source, target, tuple(sorted((k, v) for k, v in values if v is not None)))
+            for (_, source), (_, target), *values in rows
         }
-    return found
+    return stored
 
 
 def test_an_address_is_read_or_refused_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,13 +183,13 @@ class TestPassages:
         mirror(root, server)
         assert server.search_chunks(wanted) == []
         mirror(root, server, vectors=VectorIndex(dimension))
-        found = server.search_chunks(wanted)
+        chunks = server.search_chunks(wanted)
         with open_copy(root, with_vectors=True) as copy:
             expected = copy.search_chunks(wanted)
-        assert [(each.id, each.content) for each in found] == [(each.id, each.content) for each in expected]
-        assert [each.similarity for each in found] == pytest.approx([each.similarity for each in expected], abs=1e-5)
-        assert (found[0].id, found[0].content) == ("p1", "Passage 1")
-        assert found[0].distance == pytest.approx(0, abs=1e-5)
+        assert [(each.id, each.content) for each in chunks] == [(each.id, each.content) for each in expected]
+        assert [each.similarity for each in chunks] == pytest.approx([each.similarity for each in expected], abs=1e-5)
+        assert (chunks[0].id, chunks[0].content) == ("p1", "Passage 1")
+        assert chunks[0].distance == pytest.approx(0, abs=1e-5)
 
 
 def nodes_alone(*, with_vectors: bool) -> Iterator[Table]:

@@ -15,22 +15,11 @@ from graph.relationships.documents import relate
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, EdgeType, Node, NodeType
 from graph.storage.workspace import Workspace
-from tests.builders import Child, passage_of, publish_workspace
+from tests.builders import passage_of, publish_workspace
 from tests.graph.relationships.small_graph import NOON, document
 from tests.relationship_graphs import sample_edge, sample_node
 
 ODD = (*("", "two\nlines", 'say "so"', "a,b", "NULL", "\\N", " spaces ", "{a: 1}", "back\\slash", "\t#|", "é\u2028木"),)
-
-MAKER = """
-import sys
-from pathlib import Path
-from graph.relationships.cypher.copies import open_copy
-print("ready")
-input()
-open_copy(Path(sys.argv[1])).close()
-print("made")
-input()
-"""
 
 
 def count(root: Path, label: str = "Document") -> object:
@@ -147,6 +136,13 @@ class TestMakingIt:
         open_copy(tmp_path).close()
         assert folders(tmp_path) == 1
 
+    def test_threads_that_want_it_at_once_make_it_once(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        messages: list[str] = []
+        with ThreadPoolExecutor(8) as pool:
+            for copy in pool.map(lambda _: open_copy(tmp_path, say=messages.append), range(8)):
+                copy.close()
+        assert (len(messages), folders(tmp_path)) == (1, 1)
+
     def test_a_damaged_one_and_half_of_one_are_made_anew(self, record: RelationshipRecord, tmp_path: Path) -> None:
         for damage in (lambda file: file.write_bytes(b"\0" * file.stat().st_size), Path.unlink):
             open_copy(tmp_path).close()
@@ -182,21 +178,6 @@ class TestMakingIt:
                 open_copy(tmp_path)
         assert folders(tmp_path) == 0
         assert count(tmp_path) == 7
-
-
-class TestManyAtOnce:
-    def test_threads_open_it_side_by_side(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(count, [tmp_path] * 16)) == [7] * 16
-
-    def test_two_that_want_a_new_one_make_it_once(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        with Child(MAKER, tmp_path) as one, Child(MAKER, tmp_path) as other:
-            for maker in (one, other):
-                assert maker.hear() == "ready"
-            for maker in (one, other):
-                maker.tell("go")
-            assert [one.hear(), other.hear()] == ["made", "made"]
-        assert folders(tmp_path) == 1
 
 
 def test_queries_have_limits_and_never_write(record: RelationshipRecord, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def store(record: RelationshipRecord, tmp_path: Path, request: pytest.FixtureReq
 
 def test_conversation_search_mixes_both_as_in_the_record(store: Queryable, record: RelationshipRecord) -> None:
     for thread in ("thread", "unknown"):
-        expected = [
+        expected: list[object] = [
             (each.id, each.path, each.similarity, each.concepts, each.relevance, pytest.approx(each.score))
             for each in conversation_search(record, thread, SIMILARITIES)
         ]
