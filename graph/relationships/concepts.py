@@ -36,16 +36,8 @@ class SpelledConcepts:
         `spelled_names`'s share: 1 for what is always a name, less for words that are common nouns as well.
         """
         graph = self._graph
-        shares = spelled_names(text, graph.names)
-        return _ordered(
-            {
-                entity_id(graph.entity_names[entity]): share * max(COMMON_NOUN_SHARE, float(graph.name_shares[entity]))
-                for entity, share in shares.items()
-            }
-        )
-
-
-def _ordered(confidences: Mapping[str, float]) -> dict[str, float]:
-    """Return what is above zero, most confident first, ties by id."""
-    capped = ((key, min(1.0, confidence)) for key, confidence in confidences.items() if confidence > 0)
-    return dict(sorted(capped, key=lambda each: (-each[1], each[0])))
+        confidences = {
+            entity_id(graph.entity_names[entity]): share * max(COMMON_NOUN_SHARE, float(graph.name_shares[entity]))
+            for entity, share in spelled_names(text, graph.names).items()
+        }
+        return dict(sorted(confidences.items(), key=lambda each: (-each[1], each[0])))
