@@ -9,7 +9,7 @@ import pytest
 
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, Edge, EdgeType, NodeType
+from graph.relationships.schema import Edge, EdgeType, NodeType
 from graph.relationships.upkeep import evaluate, n_pruned, prune
 from graph.schema import Passage, RelationType, entity_id
 from tests.builders import TripleParts
@@ -33,13 +33,9 @@ BELOW = 0.38
 EXPLAINS, RELATED_TO = EdgeType.EXPLAINS, EdgeType.RELATED_TO
 
 
-def names(record: RelationshipRecord, of: EdgeType) -> set[tuple[str, str]]:
-    """Return the ends of all edges of a type: a document's id or a concept's name, and a concept's name."""
-    ((start, end),) = EDGES[of].pairs
-    labels = {node.id: str(node.properties["name"]) for node in record.nodes(NodeType.CONCEPT)}
-    return {
-        (labels.get(edge.source[1], edge.source[1]), labels[edge.target[1]]) for edge in record.edges(of, start, end)
-    }
+def explains_tokyo(record: RelationshipRecord) -> bool:
+    ends = (NodeType.DOCUMENT, "datsun"), (NodeType.CONCEPT, entity_id("Tokyo"))
+    return record.edge(EXPLAINS, *ends) is not None
 
 
 @pytest.fixture
@@ -75,12 +71,12 @@ def test_weak_edges_go_and_stay_away_and_are_forgotten_with_their_document(step:
     assert [each.pruned for each in values] == [1, 1]
     ((one, other, value),) = values[1].examples
     assert ({one, other}, value) == ({"Datsun", "Tokyo"}, 0.05)
-    assert ("datsun", "Tokyo") not in names(step.to, EXPLAINS)
-    assert len(names(step.to, RELATED_TO)) == 2
+    assert not explains_tokyo(step.to)
+    assert step.to.counts()[RELATED_TO] == 2
     assert n_pruned(step.to) == 2
     step.write([replace(NISSAN, text="Nissan was founded in Yokohama in 1933.")], FACTS)
     step.take()
-    assert ("datsun", "Tokyo") not in names(step.to, EXPLAINS)
+    assert not explains_tokyo(step.to)
     assert [each.pruned for each in evaluate(step.to)] == [1, 1]
     step.write([], removed=["datsun"])
     step.take()
@@ -93,8 +89,8 @@ def test_an_edge_comes_back_when_its_evidence_changes(step: Step) -> None:
     changed = replace(DATSUN, text="Datsun was a brand of Nissan near Tokyo.")
     step.write([changed], facts)
     step.take()
-    assert ("datsun", "Tokyo") in names(step.to, EXPLAINS)
-    assert len(names(step.to, RELATED_TO)) == 3
+    assert explains_tokyo(step.to)
+    assert step.to.counts()[RELATED_TO] == 3
     assert n_pruned(step.to) == 0
 
 
