@@ -16,6 +16,7 @@ from graph.errors import BadInput
 from graph.metadata_filter import (
     MAX_CHARACTERS,
     MAX_CONDITIONS,
+    MAX_VALUES,
     askable_metadata,
     canonical,
     date_span,
@@ -23,6 +24,7 @@ from graph.metadata_filter import (
     narrowed,
     parse_where,
     read_conditions,
+    where_schema,
 )
 from graph.publish.metadata_columns import MetadataColumns
 from graph.schema import MetadataValue, Passage
@@ -183,6 +185,13 @@ class TestReading:
         assert canonical(one) == canonical(other)
         distinct = [{"a": 1}, {"a": "1"}, {"a": True}, {"a": {"$ne": 1}}, {"b": 1}, {"a": {"$in": [1]}}]
         assert len({canonical(read_conditions(where)) for where in distinct}) == len(distinct)
+
+
+def test_the_schema_names_every_operator_and_every_limit() -> None:
+    schema = where_schema()
+    condition = schema["additionalProperties"]["anyOf"][1]
+    assert condition["properties"].keys() == {"$eq", "$ne", "$in", "$nin", "$gt", "$gte", "$lt", "$lte"}
+    assert (schema["maxProperties"], condition["properties"]["$in"]["maxItems"]) == (MAX_CONDITIONS, MAX_VALUES)
 
 
 class TestCommandLine:

@@ -62,7 +62,11 @@ class TestDeclaring:
         for declared, said in [
             ([], "no table"),
             ({"relation": {}}, "known are entities, relations"),
+            (relations(SUPPLIES={"cues": "supplies"}), "cues is no list"),
+            (relations(SUPPLIES={"cues": [" "]}), "empty text"),
             (relations(SUPPLIES={"cues": ["*"]}), "cannot be used"),
+            (relations(SUPPLIES={"meaning": 1}), "meaning is no text"),
+            ({"entities": {"Vessel": {}, "VESSEL": {}}}, "twice"),
             (relations(SUPPLIES={"meaning": "a\nb"}), "control character"),
             (relations(SUPPLIES={"meaning": "x" * (LONGEST_MEANING + 1)}), "more than 300"),
             *(

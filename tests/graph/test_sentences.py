@@ -29,6 +29,9 @@ class TestSentences:
     def test_the_stop_of_an_abbreviation_ends_one_only_where_the_next_visibly_begins(self) -> None:
         for text in [
             "Der Vertrag ruht z.Z. Verhandlungen laufen noch.|Z.z. Verhandlungen mit dem Kunden.",
+            "Siehe Abs. 2, Nr. 5 und Art. 3 gem. Abs. 4.",
+            "It costs approx. 12 euros, see p. 12 and No. 7.|DR. MOOR left.",
+            "The answer is No.|He studied Art.|She did not.",
             "Er zahlt bis zum 31. Dezember 2024.|Im 19. Jahrhundert war der 2. Stock leer.",
             "Prof. Dr. Eva Moor, Dipl.-Ing. Bo Lind und St. Gallen.|Die Muster GmbH. & Co. KG liefert.",
             "The supplier is Muster GmbH.|The contract runs two years.|The buyer is Moor Inc.|It pays.",

@@ -93,6 +93,8 @@ class TestPassages:
             relate(Workspace(root), passages)
             wanted = next(iter(passages.entries())).vector.astype(float).tolist()
             vectors = {entry.passage.id: entry.vector.astype(float) @ wanted for entry in passages.entries()}
+        with open_copy(root) as plain, pytest.raises(BadInput, match="no vectors"):
+            plain.search_chunks(wanted)
         best = sorted(vectors, key=lambda key: (-vectors[key], key))[:2]
         with RelationshipRecord.of(root) as record, open_copy(root, with_vectors=True) as copy:
             for chunks in (record.search_chunks(wanted, k=2), copy.search_chunks(wanted, k=2)):
