@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-
-from hypothesis import strategies as st
 
 from graph.relationships.schema import (
     EDGES,
@@ -30,9 +27,6 @@ STORED_PAIRS = [pair for pair in PAIRS if pair[0] not in VIEWS]
 """The types that are written; the others are views of them."""
 
 NOON = time_text(datetime(2026, 11, 23, 12, tzinfo=UTC))
-
-TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
-IDS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1, max_size=12)
 
 
 def sample_value(declared: Property) -> PropertyValue:
@@ -59,53 +53,6 @@ def sample_node(of: NodeType, key: str = "a") -> Node:
 def sample_edge(of: EdgeType, source: NodeType, target: NodeType, start: str = "a", end: str = "b") -> Edge:
     """Return an edge with all its properties."""
     return Edge(of, (source, start), (target, end), sample_values(EDGES[of].properties))
-
-
-def values_of(declared: Property) -> st.SearchStrategy[PropertyValue]:
-    """Return a strategy for the values that a property takes, null among them where it may be."""
-    values: st.SearchStrategy[PropertyValue]
-    if declared.choices:
-        values = st.sampled_from(declared.choices)
-    elif declared.kind is PropertyKind.TIME:
-        values = st.datetimes(timezones=st.just(UTC)).map(time_text)
-    elif declared.kind is PropertyKind.TEXT:
-        values = TEXTS
-    elif declared.kind is PropertyKind.INTEGER:
-        least, most = _limits(declared, 2**63 - 1)
-        values = st.integers(int(least), int(most))
-    else:
-        values = st.floats(*_limits(declared, sys.float_info.max))
-    return values if declared.required else st.none() | values
-
-
-def _limits(declared: Property, widest: float) -> tuple[float, float]:
-    least, most = declared.least, declared.most
-    return -widest if least is None else least, widest if most is None else most
-
-
-def properties_of(declared: Mapping[str, Property]) -> st.SearchStrategy[dict[str, PropertyValue]]:
-    """Return a strategy for the properties of a node or an edge."""
-    return st.fixed_dictionaries({name: values_of(each) for name, each in declared.items()})
-
-
-def nodes() -> st.SearchStrategy[Node]:
-    """Return a strategy for nodes of every type."""
-    return st.sampled_from(NodeType).flatmap(lambda of: st.builds(Node, st.just(of), IDS, properties_of(NODES[of])))
-
-
-def edges() -> st.SearchStrategy[Edge]:
-    """Return a strategy for edges of every type between two nodes of different ids."""
-
-    def of_pair(pair: tuple[EdgeType, NodeType, NodeType]) -> st.SearchStrategy[Edge]:
-        of, source, target = pair
-        ends = st.lists(IDS, min_size=2, max_size=2, unique=True)
-        return st.builds(
-            lambda ids, values: Edge(of, (source, ids[0]), (target, ids[1]), values),
-            ends,
-            properties_of(EDGES[of].properties),
-        )
-
-    return st.sampled_from(PAIRS).flatmap(of_pair)
 
 
 def bad_values(declared: Property) -> Iterator[object]:

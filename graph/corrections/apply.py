@@ -80,8 +80,7 @@ Transition = tuple[str, _Rename]
 
 def places_of(passage: Passage) -> frozenset[str]:
     """Return the places that a passage lies in: itself, its document and its source."""
-    document = passage.metadata.get("document", passage.id)
-    return frozenset({passage.id, str(document), passage.source} - {""})
+    return frozenset({passage.id, passage.document, passage.source} - {""})
 
 
 def lies_in(passage: Passage, places: Iterable[str]) -> bool:

@@ -109,7 +109,8 @@ def write_matrices(
         save_npz(folder / f"matrix_{name}.npz", matrix)
         described[name] = _describe(name, relations_of[name], matrix, weights)
     header = _header(graph, workspace_id, weights, described)
-    _write_json(unfinished, {**header, **_nodes(graph)})
+    metadata = {**header, **_nodes(graph)}
+    unfinished.write_text(json.dumps(metadata, ensure_ascii=False, indent=1), encoding="utf-8")
     unfinished.replace(folder / METADATA_FILE)
     return header
 
@@ -177,7 +178,3 @@ def _nodes(graph: KnowledgeGraph) -> dict[str, Any]:
         "passage_ids": [passage.id for passage in graph.passages],
         "passage_titles": [passage.title for passage in graph.passages],
     }
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=1), encoding="utf-8")

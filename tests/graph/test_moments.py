@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graph.errors import BadInput
-from graph.moments import ALWAYS, FOREVER, first_moment, last_moment, now, shown
+from graph.moments import first_moment, last_moment, now, shown
 
 
 def test_a_date_has_a_first_and_a_last_moment_and_a_time_of_day_is_one() -> None:
@@ -27,14 +23,6 @@ def test_anything_else_is_refused() -> None:
         for moment in (first_moment, last_moment):
             with pytest.raises(BadInput, match="is no date"):
                 moment(date)
-
-
-@given(st.lists(st.datetimes(datetime(1000, 1, 1), datetime(2200, 1, 1)), min_size=2, max_size=9))
-def test_text_sorts_moments_as_time_does(times: list[datetime]) -> None:
-    moments = {time: first_moment(time.replace(tzinfo=UTC, microsecond=0).isoformat()) for time in times}
-    whole = sorted(moments, key=lambda time: time.replace(microsecond=0))
-    assert [moments[time] for time in whole] == sorted(moments.values())
-    assert all(ALWAYS < moment < FOREVER for moment in moments.values())
 
 
 def test_now_is_a_moment_and_days_are_shown_without_a_clock() -> None:

@@ -6,8 +6,6 @@ import errno
 import os
 import resource
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +37,7 @@ def files_left(count: int) -> Iterator[None]:
 def test_without_files_left_a_workspace_is_not_called_damaged_and_opens_once_there_are_some(tmp_path: Path) -> None:
     workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
     open_index(workspace.root, HashEmbedder()).close()
-    for count in (0, 1, 2, 3, 5, 8, 13, 21):
+    for count in (0, 2, 5, 13):
         with files_left(count), pytest.raises(OutOfResources, match="no more files"):
             open_index(workspace.root, HashEmbedder())
         index = open_index(workspace.root, HashEmbedder())
@@ -70,19 +68,3 @@ def test_memory_is_looked_at_where_the_process_has_a_limit(monkeypatch: pytest.M
     check_memory(2**20)
     with pytest.raises(OutOfResources, match="not enough memory"):
         check_memory(2**40)
-
-
-@pytest.mark.slow
-def test_a_question_under_a_limit_of_memory_ends_with_a_message(tmp_path: Path) -> None:
-    workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
-    program = (
-        f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({15 * 10**8}, {15 * 10**8}))\n"
-        f"import sys; sys.argv = ['mara', 'ask', 'Who?', '-w', {str(workspace.root)!r}]\n"
-        "import tests.builders; from graph.retrieve import open_index\n"
-        "open_index.check_embedder = lambda *of: None\n"
-        "from workflows.cli.app import main; main()"
-    )
-    root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=root)
-    assert (done.returncode, "There is not enough memory" in done.stderr) == (1, True), done.stderr
-    assert "Traceback" not in done.stderr

@@ -7,25 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graph.own_types import (
     ASKED,
     LONGEST_MEANING,
-    MOST_ENTITIES,
     MOST_RELATIONS,
     NO_TYPES,
     OwnTypes,
     any_cue,
     any_shape,
     cue_pattern,
-    definition_list,
     own_types_of,
     shape_pattern,
 )
-from graph.relations import DEFINITIONS, ENTITY_RELATIONS, RESERVED_NAMES, RelationType, fact_relations
-from graph.taxonomy import fact_type_of, relation_type_of, type_triple
+from graph.relations import RESERVED_NAMES, RelationType
+from graph.taxonomy import type_triple
 
 SUPPLIES, BERTHS = RelationType("SUPPLIES"), RelationType("BERTHS_AT")
 DECLARED: Mapping[str, Any] = {
@@ -62,61 +58,26 @@ class TestDeclaring:
         assert list(json.loads(OWN.to_json())["relations"]) == ["BERTHS_AT", "SUPPLIES"]
         assert (NO_TYPES.to_json(), OwnTypes.from_json(""), bool(NO_TYPES), bool(OWN)) == ("", NO_TYPES, False, True)
 
-    @given(st.randoms(use_true_random=False))
-    def test_the_order_of_a_file_does_not_matter(self, draw: Any) -> None:
-        shuffled = {
-            key: {name: DECLARED[key][name] for name in draw.sample(list(DECLARED[key]), len(DECLARED[key]))}
-            for key in draw.sample(list(DECLARED), 2)
-        }
-        assert own_types_of(shuffled) == OWN
-        assert own_types_of(shuffled).rules == OWN.rules
-
     def test_what_is_no_type_is_refused_with_where_it_stands(self) -> None:
         for declared, said in [
             ([], "no table"),
             ({"relation": {}}, "known are entities, relations"),
-            (relations(SUPPLIES=[]), r"\[relations.SUPPLIES\] is no table"),
-            (relations(SUPPLIES={"cue": ["x"]}), "known are cues, examples, meaning, questions"),
-            ({"entities": {"Vessel": {"questions": ["x"]}}}, "known are cues, examples, meaning, shapes"),
             (relations(SUPPLIES={"cues": "supplies"}), "cues is no list"),
-            (relations(SUPPLIES={"cues": [3]}), "cues is no text"),
             (relations(SUPPLIES={"cues": [" "]}), "empty text"),
             (relations(SUPPLIES={"cues": ["*"]}), "cannot be used"),
-            (relations(SUPPLIES={"cues": ["su*p"]}), "end of a word alone"),
-            (relations(SUPPLIES={"questions": ["..."]}), "no letter and no digit"),
-            (relations(SUPPLIES={"examples": ["x"] * 51}), "more than 50"),
-            (relations(SUPPLIES={"meaning": "a\nb"}), "control character"),
-            (relations(SUPPLIES={"meaning": "\ud800"}), "control character"),
-            (relations(SUPPLIES={"meaning": "x" * (LONGEST_MEANING + 1)}), "more than 300"),
             (relations(SUPPLIES={"meaning": 1}), "meaning is no text"),
+            ({"entities": {"Vessel": {}, "VESSEL": {}}}, "twice"),
+            (relations(SUPPLIES={"meaning": "a\nb"}), "control character"),
+            (relations(SUPPLIES={"meaning": "x" * (LONGEST_MEANING + 1)}), "more than 300"),
             *(
                 (relations(**{name: {}}), "no name")
                 for name in ("SUP PLIES", "1ST", "X" * 41, "ÄNDERT", "", "A`) DETACH DELETE n")
             ),
-            (relations(supplies={}, SUPPLIES={}), "twice"),
-            ({"entities": {"Vessel": {}, "VESSEL": {}}}, "twice"),
-            ({"entities": {"Vessel": {"shapes": ["**"]}}}, "cannot be used"),
             (relations(**{f"T{i}": {} for i in range(MOST_RELATIONS + 1)}), "more than 20"),
-            ({"entities": {f"T{i}": {} for i in range(MOST_ENTITIES + 1)}}, "more than 40"),
             *((relations(**{name: {}}), "built-in") for name in (*RelationType, *RESERVED_NAMES, "temporal")),
         ]:
             with pytest.raises(ValueError, match=said):
                 own_types_of(declared)
-
-    def test_a_type_without_a_rule_is_told(self) -> None:
-        entities = {"Vessel": {}, "Berth": DECLARED["entities"]["Berth"]}
-        own = own_types_of({**relations(SUPPLIES={"meaning": "x"}), "entities": entities})
-        assert own.unfound == ["SUPPLIES", "Vessel"]
-        assert OWN.unfound == []
-
-    def test_extraction_by_rule_depends_on_rules_alone(self) -> None:
-        def changed(**more: Any) -> str:
-            supplies = {**DECLARED["relations"]["SUPPLIES"], **more}
-            return own_types_of({**DECLARED, "relations": {"SUPPLIES": supplies}}).rules
-
-        assert changed(meaning="other", examples=[], questions=[]) == changed()
-        assert changed(cues=["suppl*"]) != changed()
-        assert own_types_of(relations(SUPPLIES={"meaning": "x"})).rules == NO_TYPES.rules == ""
 
 
 class TestTyping:
@@ -136,82 +97,40 @@ class TestTyping:
         }.items():
             assert OWN.asked_in(question) == {name: ASKED if name in asked else 0.0 for name in OWN.relation_types}
 
-    @given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
-    def test_without_a_cue_all_is_as_without_own_types(self, subject: str, predicate: str, end: str) -> None:
-        own = own_types_of({"relations": {"SUPPLIES": {"cues": ["qqqq zzzz qqqq"]}}})
-        if predicate.strip().upper() != "SUPPLIES":
-            assert type_triple(subject, predicate, end, own) == type_triple(subject, predicate, end)
-
-    def test_names_of_own_types_count_in_any_case_and_of_others_do_not(self) -> None:
-        assert fact_type_of(" supplies", OWN) == relation_type_of("Supplies", OWN) == SUPPLIES
-        assert fact_type_of("OWNS", OWN) is relation_type_of("SUPPLIES") is None
-        assert fact_type_of("PRIMARY", OWN) is None
-        assert fact_type_of("causal", OWN) is RelationType.CAUSALITY
-
 
 class TestEntities:
     def test_a_rule_tells_the_type_of_a_name(self) -> None:
         for name, before, said, expected in [
             ("aurora", [], [], "Vessel"),
             ("MV Solveig", [], [], "Vessel"),
-            ("Ship Inn", [], [], "Vessel"),
             ("Solveig", ["and the vessel "], [], "Vessel"),
             ("Solveig", [], ["bulk carrier ship"], "Vessel"),
             ("AB-12", [], [], "Berth"),
-            ("AB-12", ["the vessel "], [], "Berth"),
             ("Solveig", ["the vessels of "], ["ship owner"], None),
-            ("Solveig", ["shipped by vessel"], [], None),
             ("Worship", [], [], None),
         ]:
             assert OWN.entity_type_of(name, before, said) == expected
-
-
-class TestUsed:
-    def test_only_what_facts_and_names_have_takes_part(self) -> None:
-        used = OWN.used([SUPPLIES], ["Vessel"])
-        assert (used.relations, used.entities) == (OWN.relations[1:], OWN.entities[1:])
-        assert not OWN.used([], [])
-
-    def test_what_is_declared_no_more_keeps_its_name_alone(self) -> None:
-        used = NO_TYPES.used([SUPPLIES], ["Vessel"])
-        assert (used.relation_types, used.definitions) == ((SUPPLIES,), {SUPPLIES: ""})
-        assert OwnTypes.from_json(used.to_json()) == used
-
-    def test_a_prompt_lists_own_types_behind_the_built_in_ones(self) -> None:
-        lines = definition_list(fact_relations(OWN.relation_types), OWN).splitlines()
-        assert lines[:5] == [f"- {relation}: {DEFINITIONS[relation]}" for relation in ENTITY_RELATIONS]
-        assert lines[5:] == ["- BERTHS_AT", "- SUPPLIES: one delivers goods to the other (Orrin supplies Halden)"]
 
 
 def test_a_cue_is_found_as_whole_words_in_any_case_and_nowhere_else() -> None:
     for cue, text in [
         ("supplies", "ORRIN SUPPLIES castings"),
         ("suppl*", "is a supplier of"),
-        ("suppl*", "suppl"),
-        ("deliver* to", "delivered  to"),
         ("deliver* to", "delivers_to"),
-        ("on-call", "on call"),
         ("供应", "厂供应零件"),
-        ("C++", "written in C++ by"),
-        ("(a+)+", "the (a+)+ sign"),
     ]:
         assert any_cue([cue]).search(text), cue
+    match = any_cue(["deliver*", "deliver* to"]).search("delivers to Halden")
+    assert match is not None
+    assert match[0] == "delivers to", "the longest"
     for cue, text in [
         ("port", "transport of"),
-        ("port", "portal"),
         ("suppl*", "resupplied"),
         ("deliver* to", "deliver it to"),
         ("a.b", "aXb"),
-        ("(a+)+", "aaaa"),
     ]:
         assert not any_cue([cue]).search(text), cue
     assert not any_cue([]).search("")
-
-
-def test_of_several_that_begin_alike_the_longest_is_found() -> None:
-    match = any_cue(["deliver*", "deliver* to"]).search("delivers to Halden")
-    assert match
-    assert match[0] == "delivers to"
 
 
 def test_one_that_would_find_anything_or_nothing_or_be_slow_is_refused() -> None:
@@ -236,13 +155,3 @@ def test_a_shape_is_the_form_of_a_whole_name() -> None:
     for shape, name in [("@@-###", "hx-200"), ("@@-###", "HX-2000"), ("MV *", "MV"), ("#", "a")]:
         assert not any_shape([shape]).fullmatch(name), shape
     assert not any_shape([]).search("a")
-
-
-@given(st.text(max_size=30), st.text(max_size=60))
-def test_whatever_is_accepted_is_a_pattern_that_finds_no_empty_text(cue: str, text: str) -> None:
-    for compiled, accepted in ((any_cue, cue_pattern), (any_shape, shape_pattern)):
-        try:
-            accepted(cue)
-        except ValueError:
-            continue
-        assert all(match[0] for match in compiled([cue]).finditer(text))

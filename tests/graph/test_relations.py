@@ -1,10 +1,6 @@
-"""A relation type is added in one table; what it needs beside that is named here where it is missing."""
+"""A relation type is added in one table; this names each other place that it needs to stand in."""
 
 from __future__ import annotations
-
-import json
-import re
-from collections.abc import Iterator
 
 from agents.manager import OfflineManager
 from graph.construction.edges import EDGE_KINDS
@@ -16,65 +12,24 @@ from graph.walk.strengths import TUNED_RELATIONS
 from prompts import load_prompt
 
 
-def places_without(relation: RelationType) -> Iterator[str]:
-    """Name each place that a relation type is to stand in and does not."""
-    if relation not in RELATIONS:
-        yield "graph.relations.RELATIONS"
-    if relation not in {kind.relation for kind in EDGE_KINDS}:
-        yield "graph.construction.edges.EDGE_KINDS"
-    if relation not in TUNED_RELATIONS:
-        yield "graph.walk.strengths.TUNED_RELATIONS"
-    if not any(relation in relations for relations in matrices_of().values()):
-        yield "graph.explain.matrices.matrices_of"
-    if relation in ENTITY_RELATIONS:
-        yield from _facts_places_without(relation)
-    if relation in (*ENTITY_RELATIONS, *PASSAGE_RELATIONS):
-        if relation not in DEFINITIONS:
-            yield "graph.relations.DEFINITIONS"
-        replies = re.findall(r"^\{\"entity_entity\".*$", load_prompt("manager").template, re.MULTILINE)
-        for number, reply in enumerate(map(json.loads, replies), start=1):
-            if relation not in {**reply["entity_entity"], **reply["entity_passage"]}:
-                yield f"prompts/manager.md: reply {number} of the examples"
-
-
-def _facts_places_without(relation: RelationType) -> Iterator[str]:
-    if relation not in CUES:
-        yield "graph.taxonomy.CUES: the words of a statement that tell it"
-    if relation not in QUESTION_CUES:
-        yield "graph.taxonomy.QUESTION_CUES: the words of a question that ask for it"
-    if not RELATIONS[relation].question:
-        yield "graph.relations.RELATIONS: a question that asks for it"
-    elif relation in QUESTION_CUES and _heaviest(RELATIONS[relation].question) != relation:
-        yield "graph.taxonomy.QUESTION_CUES: a cue that finds its own question"
-    if f"for {relation}" not in " ".join(load_prompt("manager").template.split()):
-        yield "prompts/manager.md: the questions that ask for it"
-    if f'"relation": "{relation}"' not in load_prompt("extractor").template:
-        yield "prompts/extractor.md: an example"
-
-
-def _heaviest(question: str) -> str:
-    shares = OfflineManager().weigh(question, None).factors.entity_entity
-    return max(shares, key=lambda relation: shares[relation])
-
-
 def test_a_relation_type_stands_wherever_it_is_needed() -> None:
-    for relation in RelationType:
-        assert list(places_without(relation)) == []
-
-
-def test_nothing_but_relation_types_stands_there() -> None:
     assert list(RELATIONS) == list(RelationType)
     assert set(CUES) == set(QUESTION_CUES) == set(ENTITY_RELATIONS)
     assert set(DEFINITIONS) == {*ENTITY_RELATIONS, *PASSAGE_RELATIONS}
+    assert {kind.relation for kind in EDGE_KINDS} == set(RelationType)
+    assert set(TUNED_RELATIONS) == set(RelationType)
+    assert {relation for relations in matrices_of().values() for relation in relations} == set(RelationType)
     uniform = RelationFactors.uniform()
     assert [*uniform.entity_entity, *uniform.entity_passage] == [*ENTITY_RELATIONS, *PASSAGE_RELATIONS]
 
 
-def test_each_has_one_line_of_meaning_and_looks_of_its_own() -> None:
+def test_the_prompts_and_the_cues_know_each_type_of_fact() -> None:
+    manager, extractor = (load_prompt(name).template for name in ("manager", "extractor"))
     for about in RELATIONS.values():
-        assert about.meaning
-        assert "\n" not in about.meaning
-        assert about.examples
         assert bool(about.question) == (about.links is Links.FACT)
-        assert re.fullmatch(r"#[0-9a-f]{6}", about.colour)
-        assert re.fullmatch(r"#[0-9a-f]{6}", about.on_dark)
+    for relation in ENTITY_RELATIONS:
+        assert f"for {relation}" in " ".join(manager.split())
+        assert f'"{relation}":' in manager
+        assert f'"relation": "{relation}"' in extractor
+        shares = OfflineManager().weigh(RELATIONS[relation].question, None).factors.entity_entity
+        assert max(shares, key=lambda each: shares[each]) == relation, "its own question"

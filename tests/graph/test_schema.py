@@ -3,18 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
-from graph.schema import (
-    ENTITY_RELATIONS,
-    PASSAGE_RELATIONS,
-    Fact,
-    Passage,
-    RelationFactors,
-    RelationType,
-    entity_id,
-    stable_id,
-)
+from graph.schema import Fact, RelationType, entity_id, stable_id
 
 
 def test_ids_are_the_same_in_every_process_and_on_every_machine() -> None:
@@ -32,29 +21,9 @@ def test_spellings_of_one_name_are_one_entity_and_accents_make_another() -> None
     assert entity_id("  NISSAN ") == entity_id("Nissan") != entity_id("Nissán")
 
 
-def test_names_of_other_scripts_are_entities_of_their_own() -> None:
-    names = ("現代", "ホンダ", "Волга", "Honda", "日産", "トヨタ", "Лада", "Nissan")
-    assert len(set(map(entity_id, names))) == len(names)
-
-
 def test_a_facts_id_depends_on_the_normal_form_of_its_parts_and_on_its_type() -> None:
     fact = Fact("Nissan", "founded", "1933", RelationType.TEMPORAL)
     assert fact.text == "Nissan founded 1933"
     assert fact.id == Fact("NISSAN", " Founded", "1933.", RelationType.TEMPORAL).id
     assert fact.id != Fact("Nissan", "founded", "1933", RelationType.ATTRIBUTION).id
     assert fact.id != Fact("1933", "founded", "Nissan", RelationType.TEMPORAL).id
-
-
-def test_a_passages_content_is_title_newline_text_or_the_text_alone() -> None:
-    assert Passage("p", "Nissan", "A carmaker.").content == "Nissan\nA carmaker."
-    assert Passage("p", "", "A carmaker.").content == "A carmaker."
-
-
-def test_uniform_factors_name_every_type_and_sum_to_one_in_each_category() -> None:
-    assert set(RelationType) - {*ENTITY_RELATIONS, *PASSAGE_RELATIONS} == {RelationType.SYNONYMY}
-    uniform = RelationFactors.uniform()
-    assert set(uniform.entity_entity) == {relation.value for relation in ENTITY_RELATIONS}
-    assert set(uniform.entity_passage) == {relation.value for relation in PASSAGE_RELATIONS}
-    assert sum(uniform.entity_entity.values()) == pytest.approx(1)
-    assert sum(uniform.entity_passage.values()) == pytest.approx(1)
-    assert len(set(uniform.entity_entity.values())) == len(set(uniform.entity_passage.values())) == 1

@@ -30,19 +30,15 @@ def test_names_stand_in_place_of_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     assert without_folders("/srv/mara/CURRENT", Path("/srv"), Path("/")) == "mara/CURRENT"
 
 
-class TestServing:
-    def test_a_process_serves_nobody_until_it_is_told(self) -> None:
-        assert not serves_clients()
-        serve_clients()
+def test_a_server_is_told_or_known_by_the_graphs_of_its_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+    assert not serves_clients(), "an imported server says nothing"
+    with monkeypatch.context() as patch:
+        patch.setenv("LANGSERVE_GRAPHS", "{}")
         assert serves_clients()
-
-    def test_an_imported_server_tells_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
-        assert not serves_clients()
-
-    def test_the_platform_tells_by_its_graphs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
-        assert serves_clients()
+    assert not serves_clients()
+    serve_clients()
+    assert serves_clients()
 
 
 def test_an_error_leaves_a_server_without_paths(monkeypatch: pytest.MonkeyPatch) -> None:

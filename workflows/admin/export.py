@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,6 @@ from graph.retrieve.modes import MatrixWeights
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
 from workflows.settings.enums import GraphFormat
-
-_HEADER = "// The relationship graph of a workspace of mara, one statement a line; ids are unique within their label.\n"
 
 
 def export_matrices(root: Path, folder: Path, weights: MatrixWeights = MatrixWeights.COUNTS) -> dict[str, Any]:
@@ -105,12 +103,6 @@ def _described(surroundings: Surroundings) -> dict[str, Any]:
     }
 
 
-_READERS: dict[GraphFormat, Callable[[str], exchange.Part | None]] = {
-    GraphFormat.JSONL: exchange.from_json_line,
-    GraphFormat.CYPHER: exchange.from_statement,
-}
-
-
 def form_of(path: Path) -> GraphFormat:
     """Return the form that the ending of a file names; JSON lines where it names none."""
     ending = path.suffix.removeprefix(".").lower()
@@ -142,23 +134,21 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def import_graph(root: Path, path: Path, form: GraphFormat) -> dict[str, Any]:
-    """Write the nodes and edges of a file that `export_graph` wrote into a workspace's relationship graph, all or none.
+def import_graph(root: Path, path: Path) -> dict[str, Any]:
+    """Write the nodes and edges of a JSONL file of `export_graph` into a workspace's relationship graph, all or none.
 
     The folder of the workspace is made where there is none.
 
     Raises:
-        BadInput: the file cannot be read, is of a form that cannot be imported, or the folder cannot be made.
+        BadInput: the file cannot be read, or the folder cannot be made.
         NotInSchema: the schema does not know what it holds.
         MissingEndpoint: an edge links a node that is neither in the file nor in the workspace.
     """
-    if form not in _READERS:
-        raise BadInput(f"{form} cannot be imported", f"Import {' or '.join(_READERS)}")
     try:
         with path.open(encoding="utf-8") as file:
             _make_folder(root)
             with RelationshipRecord.of(root, create=True) as record:
-                nodes, edges = exchange.import_lines(record, file, _READERS[form])
+                nodes, edges = exchange.import_lines(record, file)
     except UnicodeDecodeError as fault:
         raise BadInput(f"{path} is not UTF-8 text", "Import what `mara graph export` wrote") from fault
     except OSError as fault:
@@ -176,11 +166,8 @@ def _make_folder(root: Path) -> None:
 def _lines(parts: Iterator[exchange.Part], form: GraphFormat) -> Iterator[str]:
     if form is GraphFormat.GRAPHML:
         yield from exchange.to_graphml(parts)
-        return
-    if form is GraphFormat.CYPHER:
-        yield _HEADER
-    write = exchange.to_json_line if form is GraphFormat.JSONL else exchange.to_statement
-    yield from (f"{write(part)}\n" for part in parts)
+    else:
+        yield from (f"{exchange.to_json_line(part)}\n" for part in parts)
 
 
 def _counted(parts: Iterator[exchange.Part], counts: dict[str, int]) -> Iterator[exchange.Part]:

@@ -37,10 +37,6 @@ ParamOption = Annotated[
     typer.Option(metavar="NAME=VALUE", help="Value of a $NAME of the query: a number, a list, or a text. Repeatable."),
 ]
 
-FormatOption = Annotated[
-    GraphFormat | None, typer.Option("--format", help="Form of the file (default: that of its ending, else jsonl).")
-]
-
 
 def _show_surroundings(console: Console, drawn: Mapping[str, Any]) -> None:
     console.print(
@@ -206,7 +202,9 @@ def export(
         Path | None, path_argument("FILE", "File to write, a folder for matrices (default: the graph server).")
     ] = None,
     workspace: Path,
-    form: FormatOption = None,
+    form: Annotated[
+        GraphFormat | None, typer.Option("--format", help="Form of the file (default: that of its ending, else jsonl).")
+    ] = None,
     document: Annotated[
         str | None,
         text_option("DOCUMENT", "Write only what surrounds a document (its id, a passage's, or its path), as GraphML."),
@@ -244,12 +242,11 @@ def export(
 def import_(
     file: Annotated[Path, path_argument("FILE", "File of an export.")],
     workspace: Path,
-    form: FormatOption = None,
 ) -> Shown:
-    """Add the nodes and edges of an export (jsonl, cypher) to the relationship graph, all or none."""
-    from workflows.admin.export import form_of, import_graph
+    """Add the nodes and edges of a JSONL export to the relationship graph, all or none."""
+    from workflows.admin.export import import_graph
 
-    return Shown(import_graph(workspace, file, form or form_of(file)), _show_exchanged)
+    return Shown(import_graph(workspace, file), _show_exchanged)
 
 
 def _show_published(console: Console, done: Mapping[str, Any]) -> None:

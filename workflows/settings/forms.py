@@ -53,7 +53,7 @@ class Provenance(BaseModel):
     def check_date(cls, date: str) -> str:
         """Return the date as it is. Raises BadInput where it is none."""
         if date:
-            from graph.relationships.provenance import first_moment_after
+            from graph.moments import last_moment
 
-            first_moment_after(date)
+            last_moment(date)
         return date

@@ -294,9 +294,8 @@ def unavailable(settings: ServerSettings, fault: BaseException) -> GraphUnavaila
     if any(isinstance(each, exceptions.AuthError) for each in causes):
         return GraphUnavailable(f"{named} refuses the credentials", f"Set {URL_VARIABLE}=bolt://name:password@host")
     if any(isinstance(each, ssl.SSLError) for each in causes):
-        secure = "+s" in settings.url.partition("://")[0]
         hint = "Its certificate must be valid for the host; bolt+ssc:// takes one that it signed itself"
-        return GraphUnavailable(f"{named} offers no TLS that can be trusted", hint if secure else "Check its TLS")
+        return GraphUnavailable(f"{named} offers no TLS that can be trusted", hint)
     if isinstance(fault, exceptions.Neo4jError):
         code = fault.code or type(fault).__name__
         if "DatabaseNotFound" in code:
@@ -307,8 +306,6 @@ def unavailable(settings: ServerSettings, fault: BaseException) -> GraphUnavaila
             f"{named} refuses a statement ({code})",
             f"It may want another dialect: {URL_VARIABLE}=bolt://host?dialect=opencypher",
         )
-    if isinstance(fault, exceptions.ConfigurationError | ValueError):
-        return GraphUnavailable(f"{named} cannot be reached so ({type(fault).__name__})", f"Check {URL_VARIABLE}")
     return GraphUnavailable(
         f"{named} does not answer as it should ({type(fault).__name__})",
         f"Start it, or correct or unset {URL_VARIABLE}; with TLS, the address begins with bolt+s://",

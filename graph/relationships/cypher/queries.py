@@ -9,13 +9,13 @@ from __future__ import annotations
 from graph.relationships.conversation_search import SIMILARITY_SHARE
 from graph.relationships.discovery import STEPS
 
-_MOST = """\
-OPTIONAL MATCH (:Conversation {id: $conversation_id})-[:CONTAINS]->(:Message)-[:MENTIONS]->(known:Concept)
+CONVERSATION_SEARCH = f"""\
+OPTIONAL MATCH (:Conversation {{id: $conversation_id}})-[:CONTAINS]->(:Message)-[:MENTIONS]->(known:Concept)
     <-[:EXPLAINS]-(explainer:Document)
 WITH explainer.id AS explaining, count(DISTINCT known.id) AS number
 WITH max(number) AS most
-"""
-_MIXED = f"""\
+MATCH (:Query {{id: $query_id}})-[s:SIMILARITY]->(d:Document)
+WITH d, s.score AS similarity, most
 OPTIONAL MATCH (d)-[:EXPLAINS]->(concept:Concept)<-[:MENTIONS]-(:Message)
     <-[:CONTAINS]-(:Conversation {{id: $conversation_id}})
 WITH d, similarity, most, count(DISTINCT concept.id) AS concepts
@@ -24,19 +24,7 @@ RETURN d.id AS id, d.path AS path, similarity, concepts, relevance,
     {SIMILARITY_SHARE} * similarity + (1 - {SIMILARITY_SHARE}) * relevance AS score
 ORDER BY score DESC, id LIMIT 5
 """
-
-CONVERSATION_SEARCH = f"""\
-{_MOST}MATCH (:Query {{id: $query_id}})-[s:SIMILARITY]->(d:Document)
-WITH d, s.score AS similarity, most
-{_MIXED}"""
 """Five documents by similarity to a stored query, ``$query_id``, and by the concepts of ``$conversation_id``."""
-
-CONVERSATION_SEARCH_OF_SCORES = f"""\
-{_MOST}UNWIND $similarities AS given
-MATCH (d:Document) WHERE d.id = given.id
-WITH d, given.score AS similarity, most
-{_MIXED}"""
-"""The same for ``$similarities``, a list of ``{{id, score}}``; nothing about the query is stored."""
 
 DISCOVERY = f"""\
 MATCH (u:User {{id: $user_id}})-[:CREATED]->(:Message {{role: 'user'}})-[:MENTIONS]->(asked:Concept)

@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind
+from graph.construction.edges import EDGE_KINDS
 from graph.explain import flow_paths
 from graph.explain.flow_paths import FAINTEST, FlowPath, told_paths
 from graph.explain.flows import Flows
-from graph.schema import ENTITY_RELATIONS, RelationType
+from graph.schema import ENTITY_RELATIONS
 from tests.random_walks import Given, walked, walks
 from tests.small_flows import A, B, C, P, Q, best_paths, flows_from, nodes_of
-from tests.walking import CAUSAL, MENTION, TEMPORAL
-
-SAME = EdgeKind(RelationType.SYNONYMY)
+from tests.walking import MENTION, TEMPORAL
 
 Arcs = dict[int, list[tuple[int, float, bool]]]
 
@@ -65,25 +63,6 @@ class TestBestPaths:
         assert [step.share for step in path.steps] == [0.75, 0.25]
         assert path.mass == pytest.approx(flows.restart[A] * 0.5 * 0.75 * 0.5 * 0.25)
 
-    def test_of_two_edges_between_the_same_nodes_the_heavier_is_taken(self) -> None:
-        flows = flows_from({A: 1.0}, (A, B, TEMPORAL, 1.0), (A, B, CAUSAL, 2.0), (B, P, MENTION, 1.0))
-        [[path]] = best_paths(flows, [P])
-        assert flows.graph.weight[path.steps[0].edge] == 2.0
-        assert path.steps[0].share == pytest.approx(2 / 3)
-
-    def test_each_path_comes_from_another_seed_and_the_best_is_first(self) -> None:
-        edges = [(entity, P, MENTION, 1.0) for entity in (A, B, C)]
-        [paths] = best_paths(flows_from({A: 1.0, B: 3.0, C: 2.0, P: 0.001}, *edges), [P])
-        assert [path.seed for path in paths] == [B, C, A]
-        assert [path.mass for path in paths] == sorted((path.mass for path in paths), reverse=True)
-
-    def test_a_passage_that_is_a_seed_has_a_path_without_steps(self) -> None:
-        flows = flows_from({P: 1.0, A: 0.5}, (A, P, MENTION, 1.0))
-        [[straight, other]] = best_paths(flows, [P])
-        assert (straight.seed, len(straight.steps)) == (P, 0)
-        assert straight.mass == pytest.approx(flows.restart[P])
-        assert nodes_of(other) == [A, P]
-
     def test_paths_of_next_to_nothing_and_of_nothing_are_left_out(self) -> None:
         flows = flows_from({A: 1.0, B: FAINTEST / 2}, (A, P, MENTION, 1.0), (B, P, MENTION, 1.0))
         [[path]] = best_paths(flows, [P])
@@ -92,13 +71,6 @@ class TestBestPaths:
         to_p, to_q = best_paths(still, [P, Q])
         assert (to_p, [path.steps for path in to_q]) == ([], [()])
         assert best_paths(flows_from({A: 1.0}), [P]) == [[]]
-
-    def test_no_path_takes_an_edge_or_starts_at_a_seed_that_is_ruled_out(self) -> None:
-        flows = flows_from({A: 1.0, C: 1.0}, (A, P, MENTION, 5.0), (A, B, TEMPORAL, 1.0), (B, P, MENTION, 1.0))
-        straight = (flows.graph.source == A) & (flows.graph.target == P)
-        [[path]] = best_paths(flows, [P], edges=~straight)
-        assert nodes_of(path) == [A, B, P]
-        assert best_paths(flows, [P], seeds=np.arange(5) == C) == [[]]
 
     @settings(max_examples=30)
     @given(st.data(), walks())
@@ -124,23 +96,6 @@ class TestToldPaths:
         assert shown.mass == pytest.approx(flows.restart[A] * 0.5 * 1e-6 * 0.5, rel=1e-3)
         monkeypatch.setattr(flow_paths, "MOST_TRIED", 1)
         assert [len(paths) for paths in told_paths(flows, [P])] == [1], "a search without end is given up"
-
-    def test_the_fact_is_taken_beside_a_heavier_synonym_and_once_alone(self) -> None:
-        flows = flows_from({A: 1.0}, (A, B, SAME, 9.0), (A, B, CAUSAL, 1.0), (B, P, MENTION, 1.0))
-        [[best, shown]] = told_paths(flows, [P])
-        assert [flows.graph.weight.item(path.steps[0].edge) for path in (best, shown)] == [9.0, 1.0]
-        flows = flows_from({A: 1.0, C: 1.0}, (A, B, TEMPORAL, 1.0), (B, P, MENTION, 1.0), (C, P, MENTION, 1.0))
-        assert told_paths(flows, [P]) == best_paths(flows, [P])
-
-    def test_a_synonym_and_a_mention_are_no_facts(self) -> None:
-        flows = flows_from({A: 1.0}, (A, B, SAME, 1.0), (B, P, MENTION, 1.0), (B, Q, MENTION, 1.0))
-        assert [len(paths) for paths in told_paths(flows, [P, Q])] == [1, 1]
-
-    def test_no_way_leads_straight_back_and_a_faint_one_leads_on(self) -> None:
-        edges = [(A, B, TEMPORAL, 9.0), (A, P, MENTION, 9.0)]
-        assert [nodes_of(path) for path in told_paths(flows_from({A: 1.0}, *edges), [P])[0]] == [[A, P]]
-        [[_, shown]] = told_paths(flows_from({A: 1.0}, *edges, (B, P, MENTION, 0.001)), [P])
-        assert nodes_of(shown) == [A, B, P]
 
     def test_it_takes_no_edge_and_starts_at_no_seed_that_is_ruled_out(self) -> None:
         edges = [(A, P, MENTION, 5.0), (C, P, MENTION, 5.0), (A, B, TEMPORAL, 1.0), (B, P, MENTION, 1.0)]

@@ -10,21 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
+from graph.construction.edges import EdgeKind, TypedGraph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import BadInput
 from graph.explain import matrices
-from graph.explain.matrices import METADATA_FILE, matrices_of, relation_matrices, write_matrices
+from graph.explain.matrices import METADATA_FILE, relation_matrices, write_matrices
 from graph.relations import PassageLink
-from graph.retrieve.modes import HIPPORAG2, MARA_MATRIX, MatrixWeights
+from graph.retrieve.modes import MARA_MATRIX, MatrixWeights
 from graph.retrieve.search import factors_for
 from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
 from graph.walk.pagerank import walk
-from graph.walk.settings import Engine
 from tests.builders import typed_graph
 
 Edge = tuple[int, int, EdgeKind, float]
@@ -34,12 +31,11 @@ SPATIAL, ATTRIBUTED = EdgeKind(RelationType.SPATIAL), EdgeKind(RelationType.ATTR
 SYNONYM = EdgeKind(RelationType.SYNONYMY)
 TITLE = EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)
 MENTION = EdgeKind(RelationType.SECONDARY, PassageLink.MENTION)
-PERIPHERAL = EdgeKind(RelationType.PERIPHERAL, PassageLink.MENTION)
 
 WAR, SHOTS, YEAR, SARAJEVO, FIRST_WAR, ARMS = range(6)
 """World War I, the shots that killed Franz Ferdinand, 1914, Sarajevo, First World War, arms race."""
-ABOUT_SHOTS, ABOUT_PLACE, ABOUT_ARMS, ABOUT_EELS = range(6, 10)
-"""The passages; nothing links the last one."""
+ABOUT_SHOTS, ABOUT_PLACE, ABOUT_ARMS = range(6, 9)
+"""The passages; nothing links a fourth one."""
 
 EDGES: list[Edge] = [
     (WAR, SHOTS, CAUSAL, 2.0),
@@ -47,14 +43,10 @@ EDGES: list[Edge] = [
     (WAR, FIRST_WAR, SYNONYM, 0.875),
     (WAR, ARMS, CAUSAL, 1.0),
     (WAR, ARMS, ATTRIBUTED, 1.0),
-    (SHOTS, YEAR, TEMPORAL, 1.0),
     (SHOTS, SARAJEVO, SPATIAL, 1.0),
     (WAR, ABOUT_SHOTS, MENTION, 1.0),
-    (SHOTS, ABOUT_SHOTS, TITLE, 1.0),
-    (SHOTS, ABOUT_PLACE, PERIPHERAL, 1.0),
     (SARAJEVO, ABOUT_PLACE, TITLE, 1.0),
     (FIRST_WAR, ABOUT_ARMS, MENTION, 1.0),
-    (ARMS, ABOUT_ARMS, TITLE, 1.0),
 ]
 """Each with its HippoRAG 2 weight."""
 
@@ -81,52 +73,16 @@ def adjacency(graph: TypedGraph, beta: RelationFactors) -> NDArray[np.float64]:
     return total
 
 
-def power_iteration(a: Any, restart: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
-    """Walk on the column-stochastic form of a sparse matrix; columns without entries stand for the restart."""
-    restart = restart / restart.sum()
-    degree = a.sum(axis=0)
-    transition = a @ scipy.sparse.diags_array(np.divide(1, degree, out=np.zeros_like(degree), where=degree > 0))
-    scores = restart
-    for _ in range(200):
-        scores = (1 - damping) * restart + damping * (transition @ scores + restart * scores[degree == 0].sum())
-    return np.asarray(scores)
-
-
 class TestMatrices:
-    def test_the_entries_of_a_for_what_caused_world_war_i(self, graph: KnowledgeGraph) -> None:
-        expected = np.zeros((10, 10))
-        for a, b, entry in [
-            (WAR, SHOTS, 0.5 * 2),
-            (WAR, YEAR, 0.3),
-            (WAR, FIRST_WAR, 0.875),
-            (WAR, ARMS, 0.5 + 0.05),
-            (SHOTS, YEAR, 0.3),
-            (SHOTS, SARAJEVO, 0.05),
-            (WAR, ABOUT_SHOTS, 1),
-            (SHOTS, ABOUT_SHOTS, 1),
-            (SHOTS, ABOUT_PLACE, 1),
-            (SARAJEVO, ABOUT_PLACE, 1),
-            (FIRST_WAR, ABOUT_ARMS, 1),
-            (ARMS, ABOUT_ARMS, 1),
-        ]:
-            expected[a, b] = expected[b, a] = entry
-        assert adjacency(graph.counted, CAUSES) == pytest.approx(expected)
-
-    def test_mode_mara_matrix_walks_on_its_column_stochastic_form(self, graph: KnowledgeGraph) -> None:
-        for engine in [Engine.IGRAPH, Engine.MATRIX, Engine.PUSH]:
-            seeds = {SHOTS: 0.9, YEAR: 0.4, ABOUT_SHOTS: 0.03, ABOUT_PLACE: 0.02, ABOUT_ARMS: 0.01, ABOUT_EELS: 0.005}
-            restart = np.zeros(10)
-            restart[list(seeds)] = list(seeds.values())
-            factors = factors_for(CAUSES, MARA_MATRIX)
-            walked = walk(graph.counted, restart, factors, MARA_MATRIX.damping, engine)
-            expected = power_iteration(scipy.sparse.csc_array(adjacency(graph.counted, CAUSES)), restart, 0.5)
-            assert np.abs(walked.scores - expected).sum() <= walked.error + 1e-9
-            assert np.argsort(-walked.scores[6:]).tolist() == np.argsort(-expected[6:]).tolist()
-
-    def test_without_beta_it_is_the_walk_of_the_baseline(self, graph: KnowledgeGraph) -> None:
-        restart = np.ones(10)
-        walks = [walk(graph.counted, restart, factors_for(None, s), s.damping) for s in (HIPPORAG2, MARA_MATRIX)]
-        assert np.array_equal(walks[0].scores, walks[1].scores)
+    def test_mode_mara_matrix_walks_on_their_column_stochastic_sum(self, graph: KnowledgeGraph) -> None:
+        restart = np.array([0, 0.9, 0.4, 0, 0, 0, 0.03, 0.02, 0.01, 0.005])
+        scores = walk(graph.counted, restart, factors_for(CAUSES, MARA_MATRIX), MARA_MATRIX.damping).scores
+        restart /= restart.sum()
+        a = adjacency(graph.counted, CAUSES)
+        degree = a.sum(axis=0)
+        arrived = a @ np.divide(scores, degree, out=np.zeros(10), where=degree > 0)
+        arrived += restart * scores[degree == 0].sum()
+        assert scores == pytest.approx(0.5 * restart + 0.5 * arrived, abs=1e-6)
 
     def test_types_of_one_pair_stay_apart_and_links_within_a_matrix_are_summed(self, graph: KnowledgeGraph) -> None:
         of_graph = dict(relation_matrices(graph.counted))
@@ -138,23 +94,7 @@ class TestMatrices:
         assert dict(relation_matrices(twice.typed))["passage"].toarray().tolist() == [[0, 0.75], [0.75, 0]]
         weightless = typed_graph(2, 0, [(0, 1, SYNONYM, 0.0)])
         assert dict(relation_matrices(weightless.typed))["synonym"].nnz == 0
-
-    @given(st.lists(st.tuples(st.integers(0, 3), st.integers(4, 6), st.sampled_from(EDGE_KINDS)), max_size=20))
-    def test_the_weights_of_all_edges_are_in_them_once_each_way(self, drawn: list[tuple[int, int, EdgeKind]]) -> None:
-        edges = [(a, b if kind.link else (a + b) % 4, kind, 1.5) for a, b, kind in drawn]
-        graph = typed_graph(4, 3, [edge for edge in edges if edge[0] != edge[1]])
-        by_name = dict(relation_matrices(graph.typed))
-        for name, relations in matrices_of().items():
-            within = [EDGE_KINDS[kind].relation in relations for kind in graph.edges.kind]
-            assert by_name[name].sum() == 2 * graph.edges.weight[within].sum()
-        assert sum(matrix.sum() for matrix in by_name.values()) == 2 * graph.edges.weight.sum()
-
-    def test_a_graph_whose_dense_matrix_fits_no_memory_takes_little(self) -> None:
-        ends = np.arange(300_000, dtype=np.int32)
-        weight = np.ones(300_000, dtype=np.float32)
-        wide = TypedGraph(300_000, 300_000, ends, ends + 300_000, np.full(300_000, 8, dtype=np.uint8), weight)
-        sizes = {name: matrix.data.nbytes + matrix.indices.nbytes for name, matrix in relation_matrices(wide)}
-        assert sizes == {**dict.fromkeys(matrices_of(), 0), "passage": 2 * 300_000 * 8}
+        assert sum(matrix.sum() for matrix in of_graph.values()) == 2 * graph.counted.weight.sum()
 
 
 class TestFiles:
@@ -168,32 +108,18 @@ class TestFiles:
                 loaded = scipy.sparse.load_npz(tmp_path / weights / f"matrix_{name}.npz")
                 assert (loaded.format, loaded.dtype) == ("csr", np.float32)
                 assert (loaded != matrix).nnz == 0
-                with np.load(tmp_path / weights / f"matrix_{name}.npz", allow_pickle=False) as arrays:
-                    assert all(arrays[part].dtype != object for part in arrays)
-            write_matrices(graph, tmp_path / "again", workspace_id="w1", weights=weights)
-            for path in (tmp_path / weights).iterdir():
-                assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
         assert not meanings[0] & meanings[1]
 
     def test_the_metadata_tells_rows_and_entries(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         written = write_matrices(graph, tmp_path / "new" / "export", workspace_id="w1")
         relations = ("hierarchical", "temporal", "spatial", "causality", "attribution", "synonym", "passage")
-        names = {path.name for path in (tmp_path / "new" / "export").iterdir()}
-        assert names == {*(f"matrix_{relation}.npz" for relation in relations), "graph_metadata.json"}
         metadata = json.loads((tmp_path / "new" / "export" / METADATA_FILE).read_text(encoding="utf-8"))
         assert written == {key: value for key, value in metadata.items() if key in written}
         assert (metadata["format_version"], metadata["workspace_id"]) == (1, "w1")
-        assert (metadata["generation"], metadata["embedding_model"], metadata["weights"]) == (1, "none", "counts")
         assert (metadata["n_entities"], metadata["n_passages"]) == (6, 4)
         assert metadata["entity_names"] == list(graph.entity_names)
-        assert metadata["entity_labels"] == list(graph.entity_labels)
-        assert metadata["entity_ids"] == list(graph.entity_index)
-        assert metadata["passage_ids"] == list(graph.passage_index)
-        assert len(metadata["passage_titles"]) == 4
-        assert metadata.keys() - written.keys() >= {"node_order", "passage_titles"}
-        assert "w_causality M_causality" in metadata["formula"]
         described = metadata["matrices"]
-        assert [described[name]["edges"] for name in relations] == [0, 2, 1, 2, 1, 1, 6]
+        assert [described[name]["edges"] for name in relations] == [0, 1, 1, 2, 1, 1, 3]
         named = [*(f"w_{relation.lower()}" for relation in ENTITY_RELATIONS), 1.0, 1.0]
         assert [described[name]["coefficient"] for name in relations] == named
 
@@ -201,6 +127,7 @@ class TestFiles:
         self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write_matrices(graph, tmp_path, workspace_id="earlier")
+        (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
         save = scipy.sparse.save_npz
 
         def breaks_off(path: Path, matrix: Any) -> None:
@@ -216,6 +143,7 @@ class TestFiles:
         write_matrices(graph, tmp_path, workspace_id="later")
         assert json.loads((tmp_path / METADATA_FILE).read_text(encoding="utf-8"))["workspace_id"] == "later"
         assert not (tmp_path / matrices.UNFINISHED_FILE).exists()
+        assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
 def test_a_folder_that_holds_something_else_is_left_as_it_is(graph: KnowledgeGraph, tmp_path: Path) -> None:
@@ -231,10 +159,3 @@ def test_a_folder_that_holds_something_else_is_left_as_it_is(graph: KnowledgeGra
             assert path.read_text(encoding="latin-1") == text
             with pytest.raises(BadInput, match="is a file"):
                 write_matrices(graph, path, workspace_id="w1")
-
-
-def test_an_empty_folder_will_do_and_what_lies_beside_an_export_stays(graph: KnowledgeGraph, tmp_path: Path) -> None:
-    write_matrices(graph, tmp_path, workspace_id="w1")
-    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    write_matrices(graph, tmp_path, workspace_id="w2")
-    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"

@@ -7,11 +7,17 @@ Mia asked about Nissan twice, was told of Renault, and viewed the document on Re
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from graph.construction.build import derive_graph
+from graph.relationships.documents import InStep, bring_in_step
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue
-from graph.schema import entity_id
+from graph.schema import Passage, entity_id
+from graph.storage.record import Record
+from tests.builders import HashEmbedder, TripleParts, write_passages
 
 Properties = dict[str, PropertyValue]
 
@@ -121,3 +127,38 @@ def cite(record: RelationshipRecord, message_id: str, document_id: str) -> None:
     """Let a message refer to a document."""
     ends = (NodeType.MESSAGE, message_id), (NodeType.DOCUMENT, document_id)
     record.link(Edge(EdgeType.REFERENCES, *ends, {"number": 1}))
+
+
+FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = FIRST + timedelta(days=30)
+
+Facts = Mapping[str, Sequence[TripleParts]]
+
+
+class Step:
+    """A record of passages and the relationship graph beside it."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir(exist_ok=True)
+        self.root = root
+        self.record = Record(root / "record.sqlite", create=True)
+        self.to = RelationshipRecord.of(root, create=True)
+
+    def write(self, passages: Sequence[Passage], facts: Facts | None = None, removed: Sequence[str] = ()) -> None:
+        write_passages(self.record, passages, facts or {}, HashEmbedder(), removed)
+
+    def take(self, now: datetime = FIRST) -> InStep:
+        return bring_in_step(self.to, self.record, derive_graph(self.record), now)
+
+    def counts(self, now: datetime = LATER) -> tuple[int, int, int]:
+        """Take a step; return how many documents are new, changed and gone."""
+        changes = self.take(now)
+        return changes.new, changes.changed, changes.gone
+
+    def properties(self, of: NodeType, key: str) -> Mapping[str, PropertyValue]:
+        node = self.to.node(of, key)
+        assert node is not None
+        return node.properties
+
+    def versions(self) -> dict[str, PropertyValue]:
+        return {node.id: node.properties["version"] for node in self.to.nodes(NodeType.DOCUMENT)}

@@ -10,10 +10,9 @@ import pytest
 
 from graph.errors import MissingEndpoint
 from graph.relationships.documents import relate
-from graph.relationships.exchange import from_json_line, import_lines, parts_of, to_json_line
+from graph.relationships.exchange import import_lines, parts_of, to_json_line
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType
-from graph.relationships.tables import VIEWS
+from graph.relationships.schema import EDGES, Edge, EdgeType, NodeType
 from graph.relationships.upkeep import n_pruned, prune, restore
 from graph.schema import Passage, RelationType, entity_id
 from graph.storage.workspace import Workspace
@@ -92,12 +91,6 @@ class TestWhatIsComputed:
         (near,) = record.concepts.neighbours(DATSUN)
         assert (near.id, near.name, near.relation) == (NISSAN, "Nissan", "HIERARCHICAL")
 
-    def test_it_follows_the_next_generation(self, workspace: Workspace, record: RelationshipRecord) -> None:
-        assert len(record.concepts.documents_of(YOKOHAMA)) == 1
-        with without_nissan(workspace) as later:
-            assert later.node(NodeType.CONCEPT, YOKOHAMA) is None
-            assert list(later.concepts.documents_of(NISSAN)) == ["datsun"]
-
 
 def test_a_mention_of_a_concept_goes_with_the_concept(workspace: Workspace, record: RelationshipRecord) -> None:
     record.put_node(conversation("thread"))
@@ -111,14 +104,6 @@ def test_a_mention_of_a_concept_goes_with_the_concept(workspace: Workspace, reco
     without_nissan(workspace).close()
     mentions = record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT)
     assert [edge.target[1] for edge in mentions] == [NISSAN]
-
-
-def assert_holds(record: RelationshipRecord, edges: list[Edge]) -> None:
-    """Every edge is there with its properties, whichever way a symmetric one is told."""
-    for edge in edges:
-        stored = record.edge(edge.type, edge.source, edge.target)
-        assert stored is not None
-        assert stored.properties == edge.properties
 
 
 def confident(edge: Edge, confidence: float) -> Edge:
@@ -137,80 +122,57 @@ class TestWhatAUserWrote:
         record.link(confident(first, 0.123))
         return confident(first, 0.123)
 
-    @pytest.fixture
-    def added(self, record: RelationshipRecord) -> list[Edge]:
-        """Edges to a concept that no document names."""
-        record.put_node(concept("Port"))
-        edges = [explains("nissan", "Port", 0.9), related("Port", "Nissan", "SPATIAL")]
-        record.link_all(edges)
-        return edges
-
-    def test_it_takes_the_place_of_what_is_computed(self, record: RelationshipRecord, surer: Edge) -> None:
+    def test_it_takes_the_place_of_what_is_computed_until_it_is_unlinked(
+        self, record: RelationshipRecord, surer: Edge
+    ) -> None:
         assert record.edge(surer.type, surer.source, surer.target) == surer
         edges = list(record.edges(EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT))
         assert surer in edges
         assert len(edges) == record.counts()[EdgeType.EXPLAINS] == 4
-
-    def test_what_is_not_computed_is_added(self, record: RelationshipRecord, added: list[Edge]) -> None:
-        counts = record.counts()
-        assert (counts[NodeType.CONCEPT], counts[EdgeType.EXPLAINS], counts[EdgeType.RELATED_TO]) == (4, 5, 3)
-        assert record.concepts.concepts_of("nissan")[1] == (self.PORT, 0.9)
-        assert list(record.concepts.documents_of(self.PORT)) == ["nissan"]
-        assert [near.name for near in record.concepts.neighbours(self.PORT)] == ["Nissan"]
-        assert_holds(record, added)
-
-    def test_it_outlasts_it(
-        self, workspace: Workspace, record: RelationshipRecord, surer: Edge, added: list[Edge]
-    ) -> None:
-        new = Passage("renault", "Renault", "Renault is French.", "cars.jsonl")
-        with publish_again(workspace, [new], []) as later:
-            assert_holds(later, [surer, *added])
-            assert later.concepts.label(self.PORT) == "Port"
-
-    @pytest.mark.usefixtures("added")
-    def test_it_goes_with_its_ends(self, workspace: Workspace) -> None:
-        with without_nissan(workspace) as later:
-            assert later.concepts.concepts_of("nissan") == []
-            assert list(later.concepts.documents_of(self.PORT)) == []
-
-    def test_a_concept_that_no_edge_links_yet_stays(self, workspace: Workspace, record: RelationshipRecord) -> None:
-        record.put_node(concept("Port"))
-        with without_nissan(workspace) as later:
-            later.link(explains("datsun", "Port", 0.5))
-            assert list(later.concepts.documents_of(self.PORT)) == ["datsun"]
-
-    def test_no_name_of_the_generation_is_stored(self, workspace: Workspace, record: RelationshipRecord) -> None:
-        record.put_node(concept("Yokohama"))
-        record.link(related("Nissan", "Yokohama", confidence=0.25))
-        with without_nissan(workspace) as later:
-            assert later.node(NodeType.CONCEPT, YOKOHAMA) is None
-            assert rows_of(later, "related_to") == 0
-
-    def test_without_it_what_is_computed_is_back(self, record: RelationshipRecord, surer: Edge) -> None:
+        lines = [to_json_line(part) for part in parts_of(record)]
         assert record.unlink(surer)
         computed = record.edge(surer.type, surer.source, surer.target)
         assert computed is not None
-        assert computed != surer
+        assert computed == record.concepts.computed_edge(surer) != surer
         assert not record.unlink(surer)
-
-    def test_what_is_written_as_it_is_computed_is_not_kept(self, record: RelationshipRecord, surer: Edge) -> None:
-        computed = record.concepts.computed_edge(surer)
-        assert computed is not None
-        record.link(computed)
-        assert rows_of(record, "explains") == 0
-        assert record.edge(surer.type, surer.source, surer.target) == computed
-
-    def test_an_export_is_read_back_into_the_same_workspace(self, record: RelationshipRecord, surer: Edge) -> None:
-        lines = [to_json_line(part) for part in parts_of(record)]
-        assert record.unlink(surer)
-        import_lines(record, lines, from_json_line)
+        import_lines(record, lines)
         assert [to_json_line(part) for part in parts_of(record)] == lines
         assert rows_of(record, "explains") == 1
+        record.link(computed)
+        assert rows_of(record, "explains") == 0, "the computed needs no row"
 
-    def test_it_is_never_pruned(self, record: RelationshipRecord, surer: Edge) -> None:
-        prune(record, 1.0, [EdgeType.EXPLAINS])
+    def test_edges_to_a_new_concept_are_added_and_go_with_their_ends(
+        self, workspace: Workspace, record: RelationshipRecord, surer: Edge
+    ) -> None:
+        record.put_nodes([concept("Port"), concept("Tea"), concept("Yokohama")])
+        edges = [explains("nissan", "Port", 0.9), related("Port", "Nissan", "SPATIAL")]
+        record.link_all([*edges, related("Nissan", "Yokohama", confidence=0.25)])
+        counts = record.counts()
+        assert (counts[NodeType.CONCEPT], counts[EdgeType.EXPLAINS], counts[EdgeType.RELATED_TO]) == (5, 5, 3)
+        assert record.concepts.concepts_of("nissan")[1] == (self.PORT, 0.9)
+        assert list(record.concepts.documents_of(self.PORT)) == ["nissan"]
+        assert [near.name for near in record.concepts.neighbours(self.PORT)] == ["Nissan"]
+        new = Passage("renault", "Renault", "Renault is French.", "cars.jsonl")
+        with publish_again(workspace, [new], []) as later:
+            for edge in (surer, *edges):
+                stored = later.edge(edge.type, edge.source, edge.target)
+                assert stored is not None
+                assert stored.properties == edge.properties
+            assert later.concepts.label(self.PORT) == "Port"
+        with without_nissan(workspace) as later:
+            assert later.concepts.concepts_of("nissan") == []
+            assert list(later.concepts.documents_of(self.PORT)) == []
+            assert later.node(NodeType.CONCEPT, YOKOHAMA) is None, "its name is in the generation"
+            later.link(explains("datsun", "Tea", 0.5))
+            assert list(later.concepts.documents_of(entity_id("Tea"))) == ["datsun"]
+
+    def test_it_is_never_pruned_and_what_is_pruned_needs_no_step(self, record: RelationshipRecord, surer: Edge) -> None:
+        edges = record.counts()[EdgeType.EXPLAINS]
+        prune(record, 0.9, [EdgeType.EXPLAINS])
         assert record.edge(surer.type, surer.source, surer.target) == surer
-        assert n_pruned(record) > 0
+        assert n_pruned(record) == edges - record.counts()[EdgeType.EXPLAINS] > 0
+        assert restore(record) > 0
+        assert record.counts()[EdgeType.EXPLAINS] == edges
 
     def test_what_is_rolled_back_is_not_seen(self, record: RelationshipRecord, surer: Edge) -> None:
         def link_and_fail() -> None:
@@ -232,58 +194,3 @@ class TestWhatAUserWrote:
         with RelationshipRecord.of(published.root) as later:
             assert later.concepts.concepts_of("nissan")[0] == (NISSAN, 1.0)
             assert later.node(NodeType.CONCEPT, self.PORT) is None
-
-
-class TestAWorkspaceOfBefore:
-    """Of a file that held what is computed, what people said stays, and the rest goes with the next step."""
-
-    @pytest.fixture
-    def record(self, workspace: Workspace, record: RelationshipRecord) -> RelationshipRecord:
-        for name in ("Nissan", "Yokohama", "Gone"):
-            record.put_node(Node(NodeType.CONCEPT, entity_id(name), {"name": name, "description": "of before"}))
-        record.link_all([explains("nissan", "Gone"), related("Nissan", "Gone")])
-        for view in VIEWS:
-            record.execute(f"DROP VIEW {view.lower()}")
-            record.execute(f"CREATE TABLE {view.lower()} (source INTEGER, target INTEGER, revision INTEGER)")
-        record.execute("CREATE TABLE digests (name TEXT)")
-        record.put_node(conversation("thread"))
-        say(record, "thread", "m", "Nissan")
-        record.set_note("documents", "1 of before")
-        return record
-
-    def test_its_copies_go_and_its_mentions_stay(self, workspace: Workspace, record: RelationshipRecord) -> None:
-        bring_in_step(workspace)
-        assert not any(rows_of(record, table) for table in COMPUTED_TABLES)
-        assert [node.id for node in record.nodes(NodeType.VECTOR)] == ["datsun", "nissan"]
-        assert record.execute("SELECT id, name, description FROM concept").fetchall() == [(NISSAN, "", None)]
-        assert len(list(record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT))) == 1
-
-    def test_what_is_written_before_that_step_is_kept(self, record: RelationshipRecord) -> None:
-        edge = explains("nissan", "Yokohama", 0.125)
-        record.link(edge)
-        assert record.edge(edge.type, edge.source, edge.target) == edge
-        assert rows_of(record, "explains") == 1
-
-    def test_before_that_step_what_is_computed_is_told_all_the_same(self, record: RelationshipRecord) -> None:
-        assert len(list(record.edges(EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT))) == 4
-        assert list(record.concepts.documents_of(entity_id("Gone"))) == []
-
-
-def test_pruning_needs_no_step_and_neither_does_restoring(record: RelationshipRecord) -> None:
-    edges = record.counts()[EdgeType.EXPLAINS]
-    prune(record, 0.9, [EdgeType.EXPLAINS])
-    assert n_pruned(record) == edges - record.counts()[EdgeType.EXPLAINS] > 0
-    assert restore(record) > 0
-    assert record.counts()[EdgeType.EXPLAINS] == edges
-
-
-def test_without_a_generation_there_is_what_was_imported(tmp_path: Path) -> None:
-    with RelationshipRecord.of(tmp_path, create=True) as record:
-        for name in ("Nissan", "Yokohama"):
-            record.put_node(Node(NodeType.CONCEPT, entity_id(name), {"name": name}))
-        record.link(related("Nissan", "Yokohama", "SPATIAL"))
-        (near,) = record.concepts.neighbours(YOKOHAMA)
-        assert (near.name, near.relation) == ("Nissan", "SPATIAL")
-        assert record.edges(EdgeType.RELATED_TO, NodeType.CONCEPT, NodeType.CONCEPT) is not None
-        edge = Edge(EdgeType.RELATED_TO, (NodeType.CONCEPT, NISSAN), (NodeType.CONCEPT, YOKOHAMA))
-        assert record.edge(edge.type, edge.source, edge.target) is not None

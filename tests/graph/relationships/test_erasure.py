@@ -34,7 +34,7 @@ def put_a_document(record: RelationshipRecord) -> None:
 
 def write(record: RelationshipRecord, key: str, user: str = "", conversation: str = "shared") -> NewTurn:
     """Write a turn whose texts name its key and its user."""
-    said = f"{key} of {user or 'nobody'}"
+    said = f"{key} of {user or 'no user'}"
     turn = NewTurn(
         key, f"Question {said}?", f"Answer {said}.", NOON, NOON, conversation, user, cited=[past.Cited(1, "c")]
     )
@@ -48,14 +48,14 @@ def follows(record: RelationshipRecord) -> set[tuple[str, str]]:
     }
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.sampled_from(USERS), st.sampled_from(["shared", ""])), max_size=8), st.sampled_from(USERS[:2])
 )
 def test_all_of_a_user_goes_alone(
     tmp_path_factory: pytest.TempPathFactory, turns: list[tuple[str, str]], gone: str
 ) -> None:
-    """A conversation that nobody owns is shared by all."""
+    """A conversation without an owner is shared by all."""
     root = tmp_path_factory.mktemp("erasing")
     with RelationshipRecord.of(root, create=True) as record:
         put_a_document(record)
@@ -84,8 +84,9 @@ def test_of_messages_that_stay_each_follows_the_one_before_it_now(record: Relati
     (left,) = past.conversations(record)
     assert left.title == third.question, "the title was that of a question that is gone"
     assert len(follows(record)) == 1
-    erase_messages(record, "shared", [third.message_id("user"), third.message_id("assistant")])
-    assert past.conversations(record) == []
+    assert erase_conversation(record, "shared") == Erased(1, 2)
+    assert erase_conversation(record, "shared") == Erased()
+    assert (past.conversations(record), record.counts()["Message"]) == ([], 0)
 
 
 def test_a_turn_that_replaces_another_leaves_nothing_of_it(record: RelationshipRecord) -> None:
@@ -99,14 +100,6 @@ def test_a_turn_that_replaces_another_leaves_nothing_of_it(record: RelationshipR
     write(record, "theirs", USERS[0])
     record_turn(record, NewTurn("another", "Q?", "A.", NOON, NOON, "shared", USERS[1], replaces="theirs"))
     assert len(past.messages(record, "shared")) == 8
-
-
-def test_a_conversation_goes_and_what_was_viewed_in_it_stays(record: RelationshipRecord) -> None:
-    write(record, "first", USERS[0], "own")
-    assert erase_conversation(record, "own") == Erased(1, 2)
-    assert erase_conversation(record, "own") == Erased()
-    assert record.counts()["Message"] == 0
-    assert [view.view_count for view in past.views(record, USERS[0])] == [1]
 
 
 def test_searches_that_were_kept_for_a_question_and_the_note_of_views_go_too(record: RelationshipRecord) -> None:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from multiprocessing import get_context
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from graph.errors import MissingEndpoint, NoAccess, NotInSchema
 from graph.relationships import conversations as past
-from graph.relationships.conversations import ASSISTANT, TITLE_LENGTH, USER, Cited
+from graph.relationships.conversations import ASSISTANT, USER, Cited
 from graph.relationships.history import (
     NewTurn,
     add_message_with_references,
     create_or_get_concept,
     keep_search,
+    rate_views,
     record_turn,
     record_view,
     track_user_viewed_document,
@@ -29,7 +27,7 @@ from graph.relationships.history import (
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EVERY_PART, Edge, EdgeType, HistoryPart, Node, NodeType, PropertyValue, time_text
 from graph.schema import entity_id
-from tests.graph.relationships.small_graph import small_record
+from graph.storage.marks import Mark, MarkKind
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -93,45 +91,37 @@ def linked(record: RelationshipRecord, of: EdgeType, source: NodeType, target: N
     return {(edge.source[1], edge.target[1]): dict(edge.properties) for edge in record.edges(of, source, target)}
 
 
-def followed(record: RelationshipRecord, conversation: str) -> list[str]:
-    """Return the ids of a conversation's messages from first to last, as FOLLOWS leads from the last one back."""
-    follows = dict(linked(record, EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE))
-    last = past.last_message(record, conversation)
-    assert last
-    chain = [last[0]]
-    while before := [target for source, target in follows if source == chain[-1]]:
-        assert len(before) == 1, "a message follows one other"
-        chain += before
-    return chain[::-1]
+def assert_followed(record: RelationshipRecord, messages: Sequence[str]) -> None:
+    """Each message follows the one before it, and no other."""
+    follows = linked(record, EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE)
+    assert follows.keys() == {(after, before) for before, after in pairwise(messages)}
 
 
 class TestATurn:
     def test_it_is_a_question_and_its_answer_in_their_conversation(self, record: RelationshipRecord) -> None:
-        done = record_turn(record, turn(understood="When was Nissan founded in Japan?"))
+        cited = (cites(1, "nissan"), cites(3, "nissan", 2), cites(2, "aikawa"))
+        done = record_turn(record, turn(understood="When was Nissan founded in Japan?", cited=cited))
         question, answer = past.messages(record, "cars")
         assert (question.id, answer.id) == (done.question, done.answer)
         assert (question.role, question.content, question.user) == (USER, "When was Nissan founded?", "ada")
         assert (answer.role, answer.kind, answer.user) == (ASSISTANT, "answer", "")
         assert question.understood == "When was Nissan founded in Japan?"
         assert (question.created_at, answer.created_at) == (at(0), at(1))
-        assert (question.position, answer.position) == (0, 1)
-
-    def test_a_conversation_is_called_by_its_first_question(self, record: RelationshipRecord) -> None:
-        record_turn(record, turn(question="When\nwas " + 200 * "x"))
-        record_turn(record, turn("run-2", question="And who founded it?", asked_at=at(5), answered_at=at(6)))
-        (cars,) = past.conversations(record)
-        assert cars.title == ("When was " + 200 * "x")[:TITLE_LENGTH]
-        assert (cars.created_at, cars.updated_at, cars.owner, cars.messages) == (at(0), at(6), "ada", 4)
-
-    def test_it_references_what_it_cites_with_the_numbers(self, record: RelationshipRecord) -> None:
-        done = record_turn(record, turn(cited=(cites(1, "nissan"), cites(3, "nissan", 2), cites(2, "aikawa"))))
+        assert list(linked(record, EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)) == [("ada", done.question)]
+        assert [(view.document, view.view_count) for view in past.views(record, "ada")] == [
+            ("aikawa", 1),
+            ("nissan", 1),
+        ]
         documents = linked(record, EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.DOCUMENT)
         assert documents == {(done.answer, "nissan"): {"number": 1}, (done.answer, "aikawa"): {"number": 2}}
         numbers = {1: "nissan-1", 2: "aikawa-1", 3: "nissan-2"}
         passages = linked(record, EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.CHUNK)
         assert {each["number"]: key for (_, key), each in passages.items()} == numbers
-        _, answer = past.messages(record, "cars")
-        assert [(cited.number, cited.passage) for cited in answer.cited] == list(numbers.items())
+        assert [(each.number, each.passage) for each in answer.cited] == list(numbers.items())
+        record_turn(record, turn("run-2", question="And?", asked_at=at(5), answered_at=at(6)))
+        (cars,) = past.conversations(record)
+        assert (cars.title, cars.owner, cars.messages) == ("When was Nissan founded?", "ada", 4)
+        assert (cars.created_at, cars.updated_at) == (at(0), at(6))
 
     def test_it_mentions_the_concepts_that_the_graph_holds(self, record: RelationshipRecord) -> None:
         done = record_turn(record, turn(question="And it?", understood="And Nissan, and Datsun?"), SpelledNames())
@@ -140,13 +130,6 @@ class TestATurn:
             (done.answer, entity_id("Nissan")): {"confidence": 1.0},
             (done.answer, entity_id("Yoshisuke Aikawa")): {"confidence": 0.5},
         }
-
-    def test_its_asker_created_the_question_and_viewed_what_it_cites(self, record: RelationshipRecord) -> None:
-        done = record_turn(record, turn())
-        assert list(linked(record, EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)) == [("ada", done.question)]
-        assert done.viewed == ("nissan", "aikawa")
-        views = past.views(record, "ada")
-        assert [(view.document, view.view_count) for view in views] == [("aikawa", 1), ("nissan", 1)]
 
     def test_written_again_it_changes_nothing_but_of_another_run(self, record: RelationshipRecord) -> None:
         first = record_turn(record, turn(), SpelledNames())
@@ -176,21 +159,19 @@ class TestATurn:
         assert (question.role, answer.role, question.position, question.conversation) == (USER, ASSISTANT, -1, "")
         assert record.counts()["PART_OF"] == 2
 
-    def test_each_part_can_be_left_out(self, tmp_path: Path) -> None:
-        of_messages = {"Message", "Conversation", "PART_OF", "FOLLOWS", "CREATED", "REFERENCES", "MENTIONS"}
-        for part, left_out in {
-            HistoryPart.MESSAGES: of_messages,
-            HistoryPart.REFERENCES: {"REFERENCES"},
-            HistoryPart.CONCEPTS: {"MENTIONS"},
-            HistoryPart.VIEWS: {"VIEWED"},
-        }.items():
-            (tmp_path / part).mkdir()
-            with RelationshipRecord.of(tmp_path / part, create=True) as record:
-                put_documents(record)
-                before = record.counts()
-                record_turn(record, turn(), SpelledNames(), [each for each in EVERY_PART if each is not part])
-                written = {of for of, count in record.counts().items() if count != before[of]}
-            assert written == {*of_messages, "User", "VIEWED"} - left_out
+    def test_each_part_can_be_left_out(self, record: RelationshipRecord) -> None:
+        for part, of in (
+            (HistoryPart.MESSAGES, "Message"),
+            (HistoryPart.REFERENCES, "REFERENCES"),
+            (HistoryPart.CONCEPTS, "MENTIONS"),
+        ):
+            before = record.counts()[of]
+            parts = [each for each in EVERY_PART if each is not part]
+            record_turn(record, turn(part, conversation=part), SpelledNames(), parts)
+            assert record.counts()[of] == before, part
+        viewed = record.counts()["VIEWED"]
+        record_turn(record, turn("x", conversation="x", user="ben"), parts=[HistoryPart.MESSAGES])
+        assert record.counts()["VIEWED"] == viewed
 
     def test_of_one_that_is_refused_nothing_is_written(self, record: RelationshipRecord) -> None:
         before = record.counts()
@@ -201,18 +182,6 @@ class TestATurn:
 
 
 class TestAConversation:
-    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(st.lists(st.sampled_from(["cars", "rivers", "bridges"]), min_size=1, max_size=12))
-    def test_each_message_follows_the_one_before_it(self, tmp_path: Path, asked_in: Sequence[str]) -> None:
-        (tmp_path / "relationships.sqlite").unlink(missing_ok=True)
-        with RelationshipRecord.of(tmp_path, create=True) as record:
-            for number, name in enumerate(asked_in):
-                record_turn(record, turn(f"run-{number}", conversation=name))
-            for name in set(asked_in):
-                messages = past.messages(record, name)
-                assert [message.id for message in messages] == followed(record, name)
-                assert [message.position for message in messages] == list(range(len(messages)))
-
     def test_it_stays_in_order_with_several_writers(self, tmp_path: Path) -> None:
         with RelationshipRecord.of(tmp_path, create=True) as record:
             put_documents(record)
@@ -222,12 +191,13 @@ class TestAConversation:
                 for number in range(10):
                     record_turn(own, turn(f"{writer}-{number}"))
 
-        in_threads(8, write)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(write, range(8)))
         with RelationshipRecord.of(tmp_path) as record:
             messages = past.messages(record, "cars")
-            assert [message.id for message in messages] == followed(record, "cars")
+            assert_followed(record, [message.id for message in messages])
             assert [message.role for message in messages] == 80 * [USER, ASSISTANT]
-            assert all(messages[n + 1].id == question_s_answer(record, messages[n].id) for n in range(0, 160, 2))
+            assert [message.position for message in messages] == list(range(160))
 
     def test_it_belongs_to_who_began_it_and_its_last_turns_are_read_in_order(self, record: RelationshipRecord) -> None:
         for number in range(5):
@@ -252,13 +222,6 @@ class TestAConversation:
         assert past.conversations(record, "ada") == []
 
 
-def question_s_answer(record: RelationshipRecord, question: str) -> str:
-    """Return the id of the message that follows a question."""
-    follows = linked(record, EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE)
-    (answer,) = [source for source, target in follows if target == question]
-    return answer
-
-
 class TestPublishedFunctions:
     def test_add_message_with_references(self, record: RelationshipRecord) -> None:
         with pytest.raises(MissingEndpoint):
@@ -266,7 +229,8 @@ class TestPublishedFunctions:
         assert record.counts()["Message"] == record.counts()["Conversation"] == 0
         asked = add_message_with_references(record, "cars", "Who founded Nissan?", "user", extractor=SpelledNames())
         answer = add_message_with_references(record, "cars", "Yoshisuke Aikawa", "assistant", ["aikawa", "nissan"])
-        assert [message.id for message in past.messages(record, "cars")] == [asked, answer] == followed(record, "cars")
+        assert [message.id for message in past.messages(record, "cars")] == [asked, answer]
+        assert_followed(record, [asked, answer])
         references = linked(record, EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.DOCUMENT)
         assert references == {(answer, "aikawa"): {"number": 1}, (answer, "nissan"): {"number": 2}}
         mentions = linked(record, EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT)
@@ -291,120 +255,77 @@ class TestPublishedFunctions:
         track_user_viewed_document(record, "ada", "nissan", at(5), duration=30)
         track_user_viewed_document(record, "ada", "nissan", at(9))
         track_user_viewed_document(record, "ada", "nissan", at(1), duration=12)
-        (view,) = past.views(record, "ada")
-        assert (view.view_count, view.first_viewed_at, view.last_viewed_at) == (3, at(1), at(9))
-        assert (view.duration, view.relevance_score) == (42, None)
-
-    def test_a_view_that_ended_creates_its_user_and_is_found_by_its_document(self, record: RelationshipRecord) -> None:
-        for duration in (30, 12):
-            record_view(record, "ada", "nissan", duration)
         view = past.view_of(record, "ada", "nissan")
         assert view
-        assert (view.view_count, view.duration) == (2, 42)
         assert past.view_of(record, "ada", "renault") is past.view_of(record, "ben", "nissan") is None
+        assert (view.view_count, view.first_viewed_at, view.last_viewed_at) == (3, at(1), at(9))
+        assert (view.duration, view.relevance_score) == (42, None)
 
     def test_a_view_needs_its_user_and_its_document(self, record: RelationshipRecord) -> None:
         with pytest.raises(MissingEndpoint):
             record_view(record, "ada", "gone", 1)
         assert record.node(NodeType.USER, "ada") is None
-        record.put_node(Node(NodeType.USER, "ada", {"created_at": at(0)}))
-        for user, document in (("nobody", "nissan"), ("ada", "gone")):
+        record_view(record, "ada", "nissan", 30)
+        assert [view.duration for view in past.views(record, "ada")] == [30]
+        for user, document in (("unknown", "nissan"), ("ada", "gone")):
             with pytest.raises(MissingEndpoint):
                 track_user_viewed_document(record, user, document)
 
 
-THREADS, PROCESSES, VIEWS_EACH = 4, 3, 20
-
-
-def in_threads(count: int, work: object) -> None:
-    faults: list[BaseException] = []
-
-    def run(number: int) -> None:
-        try:
-            work(number)  # type: ignore[operator]
-        except BaseException as fault:
-            faults.append(fault)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert not faults
-
-
-def view_from_threads(root: str) -> None:
-    def view(thread: int) -> None:
-        with RelationshipRecord.of(Path(root)) as own:
-            for number in range(VIEWS_EACH):
+def test_views_are_counted_by_threads_without_a_lost_one(tmp_path: Path) -> None:
+    def view_often(_: int) -> None:
+        with RelationshipRecord.of(tmp_path) as own:
+            for number in range(20):
                 track_user_viewed_document(own, "ada", "nissan", at(number), duration=1)
 
-    in_threads(THREADS, view)
-
-
-def test_views_are_counted_by_threads_of_processes_without_a_lost_one(tmp_path: Path) -> None:
     with RelationshipRecord.of(tmp_path, create=True) as record:
         put_documents(record)
         record.put_node(Node(NodeType.USER, "ada", {"created_at": at(0)}))
-    with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
-        list(pool.map(view_from_threads, PROCESSES * [str(tmp_path)]))
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(view_often, range(6)))
     with RelationshipRecord.of(tmp_path) as record:
         (view,) = past.views(record, "ada")
-    assert view.view_count == view.duration == THREADS * PROCESSES * VIEWS_EACH
-    assert (view.first_viewed_at, view.last_viewed_at) == (at(0), at(VIEWS_EACH - 1))
+    assert view.view_count == view.duration == 120
+    assert (view.first_viewed_at, view.last_viewed_at) == (at(0), at(19))
 
 
-HOSTILE = (
-    "'); DROP TABLE message; --",
-    '" OR "1"="1',
-    "cars' UNION SELECT content FROM message --",
-    "{id: $id}) DETACH DELETE n //",
-    "`]->(x) SET x.role = 'admin' //",
-    "%s %(name)s ? :id $1 @p",
-    "\u202ereversed",
-    "${jndi:ldap://host/a}",
-)
-
-
-def test_ids_names_and_texts_are_values_and_nothing_else(record: RelationshipRecord) -> None:
-    for text in HOSTILE:
-        tables = record.counts().keys()
-        record_turn(record, turn("other", conversation="other", user="bob"))
-        record_turn(
-            record, turn(text, conversation=text, user=text, question=text, answer=text, kind=text), SpelledNames()
-        )
-        concept = create_or_get_concept(record, text)
-        add_message_with_references(record, text + "2", text, "user", ["nissan"], message_id=text)
-        assert record.counts().keys() == tables
-        question, answer = past.messages(record, text)
-        assert (question.content, question.user, answer.content, answer.kind) == (text, text, text, text)
-        assert [each.id for each in past.conversations(record, text)] == [text]
-        assert [view.document for view in past.views(record, text)] == ["aikawa", "nissan"]
-        assert len(past.messages(record, "other")) == 2
-        node = record.node(NodeType.CONCEPT, concept)
-        assert node is not None
-        assert record.edge(EdgeType.REFERENCES, (NodeType.MESSAGE, text), (NodeType.DOCUMENT, "nissan")) == Edge(
-            EdgeType.REFERENCES, (NodeType.MESSAGE, text), (NodeType.DOCUMENT, "nissan"), {"number": 1}
-        )
-
-
-AT = "2026-01-01T00:00:00.000000+00:00"
-
-
-def test_a_search_is_kept_with_its_similarities_until_another_of_its_name_replaces_it(tmp_path: Path) -> None:
-    record = small_record(tmp_path)
-
-    def similarities() -> dict[str, object]:
-        edges = record.edges(EdgeType.SIMILARITY, NodeType.QUERY, NodeType.DOCUMENT)
-        return {edge.target[1]: edge.properties["score"] for edge in edges if edge.source[1] == "ports"}
-
-    keep_search(record, "ports", "Which ports?", {"d-port": 0.75, "d-yokohama": 0.5}, AT)
-    query = record.node(NodeType.QUERY, "ports")
-    assert query
-    assert query.properties == {"text": "Which ports?", "created_at": AT}
-    assert similarities() == {"d-port": 0.75, "d-yokohama": 0.5}
-    keep_search(record, "ports", "Which harbours?", {"d-silk": 0.25}, AT)
-    assert similarities() == {"d-silk": 0.25}
+def test_a_search_is_kept_with_its_similarities_until_another_of_its_name_replaces_it(
+    record: RelationshipRecord,
+) -> None:
+    keep_search(record, "cars", "Which cars?", {"nissan": 0.75, "renault": 0.5}, at(0))
+    keep_search(record, "cars", "Which founders?", {"aikawa": 0.25}, at(0))
     with pytest.raises(MissingEndpoint):
-        keep_search(record, "ports", "Which harbours?", {"d-port": 0.25, "d-nowhere": 0.5}, AT)
-    assert similarities() == {"d-silk": 0.25}
+        keep_search(record, "cars", "Which?", {"renault": 0.25, "nowhere": 0.5}, at(0))
+    query = record.node(NodeType.QUERY, "cars")
+    assert query
+    assert query.properties == {"text": "Which founders?", "created_at": at(0)}
+    similarities = linked(record, EdgeType.SIMILARITY, NodeType.QUERY, NodeType.DOCUMENT)
+    assert similarities == {("cars", "aikawa"): {"score": 0.25}}
+
+
+WHO = "Who founded Nissan?"
+
+
+def scores(record: RelationshipRecord, user: str) -> dict[str, float | None]:
+    return {view.document: view.relevance_score for view in past.views(record, user)}
+
+
+def mark(passage: str, *, served: bool = True, question: str = WHO) -> Mark:
+    return Mark(question, passage, MarkKind.PERSON, served)
+
+
+def test_the_relevance_of_a_view_is_the_mean_of_its_users_marks(record: RelationshipRecord) -> None:
+    record_turn(record, turn("a", question="And who?", conversation="", understood=WHO))
+    record_turn(record, turn("b", question="When?", conversation="", user="ben"))
+    ignored = [Mark(WHO, "nissan-1", kind) for kind in (MarkKind.GOLD, MarkKind.CITED)]
+    assert rate_views(record, [*ignored, mark("gone"), mark("nissan-1", question="Never asked")]) == 0
+    marks = [mark("nissan-1"), mark("nissan-2", served=False), mark("nissan-1", question="And who?")]
+    marks.append(mark("aikawa-1", served=False))
+    assert rate_views(record, marks) == 2
+    assert scores(record, "ada") == {"nissan": pytest.approx(1 / 3), "aikawa": -1.0}
+    assert scores(record, "ben") == {"nissan": None, "aikawa": None}
+    before = record.revision
+    assert rate_views(record, marks) == 0
+    assert rate_views(record, []) == 2
+    assert scores(record, "ada") == {"nissan": None, "aikawa": None}
+    assert record.revision > before

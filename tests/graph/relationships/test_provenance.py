@@ -9,7 +9,6 @@ import pytest
 from graph.errors import BadInput
 from graph.relationships.provenance import (
     ProvenanceFilter,
-    first_moment_after,
     is_address,
     origin_of,
     passages_of,
@@ -19,18 +18,10 @@ from graph.relationships.provenance import (
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, check_node
 from graph.schema import MAX_ID, MetadataValue, Passage
-from graph.sources.loaders import kinds
 from tests.graph.relationships.small_graph import NOON, Properties, conversation, document, say, user
 
 
-def test_a_row_is_a_document_of_its_own() -> None:
-    origin = origin_of(Passage("p1", "Nissan", "text", "cars/prices.csv", {"year": 1933}))
-    assert (origin.document, origin.number, origin.path, origin.title) == ("p1", 0, "cars/prices.csv", "Nissan")
-    assert origin.content_type == "text/csv"
-    assert origin.references == ()
-
-
-def test_a_chunk_belongs_to_its_document() -> None:
+def test_a_chunk_belongs_to_its_document_and_a_row_is_one_of_its_own() -> None:
     metadata: dict[str, MetadataValue] = {
         "document": "document-1",
         "chunk": 3,
@@ -41,41 +32,26 @@ def test_a_chunk_belongs_to_its_document() -> None:
     assert (origin.document, origin.number, origin.title) == ("document-1", 3, "a.pdf")
     assert origin.content_type == "application/pdf"
     assert origin.references == ("http://a/", "https://b/?q=1")
-
-
-def test_the_kind_of_file_tells_the_content_type() -> None:
-    for source, metadata, content_type in [
-        ("https://ex.org/wiki/Nissan", {}, "text/html"),
-        ("https://ex.org/wiki/Nissan.pdf?x=.txt", {}, "application/pdf"),
-        ("https://ex.org/wiki", {"file": "pages/wiki.md"}, "text/markdown"),
-        ("notes.xyz", {}, None),
-        ("", {}, None),
-    ]:
-        assert origin_of(Passage("p", "", "text", source, metadata)).content_type == content_type
-    assert all(kind.content_type for kind in kinds().values())
-
-
-def test_an_id_that_no_node_can_have_is_hashed() -> None:
-    for key in ["a\nb", "x" * (MAX_ID + 1), " "]:
-        origin = origin_of(Passage("p", "t", "text", "a.txt", {"document": key}))
-        assert origin.document.startswith("document-")
-        assert origin == origin_of(Passage("q", "t", "other", "a.txt", {"document": key}))
+    for key in ["a\nb", "x" * (MAX_ID + 1)]:
+        assert origin_of(Passage("p1", "t", "text", "a.txt", {"document": key})).document.startswith("document-")
+    page = Passage("p", "t", "text", "https://ex.org/wiki/Nissan.pdf?x=.txt", {})
+    assert origin_of(page).content_type == "application/pdf"
+    assert origin_of(Passage("p", "t", "text", "notes.xyz", {})).content_type is None
+    row = origin_of(Passage("p1", "Nissan", "text", "cars/prices.csv", {"year": 1933}))
+    assert (row.document, row.number, row.path, row.title) == ("p1", 0, "cars/prices.csv", "Nissan")
 
 
 def test_a_website_is_a_source_by_its_address_and_a_file_by_its_path() -> None:
     assert is_address("http://a")
     assert is_address("HTTPS://a")
     assert not is_address("ftp://a")
-    assert not is_address("http")
     assert source_id("abc") == "ba7816bf8f01cfea", "the start of a SHA-256"
     address = "https://en.example.org:8080/wiki/Nissan"
     site, file = source_node(address), source_node("cars/prices.csv")
     assert site.properties == {"name": "en.example.org", "type": "website", "uri": address}
     assert file.properties == {"name": "prices.csv", "type": "file", "uri": "cars/prices.csv"}
     assert site.id == source_id(address) != file.id
-    for node in (site, file, source_node("/")):
-        check_node(node)
-    assert site.type is NodeType.SOURCE
+    check_node(source_node("/"))
 
 
 SOURCES = (("uri-of-handbook", "handbook.pdf"), ("https://example.org/page", "example.org"))
@@ -115,8 +91,6 @@ def test_a_source_is_named_by_name_or_address_and_a_document_by_id_or_path(recor
         ("one", {"one-1"}),
         ("one.md", {"one-1"}),
         ("handbook", set()),
-        ("' OR ''='", set()),
-        ("%", set()),
     ]:
         assert passages_of(record, ProvenanceFilter(source=source)) == passages
 
@@ -131,6 +105,8 @@ def test_newer_means_after_the_end_of_a_day_or_after_a_moment(record: Relationsh
         ("2025-01-02", set()),
     ]:
         assert passages_of(record, ProvenanceFilter(newer_than=date)) == passages
+    with pytest.raises(BadInput, match="no date"):
+        passages_of(record, ProvenanceFilter(newer_than="yesterday"))
 
 
 def test_citations_count_in_the_conversation_and_to_the_user(record: RelationshipRecord) -> None:
@@ -141,9 +117,6 @@ def test_citations_count_in_the_conversation_and_to_the_user(record: Relationshi
     assert cited(conversation_id="other") == cited(user_id="tom") == cited(user_id="' OR 1=1 --") == frozenset()
     with pytest.raises(BadInput, match="Nothing tells where"):
         cited()
-    for date in ("yesterday", "2025-13", "2025-02-30", ""):
-        with pytest.raises(BadInput, match="no date"):
-            first_moment_after(date)
 
 
 def test_all_conditions_hold_and_those_on_documents_and_on_citations_come_apart(record: RelationshipRecord) -> None:

