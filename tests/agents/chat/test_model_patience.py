@@ -122,15 +122,6 @@ def test_a_server_that_does_not_stream_is_asked_for_whole_replies_from_then_on()
     assert streams(server) == [True, False]
 
 
-def test_a_broken_whole_reply_does_not_end_the_streaming() -> None:
-    with scripted([Reply(body="{}"), "yes"]) as server:
-        model = model_on(server)
-        with pytest.raises(TransportFault):
-            model.ask(messages())
-        assert model.ask(messages()).text() == "yes"
-    assert streams(server) == [True, True]
-
-
 def test_a_whole_reply_is_waited_for_as_long_as_a_token() -> None:
     hangs = scripted([Reply(fault=Fault.HANG)], refuses=["stream"])
     with hangs as server, pytest.raises(SlowReply, match=r"did not answer within 0\.3 s\. Raise MARA_TIMEOUT_S"):

@@ -17,9 +17,7 @@ ACCEPTED = (
     TEXT,
     f"```json\n{TEXT}\n```",
     f"Of the set {{a, b}}:\n```json\n{TEXT}\n```\nDone.",
-    f"```json {TEXT} ```",
     f"Sure [1]! Here it is:\n\n{TEXT}\n\nI hope this helps.",
-    f"<think>\nIs it {{}}?\n</think>\n\n{TEXT}",
     f"Is it {{}}?\n</think>\n{TEXT}",
 )
 
@@ -29,23 +27,17 @@ REFUSED = (
     (f"<think>{TEXT}", "never ends"),
     ("The lake, I would say.", "no JSON object"),
     (TEXT[:-8], "not valid JSON, or is cut"),
-    ('{"name": {"share": 1}', "not valid JSON, or is cut"),
     (TEXT + "}", "stray brace"),
     ('"share": 1} ' + TEXT, "stray brace"),
     (TEXT + "\n" + TEXT, "more than one"),
-    (f"```json\n{TEXT}\n```\nor\n```json\n{TEXT}\n```", "more than one"),
     (f"[{TEXT}]", "a list"),
-    (f"Here: [{TEXT}]", "a list"),
     ('{"name": "a", "name": "b", "share": 1}', "repeats a key"),
     ('{"name": "a", "share": 1, "more": [{"b": 1, "b": 1}]}', "repeats a key"),
     ('{"name": "a", "share": NaN}', "NaN"),
     ('{"name": "a", "share": 1e999}', "out of range"),
     ('{"name": "a", "share": ' + "1" * 5_000 + "}", "limit"),
     ('{"name": "a", "share": "0.5"}', "share: .*number"),
-    ('{"name": "a", "share": true}', "share: .*number"),
-    ('{"name": 1, "share": 1}', "name: .*string"),
     ('{"name": "a"}', "share: Field required"),
-    ('{"name": "a", "share": 1, "tags": ["x", 3]}', "tags.1: .*string"),
     ('{"name": "\\ud800", "share": 1}', "does not fit the schema|broken Unicode"),
     ('{"name": ' + "[" * 50_000, "too deeply"),
 )
@@ -71,12 +63,6 @@ def test_accepted_and_refused_replies_over_http() -> None:
         assert caught.value.raw == TEXT, "it is malformed even if it parses"
         with pytest.raises(MalformedReply, match="cut at the token limit"):
             ask_text(model, messages())
-
-
-@given(st.text())
-def test_no_reply_breaks_the_parser(reply: str) -> None:
-    with pytest.raises(MalformedReply):
-        parse_object(reply, Verdict)
 
 
 @given(st.builds(Verdict, name=st.text(), share=st.floats(allow_nan=False, allow_infinity=False)), st.data())

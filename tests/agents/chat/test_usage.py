@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-
 import pytest
 
 from agents.chat import usage as budget_module
@@ -38,13 +35,6 @@ def test_usage_is_counted_within_a_block_and_within_all_around_it() -> None:
         count_usage(Usage(1))
     count_usage(Usage(1, 5, 5))
     assert (part.usage, whole.usage) == (Usage(1, 10, 1, 1), Usage(3, 30, 4, 1))
-
-
-def test_usage_of_many_threads_is_counted_whole() -> None:
-    with tallied() as spent, ThreadPoolExecutor(8) as pool:
-        scopes = [copy_context() for _ in range(200)]
-        list(pool.map(lambda scope: scope.run(count_usage, Usage(1, 10, 1)), scopes))
-    assert spent.usage == Usage(200, 2_000, 200)
 
 
 def test_prices_are_those_of_the_caller_or_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
