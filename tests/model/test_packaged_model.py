@@ -44,9 +44,6 @@ class Colour(BaseModel):
     warm: bool
 
 
-_COLOUR = json_format("Colour", Colour.model_json_schema())
-
-
 def asked(text: str) -> list[HumanMessage]:
     return [HumanMessage(text)]
 
@@ -97,17 +94,6 @@ def test_a_reply_keeps_to_the_schema(local_model: LocalChatModel) -> None:
     Colour.model_validate_json(reply.text())
 
 
-def test_a_reply_ends_at_its_limit(local_model: LocalChatModel) -> None:
-    reply = local_model.ask(asked("Write a long story about a fox."), max_tokens=12)
-    assert (reply.cut, reply.usage.completion_tokens) == (True, 12)
-
-
-def test_log_probabilities_are_told_for_each_token(local_model: LocalChatModel) -> None:
-    reply = local_model.ask(asked("Is snow white? Answer yes or no."), max_tokens=8, top_logprobs=5)
-    assert "".join(token.text for token in reply.tokens) == reply.raw
-    assert all(len(token.top) >= 5 and all(value <= 0 for _, value in token.top) for token in reply.tokens)
-
-
 def one_short_request(sample: Path) -> Context:
     """Return the settings of a question that asks the model once, about one passage."""
     return Context(
@@ -127,23 +113,8 @@ def test_the_answer_is_streamed_piece_by_piece(local_model: LocalChatModel, samp
     assert len([piece for piece in pieces if piece]) > 1
 
 
-def test_two_questions_at_once_both_end(local_model: LocalChatModel, sample: Path) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        asked_twice = [pool.submit(_ask, question, sample) for question in (QUESTION, "Who founded Honda?")]
-        assert all(each.result()["answer"].strip() for each in asked_twice)
-
-
 def _ask(question: str, sample: Path) -> Any:
     return graph.invoke({"question": question}, context=one_short_request(sample))
-
-
-def test_a_window_that_holds_no_passage_is_told_and_the_question_ends(
-    local_model: LocalChatModel, sample: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MARA_CONTEXT_TOKENS", "600")
-    result = _ask(QUESTION, sample)
-    assert result["answer"].strip()
-    assert "the context window of 600 tokens" in " ".join(error["message"] for error in result["errors"])
 
 
 def test_a_server_that_dies_in_mid_reply_is_started_again_and_the_question_ends(
@@ -156,20 +127,6 @@ def test_a_server_that_dies_in_mid_reply_is_started_again_and_the_question_ends(
         assert asked_once.result()["answer"].strip()
     assert running.process.poll() is not None
     assert server_of(packaged_file(), NAME).process.poll() is None
-
-
-def test_the_second_question_with_the_same_beginning_reads_it_from_the_cache(running: LocalServer) -> None:
-    shared = "The fox lives in the wood, and the wood lies by the river. " * 20
-    told = [_cached_tokens(running, shared + end) for end in ("Where is the fox?", "Where is the wood?")]
-    assert told[1] > 200
-
-
-def _cached_tokens(server: LocalServer, text: str) -> int:
-    body = {"messages": [{"role": "user", "content": text}], "max_tokens": 2}
-    headers = {"Authorization": f"Bearer {server.key.get_secret_value()}"}
-    with httpx.Client(trust_env=False, timeout=SILENCE_S) as client:
-        told = client.post(f"{server.address.url}/chat/completions", json=body, headers=headers).json()
-    return int(told["usage"]["prompt_tokens_details"]["cached_tokens"])
 
 
 def test_requests_from_several_threads_are_all_answered(local_model: LocalChatModel) -> None:

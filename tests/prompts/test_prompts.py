@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import prompts
-from agents.answerer import NOT_KNOWN, ClosedBookAnswerer
 from agents.answers.claims import Claim
 from agents.claim_judge import ChatClaimJudge, Coverage, Structure
 from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
-from agents.predictor import NOTHING, ChatPredictor
 from agents.roles import REFUSAL, NumberedPassage
 from prompts import fill, load_prompt
 from tests.chatting import model_on
 from tests.scripted_server import ScriptedServer, scripted
 
-ROOT = Path(prompts.__file__).parent.parent
 GOLDEN_QUESTIONS = ("Nissan", "World War")
 NAMES = (
     "answerer",
@@ -72,16 +65,6 @@ def test_a_value_replaces_its_placeholder_and_missing_and_unknown_values_are_ref
             fill("feedback", **values)
 
 
-def test_importing_the_prompts_reads_no_prompt() -> None:
-    script = (
-        "import sys; opened = []\n"
-        "sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == 'open' else None)\n"
-        "import prompts\n"
-        "assert not [path for path in opened if path.endswith('.md')], opened"
-    )
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
-
-
 _EXAMPLE = re.compile(r"^Material:\n(.+)\nReply:\n(.+)$", re.MULTILINE)
 
 Material = dict[str, Any]
@@ -100,17 +83,6 @@ def passages_of(material: Material) -> list[NumberedPassage]:
     return [NumberedPassage(p["number"], str(p["number"]), p["title"], p["text"]) for p in material["passages"]]
 
 
-def test_the_predictors() -> None:
-    predictions = []
-    for material, reply in examples("predictor", nothing=NOTHING):
-        passage = NumberedPassage(1, "p", material["title"], material["text"])
-        with scripted([reply]) as server:
-            predictions.append(ChatPredictor(model_on(server)).predict(material["question"], passage))
-            assert shown_to(server) == material
-    assert predictions.count("") == 1
-    assert len(predictions) == 4
-
-
 def test_the_judges() -> None:
     signs = []
     for material, reply in examples("judge"):
@@ -120,15 +92,6 @@ def test_the_judges() -> None:
             assert shown_to(server) == material
         signs.append(judgement.score > 0)
     assert signs == [True, False, False, True]
-
-
-def test_the_closed_books() -> None:
-    refused = []
-    for material, reply in examples("closed_book", refusal=NOT_KNOWN):
-        with scripted([reply]) as server:
-            refused.append(ClosedBookAnswerer(model_on(server)).answer(material["question"], []).refused)
-            assert shown_to(server) == material
-    assert refused == [False, True]
 
 
 def test_the_final_predictors() -> None:
