@@ -67,9 +67,7 @@ def test_a_quote_names_what_it_stands_under_unless_its_words_do_and_a_title_unle
     for text, title, quote in (
         ("## Mast\n\nThe mast is new.", "Kestrel (boat)", "Kestrel: The mast is new."),
         ("## Spars\n\nThe mast is new.", "Kestrel (boat)", "Kestrel: Spars: The mast is new."),
-        ("It was founded by Soichiro Honda.", "Honda (company)", "Honda: It was founded by Soichiro Honda."),
         ("It is large. Honda makes cars.", "Honda (company)", "Honda: It is large. Honda makes cars."),
-        ("Honda makes cars.", "Honda (company)", "Honda makes cars."),
         ("The old Kestrel is a boat.", "Kestrel", "The old Kestrel is a boat."),
         ("maker: Honda; cars: 3", "Honda (company)", "Honda: cars: 3"),
     ):
