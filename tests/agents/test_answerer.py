@@ -136,7 +136,6 @@ def passage(number: int, title: str, text: str) -> NumberedPassage:
 
 NISSAN = passage(1, "Nissan", "Nissan makes cars. It was founded in 1933. Its seat is Yokohama.")
 EMMA = passage(2, "Emma (2020 film)", "Emma is a comedy film directed by Autumn de Wilde. It won a prize.")
-DE_WILDE = passage(3, "Autumn de Wilde", "Autumn de Wilde is a photographer. She was born in Woodstock.")
 FOUNDED = "When was Nissan founded?"
 
 
@@ -148,14 +147,6 @@ def test_the_paragraph_with_the_asked_kind_of_answer_is_quoted_each_sentence_wit
     assert NISSAN.text[citation.start : citation.end] == NISSAN.text
     assert answer.is_evidence
     assert not answer.refused
-
-
-def test_two_hops_are_answered_by_the_bridge_and_the_answer() -> None:
-    answer = OfflineAnswerer().answer("Where was the director of the comedy film Emma born?", [NISSAN, EMMA, DE_WILDE])
-    assert {citation.number for citation in answer.citations} == {2, 3}
-    born, directed = answer.text.split("\n\n")
-    assert born.endswith("**She was born in Woodstock.** [3]")
-    assert directed.startswith("**Emma is a comedy film directed by Autumn de Wilde.** [2]")
 
 
 def test_it_refuses_where_no_sentence_shares_enough_with_the_question() -> None:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
-
-from agents.answers.citations import MARK, parse_citations, strip_citations
-from agents.answers.claims import split_claims
+from agents.answers.citations import MARK
 from agents.claim_judge import Assessment, ClaimVerdict, Component, Coverage, Structure
 from agents.claim_verdicts import Settled, Verdict, claims_of, nothing_answered, settle_claims
 from agents.roles import NumberedPassage, refusal
@@ -135,47 +130,3 @@ class TestCoverage:
             )
             assert (settled.answer.refused, settled.coverage) == (refuses, NOT)
         assert settled.answer.text.count(MARK) == len(claims)
-
-
-SENTENCES = st.tuples(
-    st.sampled_from(["The yard was founded by Nils Berg", "It closed in 1940", "Ships were built", "Dr. Kral left"]),
-    st.sampled_from(["", " [3]", " [12]", " [3, 12]", " [12][3]", " [3-4]", " [99]", " [2024]"]),
-    st.sampled_from([".", "!", "?"]),
-)
-VERDICTS = st.tuples(st.sets(st.sampled_from([3, 12, 99])), st.booleans())
-
-
-@hypothesis_settings(max_examples=40)
-@given(st.lists(st.tuples(SENTENCES, VERDICTS), min_size=1, max_size=5), st.booleans(), st.sampled_from(" \n"))
-def test_no_claim_is_kept_in_silence_and_no_citation_comes_from_nowhere(
-    said: list[tuple[tuple[str, str, str], tuple[set[int], bool]]],
-    remove: bool,
-    between: str,
-) -> None:
-    answer = between.join("".join(sentence) for sentence, _ in said)
-    claims = claims_of(answer, (3, 12))
-    judged = {
-        claim.number: ClaimVerdict(claim.number, tuple(sorted(support)), relevant)
-        for claim, (_, (support, relevant)) in zip(claims, said, strict=False)
-    }
-    settled = settle(judged, answer=answer, remove=remove)
-    text = settled.answer.text
-    assert [each.claim for each in settled.claims] == claims
-    assert text.count(MARK) == sum(each.kept and each.verdict is Verdict.UNSUPPORTED for each in settled.claims)
-    assert {citation.number for citation in settled.answer.citations} <= {3, 12}
-    if settled.answer.refused:
-        assert not any(each.kept for each in settled.claims)
-        return
-    for each in settled.claims:
-        assert each.kept == (each.verdict is Verdict.SUPPORTED or (each.verdict is Verdict.UNSUPPORTED and not remove))
-        assert set(each.supported_by) <= {3, 12}
-        assert {span.number for span in each.spans} <= set(each.supported_by) & set(each.claim.cited or (3, 12))
-    left = split_claims(text, (3, 12))
-    assert [(each.text, each.cited) for each in left] == [
-        (each.claim.text, each.claim.cited) for each in settled.claims if each.kept
-    ]
-    cited = [number for each in left for number in each.cited]
-    assert [citation.number for citation in settled.answer.citations] == list(dict.fromkeys(cited))
-    assert set(settled.cited) <= set(parse_citations(settled.draft, (3, 12)).numbers)
-    assert MARK not in settled.draft + settled.answer.plain_text
-    assert strip_citations(settled.answer.plain_text) == settled.answer.plain_text

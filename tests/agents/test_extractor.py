@@ -75,16 +75,6 @@ class TestReading:
             assert extraction.notes == {"unusable names": 1, "unusable triples": 1, "unknown fields": 1}
         assert read(["Karv"], {**TRIPLE, "object": "KARV"}).notes == {"self_reference": 1}
 
-    def test_names_of_any_script_are_copied_letter_by_letter_on_one_line(self) -> None:
-        for subject, object_ in (
-            ("日産自動車", "横浜市"),
-            ("Éluard", "Saint‑Denis"),
-        ):
-            extraction = read([subject, object_], {**TRIPLE, "subject": subject, "object": object_})
-            assert extraction.entities == (subject, object_)
-            assert (extraction.triples[0].subject, extraction.triples[0].object) == (subject, object_)
-        assert read(["New\n  York"]).entities == ("New York",)
-
 
 class TestRefusing:
     def test_a_reply_that_is_not_of_the_schema_or_without_measure_is_malformed(self) -> None:

@@ -102,13 +102,6 @@ def test_each_category_is_complete_sums_to_1_and_keeps_the_floor(
     assert 0.01 <= weights.passage_weight <= 0.1
 
 
-@given(st.fixed_dictionaries(dict.fromkeys(entity_names, st.floats(0.001, 1))), st.floats(0.001, 1))
-def test_a_constant_multiple_changes_nothing(entity: dict[str, float], multiple: float) -> None:
-    scaled = {name: value * multiple for name, value in entity.items()}
-    original = normalise_factors(entity, PASSAGE).factors.entity_entity
-    assert normalise_factors(scaled, PASSAGE).factors.entity_entity == pytest.approx(original, abs=1e-9)
-
-
 def test_what_is_no_number_is_malformed_not_defaulted() -> None:
     for value in ('"0.5"', "true", "NaN", "1e999"):
         with pytest.raises(MalformedReply):

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from agents.answers.claims import Claim
-from agents.claim_judge import ChatClaimJudge, Coverage, Structure
 from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
 from agents.roles import REFUSAL, NumberedPassage
@@ -105,27 +103,3 @@ def test_the_final_predictors() -> None:
             assert shown_to(server) == material
         cited.append([citation.number for citation in final.answer.citations])
     assert cited == [[1, 4], [2, 21], []]
-
-
-def test_the_claim_judges() -> None:
-    structures: set[Structure] = set()
-    coverages: set[Coverage] = set()
-    relevances: set[bool] = set()
-    for material, reply in examples("claim_judge", max_components=8):
-        claims = [Claim(claim["number"], claim["text"], tuple(claim["cited"]), 0, 0) for claim in material["claims"]]
-        with scripted([reply]) as server:
-            agent = ChatClaimJudge(model_on(server))
-            assessment = agent.assess(material["question"], claims, passages_of(material), 3)
-            shown = shown_to(server)
-        assert (shown["question"], shown["claims"]) == (material["question"], material["claims"])
-        assert assessment.dropped == 0
-        missing = {place for place, item in enumerate(assessment.components, 1) if item.coverage is not Coverage.FULLY}
-        assert {item.component for item in assessment.follow_ups} == missing
-        if assessment.structure is Structure.SINGLE:
-            assert assessment.components[0].text == material["question"]
-        structures.add(assessment.structure)
-        coverages.update(component.coverage for component in assessment.components)
-        relevances.update(verdict.relevant for verdict in assessment.verdicts)
-    assert structures == set(Structure)
-    assert coverages == set(Coverage) - {Coverage.EVIDENCE}
-    assert relevances == {True, False}

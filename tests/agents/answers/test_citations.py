@@ -2,20 +2,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.answers.citations import MIN_OVERLAP, locate_quote, parse_citations, quotable, strip_citations
 from tests.growth import grows_with_length_alone
 
 words = st.text(st.characters(categories=("L", "N"), max_codepoint=0x24F), min_size=1, max_size=8)
-sentences = st.lists(words, min_size=1, max_size=5).map(" ".join)
-marks = st.one_of(
-    st.integers(1, 9).map(lambda number: f"[{number}]"),
-    st.tuples(st.integers(1, 9), st.integers(1, 9)).map(lambda pair: f"[{pair[0]}, {pair[1]}]"),
-    st.tuples(st.integers(1, 9), st.integers(1, 9)).map(lambda pair: f"[{pair[0]}][{pair[1]}]"),
-    st.tuples(st.integers(1, 4), st.integers(5, 9)).map(lambda pair: f"[{pair[0]}-{pair[1]}]"),
-)
 
 
 def test_the_grammar() -> None:
@@ -52,14 +44,6 @@ def test_stripping_takes_citations_and_the_space_they_took() -> None:
         ("[1] says 1933.\n[2] agrees.", "says 1933.\nagrees."),
     ):
         assert strip_citations(text) == plain
-
-
-@given(st.lists(st.tuples(sentences, marks), min_size=1, max_size=4))
-def test_citing_and_stripping_is_a_round_trip(cited: list[tuple[str, str]]) -> None:
-    text = " ".join(f"{sentence} {mark}." for sentence, mark in cited)
-    assert strip_citations(text) == " ".join(f"{sentence}." for sentence, _ in cited)
-    in_order = dict.fromkeys(number for _, mark in cited for number in parse_citations(mark, range(1, 10)).numbers)
-    assert parse_citations(text, range(1, 10)).numbers == tuple(in_order)
 
 
 def test_a_quote_holds_the_words_without_the_signs_of_markdown() -> None:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.answers.citations import MARK, parse_citations, strip_citations
@@ -13,7 +12,6 @@ from agents.answers.claims import (
     Claim,
     join_claims,
     marks_in_words,
-    plain_text,
     split_claims,
     strip_marks,
 )
@@ -145,21 +143,6 @@ def assert_nothing_said_stands_outside(answer: str, claims: Sequence[Claim]) -> 
         outside[claim.start : claim.end] = " " * (claim.end - claim.start)
     rest = strip_citations(_LINE_MARKER.sub("", "".join(outside)))
     assert not re.search(r"[^\W_]", rest), (answer, rest)
-
-
-@settings(max_examples=40)
-@given(answers(), st.data())
-def test_marks_change_no_claim_are_set_once_and_come_off(answer: str, data: st.DataObject) -> None:
-    claims = split_claims(answer)
-    marked = data.draw(st.sets(st.sampled_from(sorted(numbers(claims)))))
-    text = join_claims(answer, claims, mark=marked)
-    again = split_claims(text)
-    assert text.count(MARK) == len(marked)
-    assert said(again) == said(claims)
-    assert all(text[claim.start : claim.end].endswith(f" {MARK}") == (claim.number in marked) for claim in again)
-    assert join_claims(text, again, mark=marked) == text
-    assert strip_marks(text) == answer
-    assert plain_text(text) == strip_citations(answer).strip()
 
 
 def test_what_is_left_of_an_answer() -> None:

@@ -6,13 +6,11 @@ import gzip
 import itertools
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.chat import replies
-from agents.chat.reply_cache import KeptReply, ReplyCache
 from graph.endpoints import http_client
 from graph.errors import MalformedReply, TransportFault
 from tests.agents.chat.test_model_streaming import streamed
@@ -142,14 +140,3 @@ def test_thinking_empty_pieces_and_halves_of_a_surrogate_pair_are_no_reply(monke
             monkeypatch.setattr(replies, "MAX_REPLY_CHARACTERS", 1_000)
         with served(Reply(events=events)) as model, pytest.raises(MalformedReply, match=reason):
             streamed(model, as_object=False)
-
-
-def test_usage_without_end_can_be_kept_and_added_up(tmp_path: Path) -> None:
-    with served(BEARABLE["usage without end"]) as model:
-        reply = model.ask(messages())
-    usage = reply.usage
-    for _ in range(20):
-        usage += usage
-    with ReplyCache(tmp_path / "replies.sqlite") as cache:
-        cache.put(b"key", "extractor", KeptReply(reply.raw, usage))
-        assert cache.get(b"key") == KeptReply(reply.raw, usage)

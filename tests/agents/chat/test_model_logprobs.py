@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 import pytest
-from langgraph.graph import START, StateGraph
-from typing_extensions import TypedDict
 
 from agents.chat.agent import json_format
 from agents.chat.model import ChatReply
@@ -45,22 +42,6 @@ def test_the_tokens_come_in_order_with_as_many_alternatives_as_were_asked_for() 
     assert (body["logprobs"], body["top_logprobs"], body["stream"]) == (True, 2, True)
     assert none.tokens == ()
     assert not {"logprobs", "top_logprobs"} & server.requests[2].body.keys()
-
-
-def test_within_a_graph_that_streams_they_come_all_the_same() -> None:
-    class State(TypedDict):
-        n_tokens: int
-
-    with scripted([SURE]) as server:
-        model = model_on(server)
-
-        def judge(state: State) -> State:
-            return {"n_tokens": len(model.ask(messages(), top_logprobs=5).tokens)}
-
-        graph = StateGraph(State).add_node("judge", judge).add_edge(START, "judge").compile()
-        events: list[Any] = list(graph.stream({"n_tokens": 0}, stream_mode=["messages", "values"]))
-    assert [kind for kind, _ in events] == ["values", "values"]
-    assert events[-1] == ("values", {"n_tokens": 2})
 
 
 def test_a_log_probability_is_clamped_to_its_range_and_kept_as_none_where_it_is_no_number() -> None:

@@ -95,13 +95,6 @@ def test_a_slow_reply_whose_tokens_keep_coming_is_waited_for() -> None:
     assert seconds > 1.0
 
 
-def test_a_server_that_stops_in_mid_reply_is_a_fault_and_not_slow() -> None:
-    fault, _ = asked(lambda server: Reply("It was founded", fault=Fault.TRUNCATED))
-    assert isinstance(fault, TransportFault)
-    assert not isinstance(fault, SlowReply)
-    assert fault.cause == "broken reply"
-
-
 def streams(server: ScriptedServer) -> list[bool]:
     """Whether each request asked for a stream."""
     return [bool(request.body.get("stream")) for request in server.requests]

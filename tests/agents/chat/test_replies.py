@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from agents.chat.replies import ThinkFilter, parse_object, without_thinking
 from graph.errors import MalformedReply
-from tests.chatting import TEXT, VERDICT, Verdict, ask_object, ask_text, messages, served
-from tests.scripted_server import Reply
+from tests.chatting import TEXT, VERDICT, Verdict
 
 ACCEPTED = (
     TEXT,
@@ -51,18 +50,6 @@ def test_one_valid_object_is_taken_wherever_it_stands_and_all_else_refused_with_
         with pytest.raises(MalformedReply, match=reason) as caught:
             parse_object(reply, Verdict)
         assert caught.value.raw == reply
-
-
-def test_accepted_and_refused_replies_over_http() -> None:
-    with served(ACCEPTED[1], REFUSED[0][0], Reply(TEXT, finish_reason="length")) as model:
-        assert ask_object(model, messages(), Verdict) == VERDICT
-        with pytest.raises(MalformedReply, match=REFUSED[0][1]):
-            ask_object(model, messages(), Verdict)
-        with pytest.raises(MalformedReply, match="cut at the token limit") as caught:
-            ask_object(model, messages(), Verdict)
-        assert caught.value.raw == TEXT, "it is malformed even if it parses"
-        with pytest.raises(MalformedReply, match="cut at the token limit"):
-            ask_text(model, messages())
 
 
 @given(st.builds(Verdict, name=st.text(), share=st.floats(allow_nan=False, allow_infinity=False)), st.data())

@@ -138,24 +138,6 @@ def test_material_is_fitted_to_the_window_whole_the_best_first_and_what_is_left_
         assert f"no more fits into the context window of {window:,} tokens" in tally.omissions[0]
 
 
-def test_the_first_sentence_or_fact_is_shown_in_the_smallest_window_and_the_server_says_what_it_thinks_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MARA_CONTEXT_TOKENS", "256")
-    for role in ("answerer", "predictor", "claim judge", "fact filter"):
-        with tallied() as tally:
-            shown = material_of(request_of(role, "When?", TALES[:1]))
-        if role == "fact filter":
-            assert shown["facts"] == [[1, "Tale 1", "lies on", "Lake 1"]]
-        else:
-            assert (shown.get("text") or shown["passages"][0]["text"]) == SENTENCE.strip(), role
-        assert len(tally.omissions) == 1
-    monkeypatch.delenv("MARA_CONTEXT_TOKENS")
-    with tallied() as tally:
-        assert len(material_of(request_of("answerer", "When?", TALES))["passages"]) == 5, "no window is known"
-    assert tally.omissions == []
-
-
 def test_an_extractor_notes_that_it_did_not_see_the_end_of_a_passage(monkeypatch: pytest.MonkeyPatch) -> None:
     passage = Passage("p", "Karv", SENTENCE * 40)
     with scripted(['{"entities": ["Karv"], "triples": []}']) as server:

@@ -11,7 +11,6 @@ from agents.chat.usage import (
     QuestionBudget,
     Spent,
     Usage,
-    budget_of_question,
     count_usage,
     prices_of,
     tallied,
@@ -99,12 +98,3 @@ def test_what_an_earlier_run_took_counts_once_and_without_limits_something_is_al
     budget = QuestionBudget()
     budget.begin(Limits(), Spent(1e9, 10**9, 10**9))
     assert (budget.fault(), budget.left_s(), budget.calls_left()) == (None, float("inf"), None)
-
-
-def test_requests_are_charged_to_the_budget_of_their_context() -> None:
-    outer, inner = QuestionBudget(), QuestionBudget()
-    assert budget_of_question() not in (outer, inner)
-    with outer.working():
-        with inner.working():
-            assert budget_of_question() is inner
-        assert budget_of_question() is outer

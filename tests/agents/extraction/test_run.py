@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import hashlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +17,6 @@ from agents.chat.reply_cache import KeptReply, ReplyCache
 from agents.chat.throttle import Throttle
 from agents.chat.usage import Usage
 from agents.extraction import Extracted, ExtractionRun, ExtractionTotals, Retries
-from agents.offline.extractor import OfflineExtractor
 from graph.errors import MalformedReply, ModelUnavailable, TransportCause, TransportFault
 from graph.schema import Extraction, Passage
 from tests.extracting import (
@@ -27,26 +25,14 @@ from tests.extracting import (
     FakeExtractor,
     InstantClock,
     extractor_on,
-    material_of,
     passages,
     proper_reply,
     raising,
     reply_about,
     run_on,
-    titles_asked,
 )
 from tests.scripted_server import Fault, Reply, ReplyLike, Script, scripted
 
-MALFORMED: tuple[ReplyLike, ...] = (
-    "The lake lies in Karv.",
-    reply_about("Lake 0")[:-9],
-    Reply(reply_about("Lake 0"), finish_reason="length"),
-    "<think>The lake lies in Karv",
-    '{"entities": []}\n{"entities": []}',
-    "",
-    '{"facts": []}',
-    Reply("", finish_reason="content_filter"),
-)
 PROPER: tuple[Callable[[str], str], ...] = (
     lambda reply: f"```json\n{reply}\n```",
     lambda reply: f"<think>{{Hm}}</think>\n{reply}",
@@ -166,89 +152,6 @@ def test_as_many_are_asked_at_once_as_wanted_and_no_more() -> None:
     with ExtractionRun(FakeExtractor(act), concurrency=4) as run:
         run.extract_all(passages(16))
     assert max(most) == 4
-
-
-def test_the_offline_extractor_goes_the_same_way_and_keeps_nothing(tmp_path: Path) -> None:
-    with ReplyCache(tmp_path / "replies.sqlite") as cache:
-        extracted = ExtractionRun(OfflineExtractor(), cache=cache).extract_all(PASSAGES)
-        assert not cache.knows(OfflineExtractor().name)
-    assert [one.extraction for one in extracted] == [OfflineExtractor().extract(passage) for passage in PASSAGES]
-    assert ExtractionTotals.of(extracted) == ExtractionTotals(4, 4)
-
-
-class UnreliableServer:
-    """A script of proper replies, one in five of which goes wrong: by title and attempt, the same in every run.
-
-    Attributes:
-        faults: how many replies went wrong so far, those that never came left out.
-    """
-
-    FAULTS: tuple[ReplyLike, ...] = (
-        *MALFORMED,
-        *(reply for replies in PASSING.values() for reply in replies),
-        Reply(fault=Fault.HANG),
-    )
-    ALWAYS: Mapping[str, ReplyLike] = {
-        "Lake 7": "prose",
-        "Lake 13": Reply("too long", status=413),
-        "Lake 21": Reply("oops", status=500),
-        "Lake 34": Reply(fault=Fault.RESET),
-    }
-
-    def __init__(self) -> None:
-        self.faults = 0
-        self._attempts: Counter[str] = Counter()
-        self._lock = threading.Lock()
-
-    def __call__(self, body: Mapping[str, Any]) -> ReplyLike:
-        title = material_of(body)["title"]
-        with self._lock:
-            self._attempts[title] += 1
-            attempt = self._attempts[title]
-        number = int.from_bytes(hashlib.blake2b(f"{title}/{attempt}".encode(), digest_size=4).digest(), "big")
-        if title in self.ALWAYS or number % 5 == 0:
-            reply = self.ALWAYS.get(title) or self.FAULTS[number // 5 % len(self.FAULTS)]
-            with self._lock:
-                self.faults += not (isinstance(reply, Reply) and reply.fault is Fault.HANG)
-            return reply
-        wrap = PROPER[number // 5 % len(PROPER)]
-        return Reply(wrap(reply_about(title)), usage=TOKENS)
-
-
-def test_with_faults_of_every_kind_each_passage_is_done_or_failed_for_a_reason(tmp_path: Path) -> None:
-    corpus = passages(60)
-    script = UnreliableServer()
-    with scripted(script) as server, ReplyCache(tmp_path / "replies.sqlite") as cache:
-        with run_on(server, cache=cache, concurrency=6, timeout_s=0.5) as run:
-            extracted = run.extract_all(corpus)
-        asked = titles_asked(server)
-        total = ExtractionTotals.of(extracted)
-
-        assert [one.passage_id for one in extracted] == [passage.id for passage in corpus]
-        assert all((one.extraction is None) == bool(one.kind and one.failure) for one in extracted)
-        for one, passage in zip(extracted, corpus, strict=True):
-            assert one.extraction is None or one.extraction.entities == (passage.title, "Karv")
-            assert one.attempts == one.usage.requests == asked.count(passage.title) == 1 + sum(one.retries.values())
-        failed = [passage for passage, one in zip(corpus, extracted, strict=True) if one.extraction is None]
-        assert {passage.title for passage in failed} >= set(UnreliableServer.ALWAYS)
-        assert total.done + sum(total.failed.values()) == total.passages == 60
-        assert total.usage.requests == len(asked) == 60 + sum(total.retries.values())
-        wrong = Counter(total.retries) + Counter(total.failed)
-        assert wrong.total() - wrong["timeout"] <= script.faults <= wrong.total()
-        assert script.faults > 15
-        assert total.retries.keys() >= {"malformed reply", "rate limit", "server error", "connection", "timeout"}
-        assert len(cache.known(map(extractor_on(server).key, corpus))) == total.done
-
-        server.script(script)
-        with run_on(server, cache=cache, concurrency=6, timeout_s=0.5) as run:
-            second = ExtractionTotals.of(run.extract_all(corpus))
-        assert set(titles_asked(server)) == {passage.title for passage in failed}
-        assert second.cached == total.done
-
-        server.script(proper_reply)
-        with run_on(server, cache=cache, concurrency=6) as run:
-            third = ExtractionTotals.of(run.extract_all(corpus))
-        assert (third.done, third.failed, third.cached) == (60, {}, second.done)
 
 
 def test_totals_of_batches_add_up() -> None:

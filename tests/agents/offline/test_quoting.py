@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import re
-
-from agents.answers.citations import strip_citations
 from agents.answers.claims import split_claims
-from agents.answers.quotes import parts_of_quotes, unmarked
+from agents.answers.quotes import parts_of_quotes
 from agents.offline.alignment import Excerpt, passage_sentences
 from agents.offline.evidence import Evidence
 from agents.offline.quoting import quote_evidence
@@ -29,12 +26,6 @@ def test_each_sentence_is_followed_by_its_citation_which_spans_what_is_quoted() 
     )
     assert answer.is_evidence
     assert not answer.refused
-
-
-def test_excerpts_are_paragraphs() -> None:
-    answer = quote_evidence([read("What is the phone number of the person who runs the paint shop?", TEAM, PHONES)])
-    assert [re.findall(r"\[\d\]", paragraph)[0] for paragraph in answer.text.split("\n\n")] == ["[3]", "[2]"]
-    assert answer.plain_text == unmarked(strip_citations(answer.text))
 
 
 def test_the_parts_of_a_question_follow_each_other_and_what_is_quoted_for_both_is_quoted_once() -> None:
