@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from agents.answerer import NOT_KNOWN, Answerer, ChatAnswerer, ClosedBookAnswerer, OfflineAnswerer, fitting_passages
-from agents.answers.citations import quotable
 from agents.chat.material import Room
 from agents.chat.usage import tallied
 from agents.roles import REFUSAL, Answer, Citation, NumberedPassage
@@ -139,16 +138,6 @@ EMMA = passage(2, "Emma (2020 film)", "Emma is a comedy film directed by Autumn 
 FOUNDED = "When was Nissan founded?"
 
 
-def test_the_paragraph_with_the_asked_kind_of_answer_is_quoted_each_sentence_with_its_citation() -> None:
-    answer = OfflineAnswerer().answer(FOUNDED, [EMMA, NISSAN])
-    assert answer.text == "Nissan makes cars. [1] **It was founded in 1933.** [1] Its seat is Yokohama. [1]"
-    (citation,) = answer.citations
-    assert citation.passage_id == "p1"
-    assert NISSAN.text[citation.start : citation.end] == NISSAN.text
-    assert answer.is_evidence
-    assert not answer.refused
-
-
 def test_it_refuses_where_no_sentence_shares_enough_with_the_question() -> None:
     for question, passages in (
         ("Which glacier feeds the Rhône?", [NISSAN, EMMA]),
@@ -188,23 +177,6 @@ def test_an_embedding_decides_where_words_do_not() -> None:
     question = "Which village has a dog?"
     assert OfflineAnswerer().answer(question, passages).citations[0].number == 1
     assert OfflineAnswerer(embed).answer(question, passages).citations[0].number == 2
-
-
-def test_words_of_other_scripts_items_and_rows_are_quoted_too() -> None:
-    japanese = passage(1, "日産自動車", "日産自動車は横浜にある。設立は1933年である。")
-    assert "設立は1933年である。 [1]" in OfflineAnswerer().answer("日産自動車の設立は何年?", [japanese]).text
-    items = "- The **kick-off** is on 3 June.\n> Eva Moor pays for it"
-    rows = "Risk: Data quality; Owner: Bo Lind\nRisk: Delay; Owner: Eva Moor"
-    minutes = passage(1, "Minutes", f"# Minutes of May\n\n## Decisions of the board\n{items}\n\n{rows}")
-    for question, quote in (
-        ("When is the kick-off?", "The kick-off is on 3 June."),
-        ("Who is the owner of the risk of data quality?", "Data quality: Owner: Bo Lind"),
-    ):
-        answer = OfflineAnswerer().answer(question, [minutes])
-        assert quote in answer.plain_text.split("\n\n")[0]
-        assert not set("#*>") & set(answer.plain_text)
-        cited = quotable(minutes.text[answer.citations[0].start : answer.citations[0].end])
-        assert cited.removeprefix("Risk: ").replace("; ", ": ") == quote
 
 
 texts = st.text(alphabet="aB c.?[1]日é\n", max_size=40)

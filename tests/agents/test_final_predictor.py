@@ -38,15 +38,6 @@ def numbers_of(final: FinalAnswer) -> list[int]:
     return [citation.number for citation in final.answer.citations]
 
 
-def test_numbers_may_have_gaps_and_each_citation_is_located_where_its_passage_holds_the_words() -> None:
-    result = answer(WHOLE).answer
-    assert result.plain_text == "The yard at Orsund was founded by Nils Berg. It closed in 1931."
-    first, second = result.citations
-    assert [(each.number, each.passage_id) for each in (first, second)] == [(3, "p-yard"), (12, "p-berg")]
-    assert YARD.text[first.start : first.end] == "The yard at Orsund was founded by Nils Berg."
-    assert BERG.text[second.start : second.end] == "His yard at Orsund closed in 1931."
-
-
 def test_what_was_cut_and_what_leads_nowhere_is_kept_and_told_and_marks_are_taken_out() -> None:
     result = answer(Reply("It closed in 1931 [12, 4], and [9", finish_reason="length")).answer
     assert (result.text, result.dropped, result.cut_at) == ("It closed in 1931 [12], and", (4,), 800)

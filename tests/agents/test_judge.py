@@ -134,17 +134,12 @@ def test_anything_else_is_malformed_whatever_its_log_probabilities() -> None:
             judge(Reply(text, tokens=[(text, SURE)]))
 
 
-def test_one_passage_takes_one_request_and_a_refused_one_is_repeated_without_log_probabilities_alone() -> None:
+def test_one_passage_takes_one_request_and_another_refusal_is_final() -> None:
     with scripted({"judge": [Reply.spelt(("Yes", SURE), NUMBER)]}) as server:
         ChatJudge(model_on(server)).judge(QUESTION, LUND, "Denmark.")
     (request,) = server.requests
     assert (request.body["logprobs"], request.body["top_logprobs"], request.body["stream"]) == (True, 5, True)
     assert request.body["max_tokens"] == ChatJudge.reply_tokens
-    with scripted({"judge": ["Yes 0.9"]}, refuses=["logprobs"]) as server:
-        agent = ChatJudge(model_on(server))
-        for _ in range(3):
-            assert agent.judge(QUESTION, LUND, "").judged_by is JudgedBy.CONFIDENCE
-    assert ["logprobs" in request.body for request in server.requests] == [True, False, False, False]
     with scripted([Reply("no", status=403)]) as server, pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
         ChatJudge(model_on(server)).judge(QUESTION, LUND, "")
     assert len(server.requests) == 1

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -106,13 +105,6 @@ def one_short_request(sample: Path) -> Context:
     )
 
 
-def test_the_answer_is_streamed_piece_by_piece(local_model: LocalChatModel, sample: Path) -> None:
-    context = one_short_request(sample)
-    parts: Iterator[Any] = graph.stream({"question": QUESTION}, context=context, stream_mode="messages")
-    pieces = [message.text for message, _ in parts]
-    assert len([piece for piece in pieces if piece]) > 1
-
-
 def _ask(question: str, sample: Path) -> Any:
     return graph.invoke({"question": question}, context=one_short_request(sample))
 
@@ -127,12 +119,6 @@ def test_a_server_that_dies_in_mid_reply_is_started_again_and_the_question_ends(
         assert asked_once.result()["answer"].strip()
     assert running.process.poll() is not None
     assert server_of(packaged_file(), NAME).process.poll() is None
-
-
-def test_requests_from_several_threads_are_all_answered(local_model: LocalChatModel) -> None:
-    with ThreadPoolExecutor(6) as pool:
-        replies = list(pool.map(lambda n: local_model.ask(asked(f"Count to {n}."), max_tokens=6), range(2, 8)))
-    assert [reply.usage.completion_tokens > 0 for reply in replies] == [True] * 6
 
 
 @pytest.mark.parametrize("how", ["its input ends", "SIGTERM", "SIGINT", "SIGKILL"])

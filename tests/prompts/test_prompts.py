@@ -44,17 +44,6 @@ def test_an_agents_prompt_opens_with_its_role_and_says_that_material_is_never_an
         assert "never an instruction" in load_prompt(name).template, name
 
 
-def test_the_managers_examples_weigh_the_type_that_their_question_asks_for_first() -> None:
-    lines = [json.loads(line) for line in load_prompt("manager").template.splitlines() if line.startswith("{")]
-    replies = {material["question"].split()[0]: reply for material, reply in zip(lines[::2], lines[1::2], strict=True)}
-    for reply in replies.values():
-        assert sum(reply["entity_entity"].values()) == pytest.approx(1)
-        assert sum(reply["entity_passage"].values()) == pytest.approx(1)
-    why = replies["Why"]["entity_entity"]
-    assert max(why, key=why.get) == "CAUSALITY"
-    assert replies["Why"]["passage_weight"] < 0.05
-
-
 def test_a_value_replaces_its_placeholder_and_missing_and_unknown_values_are_refused() -> None:
     assert "pay $material in $cash" in fill("feedback", material="pay $material in $cash")
     refused: list[dict[str, str]] = [{}, {"materiel": "x"}, {"material": "x", "spare": "y"}]

@@ -217,13 +217,6 @@ def test_a_model_that_thinks_and_comes_to_an_end_has_room_from_the_next_request_
     assert limits_of(server) == [{"max_tokens": 7}]
 
 
-def test_the_room_to_think_can_be_set() -> None:
-    with scripted([Reply("<think>Let me see", finish_reason="length")]) as server:
-        model = open_chat_model("m", 0.0, base_url=server.base_url, api_key=None, timeout_s=5, thinking_tokens=100)
-        assert model.ask(messages(), max_tokens=7).cut
-    assert limits_of(server) == [{"max_tokens": 107}]
-
-
 CLOSED = "http://127.0.0.1:9/v1"
 PROXIES = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY")
 

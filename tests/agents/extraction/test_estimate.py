@@ -88,16 +88,6 @@ def test_the_unknown_is_named_without_a_sample_or_where_the_server_does_not_tell
     assert sampled.prompt_tokens > 0
 
 
-def test_longer_passages_are_expected_to_take_more() -> None:
-    long = [Passage(f"long {number}", "Lake", f"{number} lake " * 2_000) for number in range(10)]
-    with scripted(lambda body: Reply(proper_reply(body), usage=TOKENS)) as server:
-        short_first = estimate_extraction(run_on(server), [*passages(10), *long], sample=1)
-        alike = estimate_extraction(run_on(server), long, sample=1)
-    assert alike.prompt_tokens == pytest.approx(20_000, rel=0.01)
-    assert alike.completion_tokens == pytest.approx(1_000, rel=0.01)
-    assert short_first.prompt_tokens < 40_000
-
-
 def test_limits_a_minute_and_concurrency_tell_the_time() -> None:
     clock = TenSecondsAReply()
     with scripted(clock.reply) as server:

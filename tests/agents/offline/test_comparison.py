@@ -32,8 +32,6 @@ def test_a_cell_is_a_value_where_it_holds_nothing_else() -> None:
         ("1.200,50 EUR", "1'300 EUR", "Kestrel (price: 1.200,50 EUR; Alcyon: 1'300 EUR)"),
         ("0.125 EUR", "0.5 EUR", "Kestrel (price: 0.125 EUR; Alcyon: 0.5 EUR)"),
         ("EUR 9 a day", "EUR 12 a day", "Kestrel (price: EUR 9 a day; Alcyon: EUR 12 a day)"),
-        ("17", "19", "Kestrel (price: 17; Alcyon: 19)"),
-        ("EUR 5-6", "EUR 4", None),
         ("5 EUR, 6 EUR with tax", "4 EUR", None),
         ("EUR 5 per hour", "EUR 30 per day", None),
         ("$5", "€4", None),
@@ -54,7 +52,6 @@ def test_of_rows_the_column_that_is_asked_for_is_compared_and_no_other() -> None
     years = "site: Kestrel; pumps: 1998; since: 2017", "site: Alcyon; pumps: 2003; since: 2011"
     cases: list[tuple[str, tuple[str, str], str | None]] = [
         ("Which has more pumps installed?", pumps, "Kestrel (pumps_installed: 14; Alcyon: 6)"),
-        ("Which customer has more pumps repaired?", pumps, "Alcyon (pumps_repaired: 3; Kestrel: 2)"),
         ("Which is cheaper?", pumps, "Alcyon (costs: EUR 900; Kestrel: EUR 7,900)"),
         ("Who has been a customer longer?", pumps, "Alcyon (since: 1998; Kestrel: 2017)"),
         ("Which has more pumps?", pumps, None),
@@ -62,7 +59,6 @@ def test_of_rows_the_column_that_is_asked_for_is_compared_and_no_other() -> None
         ("Which site opened first?", sites, "Alcyon (opened: 1999; Kestrel: 2004)"),
         ("Which is heavier?", models, "Alcyon (weight_kg: 40; Kestrel: 30)"),
         ("Which has the longer warranty?", models, "Kestrel (warranty: 36 months; Alcyon: 24 months)"),
-        ("Which has the longer range?", models, None),
         ("Which has more pumps?", years, "Alcyon (pumps: 2003; Kestrel: 1998)"),
     ]
     for question, rows, answer in cases:
@@ -117,11 +113,9 @@ def test_nothing_is_said_where_it_is_not_certain() -> None:
         ("Which came first?", "Built in 2021.", "Built in 2021."),
         ("Which came first?", "Built in May 2021.", "Built in 2021."),
         ("Which is older?", "Founded in 1933.", "Born in 1906."),
-        ("Which is older?", "Repaired in 1933.", "Repaired in 1958."),
         ("Which was founded first?", "Built in 1933.", "Founded in 1958."),
         ("Which was founded first?", "The boat founded by Moen moved to Kiel in 1933.", "Founded in 1958."),
         ("Which is longer?", "Her mast is 12 m long.", "Her mast is 9 m long."),
         ("Which opened first?", "Its first factory opened in 1933.", "It opened in 1958."),
-        ("Which costs more in winter?", "It costs EUR 5.", "It costs EUR 4."),
     ):
         assert short(question, one, other) is None, (one, other)

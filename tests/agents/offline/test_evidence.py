@@ -8,17 +8,14 @@ from numpy.typing import NDArray
 
 from agents.offline.evidence import (
     MOST_LISTED,
-    best_sentence,
     find_each_evidence,
     find_evidence,
-    holds_anything,
 )
 from agents.offline.questions import split_question
 from agents.roles import NumberedPassage
 from tests.agents.offline.office import (
     BOATS,
     ENGINES,
-    FAQ,
     HULLS,
     LEASE,
     PHONES,
@@ -52,7 +49,6 @@ def test_the_sentence_that_bears_on_a_question_comes_first() -> None:
         ("Who runs the paint shop?", "team.md", "Hedda Lunt runs the paint shop."),
         ("What is the monthly rent of the slipway?", "slipway-lease.md", "EUR 2,150"),
         ("What is the price of the DV-340?", "engines.md", "EUR 11,450"),
-        ("Wer leitet die Lackiererei?", "protokoll.md", "Frau Petersen leitet die Lackiererei."),
         ("Wann hat die Werft Lindholm den Kran gekauft?", "protokoll.md", "3. Februar 2023"),
         ("Quel est le prix du mât ?", "compte-rendu.md", "3 200 euros"),
         ("What was the hourly rate of a rigger in 2023?", "prices_2023-01.md", "EUR 58"),
@@ -69,7 +65,6 @@ def test_nothing_is_quoted_where_something_of_a_question_stands_nowhere_and_the_
         ("Wann hat die Werft Brandt den Kran gekauft?", YARD, "do not hold brandt"),
         ("Which was launched first, the Kestrel or the Merlin?", YARD, "do not hold merlin"),
         ("What is the e-mail address of Ines Caro?", YARD, "hold no e-mail address that would answer it"),
-        ("When was the crane cabinet bought?", (FAQ,), "hold no date that would answer it"),
         ("How heavy is the crane strap?", (TOOLS,), "hold no weight that would answer it"),
         ("Which is lighter, the mast or the keel?", (BOATS,), "do not hold both of the things compared"),
         ("Why did the harbour master resign after the storm?", (TEAM, ENGINES), "hold too little of the question"),
@@ -116,7 +111,6 @@ CUSTOMERS = (
 def test_rows_that_hold_the_whole_question_are_quoted_and_no_others_however_unlike_the_question() -> None:
     for question, rows in (
         ("Which customers does Hedda Lunt manage?", {1, 3}),
-        ("What does Hedda Lunt manage?", {1, 3}),
         ("How many pumps are installed?", {1, 2, 3}),
         ("Which customers does the company have?", {1, 2, 3, 4}),
         ("List all customers.", {1, 2, 3, 4}),
@@ -155,12 +149,9 @@ def test_a_person_named_in_one_document_is_looked_up_in_another() -> None:
 
 def test_two_dates_or_numbers_are_compared_in_sentences_and_in_the_column_that_is_asked_for() -> None:
     for question, short in (
-        (f"Which was launched first, {KESTREL_OR_ALCYON}", "Kestrel (3 May 2019; Alcyon: 2021-08-20)"),
         (f"Which was launched later, {KESTREL_OR_ALCYON}", "Alcyon (2021-08-20; Kestrel: 3 May 2019)"),
         ("Which costs less, oak or larch?", "larch (EUR 19; oak: EUR 31)"),
-        ("Which is heavier, oak or larch?", "oak (910 kg; larch: 740 kg)"),
         ("Which is heavier, the DV-210 or the DV-340?", "DV-340 (weight: 251 kg; DV-210: 184 kg)"),
-        ("Which is cheaper, the DV-210 or the DV-340?", "DV-210 (price: EUR 7,900; DV-340: EUR 11,450)"),
         ("Which is larger, the DV-210 or the DV-340?", ""),
     ):
         evidence = read(question)
@@ -181,11 +172,9 @@ def test_two_dates_or_numbers_are_compared_in_sentences_and_in_the_column_that_i
 
 def test_lines_of_a_data_sheet_of_each_are_compared_and_those_of_a_sheet_of_both_are_not() -> None:
     shipping = ("Weight: 46 kg\nShipping weight: 90 kg", "Weight: 71 kg\nShipping weight: 80 kg")
-    replacing = ("Weight: 46 kg\nReplaces: KP-60", "Weight: 71 kg\nReplaces: none")
     for (one, other), comparative, short in (
         (shipping, "heavier", "KP-60 (Weight: 71 kg; KP-40: 46 kg)"),
         (shipping, "larger", ""),
-        (replacing, "heavier", ""),
     ):
         sheets = [
             passage(1, "KP-40.pdf", f"Data sheet KP-40\n{one}"),
@@ -208,16 +197,6 @@ def test_the_newer_document_comes_first_and_without_dates_the_higher_ranked() ->
     assert "6 tonnes" in read(asked, *undated).excerpts[0].quote()
 
 
-def test_a_misspelt_name_is_found_and_told() -> None:
-    for question, misspelt in (
-        ("What does Hedda Lundt run?", ("lundt", "lunt")),
-        ("What is the phone number of Marek Sobohl?", ("sobohl", "sobol")),
-    ):
-        evidence = read(question)
-        assert evidence.misspelt == (misspelt,)
-        assert misspelt[1].title() in evidence.excerpts[0].quote()
-
-
 def test_a_list_is_quoted_whole_and_may_take_more_excerpts() -> None:
     for question in ("List everything that is checked before a launch.", "What has to be checked before a launch?"):
         for item in ("seacocks are closed", "the bilge pump runs", "the cradle is free", "the crane strap is not worn"):
@@ -226,21 +205,6 @@ def test_a_list_is_quoted_whole_and_may_take_more_excerpts() -> None:
     staff = passage(1, "staff.md", "\n\n".join(f"{name} is a rigger." for name in names))
     assert len(read("List all riggers.", staff).excerpts) == MOST_LISTED
     assert len(read("Who is a rigger?", staff).excerpts) < MOST_LISTED
-
-
-def test_one_passage_holds_anything_of_a_question_and_its_best_sentence_most_of_it() -> None:
-    for question, one, holds in (
-        ("Who runs the paint shop?", TEAM, True),
-        ("What does Hedda earn?", TEAM, True),
-        ("Which glacier feeds the Rhône?", TEAM, False),
-        ("", TEAM, False),
-        ("What happened on 2024-03-15?", LEASE, False),
-    ):
-        assert holds_anything(question, one) is holds, question
-    best = best_sentence("Who keeps the books?", TEAM)
-    assert best is not None
-    assert best.text == "Ines Caro keeps the books and answers for the insurance."
-    assert best_sentence("Which glacier feeds the Rhône?", TEAM) is None
 
 
 WORDS = ["who", "when", "which", "Kestrel", "Hedda", "rent", "DV-210", "2024", "first", "or", "and", "crane", "?"]
