@@ -126,15 +126,6 @@ class TestAsking:
             items = [schema["properties"][part]["maxItems"] for schema in schemas]
             assert items[0] < items[1] < items[2] == 200
 
-    def test_the_examples_of_the_prompt_are_replies_that_lose_nothing(self) -> None:
-        lines = [line for line in load_prompt("extractor").template.splitlines() if line.startswith("{")]
-        for material, reply in zip(lines[::2], lines[1::2], strict=True):
-            extraction = extractor().read(reply, Passage("p", **json.loads(material)))
-            passage = " ".join(json.loads(material).values())
-            assert extraction.notes == {}
-            assert extraction.triples
-            assert [name for name in extraction.entities if name not in passage] == []
-
 
 class TestIdentity:
     def test_the_name_is_the_model_and_a_hash_of_its_prompt(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import astuple
@@ -143,15 +142,6 @@ def test_one_passage_takes_one_request_and_another_refusal_is_final() -> None:
     with scripted([Reply("no", status=403)]) as server, pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
         ChatJudge(model_on(server)).judge(QUESTION, LUND, "")
     assert len(server.requests) == 1
-
-
-def test_endless_material_is_cut() -> None:
-    endless = NumberedPassage(7, "p", "Lund", "word " * 10_000)
-    with scripted(["No 0.9"]) as server:
-        ChatJudge(model_on(server)).judge(QUESTION, endless, "long " * 10_000)
-    material = json.loads(server.requests[0].text_of(1).splitlines()[2])
-    assert len(material["title"] + material["text"]) == 12_000
-    assert len(material["answer_from_it"]) == 2_000
 
 
 class TestWhatPasses:

@@ -4,10 +4,8 @@ from agents.leaning import asks_nothing, chosen_reading, leaning_of, question_ba
 
 STAND_ALONE = (
     "When was the port of Velmora built?",
-    "If a lender goes bankrupt, who pays its debts?",
     "What is an escrow account? It sounds like a savings account.",
     "What was it that the council decided in March?",
-    "Which port is older, Velmora or Karv?",
     "How many sailors lost their lives off Karv?",
     "And who was Hypatia?",
     "Velmora Ferry Company",
@@ -20,11 +18,9 @@ LEAN = (
     ("How long is it?", "it"),
     ("Does this apply to tenants?", "this"),
     ("Which rivers meet there?", "there"),
-    ("Which one is cheaper?", "Which one"),
     ("Can you give an example?", "an example"),
     ("Is insurance more expensive?", "more"),
     ("what about Karv?", "what about"),
-    ("No, I meant the river", "No"),
     ("Are you sure?", "Are you sure"),
     ("Und wer hat es gebaut?", "Und"),
     ("And World War II?", "And"),

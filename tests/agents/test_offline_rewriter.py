@@ -42,7 +42,6 @@ def test_a_pronoun_becomes_the_name_that_it_most_likely_means(rewriter: OfflineR
     asked_on = Turn("And who built it?", BUILDER.answer)
     for turns, question, whole in (
         ([BUILT], "And who built it?", "Who built Port of Velmora?"),
-        ([BUILT], "How large are its docks?", "How large are Port of Velmora's docks?"),
         ([BUILDER], "Where was she born?", "Where was Ida Brandt born?"),
         ([CAPITAL], "Which river flows through it?", "Which river flows through Marn?"),
         ([CAPITAL], "Who lives there?", "Who lives in Marn?"),
@@ -59,10 +58,8 @@ def test_a_fragment_asks_the_last_question_again(rewriter: OfflineRewriter) -> N
         ("And Karv?", "When was the Karv built?"),
         ("in 1952?", "When was the Port of Velmora built in 1952?"),
         ("why?", "Why was the Port of Velmora built?"),
-        ("And where?", "Where was the Port of Velmora built?"),
         ("Are you sure? I thought it was 1945", "When was the Port of Velmora built?"),
         ("No, I meant Karv", "When was the Karv built?"),
-        ("What about Port Sund?", "When was the Port Sund built?"),
     ):
         assert read(rewriter, question, BUILT) == whole
 
@@ -88,7 +85,6 @@ def test_what_cannot_be_put_into_words_is_named_in_brackets(rewriter: OfflineRew
     difference = Turn("What is the difference between rent and lease?")
     for turns, question, named in (
         ([karv, port], "Which is cheaper?", "Karv and Port of Velmora"),
-        ([port], "Which is cheaper?", "Port of Velmora"),
         ([difference], "Which is more important?", "difference between rent and lease"),
         ([BUILDER], "Wo wurde sie geboren?", "Ida Brandt"),
         ([BUILT, Turn("When was Karv built?")], "Which of them is larger?", "Port of Velmora and Karv"),

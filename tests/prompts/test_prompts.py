@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.final_predictor import ChatFinalPredictor, Draft
-from agents.judge import ChatJudge
-from agents.roles import REFUSAL, NumberedPassage
 from prompts import fill, load_prompt
-from tests.chatting import model_on
-from tests.scripted_server import ScriptedServer, scripted
 
 GOLDEN_QUESTIONS = ("Nissan", "World War")
 NAMES = (
@@ -59,36 +54,3 @@ Material = dict[str, Any]
 
 def examples(name: str, **values: object) -> list[tuple[Material, str]]:
     return [(json.loads(material), reply) for material, reply in _EXAMPLE.findall(fill(name, **values))]
-
-
-def shown_to(server: ScriptedServer) -> Material:
-    material: Material = json.loads(server.requests[-1].text_of(1).splitlines()[2])
-    return material
-
-
-def passages_of(material: Material) -> list[NumberedPassage]:
-    return [NumberedPassage(p["number"], str(p["number"]), p["title"], p["text"]) for p in material["passages"]]
-
-
-def test_the_judges() -> None:
-    signs = []
-    for material, reply in examples("judge"):
-        passage = NumberedPassage(1, "p", material["title"], material["text"])
-        with scripted([reply]) as server:
-            judgement = ChatJudge(model_on(server)).judge(material["question"], passage, material["answer_from_it"])
-            assert shown_to(server) == material
-        signs.append(judgement.score > 0)
-    assert signs == [True, False, False, True]
-
-
-def test_the_final_predictors() -> None:
-    cited = []
-    for material, reply in examples("final_predictor", refusal=REFUSAL):
-        draft = None
-        if "draft" in material:
-            draft = Draft(material["draft"], (2,), tuple(material["follow_up_questions"]))
-        with scripted([reply]) as server:
-            final = ChatFinalPredictor(model_on(server)).answer(material["question"], passages_of(material), draft)
-            assert shown_to(server) == material
-        cited.append([citation.number for citation in final.answer.citations])
-    assert cited == [[1, 4], [2, 21], []]

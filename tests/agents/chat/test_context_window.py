@@ -13,8 +13,8 @@ from pydantic import SecretStr
 
 from agents.chat.material import most_tokens
 from agents.chat.model import ChatModel, open_chat_model
-from graph.errors import BadInput, ModelUnavailable
-from tests.chatting import KEY, messages, model_on, served
+from graph.errors import BadInput
+from tests.chatting import KEY, messages, model_on
 from tests.scripted_server import Fault, Reply, ReplyLike, scripted
 
 VLLM = {"id": "scripted", "object": "model", "owned_by": "vllm", "max_model_len": 4_096}
@@ -96,18 +96,6 @@ def test_a_server_that_is_not_there_yet_is_asked_again_but_not_at_once(monkeypat
             assert model.context_tokens is None
             model._address = model_on(server)._address
             assert model.context_tokens == tokens
-
-
-def test_a_request_above_the_window_is_told_as_that_with_what_to_do() -> None:
-    for words in (
-        "request (4031 tokens) exceeds the available context size (1024 tokens), try increasing it",
-        "Input is longer than the context window",
-    ):
-        with served(Reply(words, status=400)) as model, pytest.raises(ModelUnavailable) as caught:
-            model.ask(messages()).text()
-        opening = "The chat endpoint's context window is too small for the request (400): "
-        assert caught.value.message.startswith(opening)
-        assert "MARA_CONTEXT_TOKENS" in caught.value.hint
 
 
 def test_the_estimate_is_never_below_what_a_small_models_tokenizer_makes_of_a_text() -> None:

@@ -55,18 +55,6 @@ def assert_refused(role: str, script: Script, feedback: Feedback | None = None, 
         ASK[role](model_on(server), QUESTION, (LAKE,), feedback)
 
 
-def test_an_honest_answer_is_no_echo() -> None:
-    for reply in (
-        "Marn was founded by Ada Brandt [1].",
-        "It was founded in 1203 by Ada Brandt, a weaver [1]. The weavers of Karv closed their guild in 1871 [2].",
-        REFUSAL,
-        "The passages name Ada Brandt as the founder [1].",
-        "Who founded Marn? Ada Brandt [1].",
-        "",
-    ):
-        assert not is_echo(reply, messages()), reply
-
-
 def test_a_reply_that_repeats_instructions_an_example_or_the_request_is_an_echo() -> None:
     for reply in (
         "Salka was composed by Ivar Lund [1].",
@@ -98,7 +86,6 @@ def test_an_answer_in_few_words_is_kept_and_a_refusal_read_as_such() -> None:
         "It is a weaver [1].",
     ):
         check_says_something(reply, messages())
-    check_says_something("The title [1]", about("The title of the text is a number.", "Law"))
     check_says_something("The answer is Denmark [1, 3]", messages(ChatAnswerer, None, LAKE, DANISH))
     with scripted([REFUSAL, NOTHING]) as server:
         assert ChatAnswerer(model_on(server)).answer(QUESTION, (LAKE,)).refused
@@ -111,9 +98,6 @@ def test_the_words_of_the_request_are_no_echo_where_the_material_holds_them() ->
     assert not is_echo(of_the_material, about("All quoted material about Marn is Ada Brandt's."))
     assert is_echo("Denmark [1, 3]", messages()), "the whole reply of an example, however short"
     assert not is_echo("Denmark [1, 3]", messages(ChatAnswerer, None, LAKE, DANISH))
-    assert not is_echo("Denmark [1]", messages())
-    salka = NumberedPassage(1, "s", "Salka", "Salka is an opera in two acts by Ivar Lund.")
-    assert not is_echo("Salka was composed by Ivar Lund [1].", messages(ChatFinalPredictor, None, salka))
 
 
 REASONS = (

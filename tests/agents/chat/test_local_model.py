@@ -140,9 +140,8 @@ def test_a_users_file_is_taken_by_its_beginning_and_any_other_refused(
     monkeypatch.chdir(gguf.parent)
     monkeypatch.setenv("HOME", str(gguf.parent))
     assert checked_file("model.gguf") == checked_file("~/model.gguf") == gguf
-    for path in ("missing.gguf", "", "."):
-        with pytest.raises(BadInput, match=r"cannot be read: .*local:FILE\.gguf"):
-            checked_file(path)
+    with pytest.raises(BadInput, match=r"cannot be read: .*local:FILE\.gguf"):
+        checked_file("missing.gguf")
     gguf.with_name("weights.safetensors").write_bytes(b"{}")
     with pytest.raises(BadInput, match=r"weights\.safetensors is not a GGUF file"):
         checked_file("weights.safetensors")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import math
 
-import pytest
-
 from agents.chat.agent import json_format
 from agents.chat.model import ChatReply
 from agents.chat.replies import LEAST, TokenLogprobs
 from agents.chat.usage import Usage
-from graph.errors import ModelUnavailable
 from tests.chatting import TEXT, Verdict, messages, model_on, served
 from tests.scripted_server import Reply, scripted
 
@@ -86,17 +83,6 @@ def test_a_server_that_refuses_them_is_asked_without_from_then_on() -> None:
         assert [reply.text() for reply in (first, second)] == ["Yes 0.9", "Yes 0.9"]
         assert (first.usage, second.usage) == (Usage(2, 7), Usage(1, 7))
         assert [request.body.get("logprobs") for request in server.requests] == [True, None, None]
-
-
-def test_another_refusal_is_final_and_so_is_one_of_what_was_not_asked_for() -> None:
-    for status, words, top in (
-        (403, "no", 5),
-        (404, "no logprobs here", 5),
-        (400, "logprobs?", 0),
-    ):
-        with scripted([Reply(words, status=status)]) as server, pytest.raises(ModelUnavailable):
-            model_on(server).ask(messages(), top_logprobs=top)
-        assert len(server.requests) == 1, words
 
 
 def test_a_server_may_refuse_the_response_format_and_the_log_probabilities() -> None:

@@ -59,9 +59,6 @@ def test_two_requests_for_different_questions_share_the_whole_system_message() -
         first, second = request_of(role, WHEN, TALES[:1]), request_of(role, "Wer gründete die Werft?", TALES[:3])
         assert first.text_of(0) == second.text_of(0), role
         assert first.text_of(1) != second.text_of(1), role
-    for role, material in (("predictor", "question and passage"), ("judge", "question, passage and answer")):
-        shared = f'Quoted material ({material}):\n```json\n{{"question": "{WHEN}", "title": '
-        assert all(request_of(role, WHEN, TALES[:n]).text_of(1).startswith(shared) for n in (1, 3)), role
 
 
 def test_orders_in_any_material_stay_inside_the_quoted_line() -> None:
@@ -77,13 +74,6 @@ def test_orders_in_any_material_stay_inside_the_quoted_line() -> None:
         assert sum(orders[:20] in text for text in texts_in(json.loads(line))) >= 1, role
         assert not [dangerous for dangerous in ("```", "<", "\u2028") if dangerous in line], role
         assert "BANANA" not in request.text_of(0)
-
-
-def test_feedback_goes_along_as_a_third_message_with_its_reason_alone() -> None:
-    for role in ASK:
-        message = request_of(role, WHEN, TALES[:1], Feedback("The reply is empty", "old words")).text_of(2)
-        assert json.loads(message.splitlines()[4]) == "The reply is empty", role
-        assert "old words" not in message, role
 
 
 def test_the_replies_of_the_prompts_examples_fit_the_schema_that_is_sent() -> None:

@@ -16,7 +16,6 @@ from agents.roles import NumberedPassage
 from tests.agents.offline.office import (
     BOATS,
     ENGINES,
-    HULLS,
     LEASE,
     PHONES,
     PRICES_2023,
@@ -51,7 +50,6 @@ def test_the_sentence_that_bears_on_a_question_comes_first() -> None:
         ("What is the price of the DV-340?", "engines.md", "EUR 11,450"),
         ("Wann hat die Werft Lindholm den Kran gekauft?", "protokoll.md", "3. Februar 2023"),
         ("Quel est le prix du mât ?", "compte-rendu.md", "3 200 euros"),
-        ("What was the hourly rate of a rigger in 2023?", "prices_2023-01.md", "EUR 58"),
     ):
         evidence = read(question)
         assert (evidence.refusal, evidence.misspelt) == ("", ()), question
@@ -64,7 +62,6 @@ def test_nothing_is_quoted_where_something_of_a_question_stands_nowhere_and_the_
         ("When does the Siemens contract end?", YARD, "do not hold siemens"),
         ("Wann hat die Werft Brandt den Kran gekauft?", YARD, "do not hold brandt"),
         ("Which was launched first, the Kestrel or the Merlin?", YARD, "do not hold merlin"),
-        ("What is the e-mail address of Ines Caro?", YARD, "hold no e-mail address that would answer it"),
         ("How heavy is the crane strap?", (TOOLS,), "hold no weight that would answer it"),
         ("Which is lighter, the mast or the keel?", (BOATS,), "do not hold both of the things compared"),
         ("Why did the harbour master resign after the storm?", (TEAM, ENGINES), "hold too little of the question"),
@@ -112,7 +109,6 @@ def test_rows_that_hold_the_whole_question_are_quoted_and_no_others_however_unli
     for question, rows in (
         ("Which customers does Hedda Lunt manage?", {1, 3}),
         ("How many pumps are installed?", {1, 2, 3}),
-        ("Which customers does the company have?", {1, 2, 3, 4}),
         ("List all customers.", {1, 2, 3, 4}),
     ):
         evidence = find_evidence(question, CUSTOMERS, unlike, 0.3)
@@ -142,14 +138,10 @@ def test_a_person_named_in_one_document_is_looked_up_in_another() -> None:
     assert [excerpt.passage for excerpt in evidence.excerpts] == [PHONES, TEAM]
     assert "+49 431 555 217" in evidence.excerpts[0].quote()
     assert "230" not in quoted(evidence)
-    rigger = read("What is the extension of the rigger?")
-    assert "Marek Sobol: extension: 230" in quoted(rigger)
-    assert "Ines Caro; extension" not in quoted(rigger)
 
 
 def test_two_dates_or_numbers_are_compared_in_sentences_and_in_the_column_that_is_asked_for() -> None:
     for question, short in (
-        (f"Which was launched later, {KESTREL_OR_ALCYON}", "Alcyon (2021-08-20; Kestrel: 3 May 2019)"),
         ("Which costs less, oak or larch?", "larch (EUR 19; oak: EUR 31)"),
         ("Which is heavier, the DV-210 or the DV-340?", "DV-340 (weight: 251 kg; DV-210: 184 kg)"),
         ("Which is larger, the DV-210 or the DV-340?", ""),
@@ -160,27 +152,10 @@ def test_two_dates_or_numbers_are_compared_in_sentences_and_in_the_column_that_i
     later = read(f"Which was launched later, {KESTREL_OR_ALCYON}")
     assert "2021-08-20" in later.excerpts[0].quote(), "it wins"
     assert "3 May 2019" in later.excerpts[1].quote()
-    assert later.compared == later.excerpts[:2]
-    in_one_row = read("Which costs less, oak or larch?", HULLS, LEASE)
-    assert [excerpt.passage for excerpt in in_one_row.compared] == [HULLS]
-    assert in_one_row.excerpts[0] in in_one_row.compared
     text = "The Kestrel was launched in 2019 and sold in 2021.\n\nThe Alcyon was launched in 2020."
     two_candidates = read(f"Which was launched first, {KESTREL_OR_ALCYON}", passage(1, "a.md", text))
     assert two_candidates.short == ""
     assert {"2019", "2020"} <= set(quoted(two_candidates).replace(".", "").split())
-
-
-def test_lines_of_a_data_sheet_of_each_are_compared_and_those_of_a_sheet_of_both_are_not() -> None:
-    shipping = ("Weight: 46 kg\nShipping weight: 90 kg", "Weight: 71 kg\nShipping weight: 80 kg")
-    for (one, other), comparative, short in (
-        (shipping, "heavier", "KP-60 (Weight: 71 kg; KP-40: 46 kg)"),
-        (shipping, "larger", ""),
-    ):
-        sheets = [
-            passage(1, "KP-40.pdf", f"Data sheet KP-40\n{one}"),
-            passage(2, "KP-60.pdf", f"Data sheet KP-60\n{other}"),
-        ]
-        assert read(f"Which is {comparative}, the KP-40 or the KP-60?", *sheets).short == short
 
 
 def test_the_newer_document_comes_first_and_without_dates_the_higher_ranked() -> None:
