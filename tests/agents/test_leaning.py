@@ -5,11 +5,8 @@ from agents.leaning import asks_nothing, chosen_reading, leaning_of, question_ba
 STAND_ALONE = (
     "When was the port of Velmora built?",
     "What is an escrow account? It sounds like a savings account.",
-    "What was it that the council decided in March?",
-    "How many sailors lost their lives off Karv?",
     "And who was Hypatia?",
     "Velmora Ferry Company",
-    "In Karv, list harbours",
     "Which tax forms does a sole proprietor with two employees in Denmark file every year?",
     "Können Sie den Hafen von Velmora beschreiben?",
 )
@@ -17,13 +14,11 @@ LEAN = (
     ("And who built it?", "And"),
     ("How long is it?", "it"),
     ("Does this apply to tenants?", "this"),
-    ("Which rivers meet there?", "there"),
     ("Can you give an example?", "an example"),
     ("Is insurance more expensive?", "more"),
     ("what about Karv?", "what about"),
     ("Are you sure?", "Are you sure"),
     ("Und wer hat es gebaut?", "Und"),
-    ("And World War II?", "And"),
 )
 FRAGMENTS = (
     *("Karv?", "in 1952?", "If I rent?", "prices", "港"),

@@ -22,7 +22,6 @@ from agents.chat.local_model import LocalChatModel, LocalServer, packaged_file, 
 from tests.model.conftest import SILENCE_S
 from workflows.context import Context
 from workflows.mara import graph
-from workflows.runtime.resources import chat_model_of
 
 pytestmark = pytest.mark.model
 
@@ -62,20 +61,6 @@ def test_a_question_ends_with_an_answer_or_a_refusal_and_its_model_calls_are_cou
     assert result["models"]["chat"] == NAME
     assert result["usage"]["calls"] >= 3
     assert result["usage"]["prompt_tokens"] > 1_000
-
-
-def test_one_server_serves_all_temperatures_and_the_users_key_is_not_its_key(
-    running: LocalServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    for temperature in (0.0, 0.7):
-        model = chat_model_of(Context(model="local"), temperature)
-        assert model
-        reply = model.ask(asked("Say hello."), max_tokens=5)
-        assert reply.raw.strip()
-        assert 1 <= reply.usage.completion_tokens <= 5
-    assert server_of(packaged_file(), NAME) is running
 
 
 def test_nobody_without_its_key_can_use_it(running: LocalServer) -> None:

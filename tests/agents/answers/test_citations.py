@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from functools import partial
-
 from hypothesis import strategies as st
 
 from agents.answers.citations import MIN_OVERLAP, locate_quote, parse_citations, quotable, strip_citations
-from tests.growth import grows_with_length_alone
 
 words = st.text(st.characters(categories=("L", "N"), max_codepoint=0x24F), min_size=1, max_size=8)
 
@@ -61,32 +58,6 @@ def test_a_quote_holds_the_words_without_the_signs_of_markdown() -> None:
         ("the name my_var_name and 2 * 3 * 4 or 2**3", "the name my_var_name and 2 * 3 * 4 or 2**3"),
     ):
         assert quotable(sentence) == words
-
-
-def test_long_runs_of_spaces_and_signs_take_linear_time() -> None:
-    def strip(length: int) -> None:
-        gap = " " * length
-        assert strip_citations(f"[1]{gap}x") == "x"
-        assert strip_citations(f"a [1]{gap}x") == f"a{gap}x"
-
-    def quote(text: str, length: int) -> None:
-        quotable(text[:length])
-
-    assert grows_with_length_alone(strip, 6_000)
-    signs = (
-        "*",
-        "~~",
-        "[^",
-        "<",
-        "\\",
-        "][",
-        "`",
-        "[a](",
-        "> ",
-        "\n",
-    )
-    for sign in signs:
-        assert grows_with_length_alone(partial(quote, sign * 40_000), 2_000), sign
 
 
 def test_a_quote_is_the_sentence_that_shares_most_words_the_earlier_on_a_tie() -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from functools import partial
 
 from hypothesis import strategies as st
 
@@ -15,7 +14,6 @@ from agents.answers.claims import (
     split_claims,
     strip_marks,
 )
-from tests.growth import grows_with_length_alone
 
 KNOWN = frozenset({1, 2, 4, 12})
 SENTENCES = ("It grew", "Dr. Kral left Paris in 1933", "The U.S. Army came", "Ärger überall", "Nissan employs 130,000")
@@ -182,29 +180,6 @@ def test_a_sentence_that_speaks_of_the_mark_is_neither_stripped_nor_taken_for_ma
     marked = join_claims(answer, claims, mark={1})
     assert marked == answer.replace("it [1].", f"it [1]. {MARK}")
     assert strip_marks(marked) == answer
-
-
-def test_a_mark_that_a_text_brings_along_is_kept_and_not_doubled() -> None:
-    answer = f"It grew [1]. {MARK} It fell [2]."
-    claims = split_claims(answer)
-    assert said(claims) == [("It grew.", (1,)), ("It fell.", (2,))]
-    assert join_claims(answer, claims) == join_claims(answer, claims, mark={1}) == answer
-    assert join_claims(answer, claims, remove={1}) == "It fell [2]."
-
-
-def test_degenerate_answers_take_linear_time() -> None:
-    def split(part: str, length: int) -> None:
-        split_claims(f"X. {part * length}y")
-
-    for part in (
-        "[1]",
-        "[1] [",
-        "- a\n",
-        "12. May 1933\n",
-        f" {MARK}",
-        "[1,",
-    ):
-        assert grows_with_length_alone(partial(split, part), 150), part
 
 
 def test_marks_behind_claims_are_put_in_words_and_prose_stays() -> None:

@@ -7,7 +7,6 @@ from agents.offline.extractor import OfflineExtractor, acronyms, definitions
 from graph.schema import Extraction, Passage, RelationType
 from graph.sentences import sentence_spans
 from graph.text import normalise_name
-from tests.growth import grows_with_length_alone
 
 HIERARCHICAL = RelationType.HIERARCHICAL
 TEMPORAL = RelationType.TEMPORAL
@@ -276,17 +275,3 @@ def test_any_text_gives_triples_of_listed_entities_once_each_and_always_the_same
         keys.add((subject, predicate, object_, triple.relation))
     assert len(keys) == len(extraction.triples)
     assert extraction == extract(text, title)
-
-
-QUICK = ("A ", "a, the ", "a (b) ", "In Ab ", "in Ab, ", "'A ")
-
-
-def assert_linear(unit: str) -> None:
-    assert grows_with_length_alone(lambda length: extract(unit * (length // len(unit)), "T"), 3_000), unit
-
-
-def test_time_grows_with_the_length_alone() -> None:
-    for unit in QUICK:
-        assert_linear(unit)
-    row = "part: Bolt A, Nut B; made by: Moor Ltd, Corl\n"
-    assert grows_with_length_alone(lambda length: extract(row * length, "Offer"), 20)
