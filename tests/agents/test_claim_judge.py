@@ -40,10 +40,7 @@ COMPONENTS = [
     {"text": "Who founded the yard at Orsund?", "coverage": "FULLY ANSWERED", "claims": [1]},
     {"text": "When did the yard at Orsund close?", "coverage": "NOT ANSWERED", "claims": [2]},
 ]
-VERDICTS = [
-    {"number": 1, "supported_by": [3], "relevant": True},
-    {"number": 2, "supported_by": [], "relevant": True},
-]
+VERDICTS = [{"number": 1, "supported_by": [3], "relevant": True}, {"number": 2, "supported_by": [], "relevant": True}]
 FOLLOW_UP = {"component": 2, "question": "When did the yard of Nils Berg close?"}
 REPLY: dict[str, Any] = {
     "structure": "multiple",

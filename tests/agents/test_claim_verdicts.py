@@ -17,10 +17,7 @@ FULLY, PARTIALLY, NOT = Coverage.FULLY, Coverage.PARTIALLY, Coverage.NOT
 
 
 def settle(
-    verdicts: Mapping[int, ClaimVerdict],
-    *components: Component,
-    answer: str = ANSWER,
-    remove: bool = False,
+    verdicts: Mapping[int, ClaimVerdict], *components: Component, answer: str = ANSWER, remove: bool = False
 ) -> Settled:
     claims = claims_of(answer, (3, 12))
     judged = tuple(verdicts.get(claim.number, ClaimVerdict(claim.number, claim.cited)) for claim in claims)

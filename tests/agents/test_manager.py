@@ -50,7 +50,6 @@ def test_a_complete_reply_within_limits_is_taken_as_it_is_and_unknown_keys_are_c
     weights = weigh(json.dumps(reply))
     assert weights.factors.entity_entity == pytest.approx(ENTITY)
     assert weights.factors.entity_passage == pytest.approx(PASSAGE)
-    assert weights.passage_weight == 0.03
     assert weights.defaulted == ()
     assert weigh(json.dumps(reply | {"confidence": 1})).defaulted == ("confidence",)
 

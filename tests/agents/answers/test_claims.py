@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from agents.answers.citations import MARK, parse_citations, strip_citations
-from agents.answers.claims import (
-    Claim,
-    join_claims,
-    marks_in_words,
-    split_claims,
-    strip_marks,
-)
+from agents.answers.claims import Claim, join_claims, marks_in_words, split_claims, strip_marks
 
 KNOWN = frozenset({1, 2, 4, 12})
 SENTENCES = ("It grew", "Dr. Kral left Paris in 1933", "The U.S. Army came", "Ärger überall", "Nissan employs 130,000")
@@ -93,11 +87,7 @@ def test_claims_are_sentences_items_and_headings_with_what_they_cite() -> None:
 
 
 def test_an_abbreviation_does_not_end_a_claim_and_a_word_that_looks_like_one_does() -> None:
-    for claim in (
-        "It was led by Gen. Kral.",
-        "It closed in Oct. 1912.",
-        "Besrour et al. Show it.",
-    ):
+    for claim in ("It was led by Gen. Kral.", "It closed in Oct. 1912.", "Besrour et al. Show it."):
         assert said(split_claims(f"{claim[:-1]} [1]. It fell [2].", KNOWN)) == [(claim, (1,)), ("It fell.", (2,))]
     for word in ("Portugal", "Fog", "March", "general", "Peep"):
         assert len(split_claims(f"It was {word}. It fell.")) == 2
@@ -186,4 +176,3 @@ def test_marks_behind_claims_are_put_in_words_and_prose_stays() -> None:
     text = f"It grew [1]. {MARK} The {MARK} tag is old [2].\n- Marn {MARK}\n- Kesh"
     words = f"It grew [1]. (unsure) The {MARK} tag is old [2].\n- Marn (unsure)\n- Kesh"
     assert marks_in_words(text, "(unsure)") == words
-    assert marks_in_words("It grew [1].", "(unsure)") == "It grew [1]."

@@ -206,17 +206,6 @@ def test_a_model_that_is_cut_while_it_thinks_is_asked_again_with_room_to_think()
         assert limits_of(server) == [{"max_tokens": limit} for limit in limits]
 
 
-def test_a_model_that_thinks_and_comes_to_an_end_has_room_from_the_next_request_on_and_no_other_has() -> None:
-    with scripted(["<think>Hm.</think>yes"]) as server:
-        model = model_on(server)
-        for _ in range(2):
-            model.ask(messages(), max_tokens=7)
-    assert limits_of(server) == [{"max_tokens": 7}, {"max_tokens": 7 + THINKING_TOKENS}]
-    with scripted([Reply("yes and", finish_reason="length")]) as server:
-        assert model_on(server).ask(messages(), max_tokens=7).cut
-    assert limits_of(server) == [{"max_tokens": 7}]
-
-
 CLOSED = "http://127.0.0.1:9/v1"
 PROXIES = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY")
 

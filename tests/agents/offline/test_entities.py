@@ -105,10 +105,7 @@ def test_names_in_another_script_and_runs_of_katakana_and_han_are_entities() -> 
 
 
 def test_an_office_or_institution_holds_the_name_of_its_place_and_a_title_that_is_a_phrase_names() -> None:
-    for name, place in (
-        ("Supreme Court of Norway", "Norway"),
-        ("Minister of State of Moorland", "Moorland"),
-    ):
+    for name, place in (("Supreme Court of Norway", "Norway"), ("Minister of State of Moorland", "Moorland")):
         assert governed_name(name) == place
     for title, expected in (
         ("Military history of Norway during the Moor War", ["Norway", "Moor War"]),

@@ -6,11 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from agents.offline.evidence import (
-    MOST_LISTED,
-    find_each_evidence,
-    find_evidence,
-)
+from agents.offline.evidence import MOST_LISTED, find_each_evidence, find_evidence
 from agents.offline.questions import split_question
 from agents.roles import NumberedPassage
 from tests.agents.offline.office import (
@@ -75,10 +71,7 @@ def test_nothing_is_quoted_where_something_of_a_question_stands_nowhere_and_the_
 
 def test_what_is_unlike_the_question_is_refused_where_meanings_are_compared() -> None:
     assert find_evidence("Who runs the paint shop?", [TEAM], unlike).excerpts
-    for question, one in (
-        ("Who runs the paint shop?", TEAM),
-        ("Which extensions did Marek Sobol sell?", PHONES),
-    ):
+    for question, one in (("Who runs the paint shop?", TEAM), ("Which extensions did Marek Sobol sell?", PHONES)):
         assert find_evidence(question, [one], unlike, 0.3).refusal, question
 
 

@@ -45,11 +45,7 @@ def test_what_a_sentence_says() -> None:
         ("Blue Tin was shot by Welsh singer Mair Pugh.", ("Blue Tin", "shot by", "Mair Pugh"), ATTRIBUTION),
         ("Moor Works did not buy Blue Tin.", ("Moor Works", "not buy", "Blue Tin"), ATTRIBUTION),
         ("Moor is a town in the old state of Ostra.", ("Moor", "is town in", "Ostra"), SPATIAL),
-        (
-            "Anna Berg tried very hard in vain to see Blue Tin.",
-            ("Anna Berg", "tried to see", "Blue Tin"),
-            ATTRIBUTION,
-        ),
+        ("Anna Berg tried very hard in vain to see Blue Tin.", ("Anna Berg", "tried to see", "Blue Tin"), ATTRIBUTION),
         (
             "Blue Tin is a hall in Graz, Styria designed by Mair Pugh.",
             ("Blue Tin", "designed by", "Mair Pugh"),
@@ -96,10 +92,7 @@ def test_nouns_and_adjectives_that_look_like_verbs_are_none() -> None:
 
 
 def test_pronouns_class_nouns_and_surnames_stand_for_the_title_less_surely_than_its_name() -> None:
-    for sentence in (
-        "It was founded by Jun Aikawa.",
-        "Founded by Jun Aikawa, it makes cars.",
-    ):
+    for sentence in ("It was founded by Jun Aikawa.", "Founded by Jun Aikawa, it makes cars."):
         assert ("Moor Works", "founded by", "Jun Aikawa") in typed(sentence, "Moor Works (company)")
     game = "Blue Tin is a card game. The game was made by Jun Aikawa."
     for text, title, triple, sure in (
@@ -232,10 +225,7 @@ def test_a_sentence_that_says_what_a_term_is_in_general_defines_it_and_others_de
         ("A time series is a sequence of values measured daily.", ("time series", "is", "sequence of values")),
     ):
         assert defined(text) == [expected]
-    for text in (
-        "The pump is a problem.",
-        "This means a loss.",
-    ):
+    for text in ("The pump is a problem.", "This means a loss."):
         assert defined(text) == [], text
 
 

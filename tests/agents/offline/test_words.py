@@ -42,12 +42,7 @@ def test_the_language_is_told_by_function_words_which_say_nothing_of_what_is_ask
 def test_forms_and_spellings_of_one_word_meet_and_other_scripts_keep_their_letters() -> None:
     assert stem("leases", "english") == stem("leased", "english") == stem("lease", "english")
     assert stem("häuser", "german") == stem("häusern", "german")
-    for one, other in (
-        ("directed", "director"),
-        ("founders", "founded"),
-        ("produce", "producer"),
-        ("café", "cafe"),
-    ):
+    for one, other in (("directed", "director"), ("founders", "founded"), ("produce", "producer"), ("café", "cafe")):
         assert bare_stem(one) == bare_stem(other)
     for word in ("नेहरू", "москва", "สวัสดี"):
         assert bare_stem(word) == word
