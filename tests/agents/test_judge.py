@@ -22,6 +22,7 @@ from agents.judge import (
     Judgement,
     OfflineJudge,
     adaptive_threshold,
+    log_odds_of,
     passing_places,
 )
 from agents.predictor import OfflinePredictor
@@ -98,6 +99,7 @@ def test_tokens_that_tell_nothing_of_the_word_leave_it_to_the_confidence() -> No
     for tokens in spelt:
         judgement = judge(Reply("Yes 0.9", tokens=tokens))
         assert astuple(judgement) == (pytest.approx(math.log(9)), JudgedBy.CONFIDENCE), tokens
+    assert log_odds_of([("The", -0.1), ("It", -2.0)]) is None
 
 
 def test_without_log_probabilities_the_stated_confidence_counts_unless_it_speaks_against_its_word() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from agents.leaning import asks_nothing, chosen_reading, leaning_of, question_back, readings_in
 
 STAND_ALONE = (
+    "What was it that the council decided in March?",
     "When was the port of Velmora built?",
     "What is an escrow account? It sounds like a savings account.",
     "And who was Hypatia?",

@@ -42,6 +42,7 @@ def test_a_pronoun_becomes_the_name_that_it_most_likely_means(rewriter: OfflineR
     asked_on = Turn("And who built it?", BUILDER.answer)
     for turns, question, whole in (
         ([BUILT], "And who built it?", "Who built Port of Velmora?"),
+        ([BUILT], "How large are its docks?", "How large are Port of Velmora's docks?"),
         ([BUILDER], "Where was she born?", "Where was Ida Brandt born?"),
         ([CAPITAL], "Which river flows through it?", "Which river flows through Marn?"),
         ([CAPITAL], "Who lives there?", "Who lives in Marn?"),
@@ -68,6 +69,7 @@ def test_a_phrase_takes_the_place_of_one_like_it_and_its_name_with_it_whole(rewr
     march = "What was decided at the council meeting in March?"
     for asked, question, whole in (
         ("Who won the race in 1948?", "and in 1952?", "Who won the race in 1952?"),
+        ("Who won the race in 1948? (Karv)", "1960?", "Who won the race in 1960? (Karv)"),
         ("When did World War I end?", "What about World War II?", "When did World War II end?"),
         (march, "No, I meant the council meeting in October", march.replace("March", "October")),
         (
@@ -86,6 +88,7 @@ def test_what_cannot_be_put_into_words_is_named_in_brackets(rewriter: OfflineRew
     for turns, question, named in (
         ([karv, port], "Which is cheaper?", "Karv and Port of Velmora"),
         ([difference], "Which is more important?", "difference between rent and lease"),
+        ([Turn("Which is cheaper? (Karv)")], "Which is more important?", "Karv"),
         ([BUILDER], "Wo wurde sie geboren?", "Ida Brandt"),
         ([BUILT, Turn("When was Karv built?")], "Which of them is larger?", "Port of Velmora and Karv"),
     ):

@@ -70,6 +70,8 @@ def test_thinking_is_taken_out() -> None:
         ("yes, a <think> tag", "yes, a <think> tag"),
     ):
         assert without_thinking(reply) == rest
+    with pytest.raises(MalformedReply, match="says more than 100,000"):
+        without_thinking("and " * 26_000)
 
 
 FRAGMENTS = st.lists(st.sampled_from(["<think>", "</think>", "lake", " ", "\n", "<", "<th", "ink>", "/"]), max_size=10)

@@ -28,6 +28,7 @@ def test_usage_is_counted_within_a_block_and_within_all_around_it() -> None:
 
 
 def test_prices_are_those_of_the_caller_or_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert prices_of(None, None) is None
     assert prices_of(1.0, 0.0) == Prices(1.0, 0.0)
     for price_in, price_out in [(1.0, None), (None, 1.0), (-1.0, 1.0), (1.0, float("nan"))]:
         with pytest.raises(BadInput, match="price"):

@@ -15,6 +15,8 @@ def test_capitalised_runs_with_connectors_are_one_name() -> None:
     for text, expected in (
         ("He saw Ludwig van Moor and Ana de la Cruz.", ["Ludwig van Moor", "Ana de la Cruz"]),
         ("He read J. R. Moor and St. Clair.", ["J. R. Moor", "St. Clair"]),
+        ("It was sold by Hank Moor, Jr. in Rome.", ["Hank Moor, Jr", "Rome"]),
+        ("She led the Ministry of Culture and Science.", ["Ministry of Culture and Science"]),
         ("It landed on Ranger 7 in the U.S. today.", ["Ranger 7", "U.S."]),
         ("It is at Moor–Berg College on the Oslo–Rome line, 9–1–1.", ["Moor–Berg College", "Oslo–Rome"]),
         ("They met Dr. Jun C. Aikawa and Sir Hank Moor.", ["Jun C. Aikawa", "Hank Moor"]),
@@ -110,6 +112,7 @@ def test_an_office_or_institution_holds_the_name_of_its_place_and_a_title_that_i
     for title, expected in (
         ("Military history of Norway during the Moor War", ["Norway", "Moor War"]),
         ("Moorland's electoral districts", ["Moorland"]),
+        ("List of Moor Works cars", ["Moor Works"]),
         ("Anna Berg", []),
     ):
         assert title_names(title) == expected

@@ -130,6 +130,8 @@ def test_a_person_named_in_one_document_is_looked_up_in_another() -> None:
     assert [excerpt.passage for excerpt in evidence.excerpts] == [PHONES, TEAM]
     assert "+49 431 555 217" in evidence.excerpts[0].quote()
     assert "230" not in quoted(evidence)
+    rigger = read("What is the extension of the rigger?")
+    assert "Marek Sobol: extension: 230" in quoted(rigger)
 
 
 def test_two_dates_or_numbers_are_compared_in_sentences_and_in_the_column_that_is_asked_for() -> None:
@@ -148,6 +150,13 @@ def test_two_dates_or_numbers_are_compared_in_sentences_and_in_the_column_that_i
     two_candidates = read(f"Which was launched first, {KESTREL_OR_ALCYON}", passage(1, "a.md", text))
     assert two_candidates.short == ""
     assert {"2019", "2020"} <= set(quoted(two_candidates).replace(".", "").split())
+
+
+def test_lines_of_a_data_sheet_of_each_are_compared() -> None:
+    one = passage(1, "KP-40.pdf", "Data sheet KP-40\nWeight: 46 kg\nShipping weight: 90 kg")
+    other = passage(2, "KP-60.pdf", "Data sheet KP-60\nWeight: 71 kg\nShipping weight: 80 kg")
+    for comparative, short in (("heavier", "KP-60 (Weight: 71 kg; KP-40: 46 kg)"), ("larger", "")):
+        assert read(f"Which is {comparative}, the KP-40 or the KP-60?", one, other).short == short
 
 
 def test_the_newer_document_comes_first_and_without_dates_the_higher_ranked() -> None:

@@ -44,6 +44,8 @@ def test_what_a_sentence_says() -> None:
         ("Anna Berg, who was born in Oslo, sang.", ("Anna Berg", "born in", "Oslo"), SPATIAL),
         ("Blue Tin was shot by Welsh singer Mair Pugh.", ("Blue Tin", "shot by", "Mair Pugh"), ATTRIBUTION),
         ("Moor Works did not buy Blue Tin.", ("Moor Works", "not buy", "Blue Tin"), ATTRIBUTION),
+        ("Anna Berg plays as a striker.", ("Anna Berg", "plays as", "striker"), ATTRIBUTION),
+        ("Anna Berg is a singer from Oslo who won Blue Tin.", ("Anna Berg", "won", "Blue Tin"), ATTRIBUTION),
         ("Moor is a town in the old state of Ostra.", ("Moor", "is town in", "Ostra"), SPATIAL),
         ("Anna Berg tried very hard in vain to see Blue Tin.", ("Anna Berg", "tried to see", "Blue Tin"), ATTRIBUTION),
         (
@@ -67,6 +69,7 @@ def test_subjects_and_objects_are_shared_where_the_sentence_shares_them_and_no_f
         assert triple in typed(text), triple
     for text, triple in (
         (written, ("Anna Berg", "directed", "Red Tin")),
+        ("Anna Berg wrote Blue Tin, and Mair Pugh left Oslo.", ("Anna Berg", "wrote", "Mair Pugh")),
         ("Part of the church in Oslo and Rome was built by Jun Aikawa.", ("Rome", "built by", "Jun Aikawa")),
         ("Blue Tin is a part of Oslo's port.", ("Blue Tin", "is", "Oslo")),
     ):
@@ -100,6 +103,7 @@ def test_pronouns_class_nouns_and_surnames_stand_for_the_title_less_surely_than_
         (game, "Blue Tin", ("Blue Tin", "made by", "Jun Aikawa"), 0.7),
         ("The end was made by Jun Aikawa.", "Blue Tin", ("Blue Tin", "end made by", "Jun Aikawa"), 0.5),
         ("He lived in Oslo.", "Jun Moor", ("Jun Moor", "lived in", "Oslo"), 0.7),
+        ("Blue Tin is a lake. He lived in Oslo.", "Blue Tin", ("Blue Tin", "lived in", "Oslo"), 0.5),
     ):
         assert confidence(text, triple, title) == sure, text
     assert extract("It was founded by Jun Aikawa.").triples == (), "without title or name nothing is said"
@@ -221,11 +225,12 @@ def defined(text: str) -> list[Parts]:
 def test_a_sentence_that_says_what_a_term_is_in_general_defines_it_and_others_define_nothing() -> None:
     for text, expected in (
         ("A jumbo frame is an Ethernet frame with a large payload.", ("jumbo frame", "is", "Ethernet frame")),
+        ("Hedge funds are private funds with few owners.", ("Hedge funds", "are", "private funds")),
         ("The term honeypot means a fake target for bots.", ("honeypot", "means", "fake target")),
         ("A time series is a sequence of values measured daily.", ("time series", "is", "sequence of values")),
     ):
         assert defined(text) == [expected]
-    for text in ("The pump is a problem.", "This means a loss."):
+    for text in ("The pump is a problem.", "Bonds are safe.", "This means a loss."):
         assert defined(text) == [], text
 
 

@@ -78,3 +78,9 @@ def test_without_evidence_it_is_a_refusal_that_tells_why_also_of_a_part() -> Non
     assert not answer.is_evidence
     part = quote_evidence([read(RENT), read(siemens)])
     assert (part.refused, part.notes) == (False, (note,))
+
+
+def test_a_name_that_was_read_as_another_is_told() -> None:
+    answer = quote_evidence([read("What does Hedda Lundt run?", TEAM)])
+    assert "**Hedda Lunt runs the paint shop.** [2]" in answer.text
+    assert answer.notes == ("'lundt' stands in no passage found: it is read as 'lunt'",)
