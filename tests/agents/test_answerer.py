@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from agents.answerer import NOT_KNOWN, Answerer, ChatAnswerer, ClosedBookAnswerer, OfflineAnswerer, fitting_passages
 from agents.chat.material import Room
@@ -166,17 +162,3 @@ def test_the_higher_ranked_of_equal_passages_is_quoted_and_rare_words_weigh_more
     films = [passage(n, "", f"The film number {n} is a film of the year.") for n in range(1, 5)]
     passages = [*films, passage(5, "", "An axolotl was shown.")]
     assert OfflineAnswerer().answer("Which film is about an axolotl?", passages).citations[0].number == 5
-
-
-def test_an_embedding_decides_where_words_do_not() -> None:
-    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
-        alike = ["dog" in text or "hound" in text for text in texts]
-        return np.array([[1, 0] if one else [0, 1] for one in alike], np.float32)
-
-    passages = [passage(1, "", "Cats like this village."), passage(2, "", "Hounds: hound lives in this village.")]
-    question = "Which village has a dog?"
-    assert OfflineAnswerer().answer(question, passages).citations[0].number == 1
-    assert OfflineAnswerer(embed).answer(question, passages).citations[0].number == 2
-
-
-texts = st.text(alphabet="aB c.?[1]日é\n", max_size=40)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from agents.answers.citations import MARK, parse_citations, strip_citations
-from agents.answers.claims import Claim, join_claims, marks_in_words, split_claims, strip_marks
+from agents.answers.claims import Claim, join_claims, marks_in_words, split_claims
 
 KNOWN = frozenset({1, 2, 4, 12})
 SENTENCES = ("It grew", "Dr. Kral left Paris in 1933", "The U.S. Army came", "Ärger überall", "Nissan employs 130,000")
@@ -157,19 +157,6 @@ def test_the_mark_stands_behind_the_citations_and_removal_goes_before_marking() 
     marked = join_claims(answer, claims, mark={1, 2, 3})
     assert marked == f"It grew. [1] {MARK} It fell [9]. {MARK}\n- It ended {MARK}"
     assert join_claims(answer, claims, remove={1}, mark={1, 3}) == f"It fell [9].\n- It ended {MARK}"
-
-
-def test_a_sentence_that_speaks_of_the_mark_is_neither_stripped_nor_taken_for_marked() -> None:
-    answer = f'The editor wrote {MARK} beside it [1]. Then "{MARK}" was printed, {MARK}, twice [2].'
-    claims = split_claims(answer)
-    assert said(claims) == [
-        (f"The editor wrote {MARK} beside it.", (1,)),
-        (f'Then "{MARK}" was printed, {MARK}, twice.', (2,)),
-    ]
-    assert strip_marks(answer) == answer
-    marked = join_claims(answer, claims, mark={1})
-    assert marked == answer.replace("it [1].", f"it [1]. {MARK}")
-    assert strip_marks(marked) == answer
 
 
 def test_marks_behind_claims_are_put_in_words_and_prose_stays() -> None:

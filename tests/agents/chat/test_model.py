@@ -76,13 +76,6 @@ def test_what_may_pass_is_a_transport_fault_after_one_request() -> None:
         assert len(server.requests) == 1
 
 
-def test_a_busy_servers_words_and_wait_reach_the_caller() -> None:
-    with served(Reply("slow down", status=429, headers={"Retry-After": "7"})) as model:
-        with pytest.raises(TransportFault, match=r"429: slow down") as caught:
-            model.ask(messages())
-        assert (caught.value.cause, caught.value.retry_after_s) == ("rate limit", 7.0)
-
-
 def test_a_server_that_is_not_there_is_a_transport_fault() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -144,16 +137,6 @@ NAMES = ("max_tokens", "max_completion_tokens")
 def limits_of(server: ScriptedServer) -> list[dict[str, int]]:
     """The limit of each request, by the name it went under."""
     return [{name: request.body[name] for name in NAMES if name in request.body} for request in server.requests]
-
-
-def test_every_request_has_a_limit_under_the_name_that_the_server_takes() -> None:
-    with scripted(["yes"], refuses=["max_tokens"]) as server:
-        model = model_on(server)
-        for limit in (7, 32):
-            assert model.ask(messages(), max_tokens=limit).text() == "yes"
-        model.ask(messages())
-    newer = [{"max_completion_tokens": limit} for limit in (7, 32, 4_096)]
-    assert limits_of(server) == [{"max_tokens": 7}, *newer]
 
 
 def test_a_server_that_refuses_both_names_is_sent_none_and_cut_all_the_same() -> None:

@@ -59,10 +59,8 @@ def test_what_is_not_of_the_protocols_form_is_left_out() -> None:
     forms: list[object] = [
         None,
         {},
-        {"tokens": ["Yes"], "token_logprobs": [-0.1], "top_logprobs": [{"Yes": -0.1}]},
         "Yes: -0.1",
         {"content": [{"logprob": -0.1}]},
-        {"content": [BARE, None]},
         {"content": [BARE | {"top_logprobs": [BARE, "No"]}]},
     ]
     for logprobs in forms:

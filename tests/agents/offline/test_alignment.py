@@ -4,27 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from agents.offline import alignment
-from agents.offline.alignment import (
-    ABBREVIATED,
-    CONTEXT,
-    HELD,
-    MOST_EMBEDDED,
-    Alignment,
-    Embed,
-    edit_distance,
-    passage_sentences,
-)
+from agents.offline.alignment import ABBREVIATED, CONTEXT, HELD, MOST_EMBEDDED, Alignment, Embed, passage_sentences
 from agents.offline.questions import parse_question
 from graph.embedding.embeddings import TextCache
 from graph.errors import DependencyMissing
 from tests.agents.offline.office import passage
-
-words = st.text(alphabet="abc", max_size=6)
 
 
 def aligned(question: str, text: str, *, title: str = "-", embed: Embed | None = None) -> Alignment:
@@ -36,15 +24,6 @@ def shares(question: str, text: str, *, title: str = "-") -> dict[str, float]:
     """How far the first sentence of a text holds each term of a question."""
     read = aligned(question, text, title=title)
     return dict(zip((term.text for term in read.question.terms), map(float, read.own[0]), strict=True))
-
-
-@given(words, words, words)
-def test_the_edit_distance_is_one_and_counts_letters(one: str, other: str, third: str) -> None:
-    assert (edit_distance(one, other) == 0) == (one == other)
-    assert edit_distance(one, other) == edit_distance(other, one)
-    assert edit_distance(one, third) <= edit_distance(one, other) + edit_distance(other, third)
-    assert abs(len(one) - len(other)) <= edit_distance(one, other) <= max(len(one), len(other))
-    assert [edit_distance("lundt", "lunt"), edit_distance("karo", "caro"), edit_distance("mast", "sail")] == [1, 1, 3]
 
 
 def test_stems_codes_and_dates_are_held_whatever_their_form_and_not_by_what_is_like_them() -> None:
