@@ -45,11 +45,11 @@ class Listing:
     """The rows that a question asks for.
 
     Attributes:
-        told: how many they are, of how many, which cells they share, and how many of them are listed if not all.
+        count: how many they are, of how many, which cells they share, and how many of them are listed if not all.
         excerpts: one a row, by their names; `MOST_LISTED` at most.
     """
 
-    told: str
+    count: str
     excerpts: tuple[Excerpt, ...]
 
 

@@ -105,8 +105,8 @@ def test_passages_without_room_are_dropped_from_the_end_the_first_is_cut_at_a_se
     ):
         with tallied() as tally:
             assert fitting_passages(PASSAGES, Room("answerer", characters)) == shown
-        told = [f"The answerer was not shown {parts}: no more fits into its prompt" for parts in omitted]
-        assert tally.omissions == told
+        expected = [f"The answerer was not shown {parts}: no more fits into its prompt" for parts in omitted]
+        assert tally.omissions == expected
 
 
 def test_a_passage_beyond_the_budget_cannot_be_cited() -> None:

@@ -165,8 +165,8 @@ class TestWhatPasses:
         ]
         scores = [2.0, -2.0, 4.0, 0.0]
         assert adaptive_threshold(scores).value == pytest.approx(1 - DEFAULT_N * math.sqrt(5))
-        for limits, kept in cases:
-            assert passing_places(scores, **limits) == kept, limits
+        for limits, places in cases:
+            assert passing_places(scores, **limits) == places, limits
         assert passing_places([], least=2) == []
 
     @given(st.lists(st.floats(-20, 20), min_size=1, max_size=30), st.floats(-5, 5), st.integers(0, 12))
@@ -174,10 +174,10 @@ class TestWhatPasses:
         bar = adaptive_threshold(scores, n)
         assert (bar.tau, bar.sigma) == pytest.approx((np.mean(scores), np.std(scores)), abs=1e-9)
         assert bar.value == pytest.approx(np.mean(scores) - n * np.std(scores), abs=1e-8)
-        kept = passing_places(scores, n, least=least)
-        assert kept == sorted(kept, key=lambda place: (-scores[place], place))
-        outside = [score for place, score in enumerate(scores) if place not in kept]
-        assert not kept or max(outside, default=-math.inf) <= scores[kept[-1]]
+        places = passing_places(scores, n, least=least)
+        assert places == sorted(places, key=lambda place: (-scores[place], place))
+        outside = [score for place, score in enumerate(scores) if place not in places]
+        assert not places or max(outside, default=-math.inf) <= scores[places[-1]]
 
 
 def test_the_passages_that_bear_on_a_question_are_kept_and_those_that_hold_nothing_of_it_dropped() -> None:

@@ -1,4 +1,4 @@
-"""The packaged model on llama.cpp: it answers a question, keeps to a schema, and ends with whoever started it."""
+"""The packaged model on llama.cpp: it answers, keeps to a schema, and ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_question_ends_with_an_answer_or_a_refusal_and_its_model_calls_are_cou
     assert result["usage"]["prompt_tokens"] > 1_000
 
 
-def test_nobody_without_its_key_can_use_it(running: LocalServer) -> None:
+def test_a_request_without_its_key_is_refused(running: LocalServer) -> None:
     assert running.address.url.startswith("http://127.0.0.1:")
     with httpx.Client(base_url=running.address.url, trust_env=False) as client:
         assert client.post("/chat/completions", json={"messages": []}).status_code == 401
@@ -124,7 +124,7 @@ def test_the_server_is_gone_when_the_process_that_started_it_is(local_model: Loc
         else:
             starter.send_signal(signal.Signals[how])
             starter.wait()
-        assert _ends(descriptor), "the server outlives whoever started it"
+        assert _ends(descriptor), "the server outlives the process that started it"
     finally:
         os.close(descriptor)
         starter.communicate()

@@ -115,13 +115,13 @@ def test_a_refused_request_fails_its_passage_at_once_and_a_refused_key_or_model_
 def test_results_come_in_the_order_of_the_passages_and_each_is_told_once_in_the_callers_context() -> None:
     traced = contextvars.ContextVar("traced", default="unset")
     contexts = set()
-    told: list[str] = []
+    done: list[str] = []
     with ExtractionRun(FakeExtractor(lambda passage: contexts.add(traced.get())), concurrency=4) as run:
         traced.set("caller")
-        extracted = run.extract_all(passages(50), lambda one: told.append(one.passage_id))
+        extracted = run.extract_all(passages(50), lambda one: done.append(one.passage_id))
         assert len(run.extract_all(passages(3))) == 3
     assert [one.passage_id for one in extracted] == [passage.id for passage in passages(50)]
-    assert sorted(told) == sorted(one.passage_id for one in extracted)
+    assert sorted(done) == sorted(one.passage_id for one in extracted)
     assert contexts == {"caller"}
     assert ExtractionRun(FakeExtractor()).extract_all([]) == []
 

@@ -86,6 +86,6 @@ def read(question: str, *passages: NumberedPassage) -> Evidence:
     return find_evidence(question, passages or YARD, None)
 
 
-def quoted(found: Evidence) -> str:
+def quoted(evidence: Evidence) -> str:
     """Return all that evidence quotes."""
-    return "\n".join(excerpt.quote() for excerpt in found.excerpts)
+    return "\n".join(excerpt.quote() for excerpt in evidence.excerpts)

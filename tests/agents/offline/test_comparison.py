@@ -4,8 +4,8 @@ from agents.offline.comparison import Side, compare
 
 
 def short(question: str, one: str, other: str) -> str | None:
-    found = compare(question, [Side("Kestrel", one), Side("Alcyon", other)])
-    return found[1] if found else None
+    answer = compare(question, [Side("Kestrel", one), Side("Alcyon", other)])
+    return answer[1] if answer else None
 
 
 def test_of_sentences_two_dates_are_compared_both_are_told_and_numbers_are_not_compared() -> None:
