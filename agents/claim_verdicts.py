@@ -104,7 +104,6 @@ def settle_claims(
         are_quotes: whether the claims are quotes, which no model checked.
     """
     assessment = _with_all_claims(assessment)
-    listed = {number for component in assessment.components for number in component.claims}
     by_number = {passage.number: passage for passage in passages}
     component_of = {
         number: place for place, component in enumerate(assessment.components, 1) for number in component.claims
@@ -122,7 +121,7 @@ def settle_claims(
         for claim, verdict in zip(claims, assessment.verdicts, strict=True)
     )
     by_claim = {each.claim.number: each for each in settled}
-    unlisted = [each for each in settled if each.claim.number not in listed]
+    unlisted = [each for each in settled if each.claim.number not in component_of]
     components = tuple(_settle_component(component, by_claim, unlisted) for component in assessment.components)
     coverage = replace(assessment, components=components).coverage
     if not any(each.kept for each in settled) or (coverage is Coverage.NOT and refuse_unanswered):

@@ -102,7 +102,7 @@ class ReplyUnderWay:
 
     def _whole(self, body: bytes) -> bytes:
         """A reply in one piece; the only event of a stream where one was asked for."""
-        reply = _told(body)
+        reply = _parsed(body)
         if not reply["choices"]:
             raise ValueError("the reply holds no choice")
         for choice in reply["choices"]:
@@ -136,7 +136,7 @@ class ReplyUnderWay:
             if not self.ended:
                 raise ValueError("the stream ends without saying that the reply does")
             return line + b"\n\n"
-        event = _told(value)
+        event = _parsed(value)
         self.length += _LEAST_PIECE
         for choice in event.get("choices") or ():
             is_last = bool(choice.get("finish_reason"))
@@ -187,7 +187,7 @@ def read_reply(response: httpx.Response, data: Iterator[bytes]) -> Iterator[byte
     return _UNDER_WAY.get().read(response, data)
 
 
-def _told(text: bytes) -> Any:
+def _parsed(text: bytes) -> Any:
     """Parse a reply or an event of a stream. An error raises without its words, which may repeat the key."""
     value = json.loads(text)
     if value.get("error"):

@@ -9,16 +9,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from agents.offline.questions import parse_question
-from agents.offline.words import (
-    AUXILIARIES,
-    FUNCTION_WORDS,
-    date_spans,
-    days_in,
-    stem,
-    word_set,
-    word_spans,
-    words_of,
-)
+from agents.offline.words import AUXILIARIES, FUNCTION_WORDS, date_spans, days_in, stem, word_set, word_spans, words_of
 from graph.sentences import KeyValue, key_values
 
 Attribute = frozenset[str]

@@ -76,7 +76,7 @@ class SentenceChoice:
         places: of the sentences that are evidence, the best first, but newer before older ones that say the like.
         excerpts: what is quoted as the answer.
         related: what else bears on the question.
-        found: all that was looked at, what is only near included.
+        looked_at: all that was looked at, what is only near included.
     """
 
     def __init__(self, read: Alignment) -> None:
@@ -93,7 +93,7 @@ class SentenceChoice:
         quoted: set[Sentence] = set()
         self.excerpts = self._quoted(answering, quoted)
         self.related = self._quoted([place for place in self.places if self._bears(place, answering)], quoted)
-        self.found = [self._around(place) for place in self.places]
+        self.looked_at = [self._around(place) for place in self.places]
 
     def _find_sides(self) -> list[int]:
         read, choices = self._read, self._read.question.choices
@@ -453,7 +453,7 @@ def find_evidence(
     if not asked.terms or not sentences:
         return Evidence(question, refusal="nothing is asked" if sentences else "no passage was found")
     if other_rows is not None and (listing := list_rows(asked, sentences, other_rows)) is not None:
-        return Evidence(question, listing.excerpts, short=listing.told, is_list=True)
+        return Evidence(question, listing.excerpts, short=listing.count, is_list=True)
     read = Alignment(asked, sentences, embed)
     choice = SentenceChoice(read)
     misspelt = tuple(read.misspelt.items())
@@ -496,7 +496,7 @@ def _refusal(read: Alignment, choice: SentenceChoice, least_likeness: float) -> 
     missing = [term.text for term, share in zip(asked.terms, covered, strict=True) if term.is_name and share < HELD]
     if missing:
         return f"the passages found do not hold {', '.join(missing)}"
-    if not any(holds_kind(excerpt.read, asked.kind, asked.words) for excerpt in choice.found):
+    if not any(holds_kind(excerpt.read, asked.kind, asked.words) for excerpt in choice.looked_at):
         return f"the passages found hold no {asked.kind.value} that would answer it"
     wanted = [column for column, term in enumerate(asked.terms) if term.is_asked]
     is_row = all(read.sentences[place].is_row for place in choice.places)

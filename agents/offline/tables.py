@@ -45,11 +45,11 @@ class Listing:
     """The rows that a question asks for.
 
     Attributes:
-        told: how many they are, of how many, which cells they share, and how many of them are listed if not all.
+        count: how many they are, of how many, which cells they share, and how many of them are listed if not all.
         excerpts: one a row, by their names; `MOST_LISTED` at most.
     """
 
-    told: str
+    count: str
     excerpts: tuple[Excerpt, ...]
 
 
@@ -128,17 +128,15 @@ def _listed(asked: ParsedQuestion, words: Sequence[str], table: _Table) -> Listi
     ]
     if not rows or (asked.kind is not AnswerKind.COUNT and not conditions and len(rows) < 2):
         return None
-    cells = ", ".join(f"{column}: {value}" for column, value in conditions.items())
-    words_told = f"{len(rows):,} of the {len(table.rows):,} rows of {table.source}"
-    words_told = (
-        f"{words_told} {'has' if len(rows) == 1 else 'have'} {cells}"
-        if cells
-        else f"{len(rows):,} rows in {table.source}"
-    )
+    count = f"{len(rows):,} rows in {table.source}"
+    if conditions:
+        cells = ", ".join(f"{column}: {value}" for column, value in conditions.items())
+        has = "has" if len(rows) == 1 else "have"
+        count = f"{len(rows):,} of the {len(table.rows):,} rows of {table.source} {has} {cells}"
     if len(rows) > MOST_LISTED:
-        words_told += f"; the first {MOST_LISTED} by name"
+        count += f"; the first {MOST_LISTED} by name"
     ordered = sorted(rows, key=lambda row: row.cells.get(table.naming, "").casefold())[:MOST_LISTED]
-    return Listing(words_told, tuple(Excerpt((row.sentence,), row.sentence) for row in ordered))
+    return Listing(count, tuple(Excerpt((row.sentence,), row.sentence) for row in ordered))
 
 
 def _conditions(words: Sequence[str], table: _Table, language: str) -> tuple[dict[str, str] | None, set[str]]:

@@ -24,9 +24,9 @@ from agents.claim_judge import (
     shown_passages,
 )
 from agents.roles import NumberedPassage
-from graph.errors import MalformedReply, TransportFault
+from graph.errors import MalformedReply
 from tests.chatting import model_on
-from tests.scripted_server import Fault, Reply, ReplyLike, scripted
+from tests.scripted_server import ReplyLike, scripted
 
 QUESTION = "Who founded the yard at Orsund, and when did it close?"
 FOUNDED = Claim(1, "The yard was founded by Nils Berg.", (3,), 0, 38)
@@ -40,10 +40,7 @@ COMPONENTS = [
     {"text": "Who founded the yard at Orsund?", "coverage": "FULLY ANSWERED", "claims": [1]},
     {"text": "When did the yard at Orsund close?", "coverage": "NOT ANSWERED", "claims": [2]},
 ]
-VERDICTS = [
-    {"number": 1, "supported_by": [3], "relevant": True},
-    {"number": 2, "supported_by": [], "relevant": True},
-]
+VERDICTS = [{"number": 1, "supported_by": [3], "relevant": True}, {"number": 2, "supported_by": [], "relevant": True}]
 FOLLOW_UP = {"component": 2, "question": "When did the yard of Nils Berg close?"}
 REPLY: dict[str, Any] = {
     "structure": "multiple",
@@ -103,8 +100,6 @@ def test_a_claim_is_supported_by_any_passage_that_was_shown_and_by_no_other() ->
     for passages, support in ((PASSAGES, (12,)), ((), ())):
         verdicts = [VERDICTS[0] | {"supported_by": [*support]}, VERDICTS[1]]
         assert assess(reply_with(claims=verdicts), passages=passages).verdicts[0].supported_by == support
-    with pytest.raises(MalformedReply, match="no passage 3 was shown"):
-        assess(reply_with(), passages=())
 
 
 def test_a_refusal_has_no_claims_and_answers_nothing_and_a_single_component_may_be_the_question() -> None:
@@ -119,25 +114,16 @@ def test_a_useless_follow_up_is_dropped_and_counted_and_takes_no_place_of_a_usef
     for useless in (
         {"component": 1, "question": "Who founded it?"},
         {"component": 2, "question": " \n"},
-        {"component": 2, "question": "Why? " * 101},
-        {"component": 2, "question": QUESTION},
         {"component": 2, "question": f"  {QUESTION.upper().rstrip('?')}"},
     ):
         result = assess(reply_with(follow_ups=[useless, FOLLOW_UP]), max_follow_ups=1)
         assert (result.follow_ups, result.dropped) == (ASSESSMENT.follow_ups, 1), useless
+    assert assess(reply_with(), max_follow_ups=0).dropped == 1
     repeated = {"component": 2, "question": " when did the yard of  Nils Berg CLOSE"}
     result = assess(reply_with(follow_ups=[FOLLOW_UP, repeated]))
     assert (result.follow_ups, result.dropped) == (ASSESSMENT.follow_ups, 1)
     partly = [COMPONENTS[0], COMPONENTS[1] | {"coverage": "PARTIALLY ANSWERED"}]
     assert assess(reply_with(components=partly)).follow_ups == ASSESSMENT.follow_ups
-
-
-def test_follow_ups_beyond_the_limit_are_dropped_from_the_end() -> None:
-    asked = [{"component": 2, "question": f"Question {number}?"} for number in range(4)]
-    for limit in (0, 1, 2, 5):
-        result = assess(reply_with(follow_ups=asked), max_follow_ups=limit)
-        assert [item.question for item in result.follow_ups] == [f"Question {n}?" for n in range(min(limit, 4))]
-        assert result.dropped == 4 - min(limit, 4)
 
 
 def test_what_contradicts_the_schema_the_material_or_itself_is_malformed() -> None:
@@ -146,42 +132,21 @@ def test_what_contradicts_the_schema_the_material_or_itself_is_malformed() -> No
     for changes, reason in (
         ({"claims": [first]}, "no verdict on claim 2"),
         ({"claims": [first, second, first]}, "more than one verdict on claim 1"),
-        ({"claims": [first, second, first | {"number": 7}]}, "there is no claim 7"),
         ({"components": [asked, component("NOT ANSWERED", [9])]}, "there is no claim 9"),
         ({"claims": [first | {"supported_by": [3, 4]}, second]}, "no passage 4 was shown"),
         ({"follow_ups": [FOLLOW_UP | {"component": 3}]}, "there is no component 3"),
-        ({"follow_ups": [FOLLOW_UP | {"component": 0}]}, "there is no component 0"),
         ({"structure": "single"}, "single takes one component.*but there are 2"),
         ({"components": [missing]}, "multiple two or more, but there are 1"),
-        ({"components": []}, "components: .*at least 1"),
         ({"components": [asked] * (MAX_COMPONENTS + 1)}, "components: .*at most 8"),
         ({"components": [asked, component("FULLY ANSWERED", [])]}, "none is listed for component 2"),
-        ({"components": [component("PARTIALLY ANSWERED", []), missing]}, "none is listed for component 1"),
         ({"components": [asked, component("NOT ANSWERED", [], " ")]}, "component 2 is"),
         ({"components": [component("NOT ANSWERED", [], "x" * 10_001), missing]}, "component 1 is empty or too long"),
-        ({"structure": "double"}, "structure: .*'single' or 'multiple'"),
-        ({"components": [component("fully answered", [1]), missing]}, "coverage"),
-        ({"answer": "Nils Berg"}, "answer: .*not permitted"),
         ({"follow_ups": [FOLLOW_UP | {"why": "x"}]}, "why: .*not permitted"),
-        ({"claims": [first | {"number": "1"}, second]}, "number: .*integer"),
-        ({"claims": [first | {"supported_by": [3.5]}, second]}, "supported_by.0: .*integer"),
-        ({"claims": [first | {"relevant": 1}, second]}, "relevant: .*boolean"),
     ):
         raw = reply_with(**changes)
         with pytest.raises(MalformedReply, match=reason) as caught:
             assess(raw)
         assert caught.value.raw == raw
-    for key in REPLY:
-        with pytest.raises(MalformedReply, match=f"{key}: Field required"):
-            assess(json.dumps({name: value for name, value in REPLY.items() if name != key}))
-
-
-def test_a_cut_reply_is_malformed_and_a_busy_server_is_not() -> None:
-    with pytest.raises(MalformedReply, match="cut at the token limit"):
-        assess(Reply(reply_with(), finish_reason="length"))
-    for reply in (Reply("slow down", status=429), Reply(reply_with(), fault=Fault.TRUNCATED)):
-        with pytest.raises(TransportFault):
-            assess(reply)
 
 
 def test_the_request_shows_claims_and_passages_states_the_limit_and_lets_a_grammar_enforce_the_numbers() -> None:
@@ -204,20 +169,16 @@ def test_the_request_shows_claims_and_passages_states_the_limit_and_lets_a_gramm
 
 
 def test_endless_claims_and_passages_stay_within_the_budget() -> None:
-    claims = [Claim(number, "claim " * 500, (number,), 0, 9) for number in (1, 2, 3, 4, 5, 6)]
+    claims = [Claim(number, "claim " * 500, (number,), 0, 9) for number in range(1, 7)]
     passages = [NumberedPassage(number, f"p{number}", "Title", "word " * 2_000) for number in range(1, 9)]
     verdicts = [{"number": claim.number, "supported_by": list(claim.cited), "relevant": True} for claim in claims]
     with scripted([reply_with(claims=verdicts, follow_ups=[])]) as server, tallied() as tally:
         ChatClaimJudge(model_on(server)).assess(QUESTION, claims, passages, 3)
     material = json.loads(server.requests[0].text_of(1).splitlines()[2])
-    used = [claim["text"] for claim in material["claims"]]
-    used += [passage["title"] + passage["text"] for passage in material["passages"]]
-    assert 0.9 * DEFAULT_BUDGET_CHARACTERS < sum(map(len, used)) <= DEFAULT_BUDGET_CHARACTERS
-    assert [passage["number"] for passage in material["passages"]] == [1, 2, 3, 4, 5, 6]
-    assert tally.omissions == [
-        "The claim judge was not shown the end of 6 claims: no more fits into its prompt",
-        "The claim judge was not shown 2 of 8 passages and the end of 6 passages: no more fits into its prompt",
-    ]
+    used = sum(len(claim["text"]) for claim in material["claims"])
+    used += sum(len(passage["title"] + passage["text"]) for passage in material["passages"])
+    assert 0.9 * DEFAULT_BUDGET_CHARACTERS < used <= DEFAULT_BUDGET_CHARACTERS
+    assert len(tally.omissions) == 2
 
 
 def test_cited_passages_go_first_and_others_fill_the_room() -> None:

@@ -5,15 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agents.chat.model import open_chat_model
 from agents.extractor import MAX_ENTITIES, MAX_TRIPLES, ChatExtractor, Extractor
 from graph.errors import MalformedReply
 from graph.relations import DEFINITIONS
 from graph.schema import ENTITY_RELATIONS, Extraction, Passage, RelationType, Triple
-from graph.storage.writer import clean_extraction
 from prompts import load_prompt
 from tests.extracting import extractor_on, reply_about
 from tests.scripted_server import scripted
@@ -73,29 +70,10 @@ class TestReading:
 
     def test_names_that_cannot_stand_in_a_graph_and_self_references_are_dropped_and_counted(self) -> None:
         for name in ("", " \n", "\u200b", "x" * 301, "a\u0000b", "a\u009bb"):
-            extraction = read(["Karv", name], {**TRIPLE, "object": name}, {**TRIPLE, "predicate": name or " "})
+            extraction = read(["Karv", name], {**TRIPLE, "object": name, "why": "x"})
             assert (extraction.entities, extraction.triples) == (("Karv",), ())
-            assert extraction.notes == {"unusable names": 1, "unusable triples": 2}
+            assert extraction.notes == {"unusable names": 1, "unusable triples": 1, "unknown fields": 1}
         assert read(["Karv"], {**TRIPLE, "object": "KARV"}).notes == {"self_reference": 1}
-
-    def test_unknown_fields_are_counted_and_identical_triples_left_to_the_writer(self) -> None:
-        extraction = read(["Karv"], {**TRIPLE, "why": "x"}, {**TRIPLE, "confidence": 0.6}, summary="x")
-        assert len(extraction.triples) == 2
-        assert extraction.notes == {"unknown fields": 2}
-        assert [triple.confidence for triple in clean_extraction(extraction).triples] == [0.9]
-
-    def test_names_of_any_script_are_copied_letter_by_letter_on_one_line(self) -> None:
-        for subject, object_ in (
-            ("日産自動車", "横浜市"),
-            ("نجيب محفوظ", "القاهرة"),
-            ("Лев Толстой", "Ясная Поляна"),
-            ("प्रेमचंद", "लमही"),
-            ("Éluard", "Saint‑Denis"),
-        ):
-            extraction = read([subject, object_], {**TRIPLE, "subject": subject, "object": object_})
-            assert extraction.entities == (subject, object_)
-            assert (extraction.triples[0].subject, extraction.triples[0].object) == (subject, object_)
-        assert read(["New\n  York"]).entities == ("New York",)
 
 
 class TestRefusing:
@@ -108,7 +86,6 @@ class TestRefusing:
         ]
         for reply in (
             *('{"entities": ["Karv"]}', '{"triples": []}', '{"entities": "Karv", "triples": []}'),
-            *('{"entities": [1933], "triples": []}', "Karv lies in Oster."),
             *(json.dumps({"entities": ["Karv"], "triples": [triple]}) for triple in triples),
         ):
             with pytest.raises(MalformedReply):
@@ -116,21 +93,6 @@ class TestRefusing:
         for n_entities, n_triples in ((MAX_ENTITIES + 1, 0), (0, MAX_TRIPLES + 1)):
             with pytest.raises(MalformedReply, match="at most 200 items"):
                 read([f"n{number}" for number in range(n_entities)], *[TRIPLE] * n_triples)
-
-    @settings(max_examples=30)
-    @given(
-        st.lists(st.text(max_size=12), max_size=5),
-        st.lists(st.fixed_dictionaries({k: st.text(max_size=12) for k in TRIPLE if k != "confidence"}), max_size=5),
-    )
-    def test_every_item_is_kept_or_counted(self, entities: list[str], triples: list[dict[str, str]]) -> None:
-        try:
-            extraction = read(entities, *triples)
-        except MalformedReply:  # lone surrogates alone
-            return
-        dropped = ("unusable triples", "self_reference", "triples without a listed entity")
-        assert len(extraction.entities) + extraction.notes.get("unusable names", 0) == len(entities)
-        assert len(extraction.triples) + sum(extraction.notes.get(reason, 0) for reason in dropped) == len(triples)
-        assert extraction.notes.get("confidences defaulted", 0) == len(extraction.triples)
 
 
 class TestAsking:
@@ -147,7 +109,6 @@ class TestAsking:
         schema = request.body["response_format"]["json_schema"]["schema"]
         assert (schema["required"], schema["additionalProperties"]) == (["entities", "triples"], False)
         triple = schema["properties"]["triples"]
-        assert 0 < triple["maxItems"] < schema["properties"]["entities"]["maxItems"] <= MAX_ENTITIES
         assert triple["items"]["required"] == ["subject", "predicate", "object", "relation", "confidence"]
         assert triple["items"]["properties"]["relation"]["enum"] == [relation.value for relation in ENTITY_RELATIONS]
         assert request.body["temperature"] == 0.2
@@ -164,15 +125,6 @@ class TestAsking:
         for part in ("entities", "triples"):
             items = [schema["properties"][part]["maxItems"] for schema in schemas]
             assert items[0] < items[1] < items[2] == 200
-
-    def test_the_examples_of_the_prompt_are_replies_that_lose_nothing(self) -> None:
-        lines = [line for line in load_prompt("extractor").template.splitlines() if line.startswith("{")]
-        for material, reply in zip(lines[::2], lines[1::2], strict=True):
-            extraction = extractor().read(reply, Passage("p", **json.loads(material)))
-            passage = " ".join(json.loads(material).values())
-            assert extraction.notes == {}
-            assert extraction.triples
-            assert [name for name in extraction.entities if name not in passage] == []
 
 
 class TestIdentity:
@@ -194,10 +146,3 @@ class TestIdentity:
             extractor().key(Passage("p", "", "Karv\nKarv lies in Oster.")),
         ]
         assert len({extractor().key(KARV), *others}) == 5
-
-    def test_prompts_are_estimated_by_words_in_one_script_and_characters_in_another(self) -> None:
-        base = extractor().estimate_prompt_tokens(Passage("p", "", ""))
-        assert 800 < base < 3000
-        english, chinese = Passage("p", "", "lake " * 100), Passage("p", "", "湖" * 100)
-        assert extractor().estimate_prompt_tokens(english) - base == pytest.approx(130, abs=10)
-        assert extractor().estimate_prompt_tokens(chinese) - base == pytest.approx(100, abs=10)

@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agents.fact_filter import ChatFactFilter, FactChoice, FactFilter, OfflineFactFilter
 from graph.errors import MalformedReply
@@ -66,20 +64,6 @@ def test_the_request_states_the_limit_lets_a_grammar_enforce_it_and_shows_one_wo
     assert facts == {"type": "array", "items": {"type": "integer", "enum": [1, 2]}, "maxItems": 2}
 
 
-@given(st.lists(st.integers(-3, 8), max_size=12), st.integers(1, 5))
-def test_whatever_is_picked_candidates_alone_are_kept_and_no_more_than_the_limit(
-    picks: list[int], max_facts: int
-) -> None:
-    legal = {1, 2, 3}.intersection(picks)
-    if picks and not legal:
-        with pytest.raises(MalformedReply):
-            choose(picks, max_facts)
-    else:
-        choice = choose(picks, max_facts)
-        assert list(choice.kept) == [CANDIDATES[number - 1] for number in sorted(legal)][:max_facts]
-        assert choice.dropped == sum(number not in legal for number in picks)
-
-
 def kept_offline(question: str, *candidates: ScoredFact, max_facts: int = 4) -> list[str]:
     return [choice.fact.text for choice in OfflineFactFilter().choose(question, candidates, max_facts).kept]
 
@@ -97,33 +81,7 @@ class TestOffline:
         question = "Where does the river begin?"
         assert kept_offline(question, scored("Rhône", "springs from", "glacier", 0.5)) == []
         assert kept_offline(question, scored("Rhône", "springs from", "glacier", 0.7)) == ["Rhône springs from glacier"]
-        of_function_words = scored("he", "was in", "the army", 0.5)
-        assert kept_offline("Who was in the band?", of_function_words) == []
 
     def test_the_fact_about_the_named_entity_comes_before_one_of_equal_score(self) -> None:
         other, named = (scored(name, "directed by", "Autumn de Wilde", 0.6) for name in ("Persuasion", "Emma"))
         assert kept_offline("Who directed Emma?", other, named, max_facts=1) == ["Emma directed by Autumn de Wilde"]
-
-    def test_accents_and_scripts_do_not_hide_a_shared_word(self) -> None:
-        for question, fact in (
-            ("Who lives in Sao Tome?", scored("São Tomé", "home of", "Ana", 0.5)),
-            ("日産の本社は?", scored("日産", "本社", "横浜", 0.5)),
-            ("Где Москва?", scored("МОСКВА", "столица", "Россия", 0.5)),
-        ):
-            assert kept_offline(question, fact) == [fact.fact.text]
-
-
-names = st.text(alphabet="abc 日é", max_size=5)
-candidate_lists = st.lists(st.builds(scored, names, names, names, st.floats(0, 1)), max_size=8)
-
-
-@given(st.text(alphabet="abc 日é?", max_size=20), candidate_lists, st.integers(0, 5))
-def test_an_offline_choice_is_a_short_subsequence_of_the_candidates_and_always_the_same(
-    question: str, candidates: list[ScoredFact], max_facts: int
-) -> None:
-    choice = OfflineFactFilter().choose(question, candidates, max_facts)
-    rest = iter(candidates)
-    assert all(any(fact is candidate for candidate in rest) for fact in choice.kept)
-    assert len(choice.kept) <= max_facts
-    assert choice.dropped == 0
-    assert choice == OfflineFactFilter().choose(question, candidates, max_facts)

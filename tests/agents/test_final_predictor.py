@@ -38,17 +38,6 @@ def numbers_of(final: FinalAnswer) -> list[int]:
     return [citation.number for citation in final.answer.citations]
 
 
-def test_numbers_may_have_gaps_and_each_citation_is_located_where_its_passage_holds_the_words() -> None:
-    result = answer(WHOLE).answer
-    assert result.plain_text == "The yard at Orsund was founded by Nils Berg. It closed in 1931."
-    first, second = result.citations
-    assert [(each.number, each.passage_id) for each in (first, second)] == [(3, "p-yard"), (12, "p-berg")]
-    assert YARD.text[first.start : first.end] == "The yard at Orsund was founded by Nils Berg."
-    assert BERG.text[second.start : second.end] == "His yard at Orsund closed in 1931."
-    uncited = answer("The yard is old. It closed in 1931 [12].")
-    assert (uncited.answer.text, numbers_of(uncited)) == ("The yard is old. It closed in 1931 [12].", [12])
-
-
 def test_what_was_cut_and_what_leads_nowhere_is_kept_and_told_and_marks_are_taken_out() -> None:
     result = answer(Reply("It closed in 1931 [12, 4], and [9", finish_reason="length")).answer
     assert (result.text, result.dropped, result.cut_at) == ("It closed in 1931 [12], and", (4,), 800)
@@ -73,10 +62,7 @@ def test_a_refusal_is_recognised_and_a_malformed_answer_says_what_is_wrong_with_
         assert answer(reply).answer == Answer(REFUSAL, REFUSAL, (), refused=True)
     for reply, reason in (
         (f"It closed in 1931 [12].\n{REFUSAL} [12]", "refuses and answers"),
-        ("It closed in [1931].", "cites no passage"),
         ("It closed in 1931 [2].", "cites 2, but the passages are numbered 1, 3, 12"),
-        ("<think>1931 [12]", "never ends"),
-        ('{"answer": "It closed in 1931."}', "cites no passage"),
     ):
         for draft in (None, DRAFT):
             with pytest.raises(MalformedReply, match=reason):
@@ -112,9 +98,3 @@ def test_the_material_holds_the_draft_its_follow_ups_and_first_the_passages_that
     assert (material["draft"], material["follow_up_questions"]) == (draft.text, ["When did the yard close?"])
     assert [passage["number"] for passage in material["passages"]] == [3]
     assert numbers_of(result) == [1, 3], "they may be cited even where they do not fit"
-
-
-def test_passages_beyond_the_budget_are_neither_shown_nor_citable() -> None:
-    budget = len(BERG.title + BERG.text)
-    assert numbers_of(answer("It closed in 1931 [12].", budget=budget)) == [12]
-    assert answer(WHOLE, budget=budget).answer.dropped == (3,)

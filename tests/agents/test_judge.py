@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import astuple
@@ -10,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.chat.replies import TokenLogprobs
 from agents.judge import (
     DROPPED,
     KEPT,
@@ -24,14 +22,13 @@ from agents.judge import (
     Judgement,
     OfflineJudge,
     adaptive_threshold,
-    first_token,
     log_odds_of,
     passing_places,
 )
 from agents.predictor import OfflinePredictor
 from agents.roles import DEFAULT_N, NumberedPassage
 from graph.errors import MalformedReply, ModelUnavailable
-from tests.agents.offline.moor import BRIDGE, FIRM, ORSA, WITH_EVIDENCE, WITHOUT_EVIDENCE, WORLD, passage
+from tests.agents.offline.moor import BRIDGE, FIRM, ORSA, WITH_EVIDENCE, WORLD, passage
 from tests.chatting import model_on, served
 from tests.scripted_server import Reply, ReplyLike, scripted
 
@@ -59,7 +56,6 @@ def test_the_score_is_the_log_odds_of_yes_with_the_spellings_of_a_word_summed() 
         (SURE, "Yes", math.log(8)),
         ({"No": math.log(0.9), "Yes": math.log(0.1)}, "No", -math.log(9)),
         ({"Yes": math.log(0.4), "No": math.log(0.4)}, "Yes", 0.0),
-        ({"No": math.log(0.6), "Yes": math.log(0.3)}, "Yes", -math.log(2)),
         (spellings, "Yes", math.log(0.6 / 0.2)),
     ):
         assert score_of(top, chosen) == pytest.approx(score)
@@ -78,7 +74,6 @@ def test_the_word_is_the_one_after_the_thinking_and_known_by_its_first_piece() -
     before: list[list[tuple[str, dict[str, float]]]] = [
         [],
         [("<think>", {}), no, (" 0.9</", {}), ("think>", {}), ("\n\n", {})],
-        [("<think>Yes</think>", no[1])],
         [("Yes? No</think>", no[1]), (" ", {})],
     ]
     for thinking in before:
@@ -95,8 +90,6 @@ def test_the_word_is_the_one_after_the_thinking_and_known_by_its_first_piece() -
 def test_tokens_that_tell_nothing_of_the_word_leave_it_to_the_confidence() -> None:
     spelt: list[list[tuple[str, dict[str, float]]]] = [
         [("token_id:1", SURE), ("token_id:2", {})],
-        [("No", {"No": 0.0, "Yes": -9.0}), (" 0.9", {})],
-        [("Yes", {}), NUMBER],
         [("Yes", {"Yes": -0.1}), NUMBER],
         [("Yes", {"Yes": math.nan, "No": -0.1}), NUMBER],
         [("Yes", {"Yes": -0.1, "No": math.nan}), NUMBER],
@@ -106,20 +99,16 @@ def test_tokens_that_tell_nothing_of_the_word_leave_it_to_the_confidence() -> No
     for tokens in spelt:
         judgement = judge(Reply("Yes 0.9", tokens=tokens))
         assert astuple(judgement) == (pytest.approx(math.log(9)), JudgedBy.CONFIDENCE), tokens
+    assert log_odds_of([("The", -0.1), ("It", -2.0)]) is None
 
 
 def test_without_log_probabilities_the_stated_confidence_counts_unless_it_speaks_against_its_word() -> None:
     for reply, score in (
         ("Yes 0.9", math.log(9)),
-        ("No 0.9", -math.log(9)),
         ("yes .75", math.log(3)),
-        ("YES: 0.75.", math.log(3)),
         ("Yes 0.5", math.log(0.51 / 0.49)),
         ("No, 0.5", -math.log(0.51 / 0.49)),
-        ("No\n0.8", -math.log(4)),
         ("Yes 1", math.log(99)),
-        ("No 0.999", -math.log(99)),
-        ("<think>No 0.99</think>Yes 0.9", math.log(9)),
     ):
         assert astuple(judge(reply)) == (pytest.approx(score), JudgedBy.CONFIDENCE)
     for reply in ("No 0", "Yes 0.25", "No 0.49"):
@@ -131,98 +120,30 @@ def test_anything_else_is_malformed_whatever_its_log_probabilities() -> None:
     replies: list[tuple[ReplyLike, str]] = [
         (" \n ", "empty"),
         ("<think>Yes 0.9</think>", "not Yes or No"),
-        ("<think>Yes 0.9", "never ends"),
         (Reply("Yes 0", finish_reason="length"), "cut at the token limit"),
         ("Yes", "no confidence"),
-        ("No.", "no confidence"),
         ("Yes, because Lund was born there. 0.9", "not Yes or No"),
-        ("None 0.9", "not Yes or No"),
-        ("No doubt: Yes 0.9", "not Yes or No"),
-        ("Yes 90%", "not Yes or No"),
         ("Yes 1.5", "not Yes or No"),
-        ("No -0.9", "not Yes or No"),
-        ("Yes 9e-1", "not Yes or No"),
-        ("Yes ٠.٩", "not Yes or No"),
         ("Yes 0.٩", "not Yes or No"),
-        ("Yes 0." + "9" * 5_000, "cut at the token limit"),
         ("Yes 0.9\ud800", "broken Unicode"),
     ]
     for reply, reason in replies:
         with pytest.raises(MalformedReply, match=reason):
             judge(reply)
-    for text in ("The passage", "None", "Yes, because", "**Yes** 0.9", "Yes 2", "Yes 1.5", ""):
+    for text in ("The passage", "Yes, because", "Yes 1.5", ""):
         with pytest.raises(MalformedReply):
             judge(Reply(text, tokens=[(text, SURE)]))
 
 
-def test_one_passage_takes_one_request_and_a_refused_one_is_repeated_without_log_probabilities_alone() -> None:
+def test_one_passage_takes_one_request_and_another_refusal_is_final() -> None:
     with scripted({"judge": [Reply.spelt(("Yes", SURE), NUMBER)]}) as server:
         ChatJudge(model_on(server)).judge(QUESTION, LUND, "Denmark.")
     (request,) = server.requests
     assert (request.body["logprobs"], request.body["top_logprobs"], request.body["stream"]) == (True, 5, True)
     assert request.body["max_tokens"] == ChatJudge.reply_tokens
-    with scripted({"judge": ["Yes 0.9"]}, refuses=["logprobs"]) as server:
-        agent = ChatJudge(model_on(server))
-        for _ in range(3):
-            assert agent.judge(QUESTION, LUND, "").judged_by is JudgedBy.CONFIDENCE
-    assert ["logprobs" in request.body for request in server.requests] == [True, False, False, False]
     with scripted([Reply("no", status=403)]) as server, pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
         ChatJudge(model_on(server)).judge(QUESTION, LUND, "")
     assert len(server.requests) == 1
-
-
-def test_endless_material_is_cut() -> None:
-    endless = NumberedPassage(7, "p", "Lund", "word " * 10_000)
-    with scripted(["No 0.9"]) as server:
-        ChatJudge(model_on(server)).judge(QUESTION, endless, "long " * 10_000)
-    material = json.loads(server.requests[0].text_of(1).splitlines()[2])
-    assert len(material["title"] + material["text"]) == 12_000
-    assert len(material["answer_from_it"]) == 2_000
-
-
-logprobs = st.floats(min_value=-10_000, max_value=0)
-tops = st.lists(st.tuples(st.sampled_from(["Yes", " yes", "No", "no", "The", ""]), logprobs), max_size=6)
-
-
-@settings(max_examples=30)
-@given(tops)
-def test_a_score_is_finite_and_changes_its_sign_with_the_words(top: list[tuple[str, float]]) -> None:
-    swapped = {"Yes": "No", " yes": "no", "No": "Yes", "no": " yes"}
-    score = log_odds_of(top)
-    mirrored = log_odds_of([(swapped.get(text, text), logprob) for text, logprob in top])
-    if score is None or mirrored is None:
-        assert score == mirrored
-    else:
-        assert abs(score) <= -LEAST_LOGPROB
-        assert mirrored == pytest.approx(-score)
-
-
-@settings(max_examples=30)
-@given(st.text(max_size=8), st.lists(st.text(max_size=4), max_size=5))
-def test_the_first_token_of_the_answer_is_found_behind_whatever_comes_before_it(before: str, pieces: list[str]) -> None:
-    tokens = [TokenLogprobs(piece, ()) for piece in (before, *pieces, "Yes", " 0.9")]
-    assert first_token("Yes 0.9", tokens) is tokens[-2]
-
-
-SCORES = st.lists(st.floats(-20, 20), min_size=1, max_size=30)
-N = st.floats(-5, 5)
-FLOOR = st.one_of(st.just(-math.inf), st.floats(-20, 20))
-COUNT = st.integers(0, 12)
-
-
-class TestTheBar:
-    @given(SCORES, N)
-    def test_it_lies_n_standard_deviations_below_the_mean(self, scores: list[float], n: float) -> None:
-        bar = adaptive_threshold(scores, n)
-        assert bar.tau == pytest.approx(np.mean(scores), abs=1e-9)
-        assert bar.sigma == pytest.approx(np.std(scores), abs=1e-9)
-        assert bar.value == pytest.approx(np.mean(scores) - n * np.std(scores), abs=1e-8)
-
-    @given(st.floats(-20, 20), st.integers(1, 30), N)
-    def test_equal_scores_lie_on_it_and_are_all_kept(self, score: float, count: int, n: float) -> None:
-        scores = [score] * count
-        assert adaptive_threshold(scores, n).value == score
-        assert passing_places(scores, n) == list(range(count))
 
 
 class TestWhatPasses:
@@ -235,75 +156,42 @@ class TestWhatPasses:
         """The mean is 1 and the standard deviation about 2.2, so the bar lies at about -0.1 unless said otherwise."""
         cases: list[tuple[dict[str, Any], list[int]]] = [
             ({}, [2, 0, 3]),
-            ({"n": 2.0}, [2, 0, 3, 1]),
             ({"n": 2.0, "floor": 0.0}, [2, 0, 3]),
             ({"n": -1.5}, []),
             ({"n": -1.5, "least": 2}, [2, 0]),
             ({"n": -1.5, "least": 9, "floor": 0.0}, [2, 0, 3]),
             ({"n": 2.0, "most": 1}, [2]),
-            ({"n": 0.0}, [2, 0]),
             ({"least": 3, "most": 2}, [2, 0]),
-            ({"floor": 5.0, "least": 2}, []),
         ]
         scores = [2.0, -2.0, 4.0, 0.0]
         assert adaptive_threshold(scores).value == pytest.approx(1 - DEFAULT_N * math.sqrt(5))
-        for limits, kept in cases:
-            assert passing_places(scores, **limits) == kept, limits
+        for limits, places in cases:
+            assert passing_places(scores, **limits) == places, limits
         assert passing_places([], least=2) == []
 
-    @given(SCORES, N, FLOOR, COUNT, st.one_of(st.none(), st.integers(1, 12)))
-    def test_the_best_come_first_and_ties_as_they_stood(
-        self, scores: list[float], n: float, floor: float, least: int, most: int | None
-    ) -> None:
-        kept = passing_places(scores, n, floor=floor, least=least, most=most)
-        assert kept == sorted(kept, key=lambda place: (-scores[place], place))
-        assert len(set(kept)) == len(kept)
-        outside = [score for place, score in enumerate(scores) if place not in kept]
-        assert not kept or max(outside, default=-math.inf) <= scores[kept[-1]]
-
-    @given(SCORES, N, FLOOR, COUNT, st.integers(1, 12))
-    def test_the_counts_are_kept_to_as_far_as_the_floor_lets(
-        self, scores: list[float], n: float, floor: float, least: int, most: int
-    ) -> None:
-        kept = passing_places(scores, n, floor=floor, least=least, most=most)
-        reaching = sum(score >= floor for score in scores)
-        assert min(least, most, reaching) <= len(kept) <= min(most, reaching)
-        assert all(scores[place] >= floor for place in kept)
-        assert passing_places(scores, n, floor=max(scores) + 0.1, least=least) == []
-
-    @given(SCORES, N, N, FLOOR, COUNT)
-    def test_a_larger_n_keeps_all_that_a_smaller_one_keeps(
-        self, scores: list[float], one: float, other: float, floor: float, least: int
-    ) -> None:
-        few, many = (passing_places(scores, n, floor=floor, least=least) for n in sorted((one, other)))
-        assert many[: len(few)] == few
-
-    @given(st.lists(st.floats(-20, 20), min_size=2, max_size=30))
-    def test_the_bar_by_itself_says_nothing_of_how_good_the_scores_are(self, scores: list[float]) -> None:
-        """Hence the floor: scores that are all bad are kept as scores that are all good are."""
-        assert passing_places(scores)
+    @given(st.lists(st.floats(-20, 20), min_size=1, max_size=30), st.floats(-5, 5), st.integers(0, 12))
+    def test_the_best_come_first_and_ties_as_they_stood(self, scores: list[float], n: float, least: int) -> None:
+        bar = adaptive_threshold(scores, n)
+        assert (bar.tau, bar.sigma) == pytest.approx((np.mean(scores), np.std(scores)), abs=1e-9)
+        assert bar.value == pytest.approx(np.mean(scores) - n * np.std(scores), abs=1e-8)
+        places = passing_places(scores, n, least=least)
+        assert places == sorted(places, key=lambda place: (-scores[place], place))
+        outside = [score for place, score in enumerate(scores) if place not in places]
+        assert not places or max(outside, default=-math.inf) <= scores[places[-1]]
 
 
 def test_the_passages_that_bear_on_a_question_are_kept_and_those_that_hold_nothing_of_it_dropped() -> None:
     for question, numbers in WITH_EVIDENCE:
         assert numbers <= {one.number for one in WORLD if OfflineJudge().judge(question, one, "").score == KEPT}
     for question in ("Why do glaciers calve?", "Who?", ""):
-        assert {OfflineJudge().judge(question, one, "").score for one in WORLD} == {DROPPED}
+        judged = {astuple(OfflineJudge().judge(question, one, "Yes 1.0")) for one in WORLD}
+        assert judged == {(DROPPED, JudgedBy.WORDS)}
     for question, one, score in (
         ("Where is Orsa Tavin buried?", ORSA, KEPT),
-        ("What was built in 1863?", BRIDGE, KEPT),
         ("What did the Ister flood?", ORSA, DROPPED),
         ("When was Tavin & Loom set up?", FIRM, KEPT),
-        ("When was Tavin & Loom set up?", ORSA, KEPT),
     ):
         assert OfflineJudge().judge(question, one, "").score == score, question
-
-
-def test_scores_say_where_they_come_from_and_do_not_look_at_the_prediction() -> None:
-    for question in (*WITHOUT_EVIDENCE, *(question for question, _ in WITH_EVIDENCE)):
-        judgement = OfflineJudge().judge(question, BRIDGE, "Yes 1.0")
-        assert judgement == OfflineJudge().judge(question, BRIDGE, "")
-        assert judgement.judged_by is JudgedBy.WORDS
 
 
 def test_the_predictor_quotes_the_sentence_that_holds_most_of_the_question_on_one_line_or_nothing() -> None:

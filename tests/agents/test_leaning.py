@@ -1,45 +1,25 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from agents.leaning import asks_nothing, chosen_reading, leaning_of, question_back, readings_in
 
 STAND_ALONE = (
-    "When was the port of Velmora built?",
-    "Who was Ida Brandt and when did she die?",
-    "If a lender goes bankrupt, who pays its debts?",
-    "What is an escrow account? It sounds like a savings account.",
-    "Is it possible to export a report as CSV?",
     "What was it that the council decided in March?",
-    "So, who built the lighthouse of Karv?",
-    "Which port is older, Velmora or Karv?",
-    "How many sailors lost their lives off Karv?",
-    "What about the history of the Velmora ferry?",
+    "When was the port of Velmora built?",
+    "What is an escrow account? It sounds like a savings account.",
     "And who was Hypatia?",
     "Velmora Ferry Company",
-    "In Karv, list harbours",
     "Which tax forms does a sole proprietor with two employees in Denmark file every year?",
-    "Wie viele Sprachen gibt es in der Schweiz?",
     "Können Sie den Hafen von Velmora beschreiben?",
 )
 LEAN = (
     ("And who built it?", "And"),
     ("How long is it?", "it"),
-    ("Where was she born", "she"),
-    ("What do they charge?", "they"),
     ("Does this apply to tenants?", "this"),
-    ("Which rivers meet there?", "there"),
-    ("Which one is cheaper?", "Which one"),
     ("Can you give an example?", "an example"),
     ("Is insurance more expensive?", "more"),
     ("what about Karv?", "what about"),
-    ("How about Anna Maria Brandt?", "How about"),
-    ("No, I meant the river", "No"),
     ("Are you sure?", "Are you sure"),
     ("Und wer hat es gebaut?", "Und"),
-    ("And World War II?", "And"),
-    ("¿Y dónde nació?", "Y"),
 )
 FRAGMENTS = (
     *("Karv?", "in 1952?", "If I rent?", "prices", "港"),
@@ -68,11 +48,6 @@ def test_a_definite_noun_leans_where_it_was_spoken_of_or_is_all_that_a_question_
     assert leaning_of("Who paid for the port of Velmora?", "The port was built in 1911.") == "", "a name beside it"
 
 
-@given(st.text(max_size=200), st.text(max_size=200))
-def test_any_text_is_read_alike_twice(question: str, earlier: str) -> None:
-    assert leaning_of(question, earlier) == leaning_of(question, earlier)
-
-
 ORLO, EMIL = "When was Orlo Sund born?", "When was Emil Tarn born?"
 
 
@@ -81,23 +56,15 @@ def test_a_reading_is_chosen_by_number_by_place_or_by_its_own_words() -> None:
     assert back == "Which do you mean: “When was Orlo Sund born?” or “When was Emil Tarn born?”"
     for reply, chosen in (
         ("1", ORLO),
-        ("2.", EMIL),
         ("the second one", EMIL),
         ("The former", ORLO),
         ("Emil Tarn", EMIL),
-        ("orlo?", ORLO),
         (ORLO, ORLO),
     ):
         assert chosen_reading(reply, readings_in(back)) == chosen, reply
     for reply in ("3", "0", "-5", "the third", "born", "Ida Brandt", "", "When was the port built?"):
         assert chosen_reading(reply, readings_in(back)) is None, reply
     assert chosen_reading("1", readings_in("He said “yes” or “no”. [1]")) is None, "nothing was asked back"
-
-
-@given(st.lists(st.text(min_size=1), min_size=2, max_size=4))
-def test_the_number_of_any_reading_chooses_it(choices: list[str]) -> None:
-    for number, choice in enumerate(choices, start=1):
-        assert chosen_reading(str(number), choices) == choice
 
 
 def test_greetings_thanks_and_signs_alone_ask_nothing_and_all_else_something() -> None:

@@ -23,13 +23,10 @@ def predict(reply: ReplyLike) -> str:
 def test_a_prediction_is_the_reply_without_its_thinking_and_empty_where_a_line_says_so() -> None:
     for reply, prediction in (
         ("Ivar Lund was born in Denmark.", "Ivar Lund was born in Denmark."),
-        ("  Denmark\n", "Denmark"),
         ("<think>NOT IN THE PASSAGE?</think>\nDenmark.", "Denmark."),
         ("It is not in the passage who composed it.", "It is not in the passage who composed it."),
         ("not in the passage.", ""),
-        (f"  {NOTHING} \n", ""),
         (f"{NOTHING} [7].", ""),
-        (f"<think>Denmark?</think>{NOTHING}", ""),
         (f"{NOTHING}\n\nThe passage is about another composer.", ""),
         (f"The passage is about another composer.\n{NOTHING}", ""),
     ):
@@ -41,8 +38,6 @@ def test_a_reply_of_no_use_is_malformed_and_a_broken_connection_is_not() -> None
         (" \n", "empty"),
         ("<think>Denmark", "never ends"),
         (Reply("Ivar Lund was", finish_reason="length"), "cut at the token limit"),
-        (Reply(NOTHING, finish_reason="length"), "cut at the token limit"),
-        ("Denmark \ud800", "broken Unicode"),
     ]
     for reply, reason in replies:
         with pytest.raises(MalformedReply, match=reason):

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import prompts
-from agents.answerer import NOT_KNOWN, ClosedBookAnswerer
-from agents.answers.claims import Claim
-from agents.claim_judge import ChatClaimJudge, Coverage, Structure
-from agents.final_predictor import ChatFinalPredictor, Draft
-from agents.judge import ChatJudge
-from agents.predictor import NOTHING, ChatPredictor
-from agents.roles import REFUSAL, NumberedPassage
 from prompts import fill, load_prompt
-from tests.chatting import model_on
-from tests.scripted_server import ScriptedServer, scripted
 
-ROOT = Path(prompts.__file__).parent.parent
 GOLDEN_QUESTIONS = ("Nissan", "World War")
 NAMES = (
     "answerer",
@@ -53,33 +39,12 @@ def test_an_agents_prompt_opens_with_its_role_and_says_that_material_is_never_an
         assert "never an instruction" in load_prompt(name).template, name
 
 
-def test_the_managers_examples_weigh_the_type_that_their_question_asks_for_first() -> None:
-    lines = [json.loads(line) for line in load_prompt("manager").template.splitlines() if line.startswith("{")]
-    replies = {material["question"].split()[0]: reply for material, reply in zip(lines[::2], lines[1::2], strict=True)}
-    for reply in replies.values():
-        assert sum(reply["entity_entity"].values()) == pytest.approx(1)
-        assert sum(reply["entity_passage"].values()) == pytest.approx(1)
-    why = replies["Why"]["entity_entity"]
-    assert max(why, key=why.get) == "CAUSALITY"
-    assert replies["Why"]["passage_weight"] < 0.05
-
-
 def test_a_value_replaces_its_placeholder_and_missing_and_unknown_values_are_refused() -> None:
     assert "pay $material in $cash" in fill("feedback", material="pay $material in $cash")
     refused: list[dict[str, str]] = [{}, {"materiel": "x"}, {"material": "x", "spare": "y"}]
     for values in refused:
         with pytest.raises(KeyError, match="feedback"):
             fill("feedback", **values)
-
-
-def test_importing_the_prompts_reads_no_prompt() -> None:
-    script = (
-        "import sys; opened = []\n"
-        "sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == 'open' else None)\n"
-        "import prompts\n"
-        "assert not [path for path in opened if path.endswith('.md')], opened"
-    )
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 
 
 _EXAMPLE = re.compile(r"^Material:\n(.+)\nReply:\n(.+)$", re.MULTILINE)
@@ -89,80 +54,3 @@ Material = dict[str, Any]
 
 def examples(name: str, **values: object) -> list[tuple[Material, str]]:
     return [(json.loads(material), reply) for material, reply in _EXAMPLE.findall(fill(name, **values))]
-
-
-def shown_to(server: ScriptedServer) -> Material:
-    material: Material = json.loads(server.requests[-1].text_of(1).splitlines()[2])
-    return material
-
-
-def passages_of(material: Material) -> list[NumberedPassage]:
-    return [NumberedPassage(p["number"], str(p["number"]), p["title"], p["text"]) for p in material["passages"]]
-
-
-def test_the_predictors() -> None:
-    predictions = []
-    for material, reply in examples("predictor", nothing=NOTHING):
-        passage = NumberedPassage(1, "p", material["title"], material["text"])
-        with scripted([reply]) as server:
-            predictions.append(ChatPredictor(model_on(server)).predict(material["question"], passage))
-            assert shown_to(server) == material
-    assert predictions.count("") == 1
-    assert len(predictions) == 4
-
-
-def test_the_judges() -> None:
-    signs = []
-    for material, reply in examples("judge"):
-        passage = NumberedPassage(1, "p", material["title"], material["text"])
-        with scripted([reply]) as server:
-            judgement = ChatJudge(model_on(server)).judge(material["question"], passage, material["answer_from_it"])
-            assert shown_to(server) == material
-        signs.append(judgement.score > 0)
-    assert signs == [True, False, False, True]
-
-
-def test_the_closed_books() -> None:
-    refused = []
-    for material, reply in examples("closed_book", refusal=NOT_KNOWN):
-        with scripted([reply]) as server:
-            refused.append(ClosedBookAnswerer(model_on(server)).answer(material["question"], []).refused)
-            assert shown_to(server) == material
-    assert refused == [False, True]
-
-
-def test_the_final_predictors() -> None:
-    cited = []
-    for material, reply in examples("final_predictor", refusal=REFUSAL):
-        draft = None
-        if "draft" in material:
-            draft = Draft(material["draft"], (2,), tuple(material["follow_up_questions"]))
-        with scripted([reply]) as server:
-            final = ChatFinalPredictor(model_on(server)).answer(material["question"], passages_of(material), draft)
-            assert shown_to(server) == material
-        cited.append([citation.number for citation in final.answer.citations])
-    assert cited == [[1, 4], [2, 21], []]
-
-
-def test_the_claim_judges() -> None:
-    structures: set[Structure] = set()
-    coverages: set[Coverage] = set()
-    relevances: set[bool] = set()
-    for material, reply in examples("claim_judge", max_components=8):
-        claims = [Claim(claim["number"], claim["text"], tuple(claim["cited"]), 0, 0) for claim in material["claims"]]
-        with scripted([reply]) as server:
-            agent = ChatClaimJudge(model_on(server))
-            assessment = agent.assess(material["question"], claims, passages_of(material), 3)
-            shown = shown_to(server)
-        assert (shown["question"], shown["claims"]) == (material["question"], material["claims"])
-        assert assessment.dropped == 0
-        missing = {place for place, item in enumerate(assessment.components, 1) if item.coverage is not Coverage.FULLY}
-        assert {item.component for item in assessment.follow_ups} == missing
-        if assessment.structure is Structure.SINGLE:
-            assert assessment.components[0].text == material["question"]
-        structures.add(assessment.structure)
-        coverages.update(component.coverage for component in assessment.components)
-        relevances.update(verdict.relevant for verdict in assessment.verdicts)
-    assert structures == set(Structure)
-    assert coverages == set(Coverage) - {Coverage.EVIDENCE}
-    assert relevances == {True, False}

@@ -3,22 +3,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from functools import partial
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.answers.citations import MARK, parse_citations, strip_citations
-from agents.answers.claims import (
-    Claim,
-    citing_sentences,
-    join_claims,
-    marks_in_words,
-    plain_text,
-    split_claims,
-    strip_marks,
-)
-from tests.growth import grows_with_length_alone
+from agents.answers.claims import Claim, join_claims, marks_in_words, split_claims
 
 KNOWN = frozenset({1, 2, 4, 12})
 SENTENCES = ("It grew", "Dr. Kral left Paris in 1933", "The U.S. Army came", "Ärger überall", "Nissan employs 130,000")
@@ -78,47 +67,32 @@ def answers(draw: st.DrawFn) -> str:
 def test_claims_are_sentences_items_and_headings_with_what_they_cite() -> None:
     for answer, claims in [
         ("It was 1933 [1]. It grew [2, 4].", [("It was 1933.", (1,)), ("It grew.", (2, 4))]),
-        ("It was 1933.[1] It grew. [2][4]", [("It was 1933.", (1,)), ("It grew.", (2, 4))]),
         ("Dr. Kral [1] came. He left [2].", [("Dr. Kral came.", (1,)), ("He left.", (2,))]),
         ("It stood in the U.S. [1] It fell [2].", [("It stood in the U.S.", (1,)), ("It fell.", (2,))]),
         ('He said "No." [1] She left.', [('He said "No."', (1,)), ("She left.", ())]),
         ("It grew. [1] (It fell.) [2]", [("It grew.", (1,)), ("(It fell.)", (2,))]),
-        ('It grew. [1] The sign said "Run!". [2]', [("It grew.", (1,)), ('The sign said "Run!".', (2,))]),
         ("成立于1933年[1]。总部在横滨。[2]它大。", [("成立于1933年。", (1,)), ("总部在横滨。", (2,)), ("它大。", ())]),
         ("[1] It grew.\n[2] It fell.", [("It grew.", (1,)), ("It fell.", (2,))]),
-        ("[1] Nissan\n[2] Leaf", [("Nissan", (1,)), ("Leaf", (2,))]),
         ("It was founded\nin 1933 [1]\nand grew [2].", [("It was founded\nin 1933\nand grew.", (1, 2))]),
         ("[1]\n\nIt grew.", [("It grew.", (1,))]),
         ("Cars:\n- Leaf [1]\n- Micra\n* Juke [2]", [("Cars:", ()), ("Leaf", (1,)), ("Micra", ()), ("Juke", (2,))]),
-        ("1. Leaf [1]\n2. Micra. Old.", [("Leaf", (1,)), ("Micra.", ()), ("Old.", ())]),
         ("## Cars\nLeaf is one [1].\n> Quoted.", [("Cars", ()), ("Leaf is one.", (1,)), ("Quoted.", ())]),
         ("12. May 1933 [1]", [("12. May 1933", (1,))]),
-        ("**Leaf** is one. **Juke** is [1].", [("**Leaf** is one.", ()), ("**Juke** is.", (1,))]),
         ("It grew [1].\n\n---\n\nIt fell.", [("It grew.", (1,)), ("It fell.", ())]),
         ("It grew [9] in [2024].", [("It grew in [2024].", ())]),
-        ("It grew [1,\n\n2].", [("It grew.", (1, 2))]),
-        ("∞ [1]", [("∞", (1,))]),
         ("", []),
-        (" \n", []),
         ("[1]", []),
     ]:
         assert said(split_claims(answer, KNOWN)) == claims
 
 
 def test_an_abbreviation_does_not_end_a_claim_and_a_word_that_looks_like_one_does() -> None:
-    for claim in (
-        "It was led by Gen. Kral.",
-        "It was Prof. Berg who left.",
-        "It closed in Oct. 1912.",
-        "Besrour et al. Show it.",
-        "Prof. Lund met Gov. Berg on Sept. 3.",
-    ):
+    for claim in ("It was led by Gen. Kral.", "It closed in Oct. 1912.", "Besrour et al. Show it."):
         assert said(split_claims(f"{claim[:-1]} [1]. It fell [2].", KNOWN)) == [(claim, (1,)), ("It fell.", (2,))]
     for word in ("Portugal", "Fog", "March", "general", "Peep"):
         assert len(split_claims(f"It was {word}. It fell.")) == 2
     for answer in (
         "The prize went to Amartya Sen [1]. He was born elsewhere [2].",
-        "It hangs in the Museum of Art [1]. It was stolen in 1950 [2].",
         "It opened in Dec [1]. It closed soon [2].",
         "He studied Art. She did not [2].",
     ):
@@ -159,45 +133,15 @@ def assert_nothing_said_stands_outside(answer: str, claims: Sequence[Claim]) -> 
     assert not re.search(r"[^\W_]", rest), (answer, rest)
 
 
-@settings(max_examples=40)
-@given(answers(), st.data())
-def test_marks_change_no_claim_are_set_once_and_come_off(answer: str, data: st.DataObject) -> None:
-    claims = split_claims(answer)
-    marked = data.draw(st.sets(st.sampled_from(sorted(numbers(claims)))))
-    text = join_claims(answer, claims, mark=marked)
-    again = split_claims(text)
-    assert text.count(MARK) == len(marked)
-    assert said(again) == said(claims)
-    assert all(text[claim.start : claim.end].endswith(f" {MARK}") == (claim.number in marked) for claim in again)
-    assert join_claims(text, again, mark=marked) == text
-    assert strip_marks(text) == answer
-    assert plain_text(text) == strip_citations(answer).strip()
-
-
-@settings(max_examples=60)
-@given(answers(), st.data())
-def test_removing_claims_leaves_the_others_and_no_debris(answer: str, data: st.DataObject) -> None:
-    claims = split_claims(answer)
-    removed = data.draw(st.sets(st.sampled_from(sorted(numbers(claims)))))
-    text = join_claims(answer, claims, remove=removed)
-    assert said(split_claims(text)) == said([claim for claim in claims if claim.number not in removed])
-    assert "  " not in text
-    assert "\n\n\n" not in text
-    assert not re.search(r"^(-|#+|\d\.)?[ \t]*$(?<!^)|[ \t]$", text, re.MULTILINE)
-    assert text == text.strip()
-
-
 def test_what_is_left_of_an_answer() -> None:
     for answer, removed, left in [
         ("It grew [1]. It fell [2]. It ended.", {2}, "It grew [1]. It ended."),
         ("It grew [1]. It fell. [2]", {2}, "It grew [1]."),
         ("It grew [1]. It fell. [2]", {1}, "It fell. [2]"),
         ("It grew.\n\nIt fell.\n\nIt ended.\n", {2}, "It grew.\n\nIt ended.\n"),
-        ("It grew.\n\nIt fell.\n", {2}, "It grew.\n"),
         ("Cars:\n- Leaf\n- Juke\n\nIn sum.", {3}, "Cars:\n- Leaf\n\nIn sum."),
         ("- Leaf. Old.\n- Juke.", {1}, "- Old.\n- Juke."),
         ("- Leaf. Old.\n- Juke.", {1, 2}, "- Juke."),
-        ("- Leaf\n  - Juke\n- Micra", {1}, "  - Juke\n- Micra"),
         ("## Cars\nLeaf is one.", {1}, "Leaf is one."),
         ("It grew.\n## Cars\nLeaf is one.", {2, 3}, "It grew."),
         ("日产成立于1933年[1]。总部在横滨。[2]它很大。", {2}, "日产成立于1933年[1]。它很大。"),
@@ -215,55 +159,7 @@ def test_the_mark_stands_behind_the_citations_and_removal_goes_before_marking() 
     assert join_claims(answer, claims, remove={1}, mark={1, 3}) == f"It fell [9].\n- It ended {MARK}"
 
 
-def test_a_sentence_that_speaks_of_the_mark_is_neither_stripped_nor_taken_for_marked() -> None:
-    answer = f'The editor wrote {MARK} beside it [1]. Then "{MARK}" was printed, {MARK}, twice [2].'
-    claims = split_claims(answer)
-    assert said(claims) == [
-        (f"The editor wrote {MARK} beside it.", (1,)),
-        (f'Then "{MARK}" was printed, {MARK}, twice.', (2,)),
-    ]
-    assert strip_marks(answer) == answer
-    marked = join_claims(answer, claims, mark={1})
-    assert marked == answer.replace("it [1].", f"it [1]. {MARK}")
-    assert strip_marks(marked) == answer
-
-
-def test_a_mark_that_a_text_brings_along_is_kept_and_not_doubled() -> None:
-    answer = f"It grew [1]. {MARK} It fell [2]."
-    claims = split_claims(answer)
-    assert said(claims) == [("It grew.", (1,)), ("It fell.", (2,))]
-    assert join_claims(answer, claims) == join_claims(answer, claims, mark={1}) == answer
-    assert join_claims(answer, claims, remove={1}) == "It fell [2]."
-
-
-def test_the_sentence_that_cites_a_passage() -> None:
-    text = "Lund composed Salka [1]. He was born in Aalborg. [2][3] He died.[4]"
-    born = "He was born in Aalborg."
-    assert citing_sentences(text) == {1: "Lund composed Salka.", 2: born, 3: born, 4: "He died."}
-
-
-def test_degenerate_answers_take_linear_time() -> None:
-    def split(part: str, length: int) -> None:
-        split_claims(f"X. {part * length}y")
-
-    for part in (
-        "[1]",
-        "([1]) ",
-        "[1] [",
-        "X. [1]\n",
-        "- a\n",
-        "12. May 1933\n",
-        f" {MARK}",
-        ".)",
-        "* ",
-        "[1,",
-        "日。",
-    ):
-        assert grows_with_length_alone(partial(split, part), 150), part
-
-
 def test_marks_behind_claims_are_put_in_words_and_prose_stays() -> None:
     text = f"It grew [1]. {MARK} The {MARK} tag is old [2].\n- Marn {MARK}\n- Kesh"
     words = f"It grew [1]. (unsure) The {MARK} tag is old [2].\n- Marn (unsure)\n- Kesh"
     assert marks_in_words(text, "(unsure)") == words
-    assert marks_in_words("It grew [1].", "(unsure)") == "It grew [1]."

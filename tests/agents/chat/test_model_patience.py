@@ -95,13 +95,6 @@ def test_a_slow_reply_whose_tokens_keep_coming_is_waited_for() -> None:
     assert seconds > 1.0
 
 
-def test_a_server_that_stops_in_mid_reply_is_a_fault_and_not_slow() -> None:
-    fault, _ = asked(lambda server: Reply("It was founded", fault=Fault.TRUNCATED))
-    assert isinstance(fault, TransportFault)
-    assert not isinstance(fault, SlowReply)
-    assert fault.cause == "broken reply"
-
-
 def streams(server: ScriptedServer) -> list[bool]:
     """Whether each request asked for a stream."""
     return [bool(request.body.get("stream")) for request in server.requests]
@@ -120,15 +113,6 @@ def test_a_server_that_does_not_stream_is_asked_for_whole_replies_from_then_on()
         replies = [model.ask(messages()) for _ in range(2)]
     assert [(reply.text(), reply.usage) for reply in replies] == [("yes", Usage(1, 7, 2))] * 2
     assert streams(server) == [True, False]
-
-
-def test_a_broken_whole_reply_does_not_end_the_streaming() -> None:
-    with scripted([Reply(body="{}"), "yes"]) as server:
-        model = model_on(server)
-        with pytest.raises(TransportFault):
-            model.ask(messages())
-        assert model.ask(messages()).text() == "yes"
-    assert streams(server) == [True, True]
 
 
 def test_a_whole_reply_is_waited_for_as_long_as_a_token() -> None:

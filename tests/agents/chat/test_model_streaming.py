@@ -10,7 +10,6 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from agents.chat.model import CHARACTERS_A_TOKEN, ChatModel
-from agents.chat.replies import without_thinking
 from agents.chat.usage import Usage, tallied
 from graph.errors import MalformedReply, TransportFault
 from tests import chatting
@@ -101,9 +100,3 @@ def test_a_reply_without_end_is_cut_at_its_limit_and_at_the_longest_that_is_read
     endless = Reply(pieces=itertools.repeat("and " * 5_000))
     with served(endless) as model, pytest.raises(MalformedReply, match="longer than 500,000"):
         model.ask(messages(), max_tokens=LONG)
-    with scripted(["and " * 130_000, "and " * 26_000], refuses=["stream"]) as server:
-        model = model_on(server)
-        with pytest.raises(MalformedReply, match="longer than 500,000"):
-            model.ask(messages(), max_tokens=LONG).text()
-        with pytest.raises(MalformedReply, match="says more than 100,000"):
-            without_thinking(model.ask(messages(), max_tokens=LONG).text())

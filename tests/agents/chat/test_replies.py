@@ -10,16 +10,13 @@ from hypothesis import strategies as st
 
 from agents.chat.replies import ThinkFilter, parse_object, without_thinking
 from graph.errors import MalformedReply
-from tests.chatting import TEXT, VERDICT, Verdict, ask_object, ask_text, messages, served
-from tests.scripted_server import Reply
+from tests.chatting import TEXT, VERDICT, Verdict
 
 ACCEPTED = (
     TEXT,
     f"```json\n{TEXT}\n```",
     f"Of the set {{a, b}}:\n```json\n{TEXT}\n```\nDone.",
-    f"```json {TEXT} ```",
     f"Sure [1]! Here it is:\n\n{TEXT}\n\nI hope this helps.",
-    f"<think>\nIs it {{}}?\n</think>\n\n{TEXT}",
     f"Is it {{}}?\n</think>\n{TEXT}",
 )
 
@@ -29,23 +26,17 @@ REFUSED = (
     (f"<think>{TEXT}", "never ends"),
     ("The lake, I would say.", "no JSON object"),
     (TEXT[:-8], "not valid JSON, or is cut"),
-    ('{"name": {"share": 1}', "not valid JSON, or is cut"),
     (TEXT + "}", "stray brace"),
     ('"share": 1} ' + TEXT, "stray brace"),
     (TEXT + "\n" + TEXT, "more than one"),
-    (f"```json\n{TEXT}\n```\nor\n```json\n{TEXT}\n```", "more than one"),
     (f"[{TEXT}]", "a list"),
-    (f"Here: [{TEXT}]", "a list"),
     ('{"name": "a", "name": "b", "share": 1}', "repeats a key"),
     ('{"name": "a", "share": 1, "more": [{"b": 1, "b": 1}]}', "repeats a key"),
     ('{"name": "a", "share": NaN}', "NaN"),
     ('{"name": "a", "share": 1e999}', "out of range"),
     ('{"name": "a", "share": ' + "1" * 5_000 + "}", "limit"),
     ('{"name": "a", "share": "0.5"}', "share: .*number"),
-    ('{"name": "a", "share": true}', "share: .*number"),
-    ('{"name": 1, "share": 1}', "name: .*string"),
     ('{"name": "a"}', "share: Field required"),
-    ('{"name": "a", "share": 1, "tags": ["x", 3]}', "tags.1: .*string"),
     ('{"name": "\\ud800", "share": 1}', "does not fit the schema|broken Unicode"),
     ('{"name": ' + "[" * 50_000, "too deeply"),
 )
@@ -59,24 +50,6 @@ def test_one_valid_object_is_taken_wherever_it_stands_and_all_else_refused_with_
         with pytest.raises(MalformedReply, match=reason) as caught:
             parse_object(reply, Verdict)
         assert caught.value.raw == reply
-
-
-def test_accepted_and_refused_replies_over_http() -> None:
-    with served(ACCEPTED[1], REFUSED[0][0], Reply(TEXT, finish_reason="length")) as model:
-        assert ask_object(model, messages(), Verdict) == VERDICT
-        with pytest.raises(MalformedReply, match=REFUSED[0][1]):
-            ask_object(model, messages(), Verdict)
-        with pytest.raises(MalformedReply, match="cut at the token limit") as caught:
-            ask_object(model, messages(), Verdict)
-        assert caught.value.raw == TEXT, "it is malformed even if it parses"
-        with pytest.raises(MalformedReply, match="cut at the token limit"):
-            ask_text(model, messages())
-
-
-@given(st.text())
-def test_no_reply_breaks_the_parser(reply: str) -> None:
-    with pytest.raises(MalformedReply):
-        parse_object(reply, Verdict)
 
 
 @given(st.builds(Verdict, name=st.text(), share=st.floats(allow_nan=False, allow_infinity=False)), st.data())
@@ -97,6 +70,8 @@ def test_thinking_is_taken_out() -> None:
         ("yes, a <think> tag", "yes, a <think> tag"),
     ):
         assert without_thinking(reply) == rest
+    with pytest.raises(MalformedReply, match="says more than 100,000"):
+        without_thinking("and " * 26_000)
 
 
 FRAGMENTS = st.lists(st.sampled_from(["<think>", "</think>", "lake", " ", "\n", "<", "<th", "ink>", "/"]), max_size=10)
@@ -119,17 +94,6 @@ def test_wherever_a_reply_is_cut_the_same_is_shown_as_of_the_whole(fragments: li
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert shown(pieces) == without_thinking(text)
-
-
-def test_thinking_is_never_shown_and_text_as_soon_as_it_cannot_be_a_tag() -> None:
-    for pieces, parts in (
-        (("It", " is", " <", "3", " km."), ["It", " is", "", " <3", " km."]),
-        (("<think>", "on", " and on"), ["", "", ""]),
-        (("<th", "ink>Is it 1203?\n</think", ">\n\nIn 1203 [1]. "), ["", "", "In 1203 [1]."]),
-    ):
-        spoken = ThinkFilter()
-        assert [spoken.feed(piece) for piece in pieces] == parts
-        assert not spoken.swallowed
 
 
 def test_thinking_whose_opening_tag_was_swallowed_shows_at_its_end_or_never_where_that_is_known() -> None:

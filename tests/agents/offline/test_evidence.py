@@ -3,30 +3,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from agents.answers.citations import quotable
-from agents.offline import alignment
-from agents.offline.evidence import (
-    MOST_LISTED,
-    best_sentence,
-    find_each_evidence,
-    find_evidence,
-    holds_anything,
-)
+from agents.offline.evidence import MOST_LISTED, find_each_evidence, find_evidence
 from agents.offline.questions import split_question
 from agents.roles import NumberedPassage
-from graph.embedding.embeddings import TextCache
-from graph.errors import DependencyMissing
-from graph.sentences import key_values
 from tests.agents.offline.office import (
     BOATS,
     ENGINES,
-    FAQ,
-    HULLS,
     LEASE,
     PHONES,
     PRICES_2023,
@@ -58,14 +43,8 @@ def test_the_sentence_that_bears_on_a_question_comes_first() -> None:
     for question, source, words in (
         ("Who runs the paint shop?", "team.md", "Hedda Lunt runs the paint shop."),
         ("What is the monthly rent of the slipway?", "slipway-lease.md", "EUR 2,150"),
-        ("When was the lease of the slipway signed?", "slipway-lease.md", "14 March 2024"),
         ("What is the price of the DV-340?", "engines.md", "EUR 11,450"),
-        ("How much does the DV-340 weigh?", "engines.md", "251 kg"),
-        ("Wer leitet die Lackiererei?", "protokoll.md", "Frau Petersen leitet die Lackiererei."),
         ("Wann hat die Werft Lindholm den Kran gekauft?", "protokoll.md", "3. Februar 2023"),
-        ("Quand le voilier Alcyon a-t-il été livré ?", "compte-rendu.md", "9 août 2022"),
-        ("Quel est le prix du mât ?", "compte-rendu.md", "3 200 euros"),
-        ("What was the hourly rate of a rigger in 2023?", "prices_2023-01.md", "EUR 58"),
     ):
         evidence = read(question)
         assert (evidence.refusal, evidence.misspelt) == ("", ()), question
@@ -74,16 +53,10 @@ def test_the_sentence_that_bears_on_a_question_comes_first() -> None:
 
 
 def test_nothing_is_quoted_where_something_of_a_question_stands_nowhere_and_the_reason_is_told() -> None:
-    heading = passage(1, "a.md", "# Heading only")
     cases: list[tuple[str, tuple[NumberedPassage, ...], str]] = [
         ("When does the Siemens contract end?", YARD, "do not hold siemens"),
-        ("Who wrote Hamlet in Kyoto?", YARD, "do not hold hamlet, kyoto"),
         ("Wann hat die Werft Brandt den Kran gekauft?", YARD, "do not hold brandt"),
         ("Which was launched first, the Kestrel or the Merlin?", YARD, "do not hold merlin"),
-        ("What is the e-mail address of Ines Caro?", YARD, "hold no e-mail address that would answer it"),
-        ("What is the phone number of Hedda Lunt?", (TEAM,), "hold no phone number that would answer it"),
-        ("When was the crane cabinet bought?", (FAQ,), "hold no date that would answer it"),
-        ("What does the training on the crane cost?", (FAQ,), "hold no amount of money that would answer it"),
         ("How heavy is the crane strap?", (TOOLS,), "hold no weight that would answer it"),
         ("Which is lighter, the mast or the keel?", (BOATS,), "do not hold both of the things compared"),
         ("Why did the harbour master resign after the storm?", (TEAM, ENGINES), "hold too little of the question"),
@@ -94,24 +67,16 @@ def test_nothing_is_quoted_where_something_of_a_question_stands_nowhere_and_the_
     for question in ("", "Who?", "?"):
         assert read(question).refusal == "nothing is asked"
     assert find_evidence("Who runs the paint shop?", [], None).refusal == "no passage was found"
-    assert find_evidence("Who?", [heading], None).refusal
 
 
 def test_what_is_unlike_the_question_is_refused_where_meanings_are_compared() -> None:
     assert find_evidence("Who runs the paint shop?", [TEAM], unlike).excerpts
-    for question, one in (
-        ("Who runs the paint shop?", TEAM),
-        ("Which extensions did Marek Sobol sell?", PHONES),
-        ("What is a name?", PHONES),
-    ):
+    for question, one in (("Who runs the paint shop?", TEAM), ("Which extensions did Marek Sobol sell?", PHONES)):
         assert find_evidence(question, [one], unlike, 0.3).refusal, question
 
 
 def test_questions_in_documents_are_no_evidence_but_their_answers_are() -> None:
-    for question, answer in (
-        ("Where do I get a respirator?", "in the red cabinet"),
-        ("Who pays for the training on the crane?", "The yard pays for it"),
-    ):
+    for question, answer in (("Where do I get a respirator?", "in the red cabinet"),):
         evidence = read(question)
         assert answer in evidence.excerpts[0].sentences[0].text
         assert not any(sentence.text.endswith("?") for each in evidence.excerpts for sentence in each.sentences)
@@ -135,11 +100,7 @@ CUSTOMERS = (
 def test_rows_that_hold_the_whole_question_are_quoted_and_no_others_however_unlike_the_question() -> None:
     for question, rows in (
         ("Which customers does Hedda Lunt manage?", {1, 3}),
-        ("What does Hedda Lunt manage?", {1, 3}),
-        ("Who manages Havn?", {2}),
-        ("How many pumps does Havn have?", {2}),
         ("How many pumps are installed?", {1, 2, 3}),
-        ("Which customers does the company have?", {1, 2, 3, 4}),
         ("List all customers.", {1, 2, 3, 4}),
     ):
         evidence = find_evidence(question, CUSTOMERS, unlike, 0.3)
@@ -149,14 +110,6 @@ def test_rows_that_hold_the_whole_question_are_quoted_and_no_others_however_unli
         ("Which has more pumps, Hedda Lunt or Ines Caro?", ""),
     ):
         assert find_evidence(question, CUSTOMERS, unlike, 0.3).short == short
-
-
-def test_the_company_need_not_be_said() -> None:
-    rows = "site: Leeds; employees: 41; opened: 1999\nsite: Kiel; employees: 12; opened: 2004"
-    sites, prose = passage(1, "sites.csv", rows), passage(1, "a.md", "Tyne employs 143 people.")
-    for one, words in ((sites, "employees: 41"), (prose, "143 people")):
-        assert words in quoted(read("How many employees does the company have?", one))
-    assert read("How many lorries does the company have?", sites).refusal
 
 
 def test_each_part_of_a_question_has_its_own_evidence_or_that_of_a_sentence_quoted_for_another() -> None:
@@ -179,18 +132,12 @@ def test_a_person_named_in_one_document_is_looked_up_in_another() -> None:
     assert "230" not in quoted(evidence)
     rigger = read("What is the extension of the rigger?")
     assert "Marek Sobol: extension: 230" in quoted(rigger)
-    assert "Ines Caro; extension" not in quoted(rigger)
 
 
 def test_two_dates_or_numbers_are_compared_in_sentences_and_in_the_column_that_is_asked_for() -> None:
     for question, short in (
-        (f"Which was launched first, {KESTREL_OR_ALCYON}", "Kestrel (3 May 2019; Alcyon: 2021-08-20)"),
-        (f"Which was launched later, {KESTREL_OR_ALCYON}", "Alcyon (2021-08-20; Kestrel: 3 May 2019)"),
         ("Which costs less, oak or larch?", "larch (EUR 19; oak: EUR 31)"),
-        ("Which is heavier, oak or larch?", "oak (910 kg; larch: 740 kg)"),
         ("Which is heavier, the DV-210 or the DV-340?", "DV-340 (weight: 251 kg; DV-210: 184 kg)"),
-        ("Which is cheaper, the DV-210 or the DV-340?", "DV-210 (price: EUR 7,900; DV-340: EUR 11,450)"),
-        ("Which has more power, the DV-210 or the DV-340?", "DV-340 (power: 54 hp; DV-210: 29 hp)"),
         ("Which is larger, the DV-210 or the DV-340?", ""),
     ):
         evidence = read(question)
@@ -199,29 +146,17 @@ def test_two_dates_or_numbers_are_compared_in_sentences_and_in_the_column_that_i
     later = read(f"Which was launched later, {KESTREL_OR_ALCYON}")
     assert "2021-08-20" in later.excerpts[0].quote(), "it wins"
     assert "3 May 2019" in later.excerpts[1].quote()
-    assert later.compared == later.excerpts[:2]
-    in_one_row = read("Which costs less, oak or larch?", HULLS, LEASE)
-    assert [excerpt.passage for excerpt in in_one_row.compared] == [HULLS]
-    assert in_one_row.excerpts[0] in in_one_row.compared
     text = "The Kestrel was launched in 2019 and sold in 2021.\n\nThe Alcyon was launched in 2020."
     two_candidates = read(f"Which was launched first, {KESTREL_OR_ALCYON}", passage(1, "a.md", text))
     assert two_candidates.short == ""
     assert {"2019", "2020"} <= set(quoted(two_candidates).replace(".", "").split())
 
 
-def test_lines_of_a_data_sheet_of_each_are_compared_and_those_of_a_sheet_of_both_are_not() -> None:
-    shipping = ("Weight: 46 kg\nShipping weight: 90 kg", "Weight: 71 kg\nShipping weight: 80 kg")
-    replacing = ("Weight: 46 kg\nReplaces: KP-60", "Weight: 71 kg\nReplaces: none")
-    for (one, other), comparative, short in (
-        (shipping, "heavier", "KP-60 (Weight: 71 kg; KP-40: 46 kg)"),
-        (shipping, "larger", ""),
-        (replacing, "heavier", ""),
-    ):
-        sheets = [
-            passage(1, "KP-40.pdf", f"Data sheet KP-40\n{one}"),
-            passage(2, "KP-60.pdf", f"Data sheet KP-60\n{other}"),
-        ]
-        assert read(f"Which is {comparative}, the KP-40 or the KP-60?", *sheets).short == short
+def test_lines_of_a_data_sheet_of_each_are_compared() -> None:
+    one = passage(1, "KP-40.pdf", "Data sheet KP-40\nWeight: 46 kg\nShipping weight: 90 kg")
+    other = passage(2, "KP-60.pdf", "Data sheet KP-60\nWeight: 71 kg\nShipping weight: 80 kg")
+    for comparative, short in (("heavier", "KP-60 (Weight: 71 kg; KP-40: 46 kg)"), ("larger", "")):
+        assert read(f"Which is {comparative}, the KP-40 or the KP-60?", one, other).short == short
 
 
 def test_the_newer_document_comes_first_and_without_dates_the_higher_ranked() -> None:
@@ -238,17 +173,6 @@ def test_the_newer_document_comes_first_and_without_dates_the_higher_ranked() ->
     assert "6 tonnes" in read(asked, *undated).excerpts[0].quote()
 
 
-def test_a_misspelt_name_is_found_and_told() -> None:
-    for question, misspelt in (
-        ("What does Hedda Lundt run?", ("lundt", "lunt")),
-        ("What is the phone number of Mareck Sobol?", ("mareck", "marek")),
-        ("What is the phone number of Marek Sobohl?", ("sobohl", "sobol")),
-    ):
-        evidence = read(question)
-        assert evidence.misspelt == (misspelt,)
-        assert misspelt[1].title() in evidence.excerpts[0].quote()
-
-
 def test_a_list_is_quoted_whole_and_may_take_more_excerpts() -> None:
     for question in ("List everything that is checked before a launch.", "What has to be checked before a launch?"):
         for item in ("seacocks are closed", "the bilge pump runs", "the cradle is free", "the crane strap is not worn"):
@@ -259,68 +183,8 @@ def test_a_list_is_quoted_whole_and_may_take_more_excerpts() -> None:
     assert len(read("Who is a rigger?", staff).excerpts) < MOST_LISTED
 
 
-def test_without_the_packaged_vectors_it_still_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(texts: Sequence[str]) -> NDArray[np.float32]:
-        raise DependencyMissing("the packaged model is not installed")
-
-    questions = ("Who runs the paint shop?", "What was signed on 2024-03-14?", "Who wrote Hamlet?")
-    before = [read(question) for question in questions]
-    monkeypatch.setattr(alignment, "_WORDS", TextCache(absent))
-    for question, one in zip(questions, before, strict=True):
-        after = read(question)
-        assert [each.passage for each in after.excerpts[:1]] == [each.passage for each in one.excerpts[:1]]
-        assert after.refusal == one.refusal
-
-
-def test_one_passage_holds_anything_of_a_question_and_its_best_sentence_most_of_it() -> None:
-    for question, one, holds in (
-        ("Who runs the paint shop?", TEAM, True),
-        ("Who paints boats in the workshop?", TEAM, True),
-        ("What does Hedda earn?", TEAM, True),
-        ("Which glacier feeds the Rhône?", TEAM, False),
-        ("Who?", TEAM, False),
-        ("", TEAM, False),
-        ("What happened on 2024-03-14?", LEASE, True),
-        ("What happened on 2024-03-15?", LEASE, False),
-    ):
-        assert holds_anything(question, one) is holds, question
-    best = best_sentence("Who keeps the books?", TEAM)
-    assert best is not None
-    assert best.text == "Ines Caro keeps the books and answers for the insurance."
-    assert best_sentence("Which glacier feeds the Rhône?", TEAM) is None
-    assert best_sentence("", TEAM) is None
-
-
 WORDS = ["who", "when", "which", "Kestrel", "Hedda", "rent", "DV-210", "2024", "first", "or", "and", "crane", "?"]
-LINES = (
-    "# Rent\n",
-    "The Kestrel was launched in 2019. ",
-    "Who?\n",
-    "\n\n",
-    "- **Hedda** [2]\n",
-    "a: DV-210; b: 3 kg\n",
-)
 questions = st.one_of(
     st.text(alphabet="Who is the Kestrel, and when was VX-210 14.3.2024 or-? é日\n", max_size=60),
     st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join),
 )
-contents = st.lists(st.sampled_from((*LINES, "日é")), max_size=8).map("".join)
-
-
-@given(questions, st.lists(contents, max_size=4))
-def test_whatever_it_is_asked_it_quotes_what_stands_there_or_says_why_not(question: str, texts: list[str]) -> None:
-    passages = [passage(number, f"{number}.md", text) for number, text in enumerate(texts, 1)]
-    evidence = find_evidence(question, passages, None)
-    assert bool(evidence.refusal) == (not evidence.excerpts)
-    assert set(evidence.compared) <= set(evidence.excerpts)
-    for excerpt in evidence.excerpts:
-        assert excerpt.passage in passages
-        for sentence in excerpt.sentences:
-            cells = key_values(sentence.text, 0, len(sentence.text)) if sentence.is_row else []
-            assert all(
-                quotable(words) in excerpt.quote() for words in [cell.value for cell in cells] or [sentence.text]
-            )
-        assert all(sentence.text in excerpt.passage.text for sentence in excerpt.sentences)
-    again = find_evidence(question, passages, None)
-    assert [each.quote() for each in again.excerpts] == [each.quote() for each in evidence.excerpts]
-    assert (again.refusal, again.short, again.misspelt) == (evidence.refusal, evidence.short, evidence.misspelt)

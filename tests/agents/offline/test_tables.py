@@ -20,9 +20,9 @@ BERTHS = NumberedPassage(
 ALL = {"members.csv": MEMBERS, "boats.md": [BERTHS]}
 
 
-def listed(question: str, *found: NumberedPassage) -> Listing | None:
+def listed(question: str, *rows: NumberedPassage) -> Listing | None:
     """Return what is listed where some rows were found."""
-    sentences = passage_sentences(found or [MEMBERS[0], BERTHS])
+    sentences = passage_sentences(rows or [MEMBERS[0], BERTHS])
     return list_rows(parse_question(question), sentences, ALL.__getitem__)
 
 
@@ -34,13 +34,13 @@ def test_of_many_rows_all_are_counted_and_the_first_ones_listed() -> None:
     sentences = passage_sentences(crates[:1])
     listing = list_rows(parse_question("How many crates are in the east hall?"), sentences, lambda _: crates)
     assert listing is not None
-    assert listing.told == "51 of the 102 rows of crates.csv have Hall: East; the first 50 by name"
+    assert listing.count == "51 of the 102 rows of crates.csv have Hall: East; the first 50 by name"
     assert [excerpt.passage.number for excerpt in listing.excerpts] == [*range(101, 1, -2)]
 
 
 def test_all_rows_are_listed_whose_cells_a_question_names() -> None:
     of_the_members = "of the 4 rows of members.csv"
-    for question, told, names in (
+    for question, count, names in (
         ("Which members does Ines Caro coach?", f"3 {of_the_members} have Coach: Ines Caro", "ACD"),
         ("How many members are in the rowing section?", f"3 {of_the_members} have Section: Rowing", "ACD"),
         (
@@ -55,7 +55,7 @@ def test_all_rows_are_listed_whose_cells_a_question_names() -> None:
     ):
         listing = listed(question)
         assert listing is not None, question
-        assert listing.told == told
+        assert listing.count == count
         assert [excerpt.quote().removeprefix("Boats: ")[0] for excerpt in listing.excerpts] == [*names]
 
 
@@ -65,8 +65,6 @@ def test_nothing_is_listed_or_counted_where_a_word_is_no_cell_and_no_name_or_the
         "How many members joined after 2015?",
         "How many members are in the rowing or sailing section?",
         "How many members from Ulm won a race?",
-        "How many coaches are in the rowing section?",
-        "How many members did Ines Caro sue?",
         "How many boats are in Ulm?",
         "Who coaches Anna Berg?",
         "Which members are in sailing?",
