@@ -21,16 +21,13 @@ from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_w
 from tests.damages import (
     PASSAGES,
     TRIPLES,
-    Damage,
     damage_record,
     everything_in,
     garbage,
-    gone,
     problems,
     published,
     said,
     tidyings,
-    truncated,
 )
 
 pytestmark = pytest.mark.usefixtures("no_embedder")
@@ -45,21 +42,13 @@ class TestLooking:
         assert not problems(examination)
         assert not tidyings(examination)
         assert len({finding.check for finding in examination.findings}) == len(examination.findings) > 12
-        hold = workspace.hold(1)
-        with workspace.open_record() as record:
-            assert record.count_passages() == 4
-            before = everything_in(workspace.root)
-            assert examine_workspace(workspace.root).ok
-            assert everything_in(workspace.root) == before, "readers have it open"
-        hold.release()
         (workspace.root / "record.sqlite-shm").write_bytes(b"\0" * 32768)
         before = everything_in(workspace.root)
         assert examine_workspace(workspace.root).ok
         assert everything_in(workspace.root) == before, "the index of a log was left alone"
 
-    @pytest.mark.parametrize("index_too", [True, False])
-    def test_nothing_is_written_to_what_a_killed_writer_left(self, workspace: Workspace, index_too: bool) -> None:
-        files = ("record.sqlite", "record.sqlite-wal", *(["record.sqlite-shm"] if index_too else []))
+    def test_nothing_is_written_to_what_a_killed_writer_left(self, workspace: Workspace) -> None:
+        files = ("record.sqlite", "record.sqlite-wal")
         with workspace.open_record() as record:
             write_passages(record, [passage_of("ij", "Title ij", "text")], {}, HashEmbedder())
             left = {name: (workspace.root / name).read_bytes() for name in files}
@@ -71,14 +60,6 @@ class TestLooking:
         assert problems(examination) == {"published generation": True}
         assert said(examination, "passages").startswith("5 passages"), "the log is read, too"
 
-    def test_nothing_is_written_to_what_is_broken(self, workspace: Workspace) -> None:
-        shutil.rmtree(published(workspace) / "chroma")
-        (workspace.root / "CURRENT").write_text("1")
-        (workspace.root / "manifest.json").unlink()
-        before = everything_in(workspace.root)
-        assert problems(examine_workspace(workspace.root)) == {"manifest": True, "search index": True}
-        assert everything_in(workspace.root) == before
-
     def test_where_there_is_no_workspace_or_no_passage(self, workspace: Workspace, tmp_path: Path) -> None:
         empty = tmp_path / "empty"
         empty.mkdir()
@@ -88,8 +69,7 @@ class TestLooking:
                     look(root)
         assert not list(empty.iterdir())
         Workspace(empty).create()
-        examination = examine_workspace(empty)
-        assert (examination.ok, examination.generation) == (True, None)
+        assert examine_workspace(empty).ok
         publish_workspace(workspace.root, [], removed=[passage.id for passage in PASSAGES])
         assert examine_workspace(workspace.root).ok
 
@@ -131,15 +111,6 @@ class TestWriters:
             with pytest.raises(WorkspaceLocked, match=f"process {writer.process.pid}"):
                 repair_workspace(workspace.root)
 
-    @pytest.mark.slow
-    def test_a_killed_writer_is_no_writer(self, workspace: Workspace) -> None:
-        with Child(HOLD_LOCK, workspace.root) as writer:
-            assert writer.hear() == "locked"
-            writer.kill()
-        examination = examine_workspace(workspace.root)
-        assert examination.ok
-        assert "takes over" in said(examination, "writer")
-
     def test_what_was_committed_and_not_published_is_published(self, workspace: Workspace) -> None:
         with workspace.open_record() as record:
             write_passages(record, [passage_of("ij", "Title ij", "text")], TRIPLES, HashEmbedder())
@@ -168,17 +139,6 @@ class TestTidyingUp:
         assert {path.name for path in (workspace.root / "index").iterdir()} == {"1"}, "the current one stays"
         assert (workspace.root / ".notes.7").exists()
 
-    def test_a_generation_that_is_read_stays(self, workspace: Workspace) -> None:
-        shutil.copytree(workspace.index_folder(1), workspace.index_folder(0))
-        hold = workspace.hold(0)
-        try:
-            before, done, _ = repair_workspace(workspace.root)
-            assert not tidyings(before)
-            assert not done
-        finally:
-            hold.release()
-        assert tidyings(examine_workspace(workspace.root)) == {"older generations"}
-
 
 class TestWhatCannotBeRepaired:
     def test_nothing_is_derived_from_damage(self, workspace: Workspace) -> None:
@@ -192,9 +152,8 @@ class TestWhatCannotBeRepaired:
         assert after == examination
         assert everything_in(workspace.root) == before
 
-    @pytest.mark.parametrize("damage", [garbage("record.sqlite"), truncated("record.sqlite"), gone("record.sqlite")])
-    def test_a_record_that_cannot_be_opened(self, workspace: Workspace, damage: Damage) -> None:
-        damage(workspace)
+    def test_a_record_that_cannot_be_opened(self, workspace: Workspace) -> None:
+        garbage("record.sqlite")(workspace)
         before = everything_in(workspace.root)
         examination, done, _ = repair_workspace(workspace.root)
         assert problems(examination) == {"record file": False}
@@ -202,12 +161,6 @@ class TestWhatCannotBeRepaired:
         assert said(examination, "snapshot").startswith("4 passages"), "questions can still be answered"
         assert not done
         assert everything_in(workspace.root) == before
-
-    def test_another_format_is_said_with_the_way_out(self, workspace: Workspace) -> None:
-        damage_record(workspace, "UPDATE meta SET value = '99' WHERE key = 'format_version'")
-        examination, _, _ = repair_workspace(workspace.root)
-        assert problems(examination) == {"record file": False}
-        assert "--workspace NEW" in said(examination, "record file")
 
     def test_kept_replies(self, workspace: Workspace) -> None:
         path = workspace.root / "replies.sqlite"
@@ -221,13 +174,3 @@ class TestWhatCannotBeRepaired:
         assert "Delete replies.sqlite" in said(before, "reply cache")
         assert done == ["Wrote manifest.json again"]
         assert problems(after) == {"reply cache": False}
-
-
-def test_after_a_repair_indexing_goes_on(workspace: Workspace) -> None:
-    damage_record(workspace, "INSERT INTO names SELECT 'entity-0', 'nobody', vector FROM names LIMIT 1")
-    shutil.rmtree(published(workspace))
-    repair_workspace(workspace.root)
-    publish_workspace(workspace.root, [passage_of("ij", "Title ij", "text")], TRIPLES, removed=["ab"])
-    examination = examine_workspace(workspace.root)
-    assert examination.ok, problems(examination)
-    assert "4 passages" in said(examination, "snapshot")

@@ -23,7 +23,6 @@ from tests.damages import (
     PASSAGES,
     TRIPLES,
     Damage,
-    damage_record,
     everything_in,
     garbage,
     gone,
@@ -62,11 +61,6 @@ def renamed(workspace: Workspace) -> None:
     path.write_bytes(path.read_bytes().replace(b"Title cd", b"Title cD"))
 
 
-def not_unicode(workspace: Workspace) -> None:
-    path = workspace.index_folder(1) / "entities.text.npy"
-    path.write_bytes(path.read_bytes().replace(b"thing", b"\xff\xfe\xfd\xfc\xfb", 1))
-
-
 def of_another_commit(workspace: Workspace) -> None:
     path = workspace.index_folder(1) / "snapshot.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "commit_id": "another"}))
@@ -85,18 +79,14 @@ def words_of_others(workspace: Workspace) -> None:
 DERIVED: dict[str, tuple[Damage, str]] = {
     "no manifest": (gone("manifest.json"), "manifest"),
     "another's manifest": (of_another_workspace, "manifest"),
-    "no CURRENT": (gone("CURRENT"), "published generation"),
     "a garbled CURRENT": (garbage("CURRENT"), "published generation"),
     "no generation at all": (gone("index"), "snapshot"),
     "another commit's snapshot": (of_another_commit, "published generation"),
     "no snapshot": (gone("index/1/snapshot.json"), "snapshot"),
-    "text that is no Unicode": (not_unicode, "snapshot"),
     "a letter of a passage": (renamed, "snapshot and record"),
     "a weight": (rewritten("index/1/edge_weight.npy", add(1e-4)), "snapshot and record"),
-    "a vector of the snapshot": (rewritten("index/1/passage_vectors.npy", add(0.01)), "snapshot and record"),
     "half the words": (truncated("index/1/bm25/weights.npy"), "snapshot"),
     "others' words": (words_of_others, "snapshot and record"),
-    "no search index": (gone("index/1/chroma"), "search index"),
     "a garbled search index": (garbage("index/1/chroma/*/chroma.sqlite3"), "search index"),
 }
 
@@ -111,9 +101,7 @@ def test_what_is_derived_is_found_damaged(workspace: Workspace, damage: Damage, 
 
 @pytest.mark.parametrize(
     "name",
-    mostly_slow(
-        ["no generation at all", "a garbled search index", "a garbled CURRENT", "a weight", "half the words"], 2
-    ),
+    mostly_slow(["no generation at all", "a garbled search index", "a weight"], 2),
 )
 def test_what_is_derived_is_derived_again(workspace: Workspace, name: str) -> None:
     damage, check = DERIVED[name]
@@ -136,38 +124,22 @@ def embedded_otherwise(name: str, id: str) -> Callable[[ChromaSet], None]:
     return lambda store: store._open(name)[0].update(ids=[id], embeddings=other)
 
 
-def no_collection(store: ChromaSet) -> None:
-    store._client.delete_collection(store._name_of("facts"))
-
-
 def one_fact_more(store: ChromaSet) -> None:
     store._open("facts")[0].add(ids=["99"], embeddings=HashEmbedder().embed(["nothing"]))
 
 
 UNSEARCHABLE: dict[str, tuple[Callable[[ChromaSet], None], str]] = {
-    "no collection": (no_collection, "search index"),
-    "a missing fact": (deleted("facts", "0"), "search index"),
     "a missing passage": (deleted("passages", "1"), "search index"),
     "a fact too many": (one_fact_more, "search index"),
     "a fact's vector": (embedded_otherwise("facts", "0"), "search index: vectors of facts"),
-    "a passage's vector": (embedded_otherwise("passages", "1"), "search index: vectors of passages"),
 }
 
 
-@pytest.mark.parametrize(("change", "check"), mostly_slow(UNSEARCHABLE, 5))
+@pytest.mark.parametrize(("change", "check"), UNSEARCHABLE.values(), ids=UNSEARCHABLE)
 def test_a_lack_is_found_and_mended(workspace: Workspace, change: Callable[[ChromaSet], None], check: str) -> None:
     with_store(workspace, change)
     before, _, after = repair_workspace(workspace.root)
     assert problems(before) == {check: True}
-    assert after.ok, problems(after)
-
-
-def test_nothing_is_taken_over_from_a_damaged_index_when_the_record_is_mended_too(workspace: Workspace) -> None:
-    damage_record(workspace, "INSERT INTO names SELECT 'entity-0', 'nobody', vector FROM names LIMIT 1")
-    with_store(workspace, embedded_otherwise("facts", "0"))
-    before, done, after = repair_workspace(workspace.root)
-    assert problems(before) == {"derived rows": True, "search index: vectors of facts": True}
-    assert len(done) == 2
     assert after.ok, problems(after)
 
 
@@ -201,16 +173,10 @@ def with_set(generation: int, change: Callable[[ChromaSet], object]) -> Damage:
 
 LAYERED: dict[str, tuple[Damage, str]] = {
     "no base": (gone("index/1"), "search index"),
-    "a garbled base": (garbage("index/1/chroma/*/chroma.sqlite3"), "search index"),
-    "a passage the base lacks": (with_set(1, deleted("passages", "1")), "search index"),
     "a vector of the base": (with_set(1, embedded_otherwise("passages", "1")), "search index: vectors of passages"),
-    "no layer": (gone("index/2/chroma"), "search index"),
     "a passage the layer lacks": (with_set(2, deleted("passages", "0")), "search index"),
-    "a vector of the layer": (with_set(2, embedded_otherwise("facts", "0")), "search index: vectors of facts"),
     "a layer on another base": (of_search_json(lambda said: said.update(base_key="another")), "search index"),
-    "a layer on nothing": (gone("index/2/search.json"), "search index"),
     "a layer that hides too little": (of_search_json(lambda said: said.update(gone={})), "search index"),
-    "a layer that hides in no shape": (of_search_json(lambda said: said.update(gone=5)), "search index"),
 }
 
 
@@ -239,16 +205,15 @@ class TestLayers:
         assert "All 5 vectors of passages" in said(examination, "search index: vectors of passages")
         assert everything_in(layered.root) == before
 
-    @pytest.mark.parametrize(("damage", "check"), mostly_slow(LAYERED, 4))
+    @pytest.mark.parametrize(("damage", "check"), LAYERED.values(), ids=LAYERED)
     def test_what_is_damaged_is_found(self, layered: Workspace, damage: Damage, check: str) -> None:
         damage(layered)
         examination = problems(examine_workspace(layered.root))
         assert check in examination
         assert all(examination.values()), "all of it can be repaired"
 
-    @pytest.mark.parametrize("name", mostly_slow(["a vector of the base", "no base", "a vector of the layer"], 1))
-    def test_what_is_damaged_is_made_whole(self, layered: Workspace, name: str) -> None:
-        LAYERED[name][0](layered)
+    def test_what_is_damaged_is_made_whole(self, layered: Workspace) -> None:
+        LAYERED["a vector of the base"][0](layered)
         _, done, after = repair_workspace(layered.root)
         assert done
         assert after.ok, problems(after)
@@ -270,17 +235,9 @@ class TestServer:
         monkeypatch.setenv("MARA_VECTORS", f"chroma+{chroma_url}")
         return publish_workspace(tmp_path / "served", PASSAGES, TRIPLES)
 
-    def test_a_whole_workspace_is_in_order(self, served: Workspace) -> None:
-        before = everything_in(served.root)
-        examination = examine_workspace(served.root)
-        assert examination.ok, problems(examination)
-        assert not tidyings(examination)
-        assert everything_in(served.root) == before
-
-    @pytest.mark.parametrize("name", mostly_slow(["a missing passage", "no collection", "a fact's vector"], 1))
     @pytest.mark.slow
-    def test_what_it_lacks_is_found_and_written_again(self, served: Workspace, name: str) -> None:
-        change, check = UNSEARCHABLE[name]
+    def test_a_vector_that_it_lacks_is_found_and_written_again(self, served: Workspace) -> None:
+        change, check = UNSEARCHABLE["a missing passage"]
         with_store(served, change)
         before, _, after = repair_workspace(served.root)
         assert problems(before) == {check: True}

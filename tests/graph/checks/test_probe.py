@@ -42,11 +42,6 @@ def test_every_vector_and_link_of_what_is_whole_can_be_read(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_what_can_be_read_is_not_complained_of(root: Path) -> None:
-    assert why_unreadable(root, 1) == ""
-
-
-@pytest.mark.slow
 def test_what_ends_its_reader_is_found_and_repaired(root: Path) -> None:
     damage_links(root / "index" / "1" / "chroma")
     before, _, after = repair_workspace(root)
