@@ -164,7 +164,7 @@ def run(place: Path, begun: Sequence[tuple[Passage, Extraction]], sequence: Sequ
 SEQUENCES = st.lists(steps, min_size=6, max_size=12)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(first, SEQUENCES)
 def test_any_sequence_of_sync_change_merge_split_drop_and_pin_ends_as_a_fresh_build(
     tmp_path_factory: pytest.TempPathFactory,

@@ -55,13 +55,6 @@ class TestOpening:
             assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("other",)]
 
     @pytest.mark.sqlite_file
-    def test_another_format_is_refused(self, tmp_path: Path) -> None:
-        open_database(tmp_path / "kept.sqlite", KIND, create=True).close()
-        newer = Kind("kept", make, "Restore it", number=4)
-        with pytest.raises(WorkspaceDamaged, match="of format 3, this version reads 4"):
-            open_database(tmp_path / "kept.sqlite", newer)
-
-    @pytest.mark.sqlite_file
     def test_a_file_is_there_once_it_is_whole(self, tmp_path: Path) -> None:
         def look(db: Database) -> None:
             make(db)

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from graph.corrections.kinds import Merge
-from graph.errors import BadInput, RecordUnavailable, WorkspaceDamaged, WorkspaceLocked
+from graph.errors import BadInput, RecordUnavailable, WorkspaceLocked
 from graph.moments import first_moment
 from graph.publish.derive import publish_committed
 from graph.relationships.documents import relate
@@ -186,13 +186,6 @@ class TestKeeping:
             assert record.count_passages() == before
         assert record.count_passages() == before + 1
 
-    def test_other_statements_may_run_while_a_large_result_is_read(self, record: Record) -> None:
-        write_passages(record, [passage_of(f"p{i}", "P", "text") for i in range(20)], {}, HashEmbedder())
-        entries = record.entries()
-        first = next(entries)
-        assert record.count_passages() >= 20
-        assert [each.passage for each in (first, *entries)] == [each.passage for each in record.entries()]
-
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_postgres")
@@ -244,11 +237,6 @@ with workspace.writing() as lock, workspace.open_record(lock) as record:
                 record.commit([], _nothing(), "hash", removed=["yokohama"])
         assert _without_notes(dump(workspace.record_path)) == _without_notes(before)
 
-    def test_a_folder_that_names_a_record_that_is_not_there_says_so(self, tmp_path: Path) -> None:
-        name_record(tmp_path, "nowhere")
-        with pytest.raises(WorkspaceDamaged, match=r"record 'nowhere' in Postgres \(127.0.0.1.*is not there"):
-            Workspace(tmp_path).open_record()
-
     def test_a_new_one_makes_the_record_that_the_address_names_and_takes_none_that_is_there(
         self, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -265,14 +253,6 @@ with workspace.writing() as lock, workspace.open_record(lock) as record:
         name_record(other.root, "made")
         with other.open_record() as record:
             assert set(record.fingerprints()) == {"nissan"}
-
-    def test_one_that_cannot_be_written_leaves_the_name_to_others(
-        self, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("MARA_RECORD_URL", f"{postgres_url}?workspace=left")
-        with pytest.raises(BadInput, match="cannot be written"):
-            place_to_make(tmp_path / "nowhere" / "record.sqlite")
-        Workspace(tmp_path / "other").create()
 
 
 @pytest.mark.slow

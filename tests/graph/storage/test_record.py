@@ -17,7 +17,6 @@ from graph.storage.entry import MAX_METADATA, Entry, facts_of, fingerprint, name
 from graph.storage.record import Record
 from graph.storage.record_tables import Additions, NewVectors
 from tests.builders import DIMENSION, HashEmbedder, extraction_of, facts_in, names_in, passage_of, write_passages
-from tests.damages import rename_passage
 from tests.records import dump
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -58,35 +57,12 @@ class TestKeeping:
         assert (entry.passage, entry.extraction, entry.windows) == (passage, extraction, 3)
         assert np.array_equal(entry.vector, vector)
 
-    def test_reopening_keeps_counts_typed_facts_and_vectors(self, record: Record, path: Path) -> None:
-        motors = passage_of("motors", "Nissan Motors", "Another spelling.")
-        write_passages(record, [motors], {}, HashEmbedder())
-        ids, texts, vectors = names_in(record)
-        with Record(path) as again:
-            assert again.count_passages() == 3
-            assert again.generation == record.generation == 2
-            assert (again.workspace_id, again.embedding_model) == (record.workspace_id, "hash")
-            assert again.dimension == DIMENSION
-            assert names_in(again)[:2] == (ids, texts)
-            assert np.array_equal(names_in(again)[2], vectors)
-            triples = [triple for entry in again.entries() for triple in entry.extraction.triples]
-            assert triples == [Triple(*FOUNDED), Triple(*BASED)]
 
-    def test_a_new_record_is_empty_and_has_an_id_of_its_own(self, tmp_path: Path) -> None:
-        paths = [tmp_path / name / "record.sqlite" for name in "ab"]
-        for path in paths:
-            path.parent.mkdir()
-        with Record(paths[0], create=True) as one, Record(paths[1], create=True) as other:
-            assert one.workspace_id != other.workspace_id
-            assert (one.count_passages(), one.generation, one.embedding_model, one.dimension) == (0, 0, "", 0)
-            assert not any((names_in(one)[0], facts_in(one)[0]))
+CONTROLS = ["\x00", "\n", "\x7f", "\x9f"]
 
 
-CONTROLS = ["\x00", "\t", "\n", "\x1b", "\x7f", "\x85", "\x9f"]
-
-
-class TestControlCharacters:
-    def test_an_id_with_one_or_one_too_long_is_refused_and_nothing_written(
+class TestIds:
+    def test_one_with_a_control_character_or_too_long_is_refused_and_nothing_written(
         self, record: Record, path: Path, hash_embedder: HashEmbedder
     ) -> None:
         before = dump(path)
@@ -101,27 +77,6 @@ class TestControlCharacters:
             with pytest.raises(BadInput, match=message):
                 write_passages(record, [passage_of("velm", "Velm", "A."), passage], {}, hash_embedder)
             assert dump(path) == before, passage
-
-    def test_text_titles_metadata_and_documents_may_hold_any(self, record: Record, hash_embedder: HashEmbedder) -> None:
-        velm = passage_of("velm", "Ve\x00lm", "A\x00 lake\x1f.", about="a\x00b", document="a\x00b")
-        write_passages(record, [velm, passage_of("karv", "Karv", "B.", document="a")], {}, hash_embedder)
-        (entry,) = record.entries(["velm"])
-        assert entry.passage == velm
-        assert record.documents() == {"velm": "a\x00b", "karv": "a"}
-
-    @pytest.mark.sqlite_file
-    def test_an_id_of_an_older_version_is_found_whole_and_goes_when_it_is_removed(
-        self, record: Record, path: Path, hash_embedder: HashEmbedder
-    ) -> None:
-        for control in CONTROLS[1:]:
-            old = f"nissan{control}b"
-            write_passages(record, [NISSAN], {"nissan": [FOUNDED]}, hash_embedder)
-            rename_passage(path, "nissan", old)
-            assert [entry.passage.id for entry in record.entries(["yokohama", old])] == [old, "yokohama"], old
-            assert record.states([old, "nissan"]).keys() == {old}
-            record.commit([], NOTHING, "hash", removed=[old])
-            assert record.fingerprints().keys() == {"yokohama"}
-            assert set(names_in(record)[1]) == {"nissan", "yokohama"}
 
     def test_many_ids_are_asked_for_at_once(self, record: Record) -> None:
         ids = ["yokohama", *(f"n{i}" for i in range(40_000)), "nissan"]
@@ -139,17 +94,6 @@ class TestGoing:
         record.commit([], NOTHING, "hash", removed=["yokohama"])
         assert names_in(record)[1] == []
         assert facts_in(record)[0] == []
-
-    @pytest.mark.sqlite_file
-    def test_pairs_of_names_that_an_earlier_release_kept_go_with_the_next_commit(
-        self, record: Record, path: Path
-    ) -> None:
-        with closing(sqlite3.connect(path)) as db, db:
-            db.execute("CREATE TABLE synonyms (a TEXT REFERENCES names(id) ON DELETE CASCADE, b TEXT, cosine REAL)")
-            db.execute("INSERT INTO synonyms SELECT min(id), max(id), 0.9 FROM names")
-        record.commit([], NOTHING, "hash", removed=["nissan"])
-        with closing(sqlite3.connect(path)) as db:
-            assert "synonyms" not in {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
 
 
 class TestTransaction:

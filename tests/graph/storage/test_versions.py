@@ -84,12 +84,6 @@ class TestKeeping:
         write_passages(record, [LAMP], COSTS, HashEmbedder())
         assert record.versions.count() == 0
 
-    def test_other_metadata_are_a_version_of_the_same_words(self, record: Record) -> None:
-        write(record, "2023", LAMP)
-        write(record, "2024", MOVED)
-        first, second = record.versions.spans(["lamp"])
-        assert (first.words, first.content != second.content) == (second.words, True)
-
     def test_an_entry_of_the_past_has_its_extraction_and_vector(self, record: Record) -> None:
         write(record, "2023", LAMP)
         (before,) = record.entries()
@@ -161,12 +155,6 @@ class TestRecordsFromBefore:
             assert record.versions.kept_from == first_moment("2026")
             write(record, "2027", DEARER, triples=COSTS_MORE)
             assert times(record, "lamp") == [("2026-01-01", "2027-01-01"), ("2027-01-01", None)]
-
-    def test_what_a_version_of_mara_without_them_wrote_stands_from_the_first_moment_that_is_known(
-        self, record: Record
-    ) -> None:
-        write_passages(record, [LAMP], COSTS, HashEmbedder())
-        assert record.versions.spans(["lamp"])[0].since == ALWAYS
 
 
 class TestErasing:

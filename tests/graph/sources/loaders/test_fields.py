@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -27,17 +27,12 @@ class TestFields:
     def test_they_are_read_from_the_command_line(self) -> None:
         for texts, fields in [
             ([], FieldMap()),
-            (["text=body"], FieldMap(text="body")),
             (
                 ["title=headline", " id = key ", "metadata=year, author,"],
                 FieldMap("key", "headline", None, ("year", "author")),
             ),
             (["text=a=b"], FieldMap(text="a=b")),
             (["metadata="], FieldMap(metadata=())),
-            (
-                ["id=key", "prices*.csv:title=part"],
-                FieldMap(id="key", files=(("prices*.csv", FieldMap(title="part")),)),
-            ),
             (["a/b.csv:metadata="], FieldMap(files=(("a/b.csv", FieldMap(metadata=())),))),
         ]:
             assert parse_fields(texts) == fields, texts
@@ -45,12 +40,9 @@ class TestFields:
     def test_nonsense_is_an_error(self) -> None:
         for texts, complaint in [
             (["body"], "'body' maps no field"),
-            (["txt=body"], "'txt=body' maps no field.*id, title, text, metadata"),
             (["text="], "names no column"),
             (["text=a", "text=b"], "'text' is mapped twice"),
             (["a.csv:text=a", "a.csv:text=b"], "'a.csv:text' is mapped twice"),
-            (["a.csv:txt=a"], "maps no field.*FILE:NAME=COLUMN"),
-            (["=a"], "maps no field"),
         ]:
             with pytest.raises(BadInput, match=complaint):
                 parse_fields(texts)
@@ -98,29 +90,16 @@ class TestFiles:
         with pytest.raises(BadInput, match=r"prices\.csv has no column 'bdy'.*part, price, body"):
             read_documents([tmp_path / "sub/prices.csv"], ReadOptions(fields=parse_fields(["prices.csv:text=bdy"])))
 
-    def test_the_keys_of_a_corpus_are_those_of_its_first_row(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "c.jsonl", lines({"text": "x"}, {"body": "y"}))
-        with pytest.raises(BadInput, match=r"line 2: has 'body', and the first row has not"):
-            read_documents([path], ReadOptions(fields=parse_fields(["text=body"])))
-
 
 class TestJsonRows:
-    ROW: ClassVar[dict[str, Any]] = {"key": "k1", "headline": "Nissan", "body": "It grew.", "year": 1933, "tags": ["x"]}
-
     def read(self, tmp_path: Path, row: dict[str, Any], **fields: Any) -> Passage:
         path = write(tmp_path / "c.jsonl", lines({"body": "first", "key": "k0"}, row))
         return list(read_documents([path], ReadOptions(fields=FieldMap(**fields))).passages.values())[1]
 
-    def test_keys_are_mapped(self, tmp_path: Path) -> None:
-        passage = self.read(tmp_path, self.ROW, id="key", title="headline", text="body", metadata=("year",))
-        assert passage == Passage("k1", "Nissan", "It grew.", "c.jsonl", {"year": 1933})
-
     def test_a_row_without_what_is_mapped_is_named(self, tmp_path: Path) -> None:
         cases: list[tuple[dict[str, Any], dict[str, str], str]] = [
             ({"key": "a"}, {"text": "body"}, "line 2: no text under 'body'"),
-            ({"body": " "}, {"text": "body"}, "line 2: no text under 'body'"),
             ({"body": 5}, {"text": "body"}, "line 2: no text under 'body'"),
-            ({"body": "x"}, {"text": "body", "id": "key"}, "line 2: no id under 'key'"),
             ({"body": "x", "key": None}, {"text": "body", "id": "key"}, "line 2: no id under 'key'"),
         ]
         for row, fields, complaint in cases:
@@ -128,37 +107,23 @@ class TestJsonRows:
                 self.read(tmp_path, row, **fields)
 
     def test_an_id_with_a_control_character_or_one_too_long_is_named_by_file_and_line(self, tmp_path: Path) -> None:
-        for control in ("\x00", "\t", "\n", "\x1b", "\x7f", "\x9f"):
-            key = f"a{control}b"
-            for row, fields in (
-                ({"id": key, "text": "x"}, FieldMap()),
-                ({"key": key, "body": "x"}, FieldMap(id="key", text="body")),
-            ):
-                path = write(tmp_path / "c.jsonl", lines(row))
-                with pytest.raises(BadInput, match=r"c\.jsonl, line 1: its id 'a\\.*b' holds a control character"):
-                    read_documents([path], ReadOptions(fields=fields))
+        for row, fields in (
+            ({"id": "a\x00b", "text": "x"}, FieldMap()),
+            ({"key": "a\nb", "body": "x"}, FieldMap(id="key", text="body")),
+        ):
+            path = write(tmp_path / "c.jsonl", lines(row))
+            with pytest.raises(BadInput, match=r"c\.jsonl, line 1: its id 'a\\.*b' holds a control character"):
+                read_documents([path], ReadOptions(fields=fields))
         path = write(tmp_path / "c.jsonl", lines({"id": "k" * 1_000, "text": "x"}, {"id": "k" * 1_001, "text": "x"}))
         with pytest.raises(BadInput, match=r"c\.jsonl, line 2: its id has 1,001 characters"):
             read_documents([path], ReadOptions())
 
-    def test_a_title_is_one_line(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "c.jsonl", lines({"title": " Karv\r\n\u2028Answer:  x\t", "text": "x"}))
-        assert [passage.title for passage in read_documents([path]).passages.values()] == ["Karv Answer:  x"]
-
     def test_values_that_are_no_metadata_are_left_out_and_counted(self, tmp_path: Path) -> None:
-        row: dict[str, Any] = {
-            "text": "x",
-            "tags": ["x"],
-            "nested": {},
-            "none": None,
-            "nan": math.nan,
-            "inf": math.inf,
-            "big": 2**64,
-        }
+        row: dict[str, Any] = {"text": "x", "tags": ["x"], "none": None, "inf": math.inf, "big": 2**64}
         documents = read_documents([write(tmp_path / "c.jsonl", lines(row))])
         (passage,) = documents.passages.values()
         assert passage.metadata == {"big": str(2**64)}
-        assert documents.notes == {NO_METADATA: 4}
+        assert documents.notes == {NO_METADATA: 2}
 
 
 class TestLimits:
@@ -174,12 +139,6 @@ class TestLimits:
         passage, notes = self.read(write(tmp_path / "c.jsonl", lines(row)))
         assert passage.metadata == {f"k{i}": i for i in range(MAX_KEYS)}
         assert notes == {OVER_LIMIT: 10_000 - MAX_KEYS}
-
-    def test_front_matter_is_held_to_them_too(self, tmp_path: Path) -> None:
-        entries = "\n".join(f"k{i}: {i}" for i in range(300))
-        passage, notes = self.read(write(tmp_path / "c.md", f"---\n{entries}\n---\nText.\n"))
-        assert {f"k{i}" for i in range(MAX_KEYS)} == passage.metadata.keys() - PLACE_KEYS
-        assert notes == {OVER_LIMIT: 100}
 
     def test_keys_and_values_that_are_too_long_are_left_out_and_counted(self, tmp_path: Path) -> None:
         longest = {"k" * MAX_CHARACTERS: 1, "v": "x" * MAX_VALUE}

@@ -71,13 +71,6 @@ def test_an_attachment_that_cannot_be_read_is_refused_by_name_and_the_rest_is_re
     assert refused.reason.startswith(f"{tmp_path / 'a.eml'}, attachment a.docx cannot be read as DOCX")
 
 
-def test_tables_of_two_mails_may_have_the_same_ids(tmp_path: Path) -> None:
-    for name, text in (("a", "A bolt."), ("b", "A nut.")):
-        content = f"id,text\n1,{text}\n".encode()
-        write(tmp_path / f"{name}.eml", mail("See there.", prices__csv=content).as_bytes())
-    assert {each.text for each in passages_of(tmp_path)} == {"See there.", "A bolt.", "A nut."}
-
-
 def test_headers_that_are_broken_are_left_out(tmp_path: Path) -> None:
     content = b"Subject: =?utf-8?q?caf=C3=A9?=\r\nDate: someday\r\nFrom: \xff\x00<\r\n\r\nText.\r\n"
     passage = passage_of_file(write(tmp_path / "a.eml", content))
