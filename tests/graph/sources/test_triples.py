@@ -30,10 +30,6 @@ def extraction_of(folder: Path, *triples: Any, entities: Any = ()) -> Extraction
 
 
 class TestShapes:
-    def test_an_id_with_a_control_character_is_named_by_line(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match=r"triples\.jsonl, line 2: its id 'a\\x00b' holds a control character"):
-            imported(tmp_path, {"id": "a", "triples": []}, {"id": "a\x00b", "triples": []})
-
     def test_openie_results_of_hipporag_are_matched_by_their_passages(self, tmp_path: Path) -> None:
         path = tmp_path / "openie_results_ner_gpt.json"
         doc = {
@@ -95,31 +91,17 @@ class TestNotations:
         assert triple.confidence == (rest[1] if rest else 1.0)
         assert not rest or triple.relation == rest[0]
 
-    def test_what_has_no_three_texts_is_dropped_and_counted(self, tmp_path: Path) -> None:
-        for notation, write in NOTATIONS.items():
-            extraction = extraction_of(tmp_path, write("x", "is"), write("x" * 2_000, "is", "y"))
-            dropped = 2 if notation in ("bars", "tuple", "text of a list", "text of an object") else 1
-            assert extraction.notes["malformed triples"] == dropped, notation
-
 
 class TestParts:
     def test_malformed_triples_are_dropped_and_counted(self, tmp_path: Path) -> None:
         for parts in [
             "x is y",
-            "x ||| is",
-            "x ||| is ||| y ||| SPATIAL",
             "('x', 'is', 1933)",
             "('x', 'is', __import__('os'))",
-            "(" * 900 + ")" * 900,
-            "[" * 1_999,
             '{"subject": "x", "object": "y"}',
-            {"subject": "x", "predicate": None, "object": "y"},
             ["x", "is"],
             ["x", "is", "y", "SPATIAL"],
             ["x", "is", 5],
-            ["x", None, "y"],
-            {},
-            None,
             ["\ud800", "is", "y"],
         ]:
             extraction = extraction_of(tmp_path, ["a", "is in", "B", "SPATIAL", 1], parts, parts)
@@ -140,12 +122,8 @@ class TestParts:
     def test_confidence_is_clamped(self, tmp_path: Path) -> None:
         for confidence, kept in [
             (0.3, 0.3),
-            (1, 1.0),
-            (0, 0.0),
             (1.7, 1.0),
             (-2, 0.0),
-            (10**400, 1.0),
-            (-(10**400), 0.0),
         ]:
             extraction = extraction_of(tmp_path, ["a", "in", "b", "SPATIAL", confidence])
             assert extraction.triples[0].confidence == kept, confidence
@@ -200,10 +178,8 @@ class TestRefused:
     def test_a_file_of_no_known_shape_is_named_with_its_place(self, tmp_path: Path) -> None:
         files: list[tuple[str, str | bytes, str]] = [
             ("t.jsonl", '{"id": "a"}\n{', r"t\.jsonl, line 2: not valid JSON"),
-            ("t.jsonl", '{"id": "a"}\n[]', r"t\.jsonl, line 2: not an object"),
             ("t.jsonl", '{"triples": []}', r"line 1: neither an id nor a passage"),
             ("t.jsonl", '{"id": "a", "triples": {}}', r"line 1: entities and triples are not lists"),
-            ("t.jsonl", '{"id": "a", "entities": "x"}', r"line 1: entities and triples are not lists"),
             ("t.json", '{"id": "a"}\n{"id": "b"}', r"t\.json: not valid JSON.*\.jsonl"),
             ("t.json", '{"graph": []}', r"holds no list of passages.*docs"),
             ("t.json", '{"docs": [{"idx": 1}, 5]}', r"item 2: not an object"),
@@ -214,7 +190,3 @@ class TestRefused:
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
             with pytest.raises(BadInput, match=complaint):
                 read_triples(path)
-
-    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match=r"nowhere.json cannot be read"):
-            read_triples(tmp_path / "nowhere.json")

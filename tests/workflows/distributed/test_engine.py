@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from agents.offline.extractor import OfflineExtractor
-from graph.errors import BadInput, ClusterUnavailable, DependencyMissing, ModelUnavailable
+from graph.errors import BadInput, ClusterUnavailable, ModelUnavailable
 from graph.own_types import NO_TYPES
 from graph.sources.documents import ToRead, read_documents
 from graph.sources.loaders.document import Loaded
 from tests.builders import passage_of
 from workflows.distributed import run as engine
-from workflows.distributed import shards
 from workflows.distributed.coordinator import ReadTask, Work, from_json, read_task, to_json
 from workflows.distributed.run import DistributedRun, Done, RayEngine
 from workflows.distributed.shards import SHARD_PASSAGES, ShardTask, Totals, plan_shards
@@ -197,13 +196,6 @@ def test_documents_read_by_workers_are_those_read_here(monkeypatch: pytest.Monke
     running, coordinators = run_of(monkeypatch, well, ending_after(0), well)
     assert read_documents([tmp_path], context, running.read) == read_documents([tmp_path], context)
     assert [len(job["tasks"]) for job in coordinators.jobs] == [4, 4, 1]
-
-
-def test_the_engine_says_which_package_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(DependencyMissing, match=r"needs the package ray.*mara-rag\[ray\]"):
-        shards.check_arrow()
 
 
 def test_a_caller_s_own_extractor_and_a_client_s_cluster_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,9 +23,8 @@ from typing import Any
 import pytest
 
 from benchmarks.ray_indexing import descendants, dump, processes_of, words_of
-from graph.errors import ClusterUnavailable, ModelUnavailable
 from tests.extracting import proper_reply, titles_asked
-from tests.scripted_server import Reply, ScriptedServer
+from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import write_lines
 from workflows.indexing import index_sources
 from workflows.settings.enums import IndexingEngine
@@ -153,23 +152,6 @@ def test_a_folder_of_documents_makes_the_record_and_the_report_of_one_process(cl
         assert not (tmp_path / "ray" / "shards").exists()
         (folder / "03.md").write_text("# Lake 3\n\nLake 3 lies in Sund.\n", encoding="utf-8")
         (folder / "04.md").unlink(missing_ok=True)
-
-
-def test_what_a_worker_raises_is_an_error_of_ours(
-    cluster: str, lakes: Path, tmp_path: Path, server: HeldServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.script({"extractor": [Reply("no", status=401)]})
-    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-    with pytest.raises(ModelUnavailable, match="refused the key") as raised:
-        index_sources([lakes], tmp_path / "w", settings=on(cluster, model="scripted"))
-    assert raised.value.status == 401
-
-
-def test_a_cluster_that_is_not_there_is_told(lakes: Path, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        with pytest.raises(ClusterUnavailable, match="No Ray cluster answers"):
-            index_sources([lakes], tmp_path / "w", settings=on(f"127.0.0.1:{taken.getsockname()[1]}"))
 
 
 def test_a_ray_of_the_run_listens_on_loopback_alone_and_does_nothing_without_its_token(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -43,18 +42,6 @@ def test_a_shard_is_read_as_it_was_written(shard: Shard, tmp_path: Path) -> None
     assert_same(folder.get(shard.key), shard)
     folder.remove(shard.key)
     assert folder.get(shard.key) is None
-
-
-def test_a_shard_without_a_name_or_fact_is_read_as_it_was_written(shard: Shard) -> None:
-    bare = replace(shard, texts=(), text_vectors=shard.text_vectors[:0])
-    assert_same(from_parquet(to_parquet(bare)), bare)
-
-
-def test_a_file_cut_anywhere_is_no_shard(shard: Shard) -> None:
-    content = to_parquet(shard)
-    chance = random.Random(1)
-    for end in (0, 1, len(content) - 1, *(chance.randrange(len(content)) for _ in range(40))):
-        assert from_parquet(content[:end]) is None
 
 
 def test_a_file_with_a_byte_changed_is_no_shard_or_the_same(shard: Shard) -> None:

@@ -6,16 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graph.environment import NAMES, refresh_environment
 from graph.errors import BadInput, ClusterUnavailable, EmbeddingMismatch, MaraError, ModelUnavailable
-from graph.own_types import NO_TYPES, own_types_of
-from graph.schema import Passage
+from graph.own_types import NO_TYPES
 from graph.sources.documents import ToRead, read_each
 from graph.sources.loaders.document import Loaded
-from tests.builders import extraction_of, passage_of
+from tests.builders import passage_of
 from tests.scripted_server import Reply, scripted
 from workflows.distributed.coordinator import (
     ReadTask,
@@ -28,17 +25,13 @@ from workflows.distributed.coordinator import (
     read_task,
     to_json,
 )
-from workflows.distributed.shards import ShardTask, plan_shards
+from workflows.distributed.shards import plan_shards
 from workflows.runtime.extraction import extractor_for
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
-from workflows.states.indexing import found_in_file
 
 CONTEXT = IndexingContext(chunk_tokens=40, chunk_overlap=8, metadata={"tenant": "a"}, engine=IndexingEngine.RAY)
-TEXTS = st.text(max_size=20)
-SCALARS = st.one_of(TEXTS, st.integers(-(2**60), 2**60), st.booleans(), st.floats(allow_nan=False))
 FILES = list[Loaded | None]
-PASSAGES = st.builds(Passage, TEXTS, TEXTS, TEXTS, TEXTS, st.dictionaries(TEXTS, SCALARS, max_size=3))
 
 
 def work(extractor: str = "offline-5", model: str = "all-MiniLM-L6-v2") -> Work:
@@ -86,21 +79,6 @@ def test_a_file_that_the_machine_does_not_have_or_has_otherwise_is_left_to_the_r
     there.rename(folder[2].path)
     assert read_task(task) == [None], "the run could not read it"
     assert ReadTask.of(folder, CONTEXT).digests == (), "workers of this machine compare nothing"
-
-
-@given(st.lists(PASSAGES, min_size=1, max_size=3, unique_by=lambda passage: passage.id))
-def test_a_task_is_sent_whole(passages: list[Passage]) -> None:
-    imported = {passages[0].id: extraction_of([("a", "b", "c")], ["a"])}
-    (task,) = plan_shards(passages, imported, "rules", "hash")
-    assert from_json(ShardTask, to_json(ShardTask, task)) == task
-    assert task.given[passages[0].id] == found_in_file(passages[0], imported[passages[0].id])
-
-
-def test_the_settings_of_workers_are_sent_whole() -> None:
-    relation = {"meaning": "A place within another", "examples": ["Orla lies in Karv"], "cues": ["lies in"]}
-    own = own_types_of({"relations": {"LIES_IN": relation}, "entities": {"Lake": {"meaning": "A water"}}})
-    sent = replace(work(), own=own)
-    assert from_json(Work, to_json(Work, sent)) == sent
 
 
 def test_an_error_is_sent_with_all_that_it_says_and_one_of_a_library_in_a_line() -> None:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from graph.errors import WorkspaceLocked
 from graph.relationships.documents import is_in_step
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.schema import NodeType
-from graph.storage.record import Record
 from graph.storage.workspace import Workspace
-from tests.builders import HashEmbedder
 from tests.damages import damage_pages
-from tests.workflows.command_line import Mara
-from tests.workflows.workspaces import KARV, SUND, VELM, Indexer, ask, use_embedder
+from tests.workflows.workspaces import KARV, SUND, VELM, Indexer
 from workflows.admin.removal import remove_passages
-from workflows.indexing import reembed_workspace
-from workflows.indexing_run import relating
 from workflows.runtime.resources import close_indexes
 from workflows.settings.indexing import IndexingContext
 
@@ -64,21 +57,6 @@ def test_a_run_may_leave_it_alone(index: Indexer, root: Path) -> None:
     assert index([VELM, SUND]).relationships["new"] == 1
 
 
-def test_a_failure_is_reported_loses_nothing_and_is_made_good_by_the_next_run(
-    index: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def locked(workspace: Workspace, record: Record) -> None:
-        raise WorkspaceLocked("relationships.sqlite is being written by another process", "Try again later")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(relating, "relate", locked)
-        report = index([VELM])
-    assert report.added == 1
-    assert str(report.relationships["problem"]).startswith("relationships.sqlite is being written by another process. ")
-    assert [passage["id"] for passage in ask(root, "Velm")["passages"]] == ["velm"]
-    assert index([VELM]).relationships["new"] == 1
-
-
 def test_a_damaged_file_loses_no_run_which_says_how_to_mend_it(index: Indexer, root: Path) -> None:
     index([SUND])
     damage_pages(root / RELATIONSHIPS_FILE)
@@ -108,22 +86,3 @@ def test_a_removed_passage_is_in_no_byte_of_the_file(index: Indexer, root: Path)
     assert any(b"A secret lake" in path.read_bytes() for path in root.glob(f"{RELATIONSHIPS_FILE}*"))
     remove_passages(root, ["sund"])
     assert not any(b"A secret lake" in path.read_bytes() for path in root.glob(f"{RELATIONSHIPS_FILE}*"))
-
-
-def test_embedding_again_names_the_other_store(index: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    index([VELM])
-    use_embedder(monkeypatch, HashEmbedder("other"))
-    assert reembed_workspace(root)["relationships"]["chunks"] == 0
-    with RelationshipRecord.of(root) as record:
-        assert [node.id for node in record.nodes(NodeType.VECTOR_STORE)] == ["other"]
-    assert in_step(root)
-
-
-def test_the_command_line_says_what_went_wrong(mara: Mara, root: Path, tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text(json.dumps(VELM) + "\n")
-    assert mara("index", corpus, "-w", root, "--no-relationships").code == 0
-    (root / RELATIONSHIPS_FILE).write_bytes(b"no database at all" * 100)
-    done = mara("index", corpus, "-w", root)
-    assert done.code == 0
-    assert "the relationship graph is not in step:" in done.out
