@@ -94,25 +94,6 @@ class TestUnreadable:
             for name in ("manifest.json", "tuning.json", "build/near/kept.json", "index/1/s.json", "as-of/1/a.json"):
                 write(tmp_path / name, "{}")
 
-    def test_a_folder_that_may_not_be_listed_is_refused_by_name(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        write(tmp_path / "a.txt", "x")
-        write(tmp_path / "secret/b.txt", "x")
-        listing = os.scandir
-
-        def guarded(path: str) -> Any:
-            if Path(path).name == "secret":
-                raise PermissionError(13, "Permission denied", path)
-            return listing(path)
-
-        monkeypatch.setattr(os, "scandir", guarded)
-        documents = read_documents([tmp_path])
-        assert [p.source for p in documents.passages.values()] == ["a.txt"]
-        (refused,) = documents.refused
-        assert refused.source == str(tmp_path / "secret")
-        assert "secret cannot be read (Permission denied)" in refused.reason
-
     def test_a_name_that_is_no_unicode_is_kept_in_a_form_that_can_be_stored(self, tmp_path: Path) -> None:
         try:
             write(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")), "x")
@@ -139,11 +120,6 @@ class TestUnreadable:
 
         monkeypatch.setattr(os, "open", swapping)
         assert "is not a plain file" in read_documents([tmp_path]).refused[0].reason
-
-    def test_a_name_that_the_system_refuses_is_an_error_of_ours(self, tmp_path: Path) -> None:
-        for name in ["x" * 5000 + ".txt", "a\x00.txt"]:
-            with pytest.raises(BadInput, match=r"cannot be read \(File name too long\)|does not exist"):
-                read_documents([tmp_path / name])
 
     def test_a_folder_of_everything_gives_what_can_be_read_and_names_the_rest(self, tmp_path: Path) -> None:
         good: dict[str, str | bytes] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import resource
 import tracemalloc
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -58,14 +57,6 @@ def test_they_come_back_as_they_were_and_in_their_order(passages: list[Passage])
     assert "\x00 nobody's" not in read
     with pytest.raises(KeyError):
         read["\x00 nobody's"]
-
-
-@pytest.mark.usefixtures("held")
-def test_any_thread_may_read_them() -> None:
-    passages = passages_of(200, length=5_000)
-    read = read_in(passages)
-    with ThreadPoolExecutor(8) as threads:
-        assert [*threads.map(read.__getitem__, 5 * [*read])] == 5 * passages
 
 
 def test_memory_holds_ids_and_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,17 +38,6 @@ class TestText:
             passage = passage_of_file(write(tmp_path / name, "In 1933."))
             assert (passage.source, passage.title) == (name, title), name
 
-    def test_a_document_keeps_its_file_and_its_place(self, tmp_path: Path) -> None:
-        passage = passage_of_file(write(tmp_path / "cars.txt", "Nissan\n\nIn 1933."))
-        assert passage.metadata == {
-            "file": "cars.txt",
-            "document": passage.metadata["document"],
-            "chunk": 0,
-            "chunks": 1,
-            "start": 1,
-            "end": 9,
-        }
-
 
 class TestEncoding:
     def test_utf8_and_what_a_byte_order_mark_says_is_read(self, tmp_path: Path) -> None:

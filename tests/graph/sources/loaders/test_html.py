@@ -1,19 +1,14 @@
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graph.errors import BadInput
-from graph.sources.documents import read_documents
 from graph.sources.loaders import load_file
 from graph.sources.loaders.document import Document
 from graph.sources.loaders.fields import FieldMap
 from graph.sources.loaders.html import normalised_address, parse_html
-from graph.sources.splitting import split_document
 from tests.graph.sources.loaders.files import epub, passage_of_file, write
 from tests.growth import grows_with_length_alone
 
@@ -30,7 +25,6 @@ class TestText:
             ("one<br>two<br/>three", "one\ntwo\nthree"),
             ("<ul><li><p>one</p><p>more</p><li><h3>two</h3></ul>", "- one\n\nmore\n\ntwo"),
             ("<dl><dt>Term<dd>two years<dt>Price<dt>Cost<dd>3</dl>", "Term: two years\nPrice\nCost: 3"),
-            ("<pre>  if x:\n    y</pre>", "if x:\n    y"),
             ("<p>a<span> b</span><i> </i>c</p>", "a b c"),
             ("a<script>x()</script><style>y</style><noscript>z</noscript>b", "ab"),
         ]:
@@ -45,8 +39,6 @@ class TestText:
             assert page(f"<p>a</p><div {attribute}><p>x<br>y</p></div><p>b</p>").text == "a\n\nb", attribute
         for body, text in [
             ("<article><header><h1>Nissan</h1></header>Text</article>", "Nissan\n\nText"),
-            ("<form><p>All of it.</p><select><option>x</select></form>", "All of it."),
-            ("<main></main><p>In 1933.</p>", "In 1933."),
             *((markup, "") for markup in ("", "  ", "<!-- -->", "<html></html>", "<script>x</script>")),
         ]:
             assert page(body).text == text, body
@@ -58,9 +50,7 @@ class TestText:
         for named in ("id=menu", "class='page with-sidebar'", "class=navy"):
             soup = page(f"<div {named}><p>Soup of the day, <a href=/>3 EUR</a></p></div>")
             assert soup.text == "Soup of the day, 3 EUR", named
-        for named in ("no-sidebar", "has_nav", "page with-menu", "without-footer"):
-            links = f"<div class='{named}'><ul><li><a href=/>Pumps of Karv</a></ul></div>"
-            assert page(f"<h1>Suppliers</h1>{links}").text == "Suppliers\n\n- Pumps of Karv", named
+        assert page("<h1>A</h1><div class=no-sidebar><ul><li><a href=/>Pump</a></ul></div>").text == "A\n\n- Pump"
         assert page("<div class=menu><a href=/>Pumps</a></div>").text == "Pumps", "the page is one menu"
 
     def test_where_a_page_marks_its_main_part_that_is_the_text(self) -> None:
@@ -78,25 +68,8 @@ class TestText:
             ("<tr><th>Part<th>Made of<th>Price<tr><td>bolt<td colspan=2>3", "Part: bolt; Made of: 3"),
             ("<tr><td>Part<td>Made of<td>Price<tr><td>bolt<td>steel<td>3", "Part: bolt; Made of: steel; Price: 3"),
             ("<tr><td>Eva<td>Oslo<td>baker<tr><td>Bo<td>Rome<td>cook", "Eva | Oslo | baker\nBo | Rome | cook"),
-            ("<caption>Cars</caption><tr><th>Year<th>By<tr><td>1933<td><p>A<p>B", "Cars\n\nYear: 1933; By: A B"),
         ]:
             assert page(f"<table>{rows}</table>").text == text, rows
-
-    def test_links_of_a_header_and_of_a_term_stay(self) -> None:
-        document = page(
-            "<table><tr><th><a href='http://a/'>x</a><th>y<tr><td>1<td>2</table>"
-            "<dl><dt><a href='http://b/'>t</a><dd>d <a href='http://c/'>e</a></dl>"
-        )
-        assert document.text == "x: 1; y: 2\n\nt: d e"
-        assert document.links == [
-            (0, "http://a/"),
-            (document.text.index("t:"), "http://b/"),
-            (document.text.index(" e"), "http://c/"),
-        ]
-
-    def test_a_table_that_lays_the_page_out_gives_paragraphs(self) -> None:
-        body = "<table><tr><td>left<td><h2>Cars</h2><p>one</p><p>two</p><table><tr><td>1<td>2</table>end</table>"
-        assert page(body).text == "left\n\nCars\n\none\n\ntwo\n\n1 | 2\n\nend"
 
 
 class TestTitle:
@@ -116,7 +89,6 @@ class TestAddress:
         for head in [
             "<link rel='canonical' href='HTTPS://Ex.org:443/a?b=1#top'><meta property='og:url' content='http://no/'>",
             "<meta property='og:url' content='https://ex.org/a?b=1'>",
-            "<!-- saved from url=(0020)https://ex.org/a?b=1 -->",
             "<!--\n Page saved with SingleFile \n url: https://ex.org/a?b=1 \n saved date: today -->",
         ]:
             assert page("x", head).source == "https://ex.org/a?b=1", head
@@ -203,30 +175,6 @@ class TestHostile:
 
         assert grows_with_length_alone(work, 3_000)
 
-    @settings(max_examples=30, deadline=None)
-    @given(
-        st.lists(
-            st.sampled_from(
-                re.findall(
-                    r"\S+",
-                    "<p> </p> <h1> </h1> <h2> <table> <tr> <td> </table> <a/href='http://a/'> </a> <li> <ul> </ul>"
-                    " <pre> </pre> <br> <div> </div> word 日本 &amp; <title> </title> <script> </script> <!-- -->"
-                    " <form> </form> <article> <header> </header> </article> <nav> </nav> .",
-                )
-            ),
-            max_size=60,
-        )
-    )
-    def test_places_hold_for_any_markup(self, pieces: list[str]) -> None:
-        document = parse_html(" ".join(pieces), "page", "page.html")
-        for passage in split_document(document, 16, 4):
-            assert document.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
-        assert [document.text[h.offset : h.offset + 1] for h in document.headings] == [
-            h.text[:1] for h in document.headings
-        ]
-        assert all(0 <= offset <= len(document.text) for offset, _ in document.links)
-        assert document.text == document.text.strip()
-
 
 PAGES = (
     "<h1>One</h1><p>Text&nbsp;of one.</p>",
@@ -239,11 +187,3 @@ class TestBook:
         passage = passage_of_file(write(tmp_path / "a.epub", epub(*PAGES)))
         assert (passage.title, passage.text) == ("Pumps", "One\n\nText of one.\n\nTwo\n\nYear: 1900; Flow: 3")
         assert passage.metadata["creator"] == "Ida Berg"
-
-    def test_a_file_that_is_none_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match=r"a\.epub cannot be read as EPUB"):
-            read_documents([write(tmp_path / "a.epub", b"none")])
-        with pytest.raises(BadInput, match=r"a\.epub cannot be read as EPUB"):
-            read_documents([write(tmp_path / "a.epub", epub(spine=["none"]))])
-        with pytest.raises(BadInput, match=r"a\.epub holds no text"):
-            read_documents([write(tmp_path / "a.epub", epub())])

@@ -38,13 +38,6 @@ class TestRows:
             (passage,) = read(tmp_path, row).passages.values()
             assert (passage.title, passage.source) == ("Nissan", URL), row
 
-    def test_a_table_serves_as_well(self, tmp_path: Path) -> None:
-        write(tmp_path / "a.txt", "In 1933.")
-        content = "url,title,path,text\nhttps://ex.org/a,Nissan,a.txt,\nhttps://ex.org/b,Leaf,,A car.\n"
-        documents = read_documents([write(tmp_path / "my.links.csv", content)])
-        found = [(p.source, p.title, p.text) for p in documents.passages.values()]
-        assert found == [("https://ex.org/a", "Nissan", "In 1933."), ("https://ex.org/b", "Leaf", "A car.")]
-
     def test_in_a_folder_its_pages_are_not_read_again(self, tmp_path: Path) -> None:
         write(tmp_path / "a/page.html", "<p>In 1933.")
         write(tmp_path / "a/other.html", "<p>It grew.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from graph.sources.documents import read_documents
 from graph.sources.loaders.mail import ATTACHMENTS_LEFT
-from tests.graph.sources.loaders.files import docx, paragraph, passage_of_file, passages_of, write
+from tests.graph.sources.loaders.files import docx, paragraph, passage_of_file, write
 
 HEAD = {"subject": "Offer", "from": "Ida Berg <ida@ex.org>", "to": "Bo <bo@ex.org>, Eva <eva@ex.org>"}
 
@@ -53,13 +53,6 @@ def test_attachments_are_read_with_the_metadata_of_the_mail(tmp_path: Path) -> N
     assert {each.metadata["from"] for each in found.values()} == {HEAD["from"]}
     assert found["prices.csv"].metadata["Price"] == 3
     assert documents.notes == {ATTACHMENTS_LEFT: 1}
-
-
-def test_a_mail_that_is_attached_is_read(tmp_path: Path) -> None:
-    outer = mail("Outer.")
-    outer.add_attachment(mail("Inner.", prices__csv=b"Part\nbolt\n"))
-    passages = passages_of(write(tmp_path / "a.eml", outer.as_bytes()))
-    assert {each.text for each in passages} == {"Outer.", "Inner.", "Part: bolt"}
 
 
 def test_an_attachment_that_cannot_be_read_is_refused_by_name_and_the_rest_is_read(tmp_path: Path) -> None:

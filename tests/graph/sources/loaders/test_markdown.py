@@ -3,12 +3,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from graph.errors import BadInput
 from graph.sources.documents import read_documents
 from graph.sources.loaders.markdown import FRONT_MATTER_LEFT, parse_markdown
-from tests.graph.sources.loaders.files import passage_of_file, passages_of, write
+from tests.graph.sources.loaders.files import passage_of_file, write
 
 
 class TestMarkdown:
@@ -97,13 +94,6 @@ class TestHeadings:
                 text
             )
 
-    def test_they_are_the_sections_of_the_passages(self, tmp_path: Path) -> None:
-        filler = "alpha beta gamma.\n" * 40
-        content = f"# Cars\n\n{filler}\n## Makers\n\n{filler}\n### Nissan\n\n{filler}\n## Models\n\n{filler}"
-        passages = passages_of(write(tmp_path / "a.md", content))
-        sections = list(dict.fromkeys(passage.metadata.get("section") for passage in passages))
-        assert sections == [None, "Makers", "Makers > Nissan", "Models"]
-
 
 class TestNotebook:
     def test_its_cells_are_one_document_without_results(self, tmp_path: Path) -> None:
@@ -119,8 +109,3 @@ class TestNotebook:
         assert passage.text == (
             "# Flow\n\nIt is measured.\n\n```\n# no heading\nprint(3)\n```\n\n## Result\n\nYear: 1900; Flow: 3"
         )
-
-    def test_another_file_is_refused(self, tmp_path: Path) -> None:
-        for content in ["{}", "[1]", '{"cells": [1]}', '{"cells": [{"source": "x"}]}', "no JSON"]:
-            with pytest.raises(BadInput, match=r"a\.ipynb"):
-                read_documents([write(tmp_path / "a.ipynb", content)])

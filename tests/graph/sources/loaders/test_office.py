@@ -61,17 +61,11 @@ class TestText:
         )
         assert document_of(tmp_path, docx(body)).text == "host\n\nin the box\n\ntext"
 
-    def test_rows_carry_the_names_of_a_header_that_is_marked_or_in_bold_type(self, tmp_path: Path) -> None:
-        for first_row, text in [
-            ("<w:trPr><w:tblHeader/></w:trPr>{}", "Part: bolt; Made of: steel"),
-            ("bold", "Part: bolt; Made of: steel"),
-        ]:
-            names = [f"<w:tc>{paragraph(name)}</w:tc>" for name in ("Part", "Made of")]
-            if first_row == "bold":
-                names = [name.replace("<w:r>", "<w:r><w:rPr><w:b/></w:rPr>") for name in names]
-            header = "".join(names) if first_row == "bold" else first_row.format("".join(names))
-            body = f"<w:tbl><w:tr>{header}</w:tr>{table([paragraph('bolt'), paragraph('steel')])[7:]}"
-            assert document_of(tmp_path, docx(body)).text == text, first_row
+    def test_rows_carry_the_names_of_a_header_that_is_marked(self, tmp_path: Path) -> None:
+        header = "".join(f"<w:tc>{paragraph(name)}</w:tc>" for name in ("Part", "Made of"))
+        rows = table([paragraph("bolt"), paragraph("steel")])[len("<w:tbl>") :]
+        body = f"<w:tbl><w:tr><w:trPr><w:tblHeader/></w:trPr>{header}</w:tr>{rows}"
+        assert document_of(tmp_path, docx(body)).text == "Part: bolt; Made of: steel"
 
     def test_notes_stand_at_the_end(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(io.BytesIO(docx(""))) as archive:

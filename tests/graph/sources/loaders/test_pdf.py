@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graph.errors import BadInput, DependencyMissing
+from graph.errors import BadInput
 from graph.sources.documents import read_documents
-from graph.sources.loaders import load, load_file
+from graph.sources.loaders import load
 from graph.sources.loaders.fields import FieldMap
 from graph.sources.loaders.pdf import BLANK_PAGES, BROKEN_PAGES, load_pdf
 from tests.graph.sources.loaders.files import passage_of_file, pdf, write
@@ -62,16 +60,6 @@ class TestPages:
         text = load_pdf(write(tmp_path / "a.pdf", pdf([drawn], is_drawn=True)), "a").text
         assert text == "Property Value\nFlow 210 l/h\nHead 32 m"
 
-    def test_characters_that_cannot_be_stored_are_marked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from pypdf import PageObject
-
-        def broken(self: PageObject, visitor_text: Callable[..., None]) -> None:
-            visitor_text("a\x00b\ud800c\x0bd\n", (1, 0, 0, 1, 0, 0), (1, 0, 0, 1, 0, 0))
-
-        monkeypatch.setattr(PageObject, "extract_text", broken)
-        (found,) = load_file(write(tmp_path / "a.pdf", pdf(["x"])), "a", FieldMap()).documents
-        assert found.text == "a b?c d"
-
 
 class TestTitle:
     def test_it_is_the_one_among_the_properties_if_it_is_a_title(self, tmp_path: Path) -> None:
@@ -105,14 +93,3 @@ class TestUnreadable:
         with pytest.raises(BadInput, match=cases[0][1]) as failure:
             read_documents([tmp_path / "a00.pdf"])
         assert failure.value.hint
-
-    def test_one_that_only_forbids_changes_is_read(self, tmp_path: Path) -> None:
-        assert passage_of_file(write(tmp_path / "a.pdf", pdf(["In 1933."], password=""))).text == "In 1933."
-
-    def test_without_the_library_it_is_an_error_that_says_what_to_install(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        path = write(tmp_path / "a.pdf", pdf(["x"]))
-        monkeypatch.setitem(sys.modules, "pypdf", None)
-        with pytest.raises(DependencyMissing, match=r"a\.pdf .*pypdf.*pip install 'mara-rag\[documents\]'"):
-            load(path, "a.pdf", FieldMap())

@@ -11,7 +11,6 @@ from graph.schema import Passage
 from graph.sentences import sentence_spans
 from graph.sources.documents import ReadOptions, read_documents
 from graph.sources.loaders.fields import MAX_KEYS, OVER_LIMIT, FieldMap, scalar
-from graph.sources.loaders.table import UNNAMED
 from tests.graph.sources.loaders.files import passage_of_file, passages_of, write, xlsx
 
 
@@ -45,11 +44,6 @@ class TestRows:
         passage = passage_of_file(path)
         assert passage.text == "1933"
         assert passage.metadata == {"a": 1933, "b": -25.0, "c": True, "d": "007", "e": "1e999", "f": "False"}
-
-    def test_cells_under_no_name_are_left_out_and_counted(self, tmp_path: Path) -> None:
-        documents = read_documents([write(tmp_path / "c.csv", ",text\n0,x\n1,y\n")])
-        assert [p.metadata for p in documents.passages.values()] == [{}, {}]
-        assert documents.notes == {UNNAMED: 2}
 
 
 class TestRowsWithoutText:
@@ -93,11 +87,6 @@ class TestRowsWithoutText:
 
 class TestFields:
     CONTENT = "key,headline,body,year,author\nk1,Nissan,It grew.,1933,Ida\n"
-
-    def test_columns_are_mapped(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "c.csv", self.CONTENT)
-        (passage,) = with_fields(path, id="key", title="headline", text="body", metadata=("year",))
-        assert passage == Passage("k1", "Nissan", "It grew.", "c.csv", {"year": 1933})
 
     def test_the_rest_is_kept_when_no_metadata_are_named(self, tmp_path: Path) -> None:
         (passage,) = with_fields(write(tmp_path / "c.csv", self.CONTENT), text="body")
@@ -148,13 +137,6 @@ class TestWorkbook:
         path = write(tmp_path / "a.xlsx", xlsx(Parts=[["Prices of 2024"], [], ["Part", "Price"], ["bolt", 3]]))
         above, row = passages_of(path)
         assert (above.title, above.text, row.text) == ("Parts", "Prices of 2024", "Part: bolt; Price: 3")
-
-    def test_an_id_of_two_sheets_stands_for_both_rows(self, tmp_path: Path) -> None:
-        rows: dict[str, list[list[Any]]] = {name: [["id", "text"], [1, f"A {name}."]] for name in ("bolt", "nut")}
-        assert {each.id: each.text for each in passages_of(write(tmp_path / "a.xlsx", xlsx(**rows)))} == {
-            "1": "A bolt.",
-            "nut 1": "A nut.",
-        }
 
     def test_a_sheet_that_is_no_table_is_refused_by_name_and_the_others_are_read(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.xlsx", xlsx(Sums=[[1, 2], [3, 4]], People=[["Name"], ["Ida"]]))
