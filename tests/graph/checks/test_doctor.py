@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.chat.reply_cache import KeptReply, ReplyCache
-from agents.chat.usage import Usage
 from graph.checks import doctor
 from graph.checks.doctor import examine_workspace, repair_workspace
 from graph.checks.findings import Finding
@@ -161,16 +159,3 @@ class TestWhatCannotBeRepaired:
         assert said(examination, "snapshot").startswith("4 passages"), "questions can still be answered"
         assert not done
         assert everything_in(workspace.root) == before
-
-    def test_kept_replies(self, workspace: Workspace) -> None:
-        path = workspace.root / "replies.sqlite"
-        with ReplyCache(path) as cache:
-            cache.put(b"key", "extractor", KeptReply("{}", Usage(requests=1)))
-        assert examine_workspace(workspace.root).ok
-        path.write_bytes(b"garbage" * 1000)
-        (workspace.root / "manifest.json").unlink()
-        before, done, after = repair_workspace(workspace.root)
-        assert problems(before) == {"manifest": True, "reply cache": False}
-        assert "Delete replies.sqlite" in said(before, "reply cache")
-        assert done == ["Wrote manifest.json again"]
-        assert problems(after) == {"reply cache": False}

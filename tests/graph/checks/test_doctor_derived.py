@@ -77,12 +77,10 @@ def words_of_others(workspace: Workspace) -> None:
 
 
 DERIVED: dict[str, tuple[Damage, str]] = {
-    "no manifest": (gone("manifest.json"), "manifest"),
     "another's manifest": (of_another_workspace, "manifest"),
     "a garbled CURRENT": (garbage("CURRENT"), "published generation"),
     "no generation at all": (gone("index"), "snapshot"),
     "another commit's snapshot": (of_another_commit, "published generation"),
-    "no snapshot": (gone("index/1/snapshot.json"), "snapshot"),
     "a letter of a passage": (renamed, "snapshot and record"),
     "a weight": (rewritten("index/1/edge_weight.npy", add(1e-4)), "snapshot and record"),
     "half the words": (truncated("index/1/bm25/weights.npy"), "snapshot"),
@@ -124,13 +122,8 @@ def embedded_otherwise(name: str, id: str) -> Callable[[ChromaSet], None]:
     return lambda store: store._open(name)[0].update(ids=[id], embeddings=other)
 
 
-def one_fact_more(store: ChromaSet) -> None:
-    store._open("facts")[0].add(ids=["99"], embeddings=HashEmbedder().embed(["nothing"]))
-
-
 UNSEARCHABLE: dict[str, tuple[Callable[[ChromaSet], None], str]] = {
     "a missing passage": (deleted("passages", "1"), "search index"),
-    "a fact too many": (one_fact_more, "search index"),
     "a fact's vector": (embedded_otherwise("facts", "0"), "search index: vectors of facts"),
 }
 
@@ -141,18 +134,6 @@ def test_a_lack_is_found_and_mended(workspace: Workspace, change: Callable[[Chro
     before, _, after = repair_workspace(workspace.root)
     assert problems(before) == {check: True}
     assert after.ok, problems(after)
-
-
-def of_search_json(change: Callable[[dict[str, Any]], object]) -> Damage:
-    """Let the layer be said to lie otherwise."""
-
-    def rewrite(workspace: Workspace) -> None:
-        path = published(workspace) / "search.json"
-        described = json.loads(path.read_text())
-        change(described)
-        path.write_text(json.dumps(described))
-
-    return rewrite
 
 
 def with_set(generation: int, change: Callable[[ChromaSet], object]) -> Damage:
@@ -175,8 +156,6 @@ LAYERED: dict[str, tuple[Damage, str]] = {
     "no base": (gone("index/1"), "search index"),
     "a vector of the base": (with_set(1, embedded_otherwise("passages", "1")), "search index: vectors of passages"),
     "a passage the layer lacks": (with_set(2, deleted("passages", "0")), "search index"),
-    "a layer on another base": (of_search_json(lambda said: said.update(base_key="another")), "search index"),
-    "a layer that hides too little": (of_search_json(lambda said: said.update(gone={})), "search index"),
 }
 
 
@@ -234,14 +213,6 @@ class TestServer:
         """A workspace of its own on the server."""
         monkeypatch.setenv("MARA_VECTORS", f"chroma+{chroma_url}")
         return publish_workspace(tmp_path / "served", PASSAGES, TRIPLES)
-
-    @pytest.mark.slow
-    def test_a_vector_that_it_lacks_is_found_and_written_again(self, served: Workspace) -> None:
-        change, check = UNSEARCHABLE["a missing passage"]
-        with_store(served, change)
-        before, _, after = repair_workspace(served.root)
-        assert problems(before) == {check: True}
-        assert after.ok, problems(after)
 
     def test_one_that_does_not_answer(self, served: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MARA_VECTORS", "chroma+http://127.0.0.1:9")

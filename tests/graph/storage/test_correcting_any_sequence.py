@@ -172,14 +172,3 @@ def test_any_sequence_of_sync_change_merge_split_drop_and_pin_ends_as_a_fresh_bu
     sequence: Sequence[Written | What | int],
 ) -> None:
     run(tmp_path_factory.getbasetemp(), begun, sequence)
-
-
-@pytest.mark.slow
-@settings(max_examples=100, deadline=None)
-@given(first, SEQUENCES)
-def test_any_of_many_sequences_does(
-    tmp_path_factory: pytest.TempPathFactory,
-    begun: Sequence[tuple[Passage, Extraction]],
-    sequence: Sequence[Written | What | int],
-) -> None:
-    run(tmp_path_factory.getbasetemp(), begun, sequence)

@@ -97,15 +97,6 @@ class TestWriting:
             db.insert("kept", [("c", 1, None, None)])
         assert [key for (key,) in db.execute("SELECT id FROM kept ORDER BY id")] == ["a", "c"]
 
-    def test_rows_of_the_same_keys_are_replaced_and_links_go_with_them(self, db: Database) -> None:
-        with db.transaction():
-            db.put("kept", ["id"], ["number", "share", "bytes"], [("a", 1, None, None), ("b", 1, None, None)])
-            db.put("kept", ["id"], ["number", "share", "bytes"], [("a", 2, None, None)])
-            db.insert("linked", [("a",), ("b",)])
-            db.execute("DELETE FROM kept WHERE id = ?", ("b",))
-        assert db.execute("SELECT id, number FROM kept").fetchall() == [("a", 2)]
-        assert db.execute("SELECT id FROM linked").fetchall() == [("a",)]
-
     def test_one_writes_at_a_time(self, db: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(databases, "BUSY_TIMEOUT_S", 0.05)
         refused = pytest.raises(WorkspaceLocked, match="another process")

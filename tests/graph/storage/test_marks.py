@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.storage.marks import (
@@ -37,11 +35,6 @@ class TestRecording:
         yes = Mark(A_NO.question, A_NO.passage_id, PERSON)
         assert add_marks(tmp_path, [A_NO, yes]) == Recorded(changed=1)
         assert read_marks(tmp_path) == [yes, A_GOLD]
-
-    def test_a_person_alone_can_say_that_a_passage_did_not_serve(self) -> None:
-        for kind in [GOLD, CITED]:
-            with pytest.raises(BadInput, match="did not serve"):
-                Mark("Which river?", "velm", kind, served=False)
 
     def test_several_writers_at_once_lose_nothing_not_even_as_the_file_is_made(self, tmp_path: Path) -> None:
         def write(number: int) -> Recorded:
@@ -83,11 +76,6 @@ class TestWhatServed:
             ([A_CITED, A_NO], {}),
         ):
             assert served_passages(marks) == served, marks
-
-    @given(st.permutations([A_GOLD, A_CITED, A_NO, Mark("q", "b", CITED), Mark("q", "a", CITED), Mark("a", "x", GOLD)]))
-    def test_the_order_of_the_marks_does_not_matter(self, marks: list[Mark]) -> None:
-        served = [("Which river?", ("velm",)), ("a", ("x",)), ("q", ("a", "b"))]
-        assert list(served_passages(marks).items()) == served
 
 
 def test_a_damaged_file_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:

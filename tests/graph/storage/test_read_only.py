@@ -45,18 +45,6 @@ def test_it_is_asked_and_nothing_in_it_changes(kept: Workspace) -> None:
     assert state_of(kept.root) == before
 
 
-def test_one_that_was_left_between_commit_and_publication_answers_as_it_was_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
-    with workspace.open_record() as record:
-        record.advance_generation()
-    monkeypatch.setattr(os, "access", lambda place, mode: not Path(place).is_relative_to(workspace.root))
-    index = open_index(workspace.root, HashEmbedder())
-    assert (seen(index), index.complete) == (whole(CARS), False)
-    index.close()
-
-
 def test_writing_it_is_refused_by_name(kept: Workspace) -> None:
     before = state_of(kept.root)
     with pytest.raises(BadInput, match="may not be written"), kept.writing():

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -78,12 +77,6 @@ class TestIds:
                 write_passages(record, [passage_of("velm", "Velm", "A."), passage], {}, hash_embedder)
             assert dump(path) == before, passage
 
-    def test_many_ids_are_asked_for_at_once(self, record: Record) -> None:
-        ids = ["yokohama", *(f"n{i}" for i in range(40_000)), "nissan"]
-        assert [entry.passage.id for entry in record.entries(ids)] == ["nissan", "yokohama"]
-        record.commit([], NOTHING, "hash", removed=ids)
-        assert record.count_passages() == 0
-
 
 class TestGoing:
     def test_names_and_facts_go_with_their_last_passage(self, record: Record) -> None:
@@ -144,24 +137,6 @@ class TestDamage:
             with pytest.raises(WorkspaceDamaged, match=rf"of format {version}, written by {age}.*--workspace NEW"):
                 Record(path)
             assert path.read_bytes() == before, version
-
-    def test_a_missing_entry_of_the_header_is_named(self, record: Record, path: Path) -> None:
-        for key in ("format_version", "workspace_id", "generation", "embedding_model", "dimension"):
-            with closing(sqlite3.connect(path, isolation_level=None)) as database:
-                (value,) = database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-                database.execute("DELETE FROM meta WHERE key = ?", (key,))
-                with pytest.raises(WorkspaceDamaged, match=rf"lacks '{key}'.*backup"), Record(path) as again:
-                    getattr(again, key)
-                database.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (key, value))
-
-    def test_a_damaged_page_is_found_when_it_is_read(self, path: Path, hash_embedder: HashEmbedder) -> None:
-        with Record(path, create=True) as record:
-            passages = [passage_of(f"p{i}", f"Title {i}", "Some text. " * 50) for i in range(50)]
-            write_passages(record, passages, {}, hash_embedder)
-        content = path.read_bytes()
-        path.write_bytes(content[:8192] + b"\xff" * (len(content) - 8192))
-        with pytest.raises(WorkspaceDamaged, match=r"cannot be read .*backup"), Record(path) as record:
-            list(record.entries())
 
 
 def test_a_fingerprint_changes_with_the_passage_and_with_what_is_extracted_from_it() -> None:

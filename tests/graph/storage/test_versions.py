@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from graph.corrections.apply import Stated
 from graph.errors import BadInput
 from graph.moments import ALWAYS, first_moment, last_moment
 from graph.schema import Passage
-from graph.storage.entry import facts_of
 from graph.storage.record import Record
 from graph.storage.versions import Span, of_documents
 from graph.storage.writer import reembed
-from tests.builders import HashEmbedder, TripleParts, extraction_of, passage_of, write_passages
+from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -94,14 +92,6 @@ class TestKeeping:
         reembed(record, HashEmbedder("other"))
         assert [model for _, model in record.versions.past_entries(last_moment("2023"))] == ["hash"]
 
-    def test_facts_know_when_they_were_held(self, record: Record) -> None:
-        write(record, "2023", LAMP, DESK)
-        (fact,) = facts_of(Stated.of(LAMP, extraction_of(COSTS["lamp"])))
-        write(record, "2024", DEARER, triples=COSTS_MORE)
-        assert [(span.passage_id, span.until) for span in record.versions.spans_of_fact(fact)] == [
-            ("lamp", first_moment("2024"))
-        ]
-
     def test_a_commit_that_fails_keeps_nothing(
         self, record: Record, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -126,13 +116,6 @@ class TestDates:
             versions.check(["lamp", "new"], first_moment("2022"), now)
         with pytest.raises(BadInput, match="'desk' on 2024-01-01"):
             versions.check(["desk"], first_moment("2023-06"), now)
-
-    def test_the_last_moment_is_that_of_the_last_change(self, record: Record) -> None:
-        assert record.versions.latest() == ALWAYS
-        write(record, "2023", LAMP)
-        assert record.versions.latest() == first_moment("2023")
-        write(record, "2024", removed=("lamp",))
-        assert record.versions.latest() == first_moment("2024")
 
     def test_what_stood_has_one_digest_between_two_changes(self, record: Record) -> None:
         write(record, "2023", LAMP, DESK)

@@ -67,15 +67,6 @@ class TestFiles:
 
 
 class TestCreating:
-    def test_a_place_where_no_folder_can_be_made(self, tmp_path: Path) -> None:
-        (tmp_path / "file").write_text("x")
-        for place, message in (
-            (tmp_path / "file", r"file is a file, not a workspace"),
-            (tmp_path / "file" / "below", r"cannot be used as a workspace \(.+\).*Choose another folder"),
-        ):
-            with pytest.raises(BadInput, match=message):
-                Workspace(place).create()
-
     def test_what_is_left_of_one_that_was_not_made_to_the_end_is_removed_later(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -104,14 +95,6 @@ class TestCreating:
             workspace.create()
             with workspace.open_record() as record:
                 assert record.workspace_id == made_meanwhile[fault]
-
-    def test_a_file_system_without_links_will_do(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(made: Path, place: Path) -> None:
-            raise PermissionError
-
-        monkeypatch.setattr(os, "link", refuse)
-        Workspace(tmp_path / "workspace").create()
-        Workspace(tmp_path / "workspace").open_record().close()
 
 
 class TestOpening:
@@ -161,19 +144,6 @@ class TestGenerations:
             assert reader.hear() == "released"
             publish_another(workspace, "d")
             assert generations(workspace) == {4}
-
-    def test_one_whose_reader_was_killed_goes(self, workspace: Workspace) -> None:
-        with Child(HOLD_GENERATION, workspace.root, 1) as reader:
-            assert reader.hear() == "held"
-            reader.kill()
-            publish_another(workspace, "b")
-        assert generations(workspace) == {2}
-
-    def test_a_damaged_hold_file_keeps_no_generation(self, workspace: Workspace) -> None:
-        workspace.hold(1).release()
-        (workspace.index_folder(1) / "held.db").write_bytes(b"garbage" * 1000)
-        publish_another(workspace, "b")
-        assert generations(workspace) == {2}
 
     def test_switching_is_one_step_so_that_a_reader_sees_the_old_or_the_new(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from graph.construction.build import derive_graph
 from graph.construction.edges import IS_SYNONYM_KIND
-from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import EmbeddingMismatch
 from graph.schema import Extraction, RelationType, Triple
 from graph.storage.record import Record
@@ -87,11 +86,6 @@ class TestSynonyms:
         )
         assert synonyms_in(record) == []
 
-    def test_names_that_the_model_does_not_understand_have_none(self, record: Record) -> None:
-        passages = [passage_of("a", "日産 自動車", "."), passage_of("b", "日産", "."), passage_of("c", "Nissan", ".")]
-        write_passages(record, [*passages, passage_of("d", "Nissan Motor", ".")], {}, HashEmbedder(PACKAGED_MODEL))
-        assert synonyms_in(record) == [("nissan", "nissan motor")]
-
 
 class TestBatch:
     def test_only_texts_that_the_record_lacks_are_embedded(self, record: Record) -> None:
@@ -137,11 +131,6 @@ class TestCleaning:
         assert cleaned.notes == {"identical triples": 2}
         types = [("Nissan", "founded", "1933", kind) for kind in (RelationType.TEMPORAL, RelationType.CAUSALITY)]
         assert len(clean_extraction(extraction_of(types)).triples) == 2
-
-    def test_confidence_is_clamped(self) -> None:
-        for confidence, clamped in ((1.5, 1.0), (-0.5, 0.0), (0.3, 0.3)):
-            extraction = extraction_of([("a", "is", "b", RelationType.SPATIAL, confidence)])
-            assert clean_extraction(extraction).triples[0].confidence == clamped
 
     def test_entities_stand_once_and_nothing_is_without_a_name(self) -> None:
         cleaned = clean_extraction(extraction_of([("", "is", "b"), ("a", "is", "\u200b")], ["A", "", "B", " ", "A"]))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents.offline.extractor import OfflineExtractor
-from graph.errors import BadInput, ClusterUnavailable, ModelUnavailable
+from graph.errors import BadInput, ClusterUnavailable
 from graph.own_types import NO_TYPES
 from graph.sources.documents import ToRead, read_documents
 from graph.sources.loaders.document import Loaded
@@ -80,11 +80,6 @@ def ending_after(count: int) -> Script:
     return script
 
 
-def refusing(job: Job) -> Iterator[Done]:
-    raise ModelUnavailable("The chat endpoint refused the key (401)", "Set OPENAI_API_KEY", status=401)
-    yield
-
-
 def not_starting(job: Job) -> Iterator[Done]:
     raise ClusterUnavailable("Ray cannot be started here", "Run it again")
     yield
@@ -115,14 +110,6 @@ def waited_for(running: RayEngine, tasks: Sequence[ShardTask], root: Path) -> To
         running.wait(task.key, totals.append)
     running.close()
     return totals[-1]
-
-
-def test_shards_are_waited_for_in_order_however_they_come(
-    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
-) -> None:
-    running, coordinators = run_of(monkeypatch, well)
-    assert waited_for(running, tasks, tmp_path) == Totals(4 * SHARD_PASSAGES, 0, 12)
-    assert (coordinators.started, coordinators.closed, len(coordinators.jobs)) == (1, 1, 1)
 
 
 def test_ray_is_started_again_for_what_is_left(
@@ -160,15 +147,6 @@ def test_ray_that_does_not_start_ends_the_run_at_once_unless_it_had_started_befo
     with pytest.raises(ClusterUnavailable, match="cannot be started"):
         waited_for(running, tasks, tmp_path)
     assert coordinators.started == 4
-
-
-def test_an_error_of_a_worker_ends_the_run_at_once(
-    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
-) -> None:
-    running, coordinators = run_of(monkeypatch, refusing)
-    with pytest.raises(ModelUnavailable, match="401"):
-        waited_for(running, tasks, tmp_path)
-    assert coordinators.started == 1
 
 
 def test_shards_go_to_ray_in_waves_and_each_wave_is_filled_up(

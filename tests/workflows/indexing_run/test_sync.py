@@ -217,14 +217,6 @@ class TestRemoving:
             remove_passages(filled)
         assert content_of(filled) == before
 
-    def test_shards_of_a_run_that_was_never_resumed_go_too(self, filled: Path) -> None:
-        leave_shard(filled)
-        with pytest.raises(BadInput):
-            remove_passages(filled, ["nobody"])
-        assert (filled / SHARDS).exists()
-        remove_passages(filled, ["velm"])
-        assert not (filled / SHARDS).exists()
-
     def test_after_the_last_passage_readers_refuse_the_workspace(self, root: Path, tmp_path: Path) -> None:
         write_lines(tmp_path / "corpus.jsonl", [VELM])
         index_sources([tmp_path / "corpus.jsonl"], root)
