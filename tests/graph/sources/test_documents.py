@@ -163,19 +163,6 @@ class TestOptions:
                 ReadOptions(chunk_tokens=tokens, chunk_overlap=overlap)
 
 
-class TestIds:
-    def test_they_do_not_depend_on_where_the_command_is_run(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        write(tmp_path / "docs/sub/a.txt", "Nissan\n\nIn 1933.")
-        write(tmp_path / "docs/b.jsonl", lines({"text": "x"}))
-        absolute = list(read_documents([tmp_path / "docs"]).passages)
-        monkeypatch.chdir(tmp_path)
-        assert list(read_documents([Path("docs")]).passages) == absolute
-        monkeypatch.chdir(tmp_path / "docs")
-        assert list(read_documents([Path(".")]).passages) == absolute
-
-
 def test_passages_can_be_added_from_elsewhere() -> None:
     documents = Documents()
     documents.add([Passage("a", "A", "x"), Passage("a", "A", "x", "other source")])

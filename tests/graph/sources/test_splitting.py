@@ -31,16 +31,6 @@ class TestChunks:
         assert "references" not in passage.metadata
         assert split("Nissan", " \n\t", "a.txt") == []
 
-    def test_lengths_can_be_chosen(self) -> None:
-        for tokens, overlap in [(60, 0), (60, 20), (500, 100)]:
-            text = document(120)
-            chunks = split_document(Document("", text, "a.txt"), tokens, overlap)
-            assert all(estimate_tokens(chunk.text) <= tokens for chunk in chunks), tokens
-            assert max(estimate_tokens(chunk.text) for chunk in chunks) > tokens / 2, tokens
-            for before, after in pairwise(chunks):
-                shared = text[int(after.metadata["start"]) : int(before.metadata["end"])]
-                assert estimate_tokens(shared) <= overlap, tokens
-
     def test_each_chunk_fits_the_model_and_is_the_text_between_its_places(self) -> None:
         for text in [
             document(80),

@@ -44,17 +44,6 @@ class TestShapes:
         assert extraction.triples == (Triple("Nissan", "was founded in", "1933", RelationType.TEMPORAL, 1.0),)
         assert (extraction.extractor, triples.rows) == (IMPORTED, 1)
 
-    def test_three_parts_are_typed_by_rule_and_counted(self, tmp_path: Path) -> None:
-        extraction = extraction_of(tmp_path, ["Nissan", "founded in", "1933"], ["Nissan", "zorbs", "Renault"])
-        assert [t.relation for t in extraction.triples] == [RelationType.TEMPORAL, RelationType.ATTRIBUTION]
-        assert [t.confidence for t in extraction.triples] == [1.0, 1.0]
-        assert extraction.notes == {"triples typed by rule": 2, "triples without a cue": 1}
-
-    def test_five_parts_say_type_and_confidence(self, tmp_path: Path) -> None:
-        extraction = extraction_of(tmp_path, ["flood", "led to", "reform", "causal", 0.75])
-        assert extraction.triples == (Triple("flood", "led to", "reform", RelationType.CAUSALITY, 0.75),)
-        assert extraction.notes == {}
-
     def test_a_type_that_no_fact_can_have_is_found_by_rule(self, tmp_path: Path) -> None:
         for relation in ["FRIENDSHIP", "SYNONYMY", "PRIMARY", None, 7]:
             extraction = extraction_of(tmp_path, ["Nissan", "founded in", "1933", relation, 0.5])

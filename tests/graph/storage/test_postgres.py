@@ -92,12 +92,6 @@ class TestPlace:
         with pytest.raises(BadInput, match="is 'team', and MARA_RECORD_URL names 'other'"):
             place_of(tmp_path / "record.sqlite")
 
-    def test_no_two_records_share_a_schema_and_none_is_cut(self) -> None:
-        for name in ["team", "team_relations", "relations_team", "x" * 40]:
-            schemas = {schema for each in (name, "team") for schema in schemas_of(each)}
-            assert len(schemas) == 2 * len({name, "team"}), name
-            assert max(map(len, schemas)) < 64, name
-
     def test_an_address_that_is_none_is_not_repeated(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for url in [
             *("http://me:hidden@host/", "hidden", "postgresql://db/x?password=hid#den", "postgresql://me:hidden"),

@@ -66,13 +66,6 @@ class TestKeeping:
         assert record.versions.entry(second).passage == DEARER
         assert record.versions.count() == 1
 
-    def test_what_is_removed_stands_until_then_and_may_come_back(self, record: Record) -> None:
-        write(record, "2023", LAMP, DESK)
-        write(record, "2024", removed=("lamp",))
-        write(record, "2025", LAMP)
-        assert times(record, "lamp") == [("2023-01-01", "2024-01-01"), ("2025-01-01", None)]
-        assert not list(record.versions.past_entries(last_moment("2024")))
-
     def test_another_extraction_a_change_of_the_same_date_or_without_one_is_no_version(self, record: Record) -> None:
         write(record, "2023", LAMP)
         write(record, "2024", LAMP, triples={"lamp": [("lamp", "is", "dear")]})

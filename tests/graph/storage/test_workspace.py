@@ -67,16 +67,6 @@ class TestFiles:
 
 
 class TestCreating:
-    def test_what_is_left_of_one_that_was_not_made_to_the_end_is_removed_later(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        root = tmp_path / "workspace"
-        (root / "index" / "new-0").mkdir(parents=True)
-        with pytest.raises(WorkspaceMissing):
-            Workspace(root).open_record()
-        workspace = publish_workspace(root, [passage_of("a", "A", "text")])
-        assert generations(workspace) == {1}
-
     def test_a_record_that_another_process_made_meanwhile_stays(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

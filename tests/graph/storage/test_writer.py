@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graph.construction.build import derive_graph
 from graph.construction.edges import IS_SYNONYM_KIND
 from graph.errors import EmbeddingMismatch
-from graph.schema import Extraction, RelationType, Triple
+from graph.schema import RelationType, Triple
 from graph.storage.record import Record
 from graph.storage.writer import Writer, clean_extraction, reembed
 from tests.builders import (
@@ -97,15 +97,6 @@ class TestBatch:
         embedder = HashEmbedder()
         write_passages(record, [passage_of("b", "NISSAN", "Two.")], triples, embedder)
         assert sorted(embedder.asked) == ["NISSAN\nTwo.", "cars", "nissan makes cars"]
-
-    def test_the_report_counts_passages_long_ones_and_what_was_dropped(self, record: Record) -> None:
-        batch = [
-            (passage_of("a", "", "long " * 300), Extraction((), (), "test", {"malformed triples": 2})),
-            (passage_of("b", "", "short"), extraction_of([("", "is", "x"), ("y", "is", "x"), ("Y", "is", "X")])),
-        ]
-        report = Writer(record, HashEmbedder()).write(batch)
-        assert (report.passages, report.long_passages) == (2, 1)
-        assert report.notes == {"malformed triples": 2, "triples without a name": 1, "identical triples": 1}
 
     def test_another_models_record_is_refused_by_name_with_the_command_that_helps(self, record: Record) -> None:
         write_passages(record, [passage_of("a", "", "x")], {}, HashEmbedder("old"))

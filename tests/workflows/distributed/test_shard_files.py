@@ -69,13 +69,3 @@ def test_a_file_of_another_shard_or_program_is_not_taken(shard: Shard, tmp_path:
     assert folder.get(shard.key) is None
 
 
-def test_unfinished_files_go_and_finished_ones_stay_until_the_end(shard: Shard, tmp_path: Path) -> None:
-    folder = ShardFolder(tmp_path)
-    folder.tidy()
-    folder.clear()
-    folder.put(shard.key, to_parquet(shard))
-    (folder.folder / f".{shard.key}.77").write_bytes(b"half")
-    folder.tidy()
-    assert [path.name for path in folder.folder.iterdir()] == [f"{shard.key}.parquet"]
-    folder.clear()
-    assert not folder.folder.exists()

@@ -47,16 +47,6 @@ def test_a_run_counts_its_changes(index: Indexer, root: Path) -> None:
     assert documents(root) == ["karv", "velm"]
 
 
-def test_a_run_may_leave_it_alone(index: Indexer, root: Path) -> None:
-    report = index([VELM], settings=IndexingContext(relationships=False))
-    assert report.relationships == {}
-    assert not (root / RELATIONSHIPS_FILE).exists()
-    index([VELM])
-    index([VELM, SUND], settings=IndexingContext(relationships=False))
-    assert documents(root) == ["velm"]
-    assert index([VELM, SUND]).relationships["new"] == 1
-
-
 def test_a_damaged_file_loses_no_run_which_says_how_to_mend_it(index: Indexer, root: Path) -> None:
     index([SUND])
     damage_pages(root / RELATIONSHIPS_FILE)

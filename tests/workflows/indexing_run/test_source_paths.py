@@ -9,7 +9,7 @@ import pytest
 
 from graph.errors import BadInput
 from tests.workflows.small_world import write_lines
-from tests.workflows.workspaces import BRANDT, KARV, ROWS, SUND, VELM, Indexer, ask, content_of, facts_in
+from tests.workflows.workspaces import BRANDT, ROWS, SUND, Indexer, ask, facts_in
 from workflows.indexing import index_sources
 
 pytestmark = pytest.mark.usefixtures("embedder")
@@ -35,17 +35,6 @@ def test_triples_are_taken_by_id_else_by_the_exact_text_and_the_rest_is_extracte
     assert any(subject == "Ostra" for subject, _, _ in facts)
 
 
-def test_a_row_that_two_passages_share_is_matched_once_and_malformed_triples_are_counted(
-    index: Indexer, tmp_path: Path
-) -> None:
-    triples = tmp_path / "triples.jsonl"
-    facts = [["Karv", "is", "harbour"], ["Karv", "exports"], ["Karv", "is", "a", "b"]]
-    write_lines(triples, [{"passage": KARV["text"], "triples": facts}])
-    report = index([KARV, {**KARV, "id": "again"}], triples=triples)
-    assert (report.imported, report.unmatched_triples) == (2, 0)
-    assert report.notes["malformed triples"] == 4, "two of each passage"
-
-
 def test_a_source_that_gives_nothing_is_bad_input_and_leaves_no_workspace(root: Path, tmp_path: Path) -> None:
     (tmp_path / "paper.pdf").write_bytes(b"%PDF")
     (tmp_path / "broken.jsonl").write_text("{\n", encoding="utf-8")
@@ -56,16 +45,6 @@ def test_a_source_that_gives_nothing_is_bad_input_and_leaves_no_workspace(root: 
             index_sources([tmp_path / name], root)
         assert failure.value.hint
     assert not root.exists()
-
-
-def test_triples_that_cannot_be_read_change_nothing(index: Indexer, root: Path, tmp_path: Path) -> None:
-    index([VELM])
-    before = content_of(root)
-    for name, text in {"broken.jsonl": "{", "none.json": "7", "facts.pickle": ""}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        with pytest.raises(BadInput, match=name):
-            index(ROWS, triples=tmp_path / name)
-    assert content_of(root) == before
 
 
 def test_a_corpus_without_a_single_fact_or_name_still_answers(root: Path, tmp_path: Path) -> None:

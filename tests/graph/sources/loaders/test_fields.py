@@ -137,12 +137,6 @@ class TestLimits:
         assert passage.metadata == longest
         assert notes == {OVER_LIMIT: 2}
 
-    def test_a_line_end_in_a_key_is_a_space_and_other_control_characters_are_left_out(self, tmp_path: Path) -> None:
-        row = {"text": "x", "total\n(EUR)": 5, "total (EUR)": 6, "a\x00b": 7, "\x9f": 8}
-        passage, notes = self.read(write(tmp_path / "c.jsonl", lines(row)))
-        assert passage.metadata == {"total (EUR)": 5}
-        assert notes == {OVER_LIMIT: 3}
-
     def test_what_is_given_to_every_passage_is_refused_beyond_them(self) -> None:
         beyond = r"cannot be set.*at most 200, of 1,000 characters a key and 10,000 a value"
         no_scalars: list[Any] = [None, [], math.nan, math.inf, "\ud800"]
@@ -170,12 +164,3 @@ class TestMetadata:
             "note": "a=b",
             "empty": "",
         }
-
-    def test_they_are_given_to_every_passage_and_leave_its_id(self, tmp_path: Path) -> None:
-        write(tmp_path / "a.txt", "word " * 400)
-        write(tmp_path / "b.jsonl", lines({"id": "x", "text": "y", "tenant": "file", "year": 1}))
-        plain = read_documents([tmp_path]).passages
-        marked = read_documents([tmp_path], ReadOptions(metadata={"tenant": "a"})).passages
-        assert plain.keys() == marked.keys()
-        assert {passage.metadata["tenant"] for passage in marked.values()} == {"a"}
-        assert marked["x"].metadata["year"] == 1

@@ -62,10 +62,3 @@ def test_an_attachment_that_cannot_be_read_is_refused_by_name_and_the_rest_is_re
     (refused,) = documents.refused
     assert refused.source == f"{tmp_path / 'a.eml'}, item 1"
     assert refused.reason.startswith(f"{tmp_path / 'a.eml'}, attachment a.docx cannot be read as DOCX")
-
-
-def test_headers_that_are_broken_are_left_out(tmp_path: Path) -> None:
-    content = b"Subject: =?utf-8?q?caf=C3=A9?=\r\nDate: someday\r\nFrom: \xff\x00<\r\n\r\nText.\r\n"
-    passage = passage_of_file(write(tmp_path / "a.eml", content))
-    assert (passage.title, passage.text) == ("café", "Text.")
-    assert "date" not in passage.metadata

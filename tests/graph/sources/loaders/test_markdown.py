@@ -23,10 +23,6 @@ class TestMarkdown:
         ]:
             assert passage_of_file(write(tmp_path / "a.md", content)).title == title, content
 
-    def test_a_heading_full_of_spaces_is_read_at_once(self, tmp_path: Path) -> None:
-        content = "# a" + " " * 50_000 + "b #" + "#" * 50_000 + " c\n"
-        assert passage_of_file(write(tmp_path / "a.md", content)).title.startswith("a ")
-
 
 class TestTables:
     def test_each_row_carries_the_names_of_its_columns(self) -> None:

@@ -39,12 +39,6 @@ class TestRows:
             (passage,) = passages_of(write(tmp_path / name, content))
             assert (passage.title, passage.text) == ("A", "x y"), name
 
-    def test_cells_that_are_numbers_or_truth_values_in_json_are_such_in_metadata(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "c.csv", "text,a,b,c,d,e,f\n1933,1933,-2.5e1,true,007,1e999,False\n")
-        passage = passage_of_file(path)
-        assert passage.text == "1933"
-        assert passage.metadata == {"a": 1933, "b": -25.0, "c": True, "d": "007", "e": "1e999", "f": "False"}
-
 
 class TestRowsWithoutText:
     CONTENT = "customer,country,contact\nMuster GmbH,Germany,Eva Moor\nHale Ltd,,Bo Lind\n"
