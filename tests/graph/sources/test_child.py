@@ -73,7 +73,7 @@ def test_one_process_reads_the_files_of_a_run(kind: Path) -> None:
     [
         ("crash", "cannot be read in 60 s and 2 GiB of memory"),
         ("fault", r"cannot be read as TRIAL \(nothing there\)"),
-        ("odd", r"cannot be read \(TypeError\)"),
+        ("odd", r"cannot be read \(PydanticSerializationError\)"),
         pytest.param(
             "greedy",
             r"cannot be read as TRIAL \(MemoryError\)",

@@ -11,11 +11,12 @@ import pytest
 from agents.offline.extractor import OfflineExtractor
 from graph.errors import BadInput, ClusterUnavailable
 from graph.own_types import NO_TYPES
+from graph.sources.child import from_json, to_json
 from graph.sources.documents import ToRead, read_documents
 from graph.sources.loaders.document import Loaded
 from tests.builders import passage_of
 from workflows.distributed import run as engine
-from workflows.distributed.coordinator import ReadTask, Work, from_json, read_task, to_json
+from workflows.distributed.coordinator import ReadTask, Work, read_task
 from workflows.distributed.run import DistributedRun, Done, RayEngine
 from workflows.distributed.shards import SHARD_PASSAGES, ShardTask, Totals, plan_shards
 from workflows.indexing_run import run

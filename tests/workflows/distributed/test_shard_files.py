@@ -67,5 +67,3 @@ def test_a_file_of_another_shard_or_program_is_not_taken(shard: Shard, tmp_path:
     pq.write_table(pa.table({"found": ["{}"]}), foreign)
     folder.put(shard.key, foreign.getvalue())
     assert folder.get(shard.key) is None
-
-

@@ -10,6 +10,7 @@ import pytest
 from graph.environment import NAMES, refresh_environment
 from graph.errors import BadInput, ClusterUnavailable, EmbeddingMismatch, MaraError, ModelUnavailable
 from graph.own_types import NO_TYPES
+from graph.sources.child import from_json, to_json
 from graph.sources.documents import ToRead, read_each
 from graph.sources.loaders.document import Loaded
 from tests.builders import passage_of
@@ -21,9 +22,7 @@ from workflows.distributed.coordinator import (
     environment_of_workers,
     error_from_json,
     error_to_json,
-    from_json,
     read_task,
-    to_json,
 )
 from workflows.distributed.shards import plan_shards
 from workflows.runtime.extraction import extractor_for
