@@ -73,6 +73,14 @@ def _make(db: Database) -> None:
     db.insert("meta", [(key, str(value)) for key, value in {**settings, **ids}.items()])
 
 
+def of_another_format(name: object, version: object) -> WorkspaceDamaged:
+    """Return the error of a record or workspace that another version of mara wrote."""
+    return WorkspaceDamaged(
+        f"{name} was written in format {version}; this version of mara reads {FORMAT_VERSION}",
+        "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
+    )
+
+
 def _missing(name: str) -> WorkspaceDamaged:
     return WorkspaceDamaged(
         f"{name} is not there", "Restore it from a backup, or index the documents again with `mara index`"
@@ -409,12 +417,7 @@ class Record(InDatabase):
     def _check_format(self) -> None:
         version = self._meta("format_version")
         if version != str(FORMAT_VERSION):
-            age = "an older" if version.isdigit() and int(version) < FORMAT_VERSION else "a newer"
-            raise WorkspaceDamaged(
-                f"{self._db.told} is of format {version}, written by {age} version of mara (this one reads"
-                f" {FORMAT_VERSION})",
-                "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
-            )
+            raise of_another_format(self._db.told, version)
 
     def _keep_versions(self, entries: Sequence[Entry], removed: Iterable[str]) -> dict[str, str]:
         """Move what is about to go to the past; return since when the entries stand, if versions are kept."""
