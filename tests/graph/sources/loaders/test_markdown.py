@@ -44,10 +44,6 @@ class TestFrontMatter:
             ("key: value", "value"),
             ("key: 2.50", 2.5),
             ('key: "2.50"', "2.50"),
-            ("key: true", True),
-            ("key: 2020-05-31", "2020-05-31"),
-            ("key: 007", "007"),
-            ("key: a: b", "a: b"),
             ("key: [cars, 'Japan', 1933]", "cars, Japan, 1933"),
             ("key:\n  - cars\n  - Japan", "cars, Japan"),
             ("key: >\n  one\n  two", "one two"),
@@ -61,10 +57,8 @@ class TestFrontMatter:
         for entry in [
             "key: {a: 1}",
             "key:\n  - a: 1",
-            "key: value\n  more: 1",
             "nonsense",
             "page: 3",
-            "file: x",
             "'#tag': x",
         ]:
             documents = read_documents([write(tmp_path / "a.md", f"---\nauthor: Ida\n{entry}\n---\ntext")])
