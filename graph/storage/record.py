@@ -23,16 +23,7 @@ from graph.errors import WorkspaceDamaged
 from graph.own_types import OWN_TYPES, OwnTypes
 from graph.storage import versions
 from graph.storage.database import AMONG, Database, InDatabase, Kind, SqliteDatabase, statements_of
-from graph.storage.entry import (
-    COLUMNS,
-    Entry,
-    check_passage,
-    content_hash,
-    facts_of,
-    from_row,
-    hash_of,
-    to_row,
-)
+from graph.storage.entry import COLUMNS, Entry, check_passage, content_hash, facts_of, from_row, hash_of, to_row
 from graph.storage.opening import open_database
 from graph.storage.record_tables import (
     CORRECTION_TABLES,
@@ -223,8 +214,7 @@ class Record(InDatabase):
                 yield from_row(row)
             except (ValueError, TypeError) as fault:
                 raise WorkspaceDamaged(
-                    f"{self._db.told}: the passage {row[0]!r} cannot be read ({fault})",
-                    _RESTORE,
+                    f"{self._db.told}: the passage {row[0]!r} cannot be read ({fault})", _RESTORE
                 ) from fault
 
     def name_vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:

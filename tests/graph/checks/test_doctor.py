@@ -25,7 +25,6 @@ from graph.storage.workspace import Layer, Workspace
 from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_bm25, write_passages
 from tests.cases import mostly_slow
 from tests.damages import (
-    PASSAGES,
     TRIPLES,
     Damage,
     damage_record,
@@ -220,10 +219,7 @@ def test_what_is_derived_is_found_damaged(workspace: Workspace, damage: Damage, 
     assert all(examination.values()), "all of it can be repaired"
 
 
-@pytest.mark.parametrize(
-    "name",
-    mostly_slow(["no generation at all", "a garbled search index", "a weight"], 2),
-)
+@pytest.mark.parametrize("name", mostly_slow(["no generation at all", "a garbled search index", "a weight"], 2))
 def test_what_is_derived_is_derived_again(workspace: Workspace, name: str) -> None:
     damage, check = DERIVED[name]
     damage(workspace)
@@ -275,13 +271,6 @@ def with_set(generation: int, change: Callable[[ChromaSet], object]) -> Damage:
     return damage
 
 
-LAYERED: dict[str, tuple[Damage, str]] = {
-    "no base": (gone("index/1"), "search index"),
-    "a vector of the base": (with_set(1, embedded_otherwise("passages", "1")), "search index: vectors of passages"),
-    "a passage the layer lacks": (with_set(2, deleted("passages", "0")), "search index"),
-}
-
-
 @pytest.fixture(scope="module")
 def layers(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Generation 2 lies on generation 1: one passage is new in it, one has changed."""
@@ -307,39 +296,20 @@ class TestLayers:
         assert "All 5 vectors of passages" in said(examination, "search index: vectors of passages")
         assert everything_in(layered.root) == before
 
-    @pytest.mark.parametrize(("damage", "check"), LAYERED.values(), ids=LAYERED)
-    def test_what_is_damaged_is_found(self, layered: Workspace, damage: Damage, check: str) -> None:
+    @pytest.mark.parametrize(
+        ("damage", "check"),
+        [
+            (gone("index/1"), "search index"),
+            (with_set(1, embedded_otherwise("passages", "1")), "search index: vectors of passages"),
+            (with_set(2, deleted("passages", "0")), "search index"),
+        ],
+        ids=["no base", "a vector of the base", "a passage the layer lacks"],
+    )
+    def test_damage_is_found_and_made_whole(self, layered: Workspace, damage: Damage, check: str) -> None:
         damage(layered)
-        examination = problems(examine_workspace(layered.root))
-        assert check in examination
-        assert all(examination.values()), "all of it can be repaired"
-
-    def test_what_is_damaged_is_made_whole(self, layered: Workspace) -> None:
-        LAYERED["a vector of the base"][0](layered)
-        _, done, after = repair_workspace(layered.root)
+        before, done, after = repair_workspace(layered.root)
+        assert check in problems(before)
         assert done
         assert after.ok, problems(after)
         assert not tidyings(after)
         assert [path.name for path in (layered.root / "index").iterdir()] == [str(after.generation)]
-
-    def test_a_change_of_what_is_hidden_is_no_damage(self, layered: Workspace) -> None:
-        hidden = str(load(layered.index_folder(1)).passage_index["ef"])
-        with_set(1, embedded_otherwise("passages", hidden))(layered)
-        assert examine_workspace(layered.root).ok
-
-
-class TestServer:
-    @pytest.fixture
-    def served(
-        self, workspace: Workspace, chroma_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> Workspace:
-        """A workspace of its own on the server."""
-        monkeypatch.setenv("MARA_VECTORS", f"chroma+{chroma_url}")
-        return publish_workspace(tmp_path / "served", PASSAGES, TRIPLES)
-
-    def test_one_that_does_not_answer(self, served: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("MARA_VECTORS", "chroma+http://127.0.0.1:9")
-        examination, done, _ = repair_workspace(served.root)
-        assert problems(examination) == {"search index": False}
-        assert "chroma run" in said(examination, "search index")
-        assert not done

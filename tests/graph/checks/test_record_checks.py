@@ -123,13 +123,7 @@ def test_what_is_lost_is_said_with_what_to_do(template: Path) -> None:
                 "UPDATE passages SET triples = replace(triples, '0.7', '0.8')",
             ],
         ),
-        (
-            "record settings",
-            "backup",
-            [
-                "DELETE FROM meta WHERE key = 'workspace_id'",
-            ],
-        ),
+        ("record settings", "backup", ["DELETE FROM meta WHERE key = 'workspace_id'"]),
     ]:
         for sql in statements:
             with damaged(template, sql) as path:

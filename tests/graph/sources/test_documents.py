@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput
-from graph.schema import Passage
-from graph.sources.documents import Documents, ReadOptions, read_documents
+from graph.sources.documents import ReadOptions, read_documents
 from graph.sources.loaders import kinds
 from tests.graph.sources.loaders.files import docx, epub, lines, paragraph, passages_of, pdf, pptx, write, xlsx
 
@@ -161,11 +160,3 @@ class TestOptions:
         for tokens, overlap in [(15, 0), (100, 50), (100, -1), (-5, 0)]:
             with pytest.raises(BadInput, match=f"{tokens} tokens cannot share {overlap}"):
                 ReadOptions(chunk_tokens=tokens, chunk_overlap=overlap)
-
-
-def test_passages_can_be_added_from_elsewhere() -> None:
-    documents = Documents()
-    documents.add([Passage("a", "A", "x"), Passage("a", "A", "x", "other source")])
-    assert documents.identical == 1
-    with pytest.raises(BadInput, match="stands for two texts"):
-        documents.add([Passage("a", "B", "x")])

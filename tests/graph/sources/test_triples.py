@@ -92,11 +92,7 @@ class TestParts:
         assert [(t.relation.value, t.confidence) for t in extraction.triples] == [("CAUSALITY", 1.0), ("TEMPORAL", 0.5)]
 
     def test_confidence_is_clamped(self, tmp_path: Path) -> None:
-        for confidence, kept in [
-            (0.3, 0.3),
-            (1.7, 1.0),
-            (-2, 0.0),
-        ]:
+        for confidence, kept in [(0.3, 0.3), (1.7, 1.0), (-2, 0.0)]:
             extraction = extraction_of(tmp_path, ["a", "in", "b", "SPATIAL", confidence])
             assert extraction.triples[0].confidence == kept, confidence
             assert "confidences defaulted" not in extraction.notes, confidence
@@ -111,9 +107,7 @@ class TestParts:
 class TestMatching:
     def test_the_id_comes_before_the_text(self, tmp_path: Path) -> None:
         triples = imported(
-            tmp_path,
-            {"id": "a", "triples": [["by", "is", "id"]]},
-            {"passage": TEXT, "triples": [["by", "is", "text"]]},
+            tmp_path, {"id": "a", "triples": [["by", "is", "id"]]}, {"passage": TEXT, "triples": [["by", "is", "text"]]}
         )
         by_id, by_text = triples.of(passage_of("a", "", TEXT)), triples.of(passage_of("b", "", TEXT))
         assert by_id is not None

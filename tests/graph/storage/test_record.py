@@ -142,20 +142,15 @@ class TestDamage:
 def test_a_fingerprint_changes_with_the_passage_and_with_what_is_extracted_from_it() -> None:
     passage, extraction = NISSAN, extraction_of([FOUNDED], entities=["Nissan"])
     before = fingerprint(passage, extraction)
-    for changed in (
-        replace(passage, title="Datsun"),
-        replace(passage, text="No."),
-        replace(passage, source="elsewhere"),
-        replace(passage, metadata={"year": 1934}),
+    for change in ({"title": "Datsun"}, {"text": "No."}, {"source": "elsewhere"}, {"metadata": {"year": 1934}}):
+        assert fingerprint(replace(passage, **change), extraction) != before, change
+    for triple, names in (
+        (FOUNDED, []),
+        (BASED, ["Nissan"]),
+        ((*FOUNDED[:3], RelationType.ATTRIBUTION, 0.9), ["Nissan"]),
+        ((*FOUNDED[:4], 0.5), ["Nissan"]),
     ):
-        assert fingerprint(changed, extraction) != before, changed
-    for other in (
-        extraction_of([FOUNDED]),
-        extraction_of([BASED], entities=["Nissan"]),
-        extraction_of([(*FOUNDED[:3], RelationType.ATTRIBUTION, 0.9)], entities=["Nissan"]),
-        extraction_of([(*FOUNDED[:4], 0.5)], entities=["Nissan"]),
-    ):
-        assert fingerprint(passage, other) != before, other
+        assert fingerprint(passage, extraction_of([triple], entities=names)) != before, triple
     noted = replace(extraction, extractor="another", notes={"malformed triples": 3})
     assert fingerprint(passage, noted) == before
 

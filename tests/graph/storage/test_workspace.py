@@ -12,13 +12,7 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
 from graph.storage.record import FORMAT_VERSION, Record
-from graph.storage.workspace import (
-    Workspace,
-    admitted,
-    check_may_be_written,
-    default_workspace,
-    resolve_workspace,
-)
+from graph.storage.workspace import Workspace, admitted, check_may_be_written, resolve_workspace
 from tests.builders import Child, HashEmbedder, passage_of, publish_workspace, write_passages
 
 HOLD_GENERATION = """
@@ -154,15 +148,6 @@ class TestGenerations:
 
 
 class TestResolving:
-    def test_a_name_is_a_path_and_the_default_is_the_environments_or_a_hidden_folder(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert default_workspace() == resolve_workspace("") == Path(".mara")
-        monkeypatch.setenv("MARA_WORKSPACE", "/data/mara")
-        assert default_workspace() == resolve_workspace("") == Path("/data/mara")
-        for name in ("other", "../other", "/data/other"):
-            assert resolve_workspace(name) == Path(name)
-
     def test_in_a_server_a_name_stands_beside_the_default_and_is_no_path(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

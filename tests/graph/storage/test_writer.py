@@ -15,15 +15,7 @@ from graph.errors import EmbeddingMismatch
 from graph.schema import RelationType, Triple
 from graph.storage.record import Record
 from graph.storage.writer import Writer, clean_extraction, reembed
-from tests.builders import (
-    HashEmbedder,
-    TripleParts,
-    extraction_of,
-    facts_in,
-    names_in,
-    passage_of,
-    write_passages,
-)
+from tests.builders import HashEmbedder, TripleParts, extraction_of, facts_in, names_in, passage_of, write_passages
 from tests.graph.construction.test_builder_changes import assert_same
 
 
@@ -58,10 +50,7 @@ def assert_same_record(one: Record, other: Record) -> None:
 
 def test_embedding_anew_gives_what_the_other_model_would_have_written(record: Record) -> None:
     corpus = [
-        (
-            passage_of("a", "Nissan (company)", "Near 日産自動車."),
-            extraction_of([("Nissan", "near", "UN")]),
-        ),
+        (passage_of("a", "Nissan (company)", "Near 日産自動車."), extraction_of([("Nissan", "near", "UN")])),
         (passage_of("b", "Nissan Motor", "1933"), extraction_of([("Nissan Motor", "founded", "1933")], ["Nissan."])),
     ]
     with new_record() as fresh:

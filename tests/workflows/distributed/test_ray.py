@@ -159,24 +159,6 @@ def code_without_a_token(method: str, port: int) -> str:
     return "OK"
 
 
-def test_a_command_that_is_killed_while_ray_starts_leaves_nothing(
-    tmp_path: Path,
-    server: HeldServer,
-    monkeypatch: pytest.MonkeyPatch,
-    start: Callable[[Path], subprocess.Popen[bytes]],
-    place: Path,
-) -> None:
-    monkeypatch.setenv("MARA_EXTRACTION_URLS", server.base_url)
-    run = start(tmp_path / "w")
-    while not any("raylet/raylet" in words_of(pid) for pid in descendants(run.pid)):
-        with suppress(subprocess.TimeoutExpired):
-            pytest.fail(f"the command ended with {run.wait(0.05)}")
-    for pid in [*processes_of(run.pid, "coordinator"), run.pid]:
-        os.kill(pid, signal.SIGKILL)
-    assert_all_end(server)
-    assert folders_of(place) == []
-
-
 def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
     lakes: Path,
     tmp_path: Path,

@@ -115,9 +115,7 @@ def test_a_worker_whose_model_refuses_says_why_also_of_the_next_shard(monkeypatc
                 worker.extract(task)
 
 
-def test_workers_get_the_variables_of_models_and_none_of_a_store_or_a_server(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_workers_get_the_variables_of_models_and_none_of_a_store_or_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in NAMES:
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("HOME_OF_MINE", "h")

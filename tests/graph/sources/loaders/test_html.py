@@ -155,9 +155,7 @@ class TestHostile:
         assert grows_with_length_alone(work, 3_000)
 
     @pytest.mark.parametrize(
-        ("before", "unit", "after"),
-        [("", "<!--", ""), ("", "<p>", "x"), ("<a ", "b=c ", ">x")],
-        ids=str,
+        ("before", "unit", "after"), [("", "<!--", ""), ("", "<p>", "x"), ("<a ", "b=c ", ">x")], ids=str
     )
     def test_broken_markup_is_read_in_linear_time(self, before: str, unit: str, after: str) -> None:
         def work(length: int) -> None:
@@ -166,10 +164,7 @@ class TestHostile:
         assert grows_with_length_alone(work, 3_000)
 
 
-PAGES = (
-    "<h1>One</h1><p>Text&nbsp;of one.</p>",
-    "<h1>Two</h1><table><tr><th>Year<th>Flow<tr><td>1900<td>3</table>",
-)
+PAGES = ("<h1>One</h1><p>Text&nbsp;of one.</p>", "<h1>Two</h1><table><tr><th>Year<th>Flow<tr><td>1900<td>3</table>")
 
 
 class TestBook:

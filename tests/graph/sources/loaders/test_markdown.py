@@ -54,13 +54,7 @@ class TestFrontMatter:
             assert (document.title, document.text, dict(document.notes)) == ("T", "text", {}), entry
 
     def test_what_is_nested_reserved_or_no_entry_is_left_out_and_counted(self, tmp_path: Path) -> None:
-        for entry in [
-            "key: {a: 1}",
-            "key:\n  - a: 1",
-            "nonsense",
-            "page: 3",
-            "'#tag': x",
-        ]:
+        for entry in ["key: {a: 1}", "key:\n  - a: 1", "nonsense", "page: 3", "'#tag': x"]:
             documents = read_documents([write(tmp_path / "a.md", f"---\nauthor: Ida\n{entry}\n---\ntext")])
             (passage,) = documents.passages.values()
             assert passage.metadata.keys() - {"file", "document", "chunk", "chunks", "start", "end"} == {"author"}, (

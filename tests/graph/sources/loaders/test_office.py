@@ -44,10 +44,7 @@ class TestText:
             (f"<w:p>{run('a')}<w:r><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t></w:r></w:p>", "a b\nc"),
             (f"<w:p>{run('kept ')}<w:ins>{run('added')}</w:ins><w:del>{run('gone')}</w:del></w:p>", "kept added"),
             (f"<w:sdt><w:sdtContent>{paragraph('control')}</w:sdtContent></w:sdt>", "control"),
-            (
-                table([paragraph("1"), paragraph("2") + paragraph("3")], [paragraph(""), paragraph("4")]),
-                "1: 2 3\n4",
-            ),
+            (table([paragraph("1"), paragraph("2") + paragraph("3")], [paragraph(""), paragraph("4")]), "1: 2 3\n4"),
             (paragraph("a") + table([paragraph("1")]) + paragraph("b"), "a\n\n1\n\nb"),
             (table([paragraph("a") + table([paragraph("1"), paragraph("2")]), paragraph("b")]), "a\n\n1 | 2\n\nb"),
         ]:
