@@ -17,7 +17,6 @@ from graph.checks.findings import Finding
 from graph.checks.index_checks import compare_with_record
 from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import load
-from graph.errors import WorkspaceLocked
 from graph.publish.chroma_store import ChromaSet, ChromaStore
 from graph.publish.vector_store import Place
 from graph.storage.record import RecordReader
@@ -98,14 +97,6 @@ class TestWriters:
             assert not tidyings(examination)
             assert f"process {writer.process.pid}" in said(examination, "writer")
             assert "moved on" in said(examination, "published generation")
-
-    @pytest.mark.slow
-    def test_a_repair_waits_for_no_writer(self, workspace: Workspace) -> None:
-        (workspace.root / "manifest.json").unlink()
-        with Child(HOLD_LOCK, workspace.root) as writer:
-            assert writer.hear() == "locked"
-            with pytest.raises(WorkspaceLocked, match=f"process {writer.process.pid}"):
-                repair_workspace(workspace.root)
 
     def test_what_was_committed_and_not_published_is_published(self, workspace: Workspace) -> None:
         with workspace.open_record() as record:

@@ -172,12 +172,6 @@ def file_of(folder: Path, content: str | bytes) -> Path:
     return path
 
 
-def test_a_file_is_read_whatever_its_line_ends(tmp_path: Path) -> None:
-    for content in (GOOD.encode(), GOOD.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + GOOD.encode()):
-        own = read_own_types(file_of(tmp_path, content))
-        assert (own.relation_types, own.entity_types) == ((RelationType("SUPPLIES"),), ("Vessel",)), content
-
-
 def test_another_is_refused_with_what_is_wrong(tmp_path: Path) -> None:
     cases: list[tuple[str | bytes, str]] = [
         ("", "declares no type"),

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.usefixtures("database")
 
 LAMP = passage_of("lamp", "Lamp", "The lamp costs 40 euros.")
 DEARER = passage_of("lamp", "Lamp", "The lamp costs 45 euros.")
-MOVED = passage_of("lamp", "Lamp", "The lamp costs 40 euros.", page=2)
 DESK = passage_of("desk", "Desk", "The desk costs 210 euros.")
 Triples = Mapping[str, Sequence[TripleParts]]
 COSTS: Triples = {"lamp": [("lamp", "costs", "40 euros")], "desk": [("desk", "costs", "210 euros")]}

@@ -42,21 +42,11 @@ class TestText:
         for body, text in [
             (paragraph("One.") + paragraph("") + paragraph("Two &amp; 日本."), "One.\n\nTwo & 日本."),
             (f"<w:p>{run('a')}<w:r><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t></w:r></w:p>", "a b\nc"),
-            (f"<w:p>{run('kept ')}<w:ins>{run('added')}</w:ins><w:del>{run('gone')}</w:del></w:p>", "kept added"),
-            (f"<w:sdt><w:sdtContent>{paragraph('control')}</w:sdtContent></w:sdt>", "control"),
             (table([paragraph("1"), paragraph("2") + paragraph("3")], [paragraph(""), paragraph("4")]), "1: 2 3\n4"),
             (paragraph("a") + table([paragraph("1")]) + paragraph("b"), "a\n\n1\n\nb"),
             (table([paragraph("a") + table([paragraph("1"), paragraph("2")]), paragraph("b")]), "a\n\n1 | 2\n\nb"),
         ]:
             assert document_of(tmp_path, docx(body)).text == text, body
-
-    def test_a_text_box_is_read_once(self, tmp_path: Path) -> None:
-        box = f"<w:txbxContent>{paragraph('in the box')}</w:txbxContent>"
-        body = (
-            f"<w:p>{run('host')}<w:r><mc:AlternateContent><mc:Choice>{box}</mc:Choice>"
-            f"<mc:Fallback>{box}</mc:Fallback></mc:AlternateContent></w:r>{run(' text')}</w:p>"
-        )
-        assert document_of(tmp_path, docx(body)).text == "host\n\nin the box\n\ntext"
 
     def test_rows_carry_the_names_of_a_header_that_is_marked(self, tmp_path: Path) -> None:
         header = "".join(f"<w:tc>{paragraph(name)}</w:tc>" for name in ("Part", "Made of"))
