@@ -22,6 +22,7 @@ class TestText:
         for body, text in [
             ("<p>One <b>bo</b>ld\n  word.</p><p>Two", "One bold word.\n\nTwo"),
             ("a&nbsp;b &amp; c&eacute; &#x65e5;", "a b & cé 日"),
+            ("<p>a<!-- x -->b</p>", "ab"),
             ("one<br>two<br/>three", "one\ntwo\nthree"),
             ("<ul><li><p>one</p><p>more</p><li><h3>two</h3></ul>", "- one\n\nmore\n\ntwo"),
             ("<dl><dt>Term<dd>two years<dt>Price<dt>Cost<dd>3</dl>", "Term: two years\nPrice\nCost: 3"),
