@@ -161,7 +161,7 @@ def run(place: Path, begun: Sequence[tuple[Passage, Extraction]], sequence: Sequ
             assert_same_terms(words, world.builds.terms(fresh))
 
 
-SEQUENCES = st.lists(steps, min_size=6, max_size=12)
+SEQUENCES = st.lists(steps, min_size=5, max_size=8)
 
 
 @settings(max_examples=3, deadline=None)
