@@ -72,13 +72,6 @@ def damage_record(workspace: Workspace, sql: str, *parameters: object) -> None:
         assert db.execute(sql, parameters).rowcount > 0
 
 
-def rename_passage(record: Path, old: str, new: str) -> None:
-    """Give a passage another id, with what refers to it, as versions did that took any."""
-    with closing(sqlite3.connect(record)) as db, db:
-        for table, column in (("passages", "id"), ("passage_names", "passage_id"), ("passage_facts", "passage_id")):
-            db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
-
-
 def published(workspace: Workspace) -> Path:
     """Return the folder of the published generation."""
     return workspace.index_folder(workspace.current() or 0)

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -120,7 +120,8 @@ def _compare_vectors(
     for page in _pages(count):
         right, stored = read(slice(page.start, page.stop)), vectors.vectors(name, page)
         odd += int((np.abs(stored - right).max(axis=1) > _VECTOR_TOLERANCE).sum())
-        lost += sum(not _finds(vectors.search(name, right[row - page.start], 1)) for row in searched if row in page)
+        hits = (vectors.search(name, right[row - page.start], 1) for row in searched if row in page)
+        lost += sum(not hit or hit[0][1] < 1 - _VECTOR_TOLERANCE for hit in hits)
     if odd:
         return repairable(check, f"{odd} vectors of {name} are not those of the record")
     if lost:
@@ -134,10 +135,6 @@ def _pages(count: int) -> Iterator[range]:
 
 def _searched(count: int) -> range:
     return range(0, count, max(1, count // _SEARCHES))
-
-
-def _finds(hits: Sequence[tuple[int, float]]) -> bool:
-    return bool(hits) and hits[0][1] >= 1 - _VECTOR_TOLERANCE
 
 
 def why_unreadable(root: Path, generation: int) -> str:

@@ -11,9 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from threading import Timer
@@ -58,7 +56,7 @@ class Child:
         if self._process is None:
             self._process = _start()
         seconds = _seconds_for(path)
-        request = {"path": str(path), "source": source, "fields": fields, "seconds": seconds}
+        request = {"path": str(path), "source": source, "fields": to_json(FieldMap, fields), "seconds": seconds}
         timer = Timer(seconds, self._process.kill)
         timer.start()
         answer = b""
@@ -113,7 +111,7 @@ def _ask(process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(json.dumps(request, default=_plain).encode() + b"\n")
+        process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
         answer = process.stdout.readline()
     except OSError:
@@ -124,8 +122,7 @@ def _ask(process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
 def _answer(request: dict[str, Any]) -> str:
     path = Path(request["path"])
     try:
-        loaded = load_file(path, request["source"], _adapter(FieldMap).validate_python(request["fields"]))
-        return json.dumps(loaded, default=_plain)
+        return to_json(Loaded, load_file(path, request["source"], from_json(FieldMap, request["fields"])))
     except MaraError as fault:
         error = fault
     except Exception as fault:
@@ -133,22 +130,23 @@ def _answer(request: dict[str, Any]) -> str:
     return json.dumps({"error": error.kind, "message": error.message, "hint": error.hint})
 
 
+def to_json(kind: Any, value: object) -> str:
+    """Return a value of a type as JSON, which runs nothing when it is received, as a pickle might."""
+    return json.dumps(_adapter(kind).dump_python(value, mode="json"))
+
+
+def from_json(kind: Any, text: str) -> Any:
+    """Return the value that `to_json` gave."""
+    return _adapter(kind).validate_python(json.loads(text))
+
+
 @cache
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
 def _unreadable(path: Path, fault: Exception) -> BadInput:
     return BadInput(f"{readable_path(path)} cannot be read ({type(fault).__name__})", "Leave it out")
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of a type that JSON does not have as one that it has. Raises TypeError where there is none."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, set):
-        return [*map(str, value)]
-    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def _limit_memory() -> None:

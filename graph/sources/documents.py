@@ -19,13 +19,7 @@ from graph.errors import BadInput, DiskFull, UnknownColumn
 from graph.schema import MetadataValue, Passage
 from graph.sources.child import Child
 from graph.sources.loaders import is_link_list, kind_of, kinds, load_file, readable_hint
-from graph.sources.loaders.document import (
-    SPACE_LEFT,
-    Loaded,
-    Refused,
-    short_spaced_document,
-    short_spaced_passage,
-)
+from graph.sources.loaders.document import SPACE_LEFT, Loaded, Refused, short_spaced_document, short_spaced_passage
 from graph.sources.loaders.fields import FieldMap, check_metadata, matches, no_column
 from graph.sources.loaders.files import readable_path, unopened
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS, REFERENCES_LEFT, left_references, split_document

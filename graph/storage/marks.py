@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
+from graph.errors import BadInput, WorkspaceLocked
 from graph.storage.database import Database, Kind
 from graph.storage.opening import open_database
 
@@ -102,10 +102,7 @@ def read_marks(root: Path) -> list[Mark]:
         return []
     with _opened(root) as db:
         rows = db.execute("SELECT question, passage_id, kind, value FROM marks").fetchall()
-    try:
-        return sorted(Mark(question, passage, MarkKind(kind), value > 0) for question, passage, kind, value in rows)
-    except (ValueError, TypeError) as fault:
-        raise WorkspaceDamaged(f"{root / FEEDBACK_FILE} cannot be read ({fault})", _RESTORE) from fault
+    return sorted(Mark(question, passage, MarkKind(kind), value > 0) for question, passage, kind, value in rows)
 
 
 def forget_marks(root: Path, question: str = "", passage_id: str = "", kind: MarkKind | None = None) -> int:

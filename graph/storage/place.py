@@ -10,7 +10,7 @@ import json
 import os
 import re
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlunsplit
 
@@ -48,10 +48,7 @@ class Place:
     """
 
     name: str
-    url: str
-
-    def __repr__(self) -> str:
-        return f"Place({self.name!r})"
+    url: str = field(repr=False)
 
     @property
     def schema(self) -> str:

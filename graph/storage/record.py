@@ -23,16 +23,7 @@ from graph.errors import WorkspaceDamaged
 from graph.own_types import OWN_TYPES, OwnTypes
 from graph.storage import versions
 from graph.storage.database import AMONG, Database, InDatabase, Kind, SqliteDatabase, statements_of
-from graph.storage.entry import (
-    COLUMNS,
-    Entry,
-    check_passage,
-    content_hash,
-    facts_of,
-    from_row,
-    hash_of,
-    to_row,
-)
+from graph.storage.entry import COLUMNS, Entry, check_passage, content_hash, facts_of, from_row, hash_of, to_row
 from graph.storage.opening import open_database
 from graph.storage.record_tables import (
     CORRECTION_TABLES,
@@ -71,6 +62,14 @@ def _make(db: Database) -> None:
     ids = {"workspace_id": uuid.uuid4().hex, "commit_id": uuid.uuid4().hex, "embedding_model": ""}
     db.define(statements_of(SCHEMA))
     db.insert("meta", [(key, str(value)) for key, value in {**settings, **ids}.items()])
+
+
+def of_another_format(name: object, version: object) -> WorkspaceDamaged:
+    """Return the error of a record or workspace that another version of mara wrote."""
+    return WorkspaceDamaged(
+        f"{name} was written in format {version}; this version of mara reads {FORMAT_VERSION}",
+        "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
+    )
 
 
 def _missing(name: str) -> WorkspaceDamaged:
@@ -215,8 +214,7 @@ class Record(InDatabase):
                 yield from_row(row)
             except (ValueError, TypeError) as fault:
                 raise WorkspaceDamaged(
-                    f"{self._db.told}: the passage {row[0]!r} cannot be read ({fault})",
-                    _RESTORE,
+                    f"{self._db.told}: the passage {row[0]!r} cannot be read ({fault})", _RESTORE
                 ) from fault
 
     def name_vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
@@ -409,12 +407,7 @@ class Record(InDatabase):
     def _check_format(self) -> None:
         version = self._meta("format_version")
         if version != str(FORMAT_VERSION):
-            age = "an older" if version.isdigit() and int(version) < FORMAT_VERSION else "a newer"
-            raise WorkspaceDamaged(
-                f"{self._db.told} is of format {version}, written by {age} version of mara (this one reads"
-                f" {FORMAT_VERSION})",
-                "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
-            )
+            raise of_another_format(self._db.told, version)
 
     def _keep_versions(self, entries: Sequence[Entry], removed: Iterable[str]) -> dict[str, str]:
         """Move what is about to go to the past; return since when the entries stand, if versions are kept."""

@@ -18,7 +18,7 @@ from graph.server_clients import serves_clients
 from graph.storage.lock import GenerationHold, WriterLock, alone
 from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen
 from graph.storage.read_only import may_write
-from graph.storage.record import FORMAT_VERSION, Record
+from graph.storage.record import FORMAT_VERSION, Record, of_another_format
 
 DEFAULT_WORKSPACE = ".mara"
 
@@ -307,10 +307,7 @@ class Workspace:
                 f"{path} cannot be read", "Delete that file: the next `mara index` writes it again from the record"
             ) from fault
         if version != FORMAT_VERSION:
-            raise WorkspaceDamaged(
-                f"{self.root} was written in format {version}; this version of mara reads {FORMAT_VERSION}",
-                "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
-            )
+            raise of_another_format(self.root, version)
 
     def prune(self, *, replaced: bool = False) -> None:
         """Remove what `stale_folders` names."""

@@ -23,13 +23,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import compress, zip_longest
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from agents.chat.reply_cache import Replies, ReplyCache
 from agents.extraction import ExtractionRun
@@ -39,6 +37,7 @@ from graph.endpoints.address import censored
 from graph.environment import environment, set_variables
 from graph.errors import BadInput, ClusterUnavailable, MaraError, ModelUnavailable
 from graph.own_types import OwnTypes
+from graph.sources.child import from_json, to_json
 from graph.sources.documents import ToRead, read_each
 from graph.sources.loaders.document import Loaded
 from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, embedded, to_parquet
@@ -383,21 +382,6 @@ def _digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return "unreadable"
-
-
-def to_json(kind: Any, value: object) -> str:
-    """Return a value of a type as JSON, which runs nothing when it is received, as a pickle might."""
-    return json.dumps(_adapter(kind).dump_python(value, mode="json"))
-
-
-def from_json(kind: Any, text: str) -> Any:
-    """Return what `to_json` gave."""
-    return _adapter(kind).validate_python(json.loads(text))
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
 
 
 def error_to_json(fault: Exception) -> str:

@@ -32,17 +32,11 @@ from graph.environment import environment
 from graph.errors import BadInput, ClusterUnavailable
 from graph.own_types import OwnTypes
 from graph.schema import Extraction, Passage
+from graph.sources.child import from_json, to_json
 from graph.sources.documents import ReadOptions, ToRead, read_each
 from graph.sources.loaders.document import Loaded
 from graph.storage.workspace import REPLY_CACHE
-from workflows.distributed.coordinator import (
-    ReadTask,
-    Work,
-    environment_of_workers,
-    error_from_json,
-    from_json,
-    to_json,
-)
+from workflows.distributed.coordinator import ReadTask, Work, environment_of_workers, error_from_json
 from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, check_arrow, plan_shards
 from workflows.runtime.extraction import extraction_urls
 from workflows.settings.indexing import IndexingContext

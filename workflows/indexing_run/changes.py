@@ -18,7 +18,6 @@ from graph.sources.skipped import first_of_each_reason
 from graph.sources.triples import ImportedTriples
 from graph.storage.entry import content_hash, fingerprint
 from graph.storage.record import Record
-from graph.storage.record_tables import State
 from graph.storage.writer import clean_extraction
 
 _COMPARED = 5_000
@@ -80,18 +79,6 @@ def plan_changes(
         remove_others: whether passages that are not wanted are to go.
         keep_sources: sources that could not be read this time, files or folders: their passages stay.
     """
-
-    def is_unchanged(passage: Passage, state: State) -> bool:
-        extraction = imported.of(passage) if imported else None
-        if extraction is not None:
-            return state.fingerprint == fingerprint(passage, clean_extraction(extraction))
-        return state.content_hash == content_hash(passage) and state.extractor == extractor and not state.failure
-
-    def is_reread(passage: Passage, state: State) -> bool:
-        extraction = imported.of(passage) if imported else None
-        same = extraction is None and state.content_hash == content_hash(passage)
-        return same and state.extractor != extractor and not state.failure
-
     added, changed, unchanged, reread = list[str](), list[str](), list[str](), list[str]()
     wanted = [*passages]
     for start in range(0, len(wanted), _COMPARED):
@@ -100,24 +87,22 @@ def plan_changes(
         for key in page:
             if key not in known:
                 added.append(key)
-            elif is_unchanged(passage := passages[key], known[key]):
-                unchanged.append(key)
-            else:
-                changed.append(key)
-                if is_reread(passage, known[key]):
-                    reread.append(key)
+                continue
+            passage, state = passages[key], known[key]
+            extraction = imported.of(passage) if imported else None
+            if extraction is not None:
+                is_same = state.fingerprint == fingerprint(passage, clean_extraction(extraction))
+                (unchanged if is_same else changed).append(key)
+                continue
+            is_same = state.content_hash == content_hash(passage) and not state.failure
+            (unchanged if is_same and state.extractor == extractor else changed).append(key)
+            if is_same and state.extractor != extractor:
+                reread.append(key)
     sources = record.sources() if remove_others else {}
     others = sorted(key for key in sources if key not in passages)
-    spared = tuple(key for key in others if _lies_in(sources[key], keep_sources))
-    kept = frozenset(spared)
-    return Changes(
-        added=tuple(added),
-        changed=tuple(changed),
-        removed=tuple(key for key in others if key not in kept),
-        unchanged=tuple(unchanged),
-        spared=spared,
-        reread=tuple(reread),
-    )
+    spared = dict.fromkeys(key for key in others if _lies_in(sources[key], keep_sources))
+    removed = (key for key in others if key not in spared)
+    return Changes(*map(tuple, (added, changed, removed, unchanged, spared, reread)))
 
 
 def _lies_in(source: str, places: Collection[str]) -> bool:

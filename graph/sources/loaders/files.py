@@ -135,8 +135,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
                 number += 1
                 if len(line) > MAX_LINE_BYTES:
                     raise BadInput(
-                        f"{where}, line {number} is longer than {_mebibytes(MAX_LINE_BYTES)}",
-                        "Give one passage a line",
+                        f"{where}, line {number} is longer than {_mebibytes(MAX_LINE_BYTES)}", "Give one passage a line"
                     )
                 yield number, _decoded(line, f"{where}, line {number}", "utf-8", position)
                 position += len(line)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from agents.chat.reply_cache import KeptReply, ReplyCache
-from agents.chat.usage import Usage
 from graph.checks import doctor
 from graph.checks.doctor import examine_workspace, repair_workspace
 from graph.checks.findings import Finding
 from graph.checks.index_checks import compare_with_record
+from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import load
-from graph.errors import WorkspaceLocked, WorkspaceMissing
+from graph.publish.chroma_store import ChromaSet, ChromaStore
+from graph.publish.vector_store import Place
 from graph.storage.record import RecordReader
-from graph.storage.workspace import Workspace
-from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
+from graph.storage.workspace import Layer, Workspace
+from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_bm25, write_passages
+from tests.cases import mostly_slow
 from tests.damages import (
-    PASSAGES,
     TRIPLES,
     Damage,
     damage_record,
@@ -31,6 +35,7 @@ from tests.damages import (
     said,
     tidyings,
     truncated,
+    with_store,
 )
 
 pytestmark = pytest.mark.usefixtures("no_embedder")
@@ -45,21 +50,13 @@ class TestLooking:
         assert not problems(examination)
         assert not tidyings(examination)
         assert len({finding.check for finding in examination.findings}) == len(examination.findings) > 12
-        hold = workspace.hold(1)
-        with workspace.open_record() as record:
-            assert record.count_passages() == 4
-            before = everything_in(workspace.root)
-            assert examine_workspace(workspace.root).ok
-            assert everything_in(workspace.root) == before, "readers have it open"
-        hold.release()
         (workspace.root / "record.sqlite-shm").write_bytes(b"\0" * 32768)
         before = everything_in(workspace.root)
         assert examine_workspace(workspace.root).ok
         assert everything_in(workspace.root) == before, "the index of a log was left alone"
 
-    @pytest.mark.parametrize("index_too", [True, False])
-    def test_nothing_is_written_to_what_a_killed_writer_left(self, workspace: Workspace, index_too: bool) -> None:
-        files = ("record.sqlite", "record.sqlite-wal", *(["record.sqlite-shm"] if index_too else []))
+    def test_nothing_is_written_to_what_a_killed_writer_left(self, workspace: Workspace) -> None:
+        files = ("record.sqlite", "record.sqlite-wal")
         with workspace.open_record() as record:
             write_passages(record, [passage_of("ij", "Title ij", "text")], {}, HashEmbedder())
             left = {name: (workspace.root / name).read_bytes() for name in files}
@@ -70,28 +67,6 @@ class TestLooking:
         assert everything_in(workspace.root) == before
         assert problems(examination) == {"published generation": True}
         assert said(examination, "passages").startswith("5 passages"), "the log is read, too"
-
-    def test_nothing_is_written_to_what_is_broken(self, workspace: Workspace) -> None:
-        shutil.rmtree(published(workspace) / "chroma")
-        (workspace.root / "CURRENT").write_text("1")
-        (workspace.root / "manifest.json").unlink()
-        before = everything_in(workspace.root)
-        assert problems(examine_workspace(workspace.root)) == {"manifest": True, "search index": True}
-        assert everything_in(workspace.root) == before
-
-    def test_where_there_is_no_workspace_or_no_passage(self, workspace: Workspace, tmp_path: Path) -> None:
-        empty = tmp_path / "empty"
-        empty.mkdir()
-        for root in (empty, tmp_path / "nowhere"):
-            for look in (examine_workspace, repair_workspace):
-                with pytest.raises(WorkspaceMissing, match="mara index"):
-                    look(root)
-        assert not list(empty.iterdir())
-        Workspace(empty).create()
-        examination = examine_workspace(empty)
-        assert (examination.ok, examination.generation) == (True, None)
-        publish_workspace(workspace.root, [], removed=[passage.id for passage in PASSAGES])
-        assert examine_workspace(workspace.root).ok
 
     def test_a_change_meanwhile_is_looked_at_again(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         looked: list[int] = []
@@ -123,23 +98,6 @@ class TestWriters:
             assert f"process {writer.process.pid}" in said(examination, "writer")
             assert "moved on" in said(examination, "published generation")
 
-    @pytest.mark.slow
-    def test_a_repair_waits_for_no_writer(self, workspace: Workspace) -> None:
-        (workspace.root / "manifest.json").unlink()
-        with Child(HOLD_LOCK, workspace.root) as writer:
-            assert writer.hear() == "locked"
-            with pytest.raises(WorkspaceLocked, match=f"process {writer.process.pid}"):
-                repair_workspace(workspace.root)
-
-    @pytest.mark.slow
-    def test_a_killed_writer_is_no_writer(self, workspace: Workspace) -> None:
-        with Child(HOLD_LOCK, workspace.root) as writer:
-            assert writer.hear() == "locked"
-            writer.kill()
-        examination = examine_workspace(workspace.root)
-        assert examination.ok
-        assert "takes over" in said(examination, "writer")
-
     def test_what_was_committed_and_not_published_is_published(self, workspace: Workspace) -> None:
         with workspace.open_record() as record:
             write_passages(record, [passage_of("ij", "Title ij", "text")], TRIPLES, HashEmbedder())
@@ -168,17 +126,6 @@ class TestTidyingUp:
         assert {path.name for path in (workspace.root / "index").iterdir()} == {"1"}, "the current one stays"
         assert (workspace.root / ".notes.7").exists()
 
-    def test_a_generation_that_is_read_stays(self, workspace: Workspace) -> None:
-        shutil.copytree(workspace.index_folder(1), workspace.index_folder(0))
-        hold = workspace.hold(0)
-        try:
-            before, done, _ = repair_workspace(workspace.root)
-            assert not tidyings(before)
-            assert not done
-        finally:
-            hold.release()
-        assert tidyings(examine_workspace(workspace.root)) == {"older generations"}
-
 
 class TestWhatCannotBeRepaired:
     def test_nothing_is_derived_from_damage(self, workspace: Workspace) -> None:
@@ -192,9 +139,8 @@ class TestWhatCannotBeRepaired:
         assert after == examination
         assert everything_in(workspace.root) == before
 
-    @pytest.mark.parametrize("damage", [garbage("record.sqlite"), truncated("record.sqlite"), gone("record.sqlite")])
-    def test_a_record_that_cannot_be_opened(self, workspace: Workspace, damage: Damage) -> None:
-        damage(workspace)
+    def test_a_record_that_cannot_be_opened(self, workspace: Workspace) -> None:
+        garbage("record.sqlite")(workspace)
         before = everything_in(workspace.root)
         examination, done, _ = repair_workspace(workspace.root)
         assert problems(examination) == {"record file": False}
@@ -203,31 +149,158 @@ class TestWhatCannotBeRepaired:
         assert not done
         assert everything_in(workspace.root) == before
 
-    def test_another_format_is_said_with_the_way_out(self, workspace: Workspace) -> None:
-        damage_record(workspace, "UPDATE meta SET value = '99' WHERE key = 'format_version'")
-        examination, _, _ = repair_workspace(workspace.root)
-        assert problems(examination) == {"record file": False}
-        assert "--workspace NEW" in said(examination, "record file")
 
-    def test_kept_replies(self, workspace: Workspace) -> None:
-        path = workspace.root / "replies.sqlite"
-        with ReplyCache(path) as cache:
-            cache.put(b"key", "extractor", KeptReply("{}", Usage(requests=1)))
-        assert examine_workspace(workspace.root).ok
-        path.write_bytes(b"garbage" * 1000)
-        (workspace.root / "manifest.json").unlink()
-        before, done, after = repair_workspace(workspace.root)
-        assert problems(before) == {"manifest": True, "reply cache": False}
-        assert "Delete replies.sqlite" in said(before, "reply cache")
-        assert done == ["Wrote manifest.json again"]
-        assert problems(after) == {"reply cache": False}
+def rewritten(path: str, change: Callable[[Any], None]) -> Damage:
+    """Change the numbers in an array."""
+
+    def rewrite(workspace: Workspace) -> None:
+        array = np.load(workspace.root / path)
+        change(array)
+        np.save(workspace.root / path, array)
+
+    return rewrite
 
 
-def test_after_a_repair_indexing_goes_on(workspace: Workspace) -> None:
-    damage_record(workspace, "INSERT INTO names SELECT 'entity-0', 'nobody', vector FROM names LIMIT 1")
-    shutil.rmtree(published(workspace))
-    repair_workspace(workspace.root)
-    publish_workspace(workspace.root, [passage_of("ij", "Title ij", "text")], TRIPLES, removed=["ab"])
-    examination = examine_workspace(workspace.root)
-    assert examination.ok, problems(examination)
-    assert "4 passages" in said(examination, "snapshot")
+def add(amount: Any, row: int = 0) -> Callable[[Any], None]:
+    def change(array: Any) -> None:
+        array[row] += amount
+
+    return change
+
+
+def renamed(workspace: Workspace) -> None:
+    """Change a letter of a text."""
+    path = workspace.index_folder(1) / "passages.text.npy"
+    path.write_bytes(path.read_bytes().replace(b"Title cd", b"Title cD"))
+
+
+def of_another_commit(workspace: Workspace) -> None:
+    path = workspace.index_folder(1) / "snapshot.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "commit_id": "another"}))
+
+
+def of_another_workspace(workspace: Workspace) -> None:
+    path = workspace.root / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "workspace_id": "another"}))
+
+
+def words_of_others(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.index_folder(1) / "bm25")
+    write_bm25(["other", "words", "than", "these"], workspace.index_folder(1) / "bm25")
+
+
+DERIVED: dict[str, tuple[Damage, str]] = {
+    "another's manifest": (of_another_workspace, "manifest"),
+    "a garbled CURRENT": (garbage("CURRENT"), "published generation"),
+    "no generation at all": (gone("index"), "snapshot"),
+    "another commit's snapshot": (of_another_commit, "published generation"),
+    "a letter of a passage": (renamed, "snapshot and record"),
+    "a weight": (rewritten("index/1/edge_weight.npy", add(1e-4)), "snapshot and record"),
+    "half the words": (truncated("index/1/bm25/weights.npy"), "snapshot"),
+    "others' words": (words_of_others, "snapshot and record"),
+    "a garbled search index": (garbage("index/1/chroma/*/chroma.sqlite3"), "search index"),
+}
+
+
+@pytest.mark.parametrize(("damage", "check"), DERIVED.values(), ids=DERIVED)
+def test_what_is_derived_is_found_damaged(workspace: Workspace, damage: Damage, check: str) -> None:
+    damage(workspace)
+    examination = problems(examine_workspace(workspace.root))
+    assert check in examination
+    assert all(examination.values()), "all of it can be repaired"
+
+
+@pytest.mark.parametrize("name", mostly_slow(["no generation at all", "a garbled search index", "a weight"], 2))
+def test_what_is_derived_is_derived_again(workspace: Workspace, name: str) -> None:
+    damage, check = DERIVED[name]
+    damage(workspace)
+    before, done, after = repair_workspace(workspace.root)
+    assert check in problems(before)
+    assert len(done) == 1
+    assert after.ok, problems(after)
+    assert not tidyings(after)
+    with workspace.open_record() as record:
+        assert load(published(workspace)).facts == derive_graph(record).facts
+
+
+def deleted(name: str, id: str) -> Callable[[ChromaSet], None]:
+    return lambda store: store._open(name)[0].delete(ids=[id])
+
+
+def embedded_otherwise(name: str, id: str) -> Callable[[ChromaSet], None]:
+    other = HashEmbedder().embed(["something else"])
+    return lambda store: store._open(name)[0].update(ids=[id], embeddings=other)
+
+
+UNSEARCHABLE: dict[str, tuple[Callable[[ChromaSet], None], str]] = {
+    "a missing passage": (deleted("passages", "1"), "search index"),
+    "a fact's vector": (embedded_otherwise("facts", "0"), "search index: vectors of facts"),
+}
+
+
+@pytest.mark.parametrize(("change", "check"), UNSEARCHABLE.values(), ids=UNSEARCHABLE)
+def test_a_lack_is_found_and_mended(workspace: Workspace, change: Callable[[ChromaSet], None], check: str) -> None:
+    with_store(workspace, change)
+    before, _, after = repair_workspace(workspace.root)
+    assert problems(before) == {check: True}
+    assert after.ok, problems(after)
+
+
+def with_set(generation: int, change: Callable[[ChromaSet], object]) -> Damage:
+    """Do something to the set of one generation, without what it lies on or what lies on it."""
+
+    def damage(workspace: Workspace) -> None:
+        folder = workspace.index_folder(generation)
+        layer = Layer.load(folder)
+        assert layer is not None
+        store = ChromaStore().open(Place(folder, layer.store, layer.key))
+        try:
+            change(store)
+        finally:
+            store.close()
+
+    return damage
+
+
+@pytest.fixture(scope="module")
+def layers(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Generation 2 lies on generation 1: one passage is new in it, one has changed."""
+    root = Path(shutil.copytree(template, tmp_path_factory.mktemp("layers") / "workspace"))
+    new = [passage_of("ef", "Title ef", "ef is another text", year=1900), passage_of("ij", "ij", "new", year=1901)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("graph.publish.generation_vectors._LARGE", 1)
+        publish_workspace(root, new, {"ef": [("ef thing", "is", "another text")]})
+    assert (root / "index" / "1" / "chroma").is_dir()
+    return root
+
+
+class TestLayers:
+    @pytest.fixture
+    def layered(self, layers: Path, tmp_path: Path) -> Workspace:
+        return Workspace(Path(shutil.copytree(layers, tmp_path / "layered")))
+
+    def test_a_layer_and_its_base_are_in_order_and_nobody_writes_to_them(self, layered: Workspace) -> None:
+        before = everything_in(layered.root)
+        examination = examine_workspace(layered.root)
+        assert examination.ok, problems(examination)
+        assert not tidyings(examination)
+        assert "All 5 vectors of passages" in said(examination, "search index: vectors of passages")
+        assert everything_in(layered.root) == before
+
+    @pytest.mark.parametrize(
+        ("damage", "check"),
+        [
+            (gone("index/1"), "search index"),
+            (with_set(1, embedded_otherwise("passages", "1")), "search index: vectors of passages"),
+            (with_set(2, deleted("passages", "0")), "search index"),
+        ],
+        ids=["no base", "a vector of the base", "a passage the layer lacks"],
+    )
+    def test_damage_is_found_and_made_whole(self, layered: Workspace, damage: Damage, check: str) -> None:
+        damage(layered)
+        before, done, after = repair_workspace(layered.root)
+        assert check in problems(before)
+        assert done
+        assert after.ok, problems(after)
+        assert not tidyings(after)
+        assert [path.name for path in (layered.root / "index").iterdir()] == [str(after.generation)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graph.checks.doctor import examine_workspace, repair_workspace
-from graph.checks.index_checks import read_everything, why_unreadable
+from graph.checks.index_checks import why_unreadable
 from tests.builders import DIMENSION, TripleParts, passage_of, publish_workspace
 from tests.damages import problems, said
 
@@ -34,16 +34,6 @@ def damage_links(folder: Path) -> None:
     rows = content[: len(content) // _ROW * _ROW].reshape(-1, _ROW)
     rows[:, _COUNT:_LINKS] = 0x7F
     path.write_bytes(content.tobytes())
-
-
-def test_every_vector_and_link_of_what_is_whole_can_be_read(tmp_path: Path) -> None:
-    workspace = publish_workspace(tmp_path, [passage_of("ab", "Title ab", "text")], {"ab": FACTS[:50]})
-    assert read_everything(workspace.root, 1) == {"facts": 50, "passages": 1}
-
-
-@pytest.mark.slow
-def test_what_can_be_read_is_not_complained_of(root: Path) -> None:
-    assert why_unreadable(root, 1) == ""
 
 
 @pytest.mark.slow

@@ -12,8 +12,7 @@ from graph.relationships.documents import relate
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.schema import NodeType
 from graph.storage.workspace import Workspace
-from tests.builders import publish_workspace
-from tests.damages import PASSAGES, TRIPLES, damage_pages
+from tests.damages import PASSAGES, damage_pages
 from tests.relationship_graphs import sample_node
 
 pytestmark = pytest.mark.usefixtures("no_embedder")
@@ -57,7 +56,6 @@ def test_what_was_derived_is_derived_again(related: Workspace) -> None:
         record.put_node(sample_node(NodeType.MESSAGE, "m"))
     for damage in (
         "DELETE FROM document_chunk WHERE id = (SELECT min(id) FROM document_chunk)",
-        "DELETE FROM chunk_of WHERE source = (SELECT min(key) FROM document_chunk)",
         "UPDATE document_chunk SET fingerprint = 'another'",
     ):
         with RelationshipRecord.of(related.root) as record:
@@ -81,18 +79,3 @@ def test_a_damaged_file_is_named_and_keeps_nothing_else_from_repair(related: Wor
         (related.root / "manifest.json").unlink()
         _, done, after = repair_workspace(related.root)
         assert (done, after.ok) == (["Wrote manifest.json again"], False)
-
-
-def test_deriving_the_index_again_keeps_it_in_step(related: Workspace) -> None:
-    folder = related.index_folder(related.current() or 0)
-    (folder / "edge_kind.npy").write_bytes(b"broken")
-    _, done, after = repair_workspace(related.root)
-    assert done[-1] == "Brought the relationship graph in step with the passages" or done[-2].startswith("Brought")
-    assert after.ok
-    assert finding_of(related).message.startswith("In step")
-
-
-def test_another_workspace_of_the_same_name_is_not_in_step(related: Workspace, tmp_path: Path) -> None:
-    other = publish_workspace(tmp_path / "other", PASSAGES, TRIPLES)
-    (other.root / RELATIONSHIPS_FILE).write_bytes((related.root / RELATIONSHIPS_FILE).read_bytes())
-    assert finding_of(other).repairable

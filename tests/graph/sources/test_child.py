@@ -36,8 +36,6 @@ def load(path, source):
         return Document("", f"key: {os.environ.get('OPENAI_API_KEY')}", source)
     elif text == "odd":
         return Document("", "text", source, {"a": object()})
-    elif text == "listed":
-        return Document("", "text", source, {"a": ["b"]})
     return Document("", f"{text} {os.getpid()}", source)
 """
 
@@ -75,8 +73,7 @@ def test_one_process_reads_the_files_of_a_run(kind: Path) -> None:
     [
         ("crash", "cannot be read in 60 s and 2 GiB of memory"),
         ("fault", r"cannot be read as TRIAL \(nothing there\)"),
-        ("odd", r"cannot be read \(TypeError\)"),
-        ("listed", r"cannot be read \(ValidationError\)"),
+        ("odd", r"cannot be read \(PydanticSerializationError\)"),
         pytest.param(
             "greedy",
             r"cannot be read as TRIAL \(MemoryError\)",
@@ -109,10 +106,3 @@ def test_what_libraries_print_is_no_answer(kind: Path) -> None:
 def test_keys_stay_out_of_the_process(kind: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     assert passage_of_file(write(kind / "a.trial", "keys")).text == "key: None"
-
-
-def test_a_large_file_has_more_time(tmp_path: Path) -> None:
-    path = tmp_path / "a.pdf"
-    with path.open("wb") as file:
-        file.truncate(100 * 2**20)
-    assert child._seconds_for(path) > 30 * child._seconds_for(tmp_path)

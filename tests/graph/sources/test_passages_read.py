@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import resource
 import tracemalloc
-import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -64,23 +59,6 @@ def test_they_come_back_as_they_were_and_in_their_order(passages: list[Passage])
         read["\x00 nobody's"]
 
 
-@pytest.mark.usefixtures("held")
-def test_they_can_be_read_between_others_that_come() -> None:
-    read = PassagesRead()
-    for passage in passages_of(50):
-        read.add(passage)
-        assert read["p0"].title == "Lake 0"
-        assert read[passage.id] == passage
-
-
-@pytest.mark.usefixtures("held")
-def test_any_thread_may_read_them() -> None:
-    passages = passages_of(200, length=5_000)
-    read = read_in(passages)
-    with ThreadPoolExecutor(8) as threads:
-        assert [*threads.map(read.__getitem__, 5 * [*read])] == 5 * passages
-
-
 def test_memory_holds_ids_and_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "_IN_MEMORY", 1)
     tracemalloc.start()
@@ -108,17 +86,3 @@ def test_without_room_it_says_where_and_what_to_do(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(documents, "_IN_MEMORY", 1)
         with pytest.raises(DiskFull, match=r"There is no room in .* for the passages that are read .*TMPDIR"):
             [*read_in(passages_of(1_000, length)).values()]
-
-
-def test_the_file_is_closed_with_the_last_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "_IN_MEMORY", 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read = read_in(passages_of(3))
-        descriptor = read._file.fileno()
-        opened = os.fstat(descriptor)
-        del read
-        gc.collect()
-    # Another thread may have the number by now.
-    with suppress(OSError):
-        assert not os.path.samestat(os.fstat(descriptor), opened)

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.errors import WorkspaceDamaged
 from graph.sources.loaders.document import Refused
-from graph.sources.skipped import NAMED_FILES, REFUSED, SKIPPED, keep_skipped, skipped_by_source
+from graph.sources.skipped import NAMED_FILES, REFUSED, keep_skipped, skipped_by_source
 from graph.storage.record import Record
 
 
@@ -42,12 +41,3 @@ def test_names_are_those_within_the_source_wherever_the_command_is_run(
         keep_skipped(record, [source], [], [Refused(given, f"{given} is hidden")], alone=False)
         (noted,) = skipped_by_source(record).items()
         assert (noted[0], noted[1]["files"]) == (str(tmp_path), [["sub/a.png", " is hidden"]])
-
-
-def test_a_note_that_cannot_be_read_is_damage_that_a_sync_mends(record: Record, tmp_path: Path) -> None:
-    with record.transaction():
-        record.set_note(SKIPPED, "{")
-    with pytest.raises(WorkspaceDamaged, match="mara sync"):
-        skipped_by_source(record)
-    keep_skipped(record, [tmp_path], [], [], alone=True)
-    assert skipped_by_source(record)[str(tmp_path)]["files"] == []

@@ -31,25 +31,6 @@ class TestChunks:
         assert "references" not in passage.metadata
         assert split("Nissan", " \n\t", "a.txt") == []
 
-    def test_each_chunk_of_a_repeated_piece_finds_its_place(self) -> None:
-        for piece in ["(born ", "a)", "x. ", "…", "-- "]:
-            text = piece * 3_000
-            chunks = split("", text, "a.txt")
-            assert all(
-                chunk.text == text[int(chunk.metadata["start"]) : int(chunk.metadata["end"])] for chunk in chunks
-            ), piece
-            assert int(chunks[-1].metadata["end"]) > len(text) - len(chunks[-1].text), piece
-
-    def test_lengths_can_be_chosen(self) -> None:
-        for tokens, overlap in [(60, 0), (60, 20), (500, 100)]:
-            text = document(120)
-            chunks = split_document(Document("", text, "a.txt"), tokens, overlap)
-            assert all(estimate_tokens(chunk.text) <= tokens for chunk in chunks), tokens
-            assert max(estimate_tokens(chunk.text) for chunk in chunks) > tokens / 2, tokens
-            for before, after in pairwise(chunks):
-                shared = text[int(after.metadata["start"]) : int(before.metadata["end"])]
-                assert estimate_tokens(shared) <= overlap, tokens
-
     def test_each_chunk_fits_the_model_and_is_the_text_between_its_places(self) -> None:
         for text in [
             document(80),
@@ -76,10 +57,6 @@ class TestChunks:
         for (_, end), (start, _) in pairwise(spans):
             assert start < end
             assert 0 < estimate_tokens(text[start:end]) <= CHUNK_OVERLAP
-
-    def test_a_long_title_leaves_less_room_for_the_text(self) -> None:
-        text = document(40)
-        assert len(split("long title " * 50, text, "a")) > len(split("", text, "a"))
 
     def test_the_same_text_gives_the_same_ids_and_another_source_others(self) -> None:
         one, again = (split("T", document(60), "a.txt") for _ in range(2))
@@ -123,12 +100,6 @@ class TestSections:
         headings = [Heading(0, 1, "Cars"), Heading(6, 2, "Makers")]
         assert self.sections(Document("Cars", "Cars\n\nMakers", "a", headings=headings)) == [None]
         assert self.sections(Document("Cars", "\n\n\n\n\n\nMakers", "a", headings=headings)) == ["Makers"]
-
-    def test_a_long_path_is_cut(self) -> None:
-        headings = [Heading(0, 1, "x" * 5000)]
-        (section,) = self.sections(Document("", "x" * 5000, "a", headings=headings))
-        assert isinstance(section, str)
-        assert len(section) == 300
 
 
 def test_pages_are_those_of_the_first_and_the_last_character() -> None:

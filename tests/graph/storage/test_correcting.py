@@ -62,14 +62,6 @@ def test_a_merged_name_is_one_entity_in_facts_in_text_and_in_questions(record: R
     assert ("i.b.m", found.name) in graph.aliases
 
 
-def test_a_split_name_means_one_entity_in_a_text_and_both_in_a_question(record: Record) -> None:
-    make(record, Split("John Smith", ("hr.txt",), "John Smith (hr)"))
-    graph = derive_graph(record)
-    assert linked(graph, "john smith (hr") == {"hr"}
-    assert linked(graph, "john smith") == {"news", "plain"}
-    assert len(graph.names.find(["where", "is", "john", "smith"])) == 2
-
-
 def test_no_edge_of_synonymy_joins_what_is_kept_apart(record: Record) -> None:
     def synonyms() -> int:
         graph = derive_graph(record)
@@ -118,12 +110,6 @@ def test_names_cannot_be_merged_and_kept_apart(record: Record, first: What, seco
         make(record, second)
     assert set(re.findall(r"\((.*?)\)", str(refused.value.message))) == {"correction 1", "the new one"}
     assert len(record.corrections()) == 1
-
-
-def test_nor_can_they_by_way_of_a_third_name(record: Record) -> None:
-    make(record, Apart(("a1", "c3")), Merge(("a1", "b2"), "a1"))
-    with pytest.raises(BadInput, match="kept apart"):
-        make(record, Merge(("b2", "c3"), "c3"))
 
 
 def test_what_is_not_there_or_was_undone_cannot_be_undone(record: Record) -> None:

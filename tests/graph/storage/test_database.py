@@ -55,13 +55,6 @@ class TestOpening:
             assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("other",)]
 
     @pytest.mark.sqlite_file
-    def test_another_format_is_refused(self, tmp_path: Path) -> None:
-        open_database(tmp_path / "kept.sqlite", KIND, create=True).close()
-        newer = Kind("kept", make, "Restore it", number=4)
-        with pytest.raises(WorkspaceDamaged, match="of format 3, this version reads 4"):
-            open_database(tmp_path / "kept.sqlite", newer)
-
-    @pytest.mark.sqlite_file
     def test_a_file_is_there_once_it_is_whole(self, tmp_path: Path) -> None:
         def look(db: Database) -> None:
             make(db)
@@ -103,15 +96,6 @@ class TestWriting:
                 db.insert("kept", [("b", 1, None, None), ("a", 2, None, None)])
             db.insert("kept", [("c", 1, None, None)])
         assert [key for (key,) in db.execute("SELECT id FROM kept ORDER BY id")] == ["a", "c"]
-
-    def test_rows_of_the_same_keys_are_replaced_and_links_go_with_them(self, db: Database) -> None:
-        with db.transaction():
-            db.put("kept", ["id"], ["number", "share", "bytes"], [("a", 1, None, None), ("b", 1, None, None)])
-            db.put("kept", ["id"], ["number", "share", "bytes"], [("a", 2, None, None)])
-            db.insert("linked", [("a",), ("b",)])
-            db.execute("DELETE FROM kept WHERE id = ?", ("b",))
-        assert db.execute("SELECT id, number FROM kept").fetchall() == [("a", 2)]
-        assert db.execute("SELECT id FROM linked").fetchall() == [("a",)]
 
     def test_one_writes_at_a_time(self, db: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(databases, "BUSY_TIMEOUT_S", 0.05)

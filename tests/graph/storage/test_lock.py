@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.errors import WorkspaceLocked, WorkspaceMissing
+from graph.errors import WorkspaceLocked
 from graph.storage.lock import WriterLock, is_being_written, writer_of
 from graph.storage.postgres import SessionLock
 from graph.storage.workspace import Workspace
@@ -43,10 +43,6 @@ class TestWriter:
                 assert writer_of(record).startswith(f"process {os.getpid()} on ")
                 assert is_being_written(workspace.record_path)
             assert (writer_of(record), is_being_written(workspace.record_path)) == ("", False)
-
-    def test_where_there_is_no_workspace_there_is_nothing_to_claim(self, tmp_path: Path) -> None:
-        with pytest.raises(WorkspaceMissing):
-            Workspace(tmp_path / "nowhere").claim()
 
     def test_a_dead_writer_keeps_nobody_waiting(self, workspace: Workspace) -> None:
         with Child(HOLD_LOCK, workspace.root) as writer:

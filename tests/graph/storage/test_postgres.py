@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from graph.corrections.kinds import Merge
-from graph.errors import BadInput, RecordUnavailable, WorkspaceDamaged, WorkspaceLocked
+from graph.errors import BadInput, WorkspaceLocked
 from graph.moments import first_moment
 from graph.publish.derive import publish_committed
 from graph.relationships.documents import relate
@@ -29,14 +29,13 @@ from graph.storage.correcting import plan_corrections
 from graph.storage.database import AMONG
 from graph.storage.entry import Entry
 from graph.storage.opening import place_to_make
-from graph.storage.place import PLACE_FILE, Place, name_record, place_named, place_of
+from graph.storage.place import PLACE_FILE, Place, name_record, place_of
 from graph.storage.postgres import PostgresDatabase, marked
 from graph.storage.record import Record
 from graph.storage.record_tables import Additions, NewVectors
 from graph.storage.workspace import Workspace
 from tests.builders import DIMENSION, Child, HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
 from tests.cases import PASSWORD_PARTS, unreadable_addresses
-from tests.chroma_server import free_port
 from tests.postgres_server import PASSWORD
 from tests.records import dump
 from workflows.admin.upkeep import move_to_postgres
@@ -93,12 +92,6 @@ class TestPlace:
         with pytest.raises(BadInput, match="is 'team', and MARA_RECORD_URL names 'other'"):
             place_of(tmp_path / "record.sqlite")
 
-    def test_no_two_records_share_a_schema_and_none_is_cut(self) -> None:
-        for name in ["team", "team_relations", "relations_team", "x" * 40]:
-            schemas = {schema for each in (name, "team") for schema in schemas_of(each)}
-            assert len(schemas) == 2 * len({name, "team"}), name
-            assert max(map(len, schemas)) < 64, name
-
     def test_an_address_that_is_none_is_not_repeated(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for url in [
             *("http://me:hidden@host/", "hidden", "postgresql://db/x?password=hid#den", "postgresql://me:hidden"),
@@ -110,13 +103,6 @@ class TestPlace:
             ) as refused:
                 Workspace(tmp_path).create()
             assert not any(part in str(refused.value) for part in ("hid", "den", *PASSWORD_PARTS)), url
-
-    def test_the_database_gets_the_address_as_it_is_given_without_the_name(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for query in ["password=a+b%20c", "host=/tmp&port=5433", ""]:
-            monkeypatch.setenv("MARA_RECORD_URL", f"postgresql://a:1,b:2/records?{query}&workspace=team")
-            assert place_named() == Place("team", f"postgresql://a:1,b:2/records?{query}".rstrip("?")), query
 
     def test_a_folder_that_names_one_says_that_the_setting_is_missing(self, tmp_path: Path) -> None:
         for name in ("", "a b", "x" * 41, 'a"; DROP SCHEMA public; --'):
@@ -135,15 +121,6 @@ class TestPlace:
         for read in (workspace.open_record, workspace.create):
             with pytest.raises(BadInput, match=r"is in SQLite, and MARA_RECORD_URL says .*`mara doctor --move-record`"):
                 read()
-
-    def test_a_server_that_is_not_there_is_told_without_the_secret(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        pytest.importorskip("psycopg", reason="The extra `postgres` is not installed")
-        monkeypatch.setenv("MARA_RECORD_URL", f"postgresql://mara:hidden@127.0.0.1:{free_port()}/records")
-        with pytest.raises(RecordUnavailable, match="Start the server, or correct MARA_RECORD_URL") as refused:
-            Workspace(tmp_path).create()
-        assert "hidden" not in str(refused.value)
 
 
 @pytest.mark.slow
@@ -176,22 +153,6 @@ class TestKeeping:
         found = [entry.passage.id for entry in record.entries()]
         assert found == sorted(found, key=str.encode)
         assert set(keys) <= set(found)
-
-    def test_a_reader_at_one_moment_sees_nothing_that_comes_after_it(self, record: Record, path: Path) -> None:
-        with record.as_it_stands():
-            before = record.count_passages()
-            with Record(path) as writer:
-                write_passages(writer, [passage_of("later", "Later", "text")], {}, HashEmbedder())
-                assert writer.count_passages() == before + 1
-            assert record.count_passages() == before
-        assert record.count_passages() == before + 1
-
-    def test_other_statements_may_run_while_a_large_result_is_read(self, record: Record) -> None:
-        write_passages(record, [passage_of(f"p{i}", "P", "text") for i in range(20)], {}, HashEmbedder())
-        entries = record.entries()
-        first = next(entries)
-        assert record.count_passages() >= 20
-        assert [each.passage for each in (first, *entries)] == [each.passage for each in record.entries()]
 
 
 @pytest.mark.slow
@@ -244,11 +205,6 @@ with workspace.writing() as lock, workspace.open_record(lock) as record:
                 record.commit([], _nothing(), "hash", removed=["yokohama"])
         assert _without_notes(dump(workspace.record_path)) == _without_notes(before)
 
-    def test_a_folder_that_names_a_record_that_is_not_there_says_so(self, tmp_path: Path) -> None:
-        name_record(tmp_path, "nowhere")
-        with pytest.raises(WorkspaceDamaged, match=r"record 'nowhere' in Postgres \(127.0.0.1.*is not there"):
-            Workspace(tmp_path).open_record()
-
     def test_a_new_one_makes_the_record_that_the_address_names_and_takes_none_that_is_there(
         self, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -265,14 +221,6 @@ with workspace.writing() as lock, workspace.open_record(lock) as record:
         name_record(other.root, "made")
         with other.open_record() as record:
             assert set(record.fingerprints()) == {"nissan"}
-
-    def test_one_that_cannot_be_written_leaves_the_name_to_others(
-        self, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("MARA_RECORD_URL", f"{postgres_url}?workspace=left")
-        with pytest.raises(BadInput, match="cannot be written"):
-            place_to_make(tmp_path / "nowhere" / "record.sqlite")
-        Workspace(tmp_path / "other").create()
 
 
 @pytest.mark.slow

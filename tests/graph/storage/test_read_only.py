@@ -5,31 +5,17 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from graph.errors import BadInput, DiskFull, WorkspaceDamaged
+from graph.errors import BadInput, DiskFull
 from graph.retrieve.open_index import open_index
-from graph.storage.read_only import writable_copy
-from graph.storage.record import Record
 from graph.storage.workspace import Layer, Workspace
 from tests.builders import HashEmbedder, publish_workspace
-from tests.fleet import BUILT, CARS, NEWER, SHIPS, seen, whole
-
-MOUNTED = (
-    "unshare",
-    "-rm",
-    "sh",
-    "-c",
-    'mount --bind "$1" "$2" && mount -o remount,ro,bind "$2" && shift 2 && "$@"',
-    "sh",
-)
-"""Runs a command where one folder stands read-only at another's place."""
+from tests.fleet import BUILT, CARS, SHIPS, seen, whole
 
 
 @pytest.fixture
@@ -59,31 +45,6 @@ def test_it_is_asked_and_nothing_in_it_changes(kept: Workspace) -> None:
     assert state_of(kept.root) == before
 
 
-def test_what_a_writer_left_in_its_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
-    with workspace.open_record() as writer:
-        writer.mark_complete(False)
-        kept = Path(shutil.copytree(workspace.root, tmp_path / "kept", ignore=shutil.ignore_patterns("*-shm")))
-    assert (kept / "record.sqlite-wal").stat().st_size > 0
-    monkeypatch.setattr(os, "access", lambda place, mode: not Path(place).is_relative_to(kept))
-    before = state_of(kept)
-    with Record(kept / "record.sqlite") as record:
-        assert not record.complete
-    assert state_of(kept) == before
-
-
-def test_one_that_was_left_between_commit_and_publication_answers_as_it_was_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
-    with workspace.open_record() as record:
-        record.advance_generation()
-    monkeypatch.setattr(os, "access", lambda place, mode: not Path(place).is_relative_to(workspace.root))
-    index = open_index(workspace.root, HashEmbedder())
-    assert (seen(index), index.complete) == (whole(CARS), False)
-    index.close()
-
-
 def test_writing_it_is_refused_by_name(kept: Workspace) -> None:
     before = state_of(kept.root)
     with pytest.raises(BadInput, match="may not be written"), kept.writing():
@@ -93,34 +54,7 @@ def test_writing_it_is_refused_by_name(kept: Workspace) -> None:
     assert state_of(kept.root) == before
 
 
-def test_one_whose_index_is_missing_is_to_be_published_elsewhere(kept: Workspace) -> None:
-    shutil.rmtree(kept.root / "index")
-    with pytest.raises(WorkspaceDamaged, match="Publish it again where it may be written"):
-        open_index(kept.root, HashEmbedder())
-
-
-def test_without_room_for_copies_it_says_so(kept: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
-    with pytest.raises(BadInput, match="TMPDIR"):
-        open_index(kept.root, HashEmbedder())
-
-
-def test_a_copy_may_be_written_whatever_its_original_may_be(tmp_path: Path) -> None:
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "a" / "b" / "c").write_text("text")
-    for path in (tmp_path / "a" / "b" / "c", tmp_path / "a" / "b"):
-        path.chmod(0o555)
-    with writable_copy(tmp_path / "a") as copy:
-        copied = Path(copy) / "b" / "c"
-        assert copied.read_text() == "text"
-        assert all(path.stat().st_mode & 0o200 for path in (copied, copied.parent))
-
-
-@pytest.mark.parametrize("store", ["chroma", "mapped"])
-def test_a_copy_has_what_opening_needs_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
-) -> None:
-    monkeypatch.setenv("MARA_VECTORS", store)
+def test_a_copy_has_what_opening_needs_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graph.publish.generation_vectors._LARGE", 1)
     publish_workspace(tmp_path / "workspace", CARS, BUILT)
     workspace = publish_workspace(tmp_path / "workspace", SHIPS[:1], BUILT)
@@ -140,28 +74,6 @@ def test_a_copy_has_what_opening_needs_and_nothing_else(
     assert seen(index) == whole([*CARS, *SHIPS[:1]])
     index.close()
     assert state_of(kept.root) == before
-
-
-@pytest.mark.slow
-def test_on_a_file_system_that_is_mounted_read_only(tmp_path: Path) -> None:
-    mount = tmp_path / "mounted"
-    mount.mkdir()
-    if subprocess.run([*MOUNTED, tmp_path, mount, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("nothing can be mounted here")
-    workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
-    before = state_of(workspace.root)
-    program = (
-        "import pathlib, sys; from graph.retrieve.open_index import open_index\n"
-        "from tests.builders import HashEmbedder\n"
-        "from tests.fleet import CARS, seen, whole\n"
-        "index = open_index(pathlib.Path(sys.argv[1]), HashEmbedder())\n"
-        "print(seen(index) == whole(CARS)); index.close()"
-    )
-    asked: list[str | Path] = [*MOUNTED, workspace.root, mount, sys.executable, "-c", program, mount]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
-    assert done.stdout == "True\n", done.stderr
-    assert state_of(workspace.root) == before
-    publish_workspace(workspace.root, NEWER, BUILT)
 
 
 @contextmanager

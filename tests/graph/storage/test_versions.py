@@ -8,21 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from graph.corrections.apply import Stated
 from graph.errors import BadInput
 from graph.moments import ALWAYS, first_moment, last_moment
 from graph.schema import Passage
-from graph.storage.entry import facts_of
 from graph.storage.record import Record
 from graph.storage.versions import Span, of_documents
 from graph.storage.writer import reembed
-from tests.builders import HashEmbedder, TripleParts, extraction_of, passage_of, write_passages
+from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages
 
 pytestmark = pytest.mark.usefixtures("database")
 
 LAMP = passage_of("lamp", "Lamp", "The lamp costs 40 euros.")
 DEARER = passage_of("lamp", "Lamp", "The lamp costs 45 euros.")
-MOVED = passage_of("lamp", "Lamp", "The lamp costs 40 euros.", page=2)
 DESK = passage_of("desk", "Desk", "The desk costs 210 euros.")
 Triples = Mapping[str, Sequence[TripleParts]]
 COSTS: Triples = {"lamp": [("lamp", "costs", "40 euros")], "desk": [("desk", "costs", "210 euros")]}
@@ -68,13 +65,6 @@ class TestKeeping:
         assert record.versions.entry(second).passage == DEARER
         assert record.versions.count() == 1
 
-    def test_what_is_removed_stands_until_then_and_may_come_back(self, record: Record) -> None:
-        write(record, "2023", LAMP, DESK)
-        write(record, "2024", removed=("lamp",))
-        write(record, "2025", LAMP)
-        assert times(record, "lamp") == [("2023-01-01", "2024-01-01"), ("2025-01-01", None)]
-        assert not list(record.versions.past_entries(last_moment("2024")))
-
     def test_another_extraction_a_change_of_the_same_date_or_without_one_is_no_version(self, record: Record) -> None:
         write(record, "2023", LAMP)
         write(record, "2024", LAMP, triples={"lamp": [("lamp", "is", "dear")]})
@@ -83,12 +73,6 @@ class TestKeeping:
         record.stand_from("")
         write_passages(record, [LAMP], COSTS, HashEmbedder())
         assert record.versions.count() == 0
-
-    def test_other_metadata_are_a_version_of_the_same_words(self, record: Record) -> None:
-        write(record, "2023", LAMP)
-        write(record, "2024", MOVED)
-        first, second = record.versions.spans(["lamp"])
-        assert (first.words, first.content != second.content) == (second.words, True)
 
     def test_an_entry_of_the_past_has_its_extraction_and_vector(self, record: Record) -> None:
         write(record, "2023", LAMP)
@@ -99,14 +83,6 @@ class TestKeeping:
         assert entry.vector.tolist() == before.vector.tolist()
         reembed(record, HashEmbedder("other"))
         assert [model for _, model in record.versions.past_entries(last_moment("2023"))] == ["hash"]
-
-    def test_facts_know_when_they_were_held(self, record: Record) -> None:
-        write(record, "2023", LAMP, DESK)
-        (fact,) = facts_of(Stated.of(LAMP, extraction_of(COSTS["lamp"])))
-        write(record, "2024", DEARER, triples=COSTS_MORE)
-        assert [(span.passage_id, span.until) for span in record.versions.spans_of_fact(fact)] == [
-            ("lamp", first_moment("2024"))
-        ]
 
     def test_a_commit_that_fails_keeps_nothing(
         self, record: Record, path: Path, monkeypatch: pytest.MonkeyPatch
@@ -133,13 +109,6 @@ class TestDates:
         with pytest.raises(BadInput, match="'desk' on 2024-01-01"):
             versions.check(["desk"], first_moment("2023-06"), now)
 
-    def test_the_last_moment_is_that_of_the_last_change(self, record: Record) -> None:
-        assert record.versions.latest() == ALWAYS
-        write(record, "2023", LAMP)
-        assert record.versions.latest() == first_moment("2023")
-        write(record, "2024", removed=("lamp",))
-        assert record.versions.latest() == first_moment("2024")
-
     def test_what_stood_has_one_digest_between_two_changes(self, record: Record) -> None:
         write(record, "2023", LAMP, DESK)
         write(record, "2024", DEARER, triples=COSTS_MORE)
@@ -161,12 +130,6 @@ class TestRecordsFromBefore:
             assert record.versions.kept_from == first_moment("2026")
             write(record, "2027", DEARER, triples=COSTS_MORE)
             assert times(record, "lamp") == [("2026-01-01", "2027-01-01"), ("2027-01-01", None)]
-
-    def test_what_a_version_of_mara_without_them_wrote_stands_from_the_first_moment_that_is_known(
-        self, record: Record
-    ) -> None:
-        write_passages(record, [LAMP], COSTS, HashEmbedder())
-        assert record.versions.spans(["lamp"])[0].since == ALWAYS
 
 
 class TestErasing:

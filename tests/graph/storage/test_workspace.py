@@ -4,25 +4,16 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.storage.database import SqliteDatabase
-from graph.storage.lock import GenerationHold
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
 from graph.storage.record import FORMAT_VERSION, Record
-from graph.storage.workspace import (
-    Workspace,
-    admitted,
-    check_may_be_written,
-    default_workspace,
-    resolve_workspace,
-)
-from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
+from graph.storage.workspace import Workspace, admitted, check_may_be_written, resolve_workspace
+from tests.builders import Child, HashEmbedder, passage_of, publish_workspace, write_passages
 
 HOLD_GENERATION = """
 import sys
@@ -58,19 +49,6 @@ def workspace(template: Path, tmp_path: Path) -> Workspace:
 
 
 class TestFiles:
-    def test_a_workspace_holds_what_is_documented(self, workspace: Workspace) -> None:
-        with workspace.open_record() as record:
-            workspace_id = record.workspace_id
-        assert json.loads((workspace.root / "manifest.json").read_text(encoding="utf-8")) == {
-            "format_version": FORMAT_VERSION,
-            "workspace_id": workspace_id,
-            "embedding_model": "hash",
-            "embedding_dimension": DIMENSION,
-            "generation": 1,
-        }
-        names = {path.name for path in workspace.root.iterdir()} - {"record.sqlite-wal", "record.sqlite-shm"}
-        assert names == {"manifest.json", "record.sqlite", "CURRENT", "index", "build", "lock"}
-
     def test_current_names_the_generation_whose_folder_is_there(self, workspace: Workspace) -> None:
         publish_another(workspace, "b")
         assert workspace.current() == 2
@@ -83,45 +61,6 @@ class TestFiles:
 
 
 class TestCreating:
-    def test_it_can_be_done_again_and_loses_nothing(self, workspace: Workspace) -> None:
-        workspace.create()
-        with workspace.open_record() as record:
-            assert record.count_passages() == 1
-
-    def test_a_place_where_no_folder_can_be_made(self, tmp_path: Path) -> None:
-        (tmp_path / "file").write_text("x")
-        for place, message in (
-            (tmp_path / "file", r"file is a file, not a workspace"),
-            (tmp_path / "file" / "below", r"cannot be used as a workspace \(.+\).*Choose another folder"),
-        ):
-            with pytest.raises(BadInput, match=message):
-                Workspace(place).create()
-
-    def test_no_half_of_a_record_is_there_at_any_time(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        workspace = Workspace(tmp_path / "workspace")
-        define = SqliteDatabase.define
-
-        def look(database: SqliteDatabase, statements: Iterable[str]) -> None:
-            assert not workspace.record_path.exists()
-            define(database, statements)
-            assert not workspace.record_path.exists()
-
-        monkeypatch.setattr(SqliteDatabase, "define", look)
-        workspace.create()
-        with workspace.open_record() as record:
-            assert record.count_passages() == 0
-        assert [*(workspace.root / "index").iterdir()] == []
-
-    def test_what_is_left_of_one_that_was_not_made_to_the_end_is_removed_later(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        root = tmp_path / "workspace"
-        (root / "index" / "new-0").mkdir(parents=True)
-        with pytest.raises(WorkspaceMissing):
-            Workspace(root).open_record()
-        workspace = publish_workspace(root, [passage_of("a", "A", "text")])
-        assert generations(workspace) == {1}
-
     def test_a_record_that_another_process_made_meanwhile_stays(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -141,27 +80,8 @@ class TestCreating:
             with workspace.open_record() as record:
                 assert record.workspace_id == made_meanwhile[fault]
 
-    def test_a_file_system_without_links_will_do(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(made: Path, place: Path) -> None:
-            raise PermissionError
-
-        monkeypatch.setattr(os, "link", refuse)
-        Workspace(tmp_path / "workspace").create()
-        Workspace(tmp_path / "workspace").open_record().close()
-
 
 class TestOpening:
-    def test_where_there_is_none_the_command_that_makes_one_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(WorkspaceMissing, match=r"no workspace at .*nowhere.*mara index.*mara demo"):
-            Workspace(tmp_path / "nowhere").open_record()
-        assert not (tmp_path / "nowhere").exists()
-
-    def test_one_without_passages_says_so(self, tmp_path: Path) -> None:
-        workspace = Workspace(tmp_path)
-        workspace.create()
-        with workspace.open_record() as record, pytest.raises(WorkspaceMissing, match=r"holds no passage.*mara index"):
-            workspace.check_passages(record)
-
     def test_another_format_is_refused_with_the_way_out(self, workspace: Workspace) -> None:
         for version in [FORMAT_VERSION - 1, FORMAT_VERSION + 1, "x", None]:
             path = workspace.root / "manifest.json"
@@ -175,30 +95,6 @@ class TestOpening:
             (workspace.root / "manifest.json").write_bytes(content)
             with pytest.raises(WorkspaceDamaged, match=r"manifest.json cannot be read.*Delete that file"):
                 workspace.open_record()
-
-    def test_a_lost_manifest_is_written_again_from_the_record(self, workspace: Workspace) -> None:
-        (workspace.root / "manifest.json").unlink()
-        publish_another(workspace, "b")
-        assert json.loads((workspace.root / "manifest.json").read_text())["generation"] == 2
-
-
-class TestLock:
-    def test_a_second_writer_is_refused_by_the_name_of_the_first_and_readers_are_not(
-        self, workspace: Workspace
-    ) -> None:
-        with Child(HOLD_LOCK, workspace.root) as writer:
-            assert writer.hear() == "locked"
-            with workspace.open_record() as record:
-                assert record.count_passages() == 1
-            with pytest.raises(WorkspaceLocked, match=rf"being written by process {writer.process.pid}") as caught:
-                workspace.writing().__enter__()
-            assert caught.value.exit_code == 4
-            assert "Wait until it is done" in str(caught.value)
-            writer.tell()
-            assert writer.hear() == "done"
-            with pytest.raises(KeyError), workspace.writing():
-                raise KeyError
-            workspace.claim().release()
 
 
 class TestGenerations:
@@ -233,30 +129,6 @@ class TestGenerations:
             publish_another(workspace, "d")
             assert generations(workspace) == {4}
 
-    def test_one_whose_reader_was_killed_goes(self, workspace: Workspace) -> None:
-        with Child(HOLD_GENERATION, workspace.root, 1) as reader:
-            assert reader.hear() == "held"
-            reader.kill()
-            publish_another(workspace, "b")
-        assert generations(workspace) == {2}
-
-    def test_several_may_hold_one_that_is_there(self, workspace: Workspace) -> None:
-        folder = workspace.index_folder(1)
-        first, second = workspace.hold(1), workspace.hold(1)
-        first.release()
-        assert GenerationHold.is_held(folder)
-        second.release()
-        assert not GenerationHold.is_held(folder)
-        with pytest.raises(FileNotFoundError):
-            workspace.hold(7)
-        assert not workspace.index_folder(7).exists()
-
-    def test_a_damaged_hold_file_keeps_no_generation(self, workspace: Workspace) -> None:
-        workspace.hold(1).release()
-        (workspace.index_folder(1) / "held.db").write_bytes(b"garbage" * 1000)
-        publish_another(workspace, "b")
-        assert generations(workspace) == {2}
-
     def test_switching_is_one_step_so_that_a_reader_sees_the_old_or_the_new(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -276,15 +148,6 @@ class TestGenerations:
 
 
 class TestResolving:
-    def test_a_name_is_a_path_and_the_default_is_the_environments_or_a_hidden_folder(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert default_workspace() == resolve_workspace("") == Path(".mara")
-        monkeypatch.setenv("MARA_WORKSPACE", "/data/mara")
-        assert default_workspace() == resolve_workspace("") == Path("/data/mara")
-        for name in ("other", "../other", "/data/other"):
-            assert resolve_workspace(name) == Path(name)
-
     def test_in_a_server_a_name_stands_beside_the_default_and_is_no_path(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -294,9 +157,8 @@ class TestResolving:
         for name in ("other", "Other-2", "a.b", "_x", "0", "x" * 64):
             assert resolve_workspace(name) == Path("/data") / name
         for name in [
-            *("..", ".", "../other", "/etc", "a/b", "a\\b", "a/", "..\\x", "./a", "C:x"),
-            *(".hidden", "with space", "日本", "a\0b", "a\n", "\ud800", "x" * 65, "x" * 300, "a.", "-é"),
-            *("NUL", "com1.txt"),
+            *("..", ".", "../other", "/etc", "a/b", "a\\b", "C:x"),
+            *(".hidden", "with space", "日本", "a\0b", "a\n", "\ud800", "x" * 65, "a.", "NUL", "com1.txt"),
         ]:
             with pytest.raises(BadInput, match=r"is not the name of a workspace") as refused:
                 resolve_workspace(name)

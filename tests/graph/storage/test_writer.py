@@ -7,29 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graph.construction.build import derive_graph
 from graph.construction.edges import IS_SYNONYM_KIND
-from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import EmbeddingMismatch
-from graph.schema import Extraction, Passage, RelationType, Triple
+from graph.schema import RelationType, Triple
 from graph.storage.record import Record
 from graph.storage.writer import Writer, clean_extraction, reembed
-from tests.builders import (
-    HashEmbedder,
-    TripleParts,
-    extraction_of,
-    facts_in,
-    names_in,
-    passage_of,
-    write_passages,
-)
+from tests.builders import HashEmbedder, TripleParts, extraction_of, facts_in, names_in, passage_of, write_passages
 from tests.graph.construction.test_builder_changes import assert_same
-
-Item = tuple[Passage, Extraction]
 
 
 @contextmanager
@@ -61,82 +48,17 @@ def assert_same_record(one: Record, other: Record) -> None:
     assert_same(derive_graph(one), derive_graph(other))
 
 
-NAMES = [
-    "Nissan",
-    "NISSAN",
-    "Nissan.",
-    "Nissan Motor",
-    "Nissan Motors",
-    "Nissan motor co",
-    "Lake Sund",
-    "Lake Sund bridge",
-    "日産自動車",
-    "日産自動車 本社",
-    "UN",
-    "1933",
-]
-TITLES = ["", "Nissan (company)", "Nissan (Company)", "Nissan", "Lake Sund", "日産自動車", "Nissan Motor (1933)", "!!!"]
-
-triples = st.builds(
-    Triple,
-    st.sampled_from(NAMES),
-    st.sampled_from(["founded", "Founded.", "near"]),
-    st.sampled_from(NAMES),
-    st.sampled_from([RelationType.TEMPORAL, RelationType.SPATIAL]),
-    st.sampled_from([0.25, 0.5, 1.0]),
-)
-extractions = st.builds(
-    Extraction,
-    st.lists(st.sampled_from([*NAMES, " "]), max_size=2).map(tuple),
-    st.lists(triples, max_size=3).map(tuple),
-    st.just("test"),
-)
-texts = st.lists(st.sampled_from([*NAMES, "is", "ﷺ"]), max_size=6).map(" ".join)
-items = st.builds(
-    lambda key, title, text, chunk, extraction: (
-        Passage(key, title, text, "corpus", {"chunk": chunk} if chunk else {}),
-        extraction,
-    ),
-    st.sampled_from("abcde"),
-    st.sampled_from(TITLES),
-    texts,
-    st.integers(0, 2),
-    extractions,
-)
-batches = st.tuples(
-    st.lists(items, max_size=3, unique_by=lambda item: item[0].id),
-    st.sets(st.sampled_from("abcde"), max_size=2),
-    st.booleans(),
-)
-
-
-class TestAnyHistory:
-    @settings(max_examples=12, deadline=None)
-    @given(st.lists(batches, min_size=1, max_size=5))
-    def test_adding_changing_and_removing_give_the_graph_of_a_fresh_build(
-        self, history: list[tuple[list[Item], set[str], bool]]
-    ) -> None:
-        held: dict[str, Item] = {}
-        with new_record() as record, new_record() as fresh:
-            writer = Writer(record, HashEmbedder())
-            for batch, removed, reopened in history:
-                writer = Writer(record, HashEmbedder()) if reopened else writer
-                gone = removed - {passage.id for passage, _ in batch}
-                writer.write(batch, gone)
-                held.update({passage.id: (passage, extraction) for passage, extraction in batch})
-                held = {key: item for key, item in held.items() if key not in gone}
-            Writer(fresh, HashEmbedder()).write(list(held.values()))
-            assert_same_record(record, fresh)
-
-    @settings(max_examples=5, deadline=None)
-    @given(st.lists(items, min_size=1, max_size=5, unique_by=lambda item: item[0].id))
-    def test_embedding_anew_gives_what_the_other_model_would_have_written(self, corpus: list[Item]) -> None:
-        with new_record() as record, new_record() as fresh:
-            Writer(record, HashEmbedder("old")).write(corpus)
-            reembed(record, HashEmbedder("new"))
-            Writer(fresh, HashEmbedder("new")).write(corpus)
-            assert record.embedding_model == "new"
-            assert_same_record(record, fresh)
+def test_embedding_anew_gives_what_the_other_model_would_have_written(record: Record) -> None:
+    corpus = [
+        (passage_of("a", "Nissan (company)", "Near 日産自動車."), extraction_of([("Nissan", "near", "UN")])),
+        (passage_of("b", "Nissan Motor", "1933"), extraction_of([("Nissan Motor", "founded", "1933")], ["Nissan."])),
+    ]
+    with new_record() as fresh:
+        Writer(record, HashEmbedder("old")).write(corpus)
+        reembed(record, HashEmbedder("new"))
+        Writer(fresh, HashEmbedder("new")).write(corpus)
+        assert record.embedding_model == "new"
+        assert_same_record(record, fresh)
 
 
 class TestSynonyms:
@@ -153,11 +75,6 @@ class TestSynonyms:
         )
         assert synonyms_in(record) == []
 
-    def test_names_that_the_model_does_not_understand_have_none(self, record: Record) -> None:
-        passages = [passage_of("a", "日産 自動車", "."), passage_of("b", "日産", "."), passage_of("c", "Nissan", ".")]
-        write_passages(record, [*passages, passage_of("d", "Nissan Motor", ".")], {}, HashEmbedder(PACKAGED_MODEL))
-        assert synonyms_in(record) == [("nissan", "nissan motor")]
-
 
 class TestBatch:
     def test_only_texts_that_the_record_lacks_are_embedded(self, record: Record) -> None:
@@ -169,15 +86,6 @@ class TestBatch:
         embedder = HashEmbedder()
         write_passages(record, [passage_of("b", "NISSAN", "Two.")], triples, embedder)
         assert sorted(embedder.asked) == ["NISSAN\nTwo.", "cars", "nissan makes cars"]
-
-    def test_the_report_counts_passages_long_ones_and_what_was_dropped(self, record: Record) -> None:
-        batch = [
-            (passage_of("a", "", "long " * 300), Extraction((), (), "test", {"malformed triples": 2})),
-            (passage_of("b", "", "short"), extraction_of([("", "is", "x"), ("y", "is", "x"), ("Y", "is", "X")])),
-        ]
-        report = Writer(record, HashEmbedder()).write(batch)
-        assert (report.passages, report.long_passages) == (2, 1)
-        assert report.notes == {"malformed triples": 2, "triples without a name": 1, "identical triples": 1}
 
     def test_another_models_record_is_refused_by_name_with_the_command_that_helps(self, record: Record) -> None:
         write_passages(record, [passage_of("a", "", "x")], {}, HashEmbedder("old"))
@@ -203,11 +111,6 @@ class TestCleaning:
         assert cleaned.notes == {"identical triples": 2}
         types = [("Nissan", "founded", "1933", kind) for kind in (RelationType.TEMPORAL, RelationType.CAUSALITY)]
         assert len(clean_extraction(extraction_of(types)).triples) == 2
-
-    def test_confidence_is_clamped(self) -> None:
-        for confidence, clamped in ((1.5, 1.0), (-0.5, 0.0), (0.3, 0.3)):
-            extraction = extraction_of([("a", "is", "b", RelationType.SPATIAL, confidence)])
-            assert clean_extraction(extraction).triples[0].confidence == clamped
 
     def test_entities_stand_once_and_nothing_is_without_a_name(self) -> None:
         cleaned = clean_extraction(extraction_of([("", "is", "b"), ("a", "is", "\u200b")], ["A", "", "B", " ", "A"]))

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from agents.offline.extractor import OfflineExtractor
-from graph.errors import BadInput, ClusterUnavailable, DependencyMissing, ModelUnavailable
+from graph.errors import BadInput, ClusterUnavailable
 from graph.own_types import NO_TYPES
+from graph.sources.child import from_json, to_json
 from graph.sources.documents import ToRead, read_documents
 from graph.sources.loaders.document import Loaded
 from tests.builders import passage_of
 from workflows.distributed import run as engine
-from workflows.distributed import shards
-from workflows.distributed.coordinator import ReadTask, Work, from_json, read_task, to_json
+from workflows.distributed.coordinator import ReadTask, Work, read_task
 from workflows.distributed.run import DistributedRun, Done, RayEngine
 from workflows.distributed.shards import SHARD_PASSAGES, ShardTask, Totals, plan_shards
 from workflows.indexing_run import run
@@ -81,11 +81,6 @@ def ending_after(count: int) -> Script:
     return script
 
 
-def refusing(job: Job) -> Iterator[Done]:
-    raise ModelUnavailable("The chat endpoint refused the key (401)", "Set OPENAI_API_KEY", status=401)
-    yield
-
-
 def not_starting(job: Job) -> Iterator[Done]:
     raise ClusterUnavailable("Ray cannot be started here", "Run it again")
     yield
@@ -116,14 +111,6 @@ def waited_for(running: RayEngine, tasks: Sequence[ShardTask], root: Path) -> To
         running.wait(task.key, totals.append)
     running.close()
     return totals[-1]
-
-
-def test_shards_are_waited_for_in_order_however_they_come(
-    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
-) -> None:
-    running, coordinators = run_of(monkeypatch, well)
-    assert waited_for(running, tasks, tmp_path) == Totals(4 * SHARD_PASSAGES, 0, 12)
-    assert (coordinators.started, coordinators.closed, len(coordinators.jobs)) == (1, 1, 1)
 
 
 def test_ray_is_started_again_for_what_is_left(
@@ -163,15 +150,6 @@ def test_ray_that_does_not_start_ends_the_run_at_once_unless_it_had_started_befo
     assert coordinators.started == 4
 
 
-def test_an_error_of_a_worker_ends_the_run_at_once(
-    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
-) -> None:
-    running, coordinators = run_of(monkeypatch, refusing)
-    with pytest.raises(ModelUnavailable, match="401"):
-        waited_for(running, tasks, tmp_path)
-    assert coordinators.started == 1
-
-
 def test_shards_go_to_ray_in_waves_and_each_wave_is_filled_up(
     monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
 ) -> None:
@@ -197,13 +175,6 @@ def test_documents_read_by_workers_are_those_read_here(monkeypatch: pytest.Monke
     running, coordinators = run_of(monkeypatch, well, ending_after(0), well)
     assert read_documents([tmp_path], context, running.read) == read_documents([tmp_path], context)
     assert [len(job["tasks"]) for job in coordinators.jobs] == [4, 4, 1]
-
-
-def test_the_engine_says_which_package_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(DependencyMissing, match=r"needs the package ray.*mara-rag\[ray\]"):
-        shards.check_arrow()
 
 
 def test_a_caller_s_own_extractor_and_a_client_s_cluster_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

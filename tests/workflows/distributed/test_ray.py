@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -23,12 +22,10 @@ from typing import Any
 import pytest
 
 from benchmarks.ray_indexing import descendants, dump, processes_of, words_of
-from graph.errors import ClusterUnavailable, ModelUnavailable
 from tests.extracting import proper_reply, titles_asked
-from tests.scripted_server import Reply, ScriptedServer
+from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import write_lines
 from workflows.indexing import index_sources
-from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 
 pytestmark = [
@@ -88,88 +85,6 @@ def lakes(tmp_path: Path) -> Path:
     path = tmp_path / "lakes.jsonl"
     write_lines(path, [{"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies in Karv."} for n in range(N)])
     return path
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """The address of a cluster of this machine, which anybody who has its token might have started."""
-    environment = pytest.MonkeyPatch()
-    environment.setenv("RAY_AUTH_MODE", "token")
-    environment.setenv("RAY_AUTH_TOKEN", "a-token-of-the-tests")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    started = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2"),
-            *(f"--port={port}", "--include-dashboard=false"),
-            *("--object-store-memory=100000000", "--disable-usage-stats"),
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_until_open(port, started)
-        yield f"127.0.0.1:{port}"
-    finally:
-        environment.undo()
-        for pid in [started.pid, *descendants(started.pid)]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        started.wait()
-
-
-def wait_until_open(port: int, started: subprocess.Popen[bytes]) -> None:
-    while started.poll() is None:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
-            return
-        with suppress(subprocess.TimeoutExpired):
-            started.wait(0.2)
-    pytest.fail("ray start ended")
-
-
-def on(address: str, **settings: Any) -> IndexingContext:
-    return IndexingContext(engine={"name": IndexingEngine.RAY, "address": address, "workers": 2}, **settings)
-
-
-def test_a_folder_of_documents_makes_the_record_and_the_report_of_one_process(cluster: str, tmp_path: Path) -> None:
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    for n in range(40):
-        text = f"# Lake {n}\n\nLake {n} lies in Karv. It feeds the river Orla. Anna Berg found it in {1900 + n}.\n"
-        (folder / f"{n:02}.md").write_text(text * (1 + 40 * (n == 7)), encoding="utf-8")
-    (folder / "prices.csv").write_text("id,title,text\n" + "".join(f"r{n},Part {n},A bolt.\n" for n in range(60)))
-    (folder / "broken.jsonl").write_text("{", encoding="utf-8")
-    for _ in range(2):
-        reports = {
-            name: index_sources([folder], tmp_path / name, sync=True, settings=settings).to_json()
-            for name, settings in (("whole", IndexingContext()), ("ray", on(cluster)))
-        }
-        assert dump(tmp_path / "ray") == dump(tmp_path / "whole")
-        for report in reports.values():
-            del report["seconds"], report["workspace"]
-        assert reports["ray"] == reports["whole"]
-        assert reports["ray"]["refused_count"] == 1
-        assert not (tmp_path / "ray" / "shards").exists()
-        (folder / "03.md").write_text("# Lake 3\n\nLake 3 lies in Sund.\n", encoding="utf-8")
-        (folder / "04.md").unlink(missing_ok=True)
-
-
-def test_what_a_worker_raises_is_an_error_of_ours(
-    cluster: str, lakes: Path, tmp_path: Path, server: HeldServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.script({"extractor": [Reply("no", status=401)]})
-    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-    with pytest.raises(ModelUnavailable, match="refused the key") as raised:
-        index_sources([lakes], tmp_path / "w", settings=on(cluster, model="scripted"))
-    assert raised.value.status == 401
-
-
-def test_a_cluster_that_is_not_there_is_told(lakes: Path, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        with pytest.raises(ClusterUnavailable, match="No Ray cluster answers"):
-            index_sources([lakes], tmp_path / "w", settings=on(f"127.0.0.1:{taken.getsockname()[1]}"))
 
 
 def test_a_ray_of_the_run_listens_on_loopback_alone_and_does_nothing_without_its_token(
@@ -242,26 +157,6 @@ def code_without_a_token(method: str, port: int) -> str:
         except grpc.RpcError as error:
             return str(error.code().name)
     return "OK"
-
-
-@pytest.mark.parametrize("with_the_coordinator", [False, True])
-def test_a_command_that_is_killed_while_ray_starts_leaves_nothing(
-    tmp_path: Path,
-    server: HeldServer,
-    monkeypatch: pytest.MonkeyPatch,
-    start: Callable[[Path], subprocess.Popen[bytes]],
-    place: Path,
-    with_the_coordinator: bool,
-) -> None:
-    monkeypatch.setenv("MARA_EXTRACTION_URLS", server.base_url)
-    run = start(tmp_path / "w")
-    while not any("raylet/raylet" in words_of(pid) for pid in descendants(run.pid)):
-        with suppress(subprocess.TimeoutExpired):
-            pytest.fail(f"the command ended with {run.wait(0.05)}")
-    for pid in [*(processes_of(run.pid, "coordinator") if with_the_coordinator else ()), run.pid]:
-        os.kill(pid, signal.SIGKILL)
-    assert_all_end(server)
-    assert folders_of(place) == []
 
 
 def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(

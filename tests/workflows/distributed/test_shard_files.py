@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -45,18 +44,6 @@ def test_a_shard_is_read_as_it_was_written(shard: Shard, tmp_path: Path) -> None
     assert folder.get(shard.key) is None
 
 
-def test_a_shard_without_a_name_or_fact_is_read_as_it_was_written(shard: Shard) -> None:
-    bare = replace(shard, texts=(), text_vectors=shard.text_vectors[:0])
-    assert_same(from_parquet(to_parquet(bare)), bare)
-
-
-def test_a_file_cut_anywhere_is_no_shard(shard: Shard) -> None:
-    content = to_parquet(shard)
-    chance = random.Random(1)
-    for end in (0, 1, len(content) - 1, *(chance.randrange(len(content)) for _ in range(40))):
-        assert from_parquet(content[:end]) is None
-
-
 def test_a_file_with_a_byte_changed_is_no_shard_or_the_same(shard: Shard) -> None:
     content = to_parquet(shard)
     chance = random.Random(2)
@@ -80,15 +67,3 @@ def test_a_file_of_another_shard_or_program_is_not_taken(shard: Shard, tmp_path:
     pq.write_table(pa.table({"found": ["{}"]}), foreign)
     folder.put(shard.key, foreign.getvalue())
     assert folder.get(shard.key) is None
-
-
-def test_unfinished_files_go_and_finished_ones_stay_until_the_end(shard: Shard, tmp_path: Path) -> None:
-    folder = ShardFolder(tmp_path)
-    folder.tidy()
-    folder.clear()
-    folder.put(shard.key, to_parquet(shard))
-    (folder.folder / f".{shard.key}.77").write_bytes(b"half")
-    folder.tidy()
-    assert [path.name for path in folder.folder.iterdir()] == [f"{shard.key}.parquet"]
-    folder.clear()
-    assert not folder.folder.exists()

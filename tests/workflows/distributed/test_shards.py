@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graph.schema import Extraction, Passage
 from graph.storage.record import Record
@@ -47,13 +45,6 @@ def test_shards_hold_all_passages_in_their_order_as_many_as_a_commit() -> None:
     tasks = plan(wanted)
     assert [len(task.passages) for task in tasks] == [SHARD_PASSAGES, SHARD_PASSAGES, 3]
     assert [passage for task in tasks for passage in task.passages] == wanted
-
-
-@given(st.integers(0, 4))
-def test_the_rest_of_a_run_that_was_killed_after_some_commits_has_the_same_shards(commits: int) -> None:
-    wanted = passages(4 * SHARD_PASSAGES + 5)
-    rest = plan(wanted[commits * SHARD_PASSAGES :])
-    assert [task.key for task in rest] == [task.key for task in plan(wanted)[commits:]]
 
 
 def test_a_shard_of_anything_else_has_another_key() -> None:

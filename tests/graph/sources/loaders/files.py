@@ -76,11 +76,7 @@ def pdf(pages: Sequence[str], title: str = "", password: str | None = None, *, i
 
 
 def docx(
-    body: str,
-    styles: str = "",
-    title: str = "",
-    parts: Mapping[str, str | bytes] | None = None,
-    relations: str = "",
+    body: str, styles: str = "", title: str = "", parts: Mapping[str, str | bytes] | None = None, relations: str = ""
 ) -> bytes:
     """Return a Word document with that XML between ``<w:body>`` and its end.
 

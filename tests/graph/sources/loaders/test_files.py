@@ -4,13 +4,10 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graph.errors import BadInput
 from graph.sources.documents import read_documents
 from graph.sources.loaders import files as loader
-from graph.sources.loaders.files import text_lines
 from tests.graph.sources.loaders.files import passage_of_file, passages_of, write
 
 
@@ -40,21 +37,6 @@ class TestText:
         ]:
             passage = passage_of_file(write(tmp_path / name, "In 1933."))
             assert (passage.source, passage.title) == (name, title), name
-
-    def test_an_empty_file_holds_no_passage(self, tmp_path: Path) -> None:
-        for content in ["", " \n\t\n"]:
-            assert passages_of(write(tmp_path / "a.txt", content)) == [], content
-
-    def test_a_document_keeps_its_file_and_its_place(self, tmp_path: Path) -> None:
-        passage = passage_of_file(write(tmp_path / "cars.txt", "Nissan\n\nIn 1933."))
-        assert passage.metadata == {
-            "file": "cars.txt",
-            "document": passage.metadata["document"],
-            "chunk": 0,
-            "chunks": 1,
-            "start": 1,
-            "end": 9,
-        }
 
 
 class TestEncoding:
@@ -96,15 +78,3 @@ class TestSize:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 40 * 2**20
-
-    @settings(max_examples=30, deadline=None)
-    @given(st.text(st.sampled_from("ab\n\r\u2028é日"), max_size=40), st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
-    def test_lines_are_split_at_newlines_alone(
-        self, tmp_path_factory: pytest.TempPathFactory, text: str, encoding: str
-    ) -> None:
-        text = text.replace("\r", "") + "x"
-        path = write(tmp_path_factory.mktemp("lines") / "a", text.encode(encoding))
-        numbered = list(text_lines(path))
-        assert "".join(line for _, line in numbered) == text
-        assert [number for number, _ in numbered] == list(range(1, len(numbered) + 1))
-        assert all("\n" not in line[:-1] and line for _, line in numbered)

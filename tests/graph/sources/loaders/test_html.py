@@ -1,19 +1,14 @@
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graph.errors import BadInput
-from graph.sources.documents import read_documents
 from graph.sources.loaders import load_file
 from graph.sources.loaders.document import Document
 from graph.sources.loaders.fields import FieldMap
 from graph.sources.loaders.html import normalised_address, parse_html
-from graph.sources.splitting import split_document
 from tests.graph.sources.loaders.files import epub, passage_of_file, write
 from tests.growth import grows_with_length_alone
 
@@ -27,15 +22,11 @@ class TestText:
         for body, text in [
             ("<p>One <b>bo</b>ld\n  word.</p><p>Two", "One bold word.\n\nTwo"),
             ("a&nbsp;b &amp; c&eacute; &#x65e5;", "a b & cé 日"),
-            ("<div>a<div>b</div>c</div>", "a\n\nb\n\nc"),
+            ("<p>a<!-- x -->b</p>", "ab"),
             ("one<br>two<br/>three", "one\ntwo\nthree"),
-            ("<ul><li>one<li> two </ul>after", "- one\n- two\n\nafter"),
             ("<ul><li><p>one</p><p>more</p><li><h3>two</h3></ul>", "- one\n\nmore\n\ntwo"),
             ("<dl><dt>Term<dd>two years<dt>Price<dt>Cost<dd>3</dl>", "Term: two years\nPrice\nCost: 3"),
-            ("<dl><dt>Is it free?<dd>Yes.<dt>End</dl>after", "Is it free?\nYes.\nEnd\n\nafter"),
-            ("<pre>  if x:\n    y</pre>", "if x:\n    y"),
             ("<p>a<span> b</span><i> </i>c</p>", "a b c"),
-            ("<p>日本<b>語</b></p>", "日本語"),
             ("a<script>x()</script><style>y</style><noscript>z</noscript>b", "ab"),
         ]:
             assert page(body).text == text, body
@@ -49,8 +40,6 @@ class TestText:
             assert page(f"<p>a</p><div {attribute}><p>x<br>y</p></div><p>b</p>").text == "a\n\nb", attribute
         for body, text in [
             ("<article><header><h1>Nissan</h1></header>Text</article>", "Nissan\n\nText"),
-            ("<form><p>All of it.</p><select><option>x</select></form>", "All of it."),
-            ("<main></main><p>In 1933.</p>", "In 1933."),
             *((markup, "") for markup in ("", "  ", "<!-- -->", "<html></html>", "<script>x</script>")),
         ]:
             assert page(body).text == text, body
@@ -62,9 +51,7 @@ class TestText:
         for named in ("id=menu", "class='page with-sidebar'", "class=navy"):
             soup = page(f"<div {named}><p>Soup of the day, <a href=/>3 EUR</a></p></div>")
             assert soup.text == "Soup of the day, 3 EUR", named
-        for named in ("no-sidebar", "has_nav", "page with-menu", "without-footer"):
-            links = f"<div class='{named}'><ul><li><a href=/>Pumps of Karv</a></ul></div>"
-            assert page(f"<h1>Suppliers</h1>{links}").text == "Suppliers\n\n- Pumps of Karv", named
+        assert page("<h1>A</h1><div class=no-sidebar><ul><li><a href=/>Pump</a></ul></div>").text == "A\n\n- Pump"
         assert page("<div class=menu><a href=/>Pumps</a></div>").text == "Pumps", "the page is one menu"
 
     def test_where_a_page_marks_its_main_part_that_is_the_text(self) -> None:
@@ -77,37 +64,13 @@ class TestText:
     def test_each_carries_the_names_of_its_columns(self) -> None:
         for rows, text in [
             ("<tr><th>Term<td>two years<tr><th>Notice:<td>a month", "Term: two years\nNotice: a month"),
-            ("<tr><td>Term<td>two years<tr><td>Notice<td>", "Term: two years\nNotice"),
             ("<thead><tr><td>Part<td>Price<tbody><tr><td>bolt<td>3", "Part: bolt; Price: 3"),
             ("<tr><td><th>Oslo<th>Rome<tr><th>Rain<td>3<td>4", "Rain; Oslo: 3; Rome: 4"),
             ("<tr><th>Part<th>Made of<th>Price<tr><td>bolt<td colspan=2>3", "Part: bolt; Made of: 3"),
-            ("<tr><th>Part<th>Price<tr><td>Steel<tr><td>bolt<td>3", "Steel\nPart: bolt; Price: 3"),
             ("<tr><td>Part<td>Made of<td>Price<tr><td>bolt<td>steel<td>3", "Part: bolt; Made of: steel; Price: 3"),
             ("<tr><td>Eva<td>Oslo<td>baker<tr><td>Bo<td>Rome<td>cook", "Eva | Oslo | baker\nBo | Rome | cook"),
-            ("<tr><td>Signed<td>Signed", "Signed | Signed"),
-            ("<caption>Cars</caption><tr><th>Year<th>By<tr><td>1933<td><p>A<p>B", "Cars\n\nYear: 1933; By: A B"),
         ]:
             assert page(f"<table>{rows}</table>").text == text, rows
-
-    def test_links_of_a_header_and_of_a_term_stay(self) -> None:
-        document = page(
-            "<table><tr><th><a href='http://a/'>x</a><th>y<tr><td>1<td>2</table>"
-            "<dl><dt><a href='http://b/'>t</a><dd>d <a href='http://c/'>e</a></dl>"
-        )
-        assert document.text == "x: 1; y: 2\n\nt: d e"
-        assert document.links == [
-            (0, "http://a/"),
-            (document.text.index("t:"), "http://b/"),
-            (document.text.index(" e"), "http://c/"),
-        ]
-
-    def test_a_table_that_lays_the_page_out_gives_paragraphs(self) -> None:
-        body = "<table><tr><td>left<td><h2>Cars</h2><p>one</p><p>two</p><table><tr><td>1<td>2</table>end</table>"
-        assert page(body).text == "left\n\nCars\n\none\n\ntwo\n\n1 | 2\n\nend"
-
-    def test_a_file_that_scripts_would_fill_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match=r"a\.html holds no text \(written by scripts\?\)"):
-            read_documents([write(tmp_path / "a.html", "<div id=root></div><script>render()</script>")])
 
 
 class TestTitle:
@@ -116,19 +79,10 @@ class TestTitle:
             ("<title>Nissan - Wiki</title>", "<h2>Top</h2><h1>Nissan\n Motor</h1>", "Nissan Motor"),
             ("<title> Nissan\n Motor </title>", "<h2>History</h2>", "Nissan Motor"),
             ("<title>Untitled Document</title>", "<h2>History</h2>", "History"),
-            ("<title>index.html</title>", "text", ""),
             ("<title></title>", "<svg><title>Icon</title></svg>", ""),
             ("", "<nav><h1>Site</h1></nav><p>text", ""),
         ]:
             assert page(body, head).title == title, head
-
-    def test_sections_are_the_headings(self, tmp_path: Path) -> None:
-        content = (
-            "<h1>Cars</h1><h2>Makers</h2>" + "<p>alpha beta gamma.</p>" * 80 + "<h3>Nissan</h3>" + "<p>x y</p>" * 200
-        )
-        passages = read_documents([write(tmp_path / "a.html", content)]).passages.values()
-        assert [p.metadata.get("section") for p in passages][1] == "Makers"
-        assert [p.metadata.get("section") for p in passages][-1] == "Makers > Nissan"
 
 
 class TestAddress:
@@ -136,7 +90,6 @@ class TestAddress:
         for head in [
             "<link rel='canonical' href='HTTPS://Ex.org:443/a?b=1#top'><meta property='og:url' content='http://no/'>",
             "<meta property='og:url' content='https://ex.org/a?b=1'>",
-            "<!-- saved from url=(0020)https://ex.org/a?b=1 -->",
             "<!--\n Page saved with SingleFile \n url: https://ex.org/a?b=1 \n saved date: today -->",
         ]:
             assert page("x", head).source == "https://ex.org/a?b=1", head
@@ -145,21 +98,13 @@ class TestAddress:
         for href in ["", "/a", "file:///etc/passwd", "javascript:x()", "https://[", "http://a:x/"]:
             assert page("x", f"<link rel=canonical href='{href}'>").source == "page.html", href
 
-    def test_its_file_is_metadata(self, tmp_path: Path) -> None:
-        write(tmp_path / "sub/a.htm", "<link rel=canonical href='https://ex.org/a'><p>text")
-        (passage,) = read_documents([tmp_path]).passages.values()
-        assert (passage.source, passage.metadata["file"]) == ("https://ex.org/a", "sub/a.htm")
-
     def test_addresses_are_compared_in_their_normal_form(self) -> None:
         for url, base, normal in [
             ("HTTP://User:pw@EX.org:80/A/b?q#f", "", "http://ex.org/A/b?q"),
             ("../c", "https://ex.org/a/b", "https://ex.org/c"),
             ("//other.org", "https://ex.org/", "https://other.org/"),
-            ("https://ex.org:8443", "", "https://ex.org:8443/"),
             ("http://[::1]:80/x", "", "http://[::1]/x"),
             ("mailto:a@b", "https://ex.org/", ""),
-            ("relative", "", ""),
-            ("http://a\x00b/", "", ""),
         ]:
             assert normalised_address(url, base) == normal, url
             assert normalised_address(normal) == normal, url
@@ -180,10 +125,6 @@ class TestLinks:
         assert [url for _, url in page(body, "<base href='https://ex.org/x/'>").links] == ["https://ex.org/x/b"]
         assert page(body).links == []
 
-    def test_links_in_a_table_stand_at_their_row(self) -> None:
-        document = page("<p>text</p><table><tr><td>1<td><a href='http://a/'>x</a></table>")
-        assert document.links == [(document.text.index("1 | x"), "http://a/")]
-
 
 class TestEncoding:
     @staticmethod
@@ -195,44 +136,27 @@ class TestEncoding:
         for head, encoding in [
             ("", "utf-8"),
             ("", "utf-8-sig"),
-            ("", "utf-16"),
             ("<meta charset='windows-1251'>", "cp1251"),
-            ("<META http-equiv='Content-Type' content='text/html; charset=iso-8859-1'>", "cp1252"),
             ("<meta charset=Shift_JIS>", "shift_jis"),
             ("<meta charset='utf-16'>", "utf-8"),
         ]:
-            text = {"cp1251": "Привет", "cp1252": "Malmö – 10 €", "shift_jis": "日産"}.get(encoding, "Malmö 日産")
+            text = {"cp1251": "Привет", "shift_jis": "日産"}.get(encoding, "Malmö 日産")
             content = f"<html><head>{head}</head><body>{text}".encode(encoding)
             assert self.text(write(tmp_path / "a.html", content)) == text, head
         content = "<?xml version='1.0' encoding='iso-8859-1'?><html><body>Malmö</body></html>".encode("latin-1")
         assert self.text(write(tmp_path / "a.html", content)) == "Malmö"
 
-    def test_another_is_refused(self, tmp_path: Path) -> None:
-        for content, complaint in [
-            ("Malmö".encode("latin-1"), r"not UTF-8 text \(byte 4\)"),
-            (b"<meta charset=klingon>x", "'klingon', which is not known"),
-            (b"<meta charset=zlib>x", "'zlib', which is not known"),
-            (b"<meta charset=unicode_escape>\\udc00 \xff", "is not UTF-8"),
-            (b"<meta charset=shift_jis>\x81", "is not SHIFT_JIS"),
-            (b"<p>a\x00b", "NUL bytes"),
-        ]:
-            with pytest.raises(BadInput, match=rf"a\.html.*{complaint}"):
-                self.text(write(tmp_path / "a.html", content))
-
 
 class TestHostile:
-    @pytest.mark.parametrize(("opened", "closed"), [("<div>", "</div>"), ("<b>", "</i>"), ("<table><tr><td>", "")])
-    def test_deep_nesting_is_refused_in_linear_time(self, opened: str, closed: str) -> None:
+    def test_deep_nesting_is_refused_in_linear_time(self) -> None:
         def work(length: int) -> None:
             with pytest.raises(BadInput, match=r"page has elements nested over 2,048 deep"):
-                parse_html(f"{opened * length}x{closed * length}", "page", "page.html")
+                parse_html(f"{'<table><tr><td>' * length}x", "page", "page.html")
 
         assert grows_with_length_alone(work, 3_000)
 
     @pytest.mark.parametrize(
-        ("before", "unit", "after"),
-        [("", "<!--", ""), ("", "<", ""), ("", "<p>", "x"), ("<a ", "b=c ", ">x"), ("", "</p>", "x")],
-        ids=str,
+        ("before", "unit", "after"), [("", "<!--", ""), ("", "<p>", "x"), ("<a ", "b=c ", ">x")], ids=str
     )
     def test_broken_markup_is_read_in_linear_time(self, before: str, unit: str, after: str) -> None:
         def work(length: int) -> None:
@@ -240,35 +164,8 @@ class TestHostile:
 
         assert grows_with_length_alone(work, 3_000)
 
-    @settings(max_examples=30, deadline=None)
-    @given(
-        st.lists(
-            st.sampled_from(
-                re.findall(
-                    r"\S+",
-                    "<p> </p> <h1> </h1> <h2> <table> <tr> <td> </table> <a/href='http://a/'> </a> <li> <ul> </ul>"
-                    " <pre> </pre> <br> <div> </div> word 日本 &amp; <title> </title> <script> </script> <!-- -->"
-                    " <form> </form> <article> <header> </header> </article> <nav> </nav> .",
-                )
-            ),
-            max_size=60,
-        )
-    )
-    def test_places_hold_for_any_markup(self, pieces: list[str]) -> None:
-        document = parse_html(" ".join(pieces), "page", "page.html")
-        for passage in split_document(document, 16, 4):
-            assert document.text[int(passage.metadata["start"]) : int(passage.metadata["end"])] == passage.text
-        assert [document.text[h.offset : h.offset + 1] for h in document.headings] == [
-            h.text[:1] for h in document.headings
-        ]
-        assert all(0 <= offset <= len(document.text) for offset, _ in document.links)
-        assert document.text == document.text.strip()
 
-
-PAGES = (
-    "<h1>One</h1><p>Text&nbsp;of one.</p>",
-    "<h1>Two</h1><table><tr><th>Year<th>Flow<tr><td>1900<td>3</table>",
-)
+PAGES = ("<h1>One</h1><p>Text&nbsp;of one.</p>", "<h1>Two</h1><table><tr><th>Year<th>Flow<tr><td>1900<td>3</table>")
 
 
 class TestBook:
@@ -276,11 +173,3 @@ class TestBook:
         passage = passage_of_file(write(tmp_path / "a.epub", epub(*PAGES)))
         assert (passage.title, passage.text) == ("Pumps", "One\n\nText of one.\n\nTwo\n\nYear: 1900; Flow: 3")
         assert passage.metadata["creator"] == "Ida Berg"
-
-    def test_a_file_that_is_none_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match=r"a\.epub cannot be read as EPUB"):
-            read_documents([write(tmp_path / "a.epub", b"none")])
-        with pytest.raises(BadInput, match=r"a\.epub cannot be read as EPUB"):
-            read_documents([write(tmp_path / "a.epub", epub(spine=["none"]))])
-        with pytest.raises(BadInput, match=r"a\.epub holds no text"):
-            read_documents([write(tmp_path / "a.epub", epub())])

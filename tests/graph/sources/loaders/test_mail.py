@@ -5,7 +5,7 @@ from pathlib import Path
 
 from graph.sources.documents import read_documents
 from graph.sources.loaders.mail import ATTACHMENTS_LEFT
-from tests.graph.sources.loaders.files import docx, paragraph, passage_of_file, passages_of, write
+from tests.graph.sources.loaders.files import docx, paragraph, passage_of_file, write
 
 HEAD = {"subject": "Offer", "from": "Ida Berg <ida@ex.org>", "to": "Bo <bo@ex.org>, Eva <eva@ex.org>"}
 
@@ -55,13 +55,6 @@ def test_attachments_are_read_with_the_metadata_of_the_mail(tmp_path: Path) -> N
     assert documents.notes == {ATTACHMENTS_LEFT: 1}
 
 
-def test_a_mail_that_is_attached_is_read(tmp_path: Path) -> None:
-    outer = mail("Outer.")
-    outer.add_attachment(mail("Inner.", prices__csv=b"Part\nbolt\n"))
-    passages = passages_of(write(tmp_path / "a.eml", outer.as_bytes()))
-    assert {each.text for each in passages} == {"Outer.", "Inner.", "Part: bolt"}
-
-
 def test_an_attachment_that_cannot_be_read_is_refused_by_name_and_the_rest_is_read(tmp_path: Path) -> None:
     message = mail("Text.", a__docx=b"none", b__txt=b"good")
     documents = read_documents([write(tmp_path / "a.eml", message.as_bytes())])
@@ -69,17 +62,3 @@ def test_an_attachment_that_cannot_be_read_is_refused_by_name_and_the_rest_is_re
     (refused,) = documents.refused
     assert refused.source == f"{tmp_path / 'a.eml'}, item 1"
     assert refused.reason.startswith(f"{tmp_path / 'a.eml'}, attachment a.docx cannot be read as DOCX")
-
-
-def test_tables_of_two_mails_may_have_the_same_ids(tmp_path: Path) -> None:
-    for name, text in (("a", "A bolt."), ("b", "A nut.")):
-        content = f"id,text\n1,{text}\n".encode()
-        write(tmp_path / f"{name}.eml", mail("See there.", prices__csv=content).as_bytes())
-    assert {each.text for each in passages_of(tmp_path)} == {"See there.", "A bolt.", "A nut."}
-
-
-def test_headers_that_are_broken_are_left_out(tmp_path: Path) -> None:
-    content = b"Subject: =?utf-8?q?caf=C3=A9?=\r\nDate: someday\r\nFrom: \xff\x00<\r\n\r\nText.\r\n"
-    passage = passage_of_file(write(tmp_path / "a.eml", content))
-    assert (passage.title, passage.text) == ("café", "Text.")
-    assert "date" not in passage.metadata

@@ -17,10 +17,7 @@ LONG = " " * (LONGEST_SPACE + 1)
 def test_a_long_run_is_cut_to_a_space_and_counted(tmp_path: Path) -> None:
     for name, content in [
         ("moor.txt", f"Anna Berg was born{LONG}in Moor."),
-        ("moor.md", f"Anna Berg was born{LONG}in Moor."),
-        ("moor.html", f"<pre>Anna Berg was born{LONG}in Moor.</pre>"),
         ("moor.jsonl", json.dumps({"text": f"Anna Berg was born{LONG}in Moor."})),
-        ("moor.json", json.dumps([{"text": f"Anna Berg was born{LONG}in Moor."}])),
         ("moor.csv", f"text\nAnna Berg was born{LONG}in Moor.\n"),
         ("links.jsonl", json.dumps({"url": "http://moor.org/", "text": f"Anna Berg was born{LONG}in Moor."})),
     ]:
@@ -29,13 +26,6 @@ def test_a_long_run_is_cut_to_a_space_and_counted(tmp_path: Path) -> None:
         (passage,) = documents.passages.values()
         assert passage.text.endswith("Anna Berg was born in Moor."), name
         assert documents.notes[SPACE_LEFT] == 1, name
-
-
-def test_a_run_of_the_longest_length_stays(tmp_path: Path) -> None:
-    (tmp_path / "moor.txt").write_text(f"Anna{LONG[1:]}Berg")
-    documents = read_documents([tmp_path / "moor.txt"])
-    assert [passage.text for passage in documents.passages.values()] == [f"Anna{LONG[1:]}Berg"]
-    assert not documents.notes
 
 
 def test_lines_and_paragraphs_stay_apart() -> None:
