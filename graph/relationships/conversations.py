@@ -144,6 +144,11 @@ def conversations(record: RelationshipRecord, user: str = "") -> list[Conversati
     return [_conversation(row) for row in rows]
 
 
+def users(record: RelationshipRecord) -> list[str]:
+    """Return the users of whom anything is kept, by name."""
+    return [str(row[0]) for row in record.execute('SELECT id FROM "user" ORDER BY id')]
+
+
 def conversation(record: RelationshipRecord, key: str) -> Conversation | None:
     """Return a conversation; None where there is none of that id."""
     row = record.execute(f"{_CONVERSATIONS} WHERE c.id = ?", (key,)).fetchone()

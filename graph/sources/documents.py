@@ -272,7 +272,8 @@ def _take_or_refuse(file: ToRead, outcome: Loaded | BadInput, documents: Documen
     if isinstance(outcome, UnknownColumn):
         raise outcome
     if isinstance(outcome, BadInput):
-        documents.refused.append(Refused(readable_path(file.path), str(outcome)))
+        path, reason = readable_path(file.path), str(outcome)
+        documents.refused.append(Refused(path, reason if path in reason else f"{path}: {reason}"))
     else:
         documents.take(outcome)
         if not outcome.passages and not outcome.refused:

@@ -21,6 +21,7 @@ from graph.relationships.conversations import (
     messages,
     messages_beside,
     questions_of,
+    users,
     views,
 )
 from graph.relationships.cypher.bolt import ServerSettings
@@ -44,7 +45,7 @@ NO_SERVER, SERVER_NOT_NAMED, ERASED_ON_SERVER = "none", "not named", "erased"
 
 
 def list_history(root: Path, user: str = "") -> dict[str, Any]:
-    """Return the conversations of a workspace; of a user also what they asked outside of any, and what they viewed.
+    """Return the conversations and users of a workspace; of one user also questions outside of any, and views.
 
     Args:
         root: the workspace, or the folder that keeps the conversations of its page.
@@ -163,7 +164,9 @@ class _History:
         """Return what `list_history` does."""
         rows = [asdict(each) for each in self.conversations(user)]
         listed: dict[str, Any] = {"workspace": str(self.root), "conversations": rows}
-        if user:
+        if not user:
+            listed["users"] = users(self.record) if self.record else []
+        else:
             listed["user"] = user
             listed["questions"] = [asdict(each) for each in messages_beside(self.record, user)] if self.record else []
             listed["views"] = [asdict(each) for each in views(self.record, user)] if self.record else []

@@ -181,7 +181,9 @@ class DefaultGroup(TyperGroup):
 def default_group(name: str, help_text: str) -> typer.Typer:
     """Return a group of commands that runs the one of this name where none is named; ``help_text`` is its help."""
     return typer.Typer(
-        cls=type("_Group", (DefaultGroup,), {"default": name}), help=f"{help_text} Without a command: {name}."
+        cls=type("_Group", (DefaultGroup,), {"default": name}),
+        help=f"{help_text} Without a command: {name}.",
+        epilog=f"Without a command, the options are those that `{name} --help` shows.",
     )
 
 

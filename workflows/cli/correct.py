@@ -286,7 +286,7 @@ def _show_proposals(console: Console, proposals: Mapping[str, Any]) -> None:
         _show_merge(console, each)
     for each in proposals["splits"]:
         _show_split(console, each)
-    shown = f"{len(proposals['merges'])} of {proposals['of_merges']} pairs that may be one"
+    shown = f"{len(proposals['merges'])} of {proposals['of_merges']} pairs that may be one (--least: less likely ones)"
     console.print(f"[dim]{shown}; {len(proposals['splits'])} of {proposals['of_splits']} names that may be two[/]")
 
 

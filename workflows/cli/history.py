@@ -100,7 +100,9 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
         console.print("Documents viewed:")
         for each in views:
             console.print(f"  {each['view_count']:>3} x  {escape(each['title'] or each['document'])}")
-    if not any(listed.get(part) for part in ("conversations", "questions", "views")):
+    if names := listed.get("users"):
+        console.print(f"Users: {escape(', '.join(names))}; `mara history --user NAME` shows all that is kept of one")
+    if not any(listed.get(part) for part in ("conversations", "questions", "views", "users")):
         console.print(f"Nothing is kept in {escape(listed['workspace'])}")
 
 

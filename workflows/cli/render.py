@@ -34,6 +34,7 @@ _SHOWN_PASSAGES, _NAMED_PASSAGES, _SHOWN_OF_A_PLACE = 5, 3, 3
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
 _SHOWN_FILES = 10
+_UNTYPED = "untyped"
 _ALL, _ALL_OF_DRY_RUN = "`mara show --skipped` names them", "the same with --json names them"
 _PASSAGE = re.compile(r"passage \[[0-9]+\]")
 
@@ -65,8 +66,11 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
     for name in ("long_passages", "identical", "unmatched_triples", "kept_of_refused"):
         if getattr(report, name):
             console.print(f"[yellow]{name.replace('_', ' ')}: {getattr(report, name)}[/]")
-    if report.notes:
-        console.print(f"[dim]dropped or defaulted: {escape(pairs(report.notes))}[/]")
+    untyped = report.notes.get(_UNTYPED, 0)
+    if untyped:
+        console.print(f"[dim]{untyped} facts without a cue for their relation type count as attribution[/]")
+    if left := {reason: count for reason, count in report.notes.items() if reason != _UNTYPED}:
+        console.print(f"[dim]dropped or defaulted: {escape(pairs(left))}[/]")
     _unread(console, "skipped", [each.reason for each in report.skipped], sum(report.skipped_counts.values()), _ALL)
     if report.failed_count:
         console.print(

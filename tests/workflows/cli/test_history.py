@@ -73,6 +73,13 @@ def test_a_chat_is_resumed_by_its_name(mara: Mara, asked: Path, monkeypatch: pyt
     assert len(messages(asked, "other")) == 2
 
 
+def test_history_names_a_user_without_a_conversation(mara: Mara, root: Path) -> None:
+    assert "Nothing is kept" in mara("history", "-w", root).out
+    mara("ask", FOUNDED, "-w", root, "--user", "ada")
+    assert "Users: ada" in mara("history", "-w", root).out
+    assert mara("history", "-w", root, "--json").json["users"] == ["ada"]
+
+
 def test_history_lists_conversations_and_shows_one(mara: Mara, asked: Path) -> None:
     listed = mara("history", "-w", asked).out
     assert all(word in listed for word in ("marn", "ada", FOUNDED))
