@@ -82,18 +82,6 @@ class NothingIndexed:
         return {}
 
 
-def test_a_second_demonstration_indexes_nothing_again(
-    demonstrated: tuple[dict[str, Any], Told, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, _, workspace = demonstrated
-    use_embedder(monkeypatch, HashEmbedder())
-    monkeypatch.setattr(demo, "sample_questions", lambda: sample_questions()[:1])
-    again = run_demo(workspace)
-    assert (again["index"]["added"], again["index"]["unchanged"]) == (0, first["index"]["passages"])
-    assert again["index"]["generation"] == first["index"]["generation"]
-    assert len(again["results"]) == 1
-
-
 @pytest.mark.slow
 def test_with_the_embedded_model_the_sample_is_answered_well(tmp_path: Path) -> None:
     result = run_demo(tmp_path / "workspace")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from graph.errors import BadInput
 from tests.graph.relationships.small_graph import cite, small_record
 from workflows.admin.export import export_surroundings
 
@@ -51,10 +50,3 @@ def test_graphml_is_read_by_igraph(root: Path, tmp_path: Path) -> None:
         ("d-alliance", "Nissan", "mention", 0.8),
         ("d-yokohama", "Yokohama", "mention", 1.0),
     }
-
-
-def test_a_file_that_cannot_be_written_is_refused(root: Path, tmp_path: Path) -> None:
-    for name in ["a.pdf", "a", "a.png", "no/folder/a.graphml"]:
-        with pytest.raises(BadInput):
-            export_surroundings(root, "d-nissan", tmp_path / name)
-        assert [each.name for each in tmp_path.iterdir()] == ["w"], name

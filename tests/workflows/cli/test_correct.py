@@ -66,21 +66,6 @@ def test_a_dry_run_shows_and_writes_nothing(mara: Mara, sund: Path) -> None:
     assert "No correction" in mara("correct", "list", "-w", sund).out
 
 
-def test_what_cannot_be_is_refused(mara: Mara, sund: Path) -> None:
-    cases: list[tuple[list[str], str]] = [
-        (["merge", "IBM", "ibm"], "is one name already"),
-        (["split", "Ostra"], "Nothing says where"),
-        (["fact", "--drop", "Velm"], "names no fact"),
-        (["fact", "--drop", "Velm | is | river", "--relation", "LOVE"], "is no relation type"),
-        (["undo", "3"], "There is no correction 3"),
-        (["import", "/nowhere.jsonl"], "nowhere.jsonl"),
-    ]
-    for arguments, says in cases:
-        refused = mara("correct", *arguments, "--json", "-w", sund)
-        assert (refused.code, refused.json["error"]["kind"]) == (2, "BadInput"), arguments
-        assert says in refused.json["error"]["message"] + refused.json["error"]["hint"]
-
-
 def test_a_review_proposes_with_evidence_and_a_command(mara: Mara, sund: Path) -> None:
     out = mara("correct", "review", "-w", sund).out
     assert all(told in out for told in ("same letters", 'mara correct merge "', "1 of 1 pairs that may be one"))

@@ -62,24 +62,12 @@ class TestFeedback:
         assert "No such mark" in mara("tune", "mark", "-w", root, "--list").out
         assert read_marks(root) == []
 
-    def test_a_run_is_recorded(self, mara: Mara, root: Path, tmp_path: Path) -> None:
-        folder = write_run(tmp_path / "run", root, [row_of(QUESTION, gold_ids=["[velm]", "gone"])])
-        shown = mara("tune", "mark", folder, "--workspace", root).out
-        assert "gold 1, cited 0, person 0" in shown
-        assert "does not hold them: 1 passages" in shown
-        told = mara("tune", "mark", folder, "--workspace", root, "--json").json
-        assert (told["unchanged"], told["unknown_passages"], told["questions"]) == (1, 1, 1)
-
     def test_what_is_not_one_thing_is_refused(self, mara: Mara, root: Path) -> None:
         for options in [
             (),
             ("--question", QUESTION),
-            ("--passage", "[velm]"),
             ("--list", "--forget"),
-            ("run", "--list"),
-            ("run", "--question", QUESTION),
             ("run", "--did-not-serve"),
-            ("--did-not-serve",),
             ("--list", "--did-not-serve"),
             ("--forget",),
             ("--question", QUESTION, "--passage", "[velm]", "--kind", "gold"),

@@ -54,13 +54,6 @@ def test_nothing_goes_where_nobody_can_be_asked_and_what_went_is_counted(mara: M
     assert found["pruned"] == sum(each["pruned"] for each in values(mara, workspace).values())
 
 
-def test_a_workspace_without_a_relationship_graph_is_named(mara: Mara, index: Indexer, root: Path) -> None:
-    assert mara("index", "--help").code == 0
-    done = mara("graph", "prune", "--below", "0.5", "-w", root)
-    assert done.code == 2
-    assert "There is no relationship graph" in done.err
-
-
 def test_what_would_go_is_shown_before_it_is_asked(
     mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

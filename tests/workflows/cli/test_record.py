@@ -53,27 +53,6 @@ def test_what_one_machine_indexes_another_one_joins_asks_and_syncs(
             assert not path.is_file() or PASSWORD.encode() not in path.read_bytes()
 
 
-@pytest.mark.slow
-def test_a_workspace_moves_to_the_server_and_stays_as_it_was(
-    mara: Mara, documents: Path, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tmp_path / "w"
-    mara("index", documents, "-w", root)
-    before = mara("show", "-w", root, "--json").json
-    monkeypatch.setenv("MARA_RECORD_URL", f"{postgres_url}?workspace=moved")
-    refused = mara("ask", "Where?", "-w", root)
-    assert refused.code == 2
-    assert "mara doctor --move-record" in refused.err
-    moved = mara("doctor", "--move-record", "-w", root, "--json").json
-    assert moved["record"] == "moved"
-    after = mara("show", "-w", root, "--json").json
-    assert {key: value for key, value in after.items() if after[key] != before[key]}.keys() <= {
-        "record_in_postgres",
-        "bytes",
-    }
-    assert mara("doctor", "-w", root).code == 0
-
-
 def test_nothing_is_joined_without_a_name_and_an_address(
     mara: Mara, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,34 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import pytest
 from rich.console import Console
 
-from workflows.cli.render import answer, notes, own_command
-
-
-def test_a_command_to_type_starts_the_program_that_told_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cases: list[tuple[str, bool, str]] = [
-        ("bin", True, "mara"),
-        ("bin", False, "bin/mara"),
-        ("my bin", False, "'my bin/mara'"),
-    ]
-    for folder, on_path, written in cases:
-        program = tmp_path / folder / "mara"
-        program.parent.mkdir(exist_ok=True)
-        program.write_text("#!/bin/sh\n")
-        program.chmod(0o755)
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", [f"{folder}/mara", "demo"])
-        monkeypatch.setenv("PATH", str(program.parent if on_path else tmp_path))
-        assert own_command() == written
-    monkeypatch.setattr(sys, "argv", ["pytest"])
-    assert own_command() == "mara", "inside of another program"
+from workflows.cli.render import answer, notes
 
 
 def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **passage: Any) -> str:

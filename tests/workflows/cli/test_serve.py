@@ -68,17 +68,6 @@ def test_it_says_where_it_serves_what_and_stops_when_told_to(
 
 
 @pytest.mark.slow
-def test_requests_that_break_off_leave_nothing_in_its_log(workspace: Path) -> None:
-    with served(workspace) as (process, address, _):
-        for sent in (b"", b"POST /api", HEAD, HEAD + b"{"):
-            with connected(address) as connection:
-                connection.sendall(sent)
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, "Stopped.\n")
-
-
-@pytest.mark.slow
 def test_a_request_that_is_not_finished_does_not_keep_it_and_is_no_failure(workspace: Path) -> None:
     for times in [1, 2]:
         with served(workspace) as (process, address, _), connected(address) as connection:

@@ -99,13 +99,6 @@ def ragenta_result(**changes: Any) -> Row:
         "plain_answer": "It is so. It was so.",
         "citations": [{"number": 3, "passage_id": "c", "start": 0, "end": 5}],
         "passages": [hit("a", 1), hit("b", 2), hit("c", 3), hit("d", 4)],
-        "judge_outcome": "kept",
-        "judgements": [
-            {
-                **{"passage_id": "c", "number": 3, "question": "Which?", "prediction": "It is.", "score": 0.5},
-                **{"judged_by": "logprobs", "kept": True},
-            }
-        ],
         "written_from": [3, 1],
         "claims": [
             {
