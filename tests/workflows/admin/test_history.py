@@ -139,12 +139,12 @@ class TestForgetting:
         asked(root, ASKED, ZOE, "shared")
         asked(root, BESIDE, BEN, "shared")
         forget_user(root, ZOE)
-        kept = messages(root, "shared")
-        assert [message.user for message in kept] == ["", "", BEN, ""]
+        remaining = messages(root, "shared")
+        assert [message.user for message in remaining] == ["", "", BEN, ""]
         with RelationshipRecord.of(root) as record:
             edges = list(record.edges(EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE))
             follows = {edge.source[1]: edge.target[1] for edge in edges}
-        assert follows == {after.id: before.id for before, after in pairwise(kept)}
+        assert follows == {after.id: before.id for before, after in pairwise(remaining)}
         assert found_in(root, [ZOE, ASKED]) == []
 
     def test_it_is_finished_by_the_next_call_where_somebody_keeps_reading(

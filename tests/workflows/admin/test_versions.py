@@ -164,5 +164,5 @@ class TestErasure:
         assert b"torvik lamp costs" not in bytes_of(shop).lower()
 
 
-def _interrupted(*given: object) -> None:
+def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt

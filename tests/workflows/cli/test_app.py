@@ -63,11 +63,11 @@ def test_a_key_that_no_passage_has_is_refused_with_those_that_there_are(
 
 
 def test_stats_count_what_the_workspace_holds(mara: Mara, workspace: Path) -> None:
-    found = mara("show", "-w", workspace, "--json").json
-    assert found["passages"] == 3
-    assert found["edges"] == sum(found["edges_by_type"].values())
-    assert found["passage_edges_by_link"]["own title"] == 3
-    assert found["extractors"] == {OFFLINE_EXTRACTOR: 3}
+    stats = mara("show", "-w", workspace, "--json").json
+    assert stats["passages"] == 3
+    assert stats["edges"] == sum(stats["edges_by_type"].values())
+    assert stats["passage_edges_by_link"]["own title"] == 3
+    assert stats["extractors"] == {OFFLINE_EXTRACTOR: 3}
     assert "passages" in mara("show", "-w", workspace).out
 
 
@@ -94,11 +94,11 @@ def test_the_demo_indexes_the_sample_and_answers_its_questions(mara: Mara, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     mostly_slow([(("show",), ("passages", 3)), (("ask", "What flows into Lake Sund?"), ("workflow", "mara"))], 1),
 )
-def test_the_installed_command_runs(workspace: Path, command: tuple[str, ...], told: tuple[str, object]) -> None:
+def test_the_installed_command_runs(workspace: Path, command: tuple[str, ...], expected: tuple[str, object]) -> None:
     installed = Path(sys.executable).with_name("mara")
     done = subprocess.run([installed, *command, "-w", workspace, "--json"], capture_output=True, text=True, check=True)
-    assert told in json.loads(done.stdout).items()
+    assert expected in json.loads(done.stdout).items()
     assert done.stderr == ""

@@ -157,8 +157,8 @@ def test_a_file_of_triples_that_gives_none_is_told(mara: Mara, tmp_path: Path) -
         triples.write_text(rows, encoding="utf-8")
         for _ in range(2):  # of a second run, which writes nothing, too
             shown = mara("index", corpus, "--triples", triples, "-w", tmp_path / "w")
-            told = [line for line in shown.out.splitlines() if line.startswith("no triples imported from")]
-            assert [line.split(": ")[-1] for line in told] == ([said] if said else [])
+            notices = [line for line in shown.out.splitlines() if line.startswith("no triples imported from")]
+            assert [line.split(": ")[-1] for line in notices] == ([said] if said else [])
         assert "no triples imported" not in mara("index", corpus, "-w", tmp_path / "w").out, rows
 
 
@@ -197,3 +197,15 @@ class TestDates:
             done = mara("index", prices, "-w", tmp_path / "w", *options)
             assert (done.code, reason in done.err) == (2, True), options
             assert not (tmp_path / "w" / "record.sqlite").exists() or passages_in(tmp_path / "w") == 0
+
+
+def test_a_column_that_a_named_file_lacks_ends_the_command_before_anything_is_written(
+    mara: Mara, tmp_path: Path
+) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "prices.csv").write_text("part,price\nbolt,3\n", encoding="utf-8")
+    (folder / "notes.txt").write_text("Karv lies in Ostra.", encoding="utf-8")
+    done = mara("sync", folder, "--field", "prices*.csv:title=nope", "-w", tmp_path / "workspace")
+    assert (done.code, (tmp_path / "workspace").exists()) == (2, False)
+    assert "no column 'nope'" in " ".join(done.err.split())

@@ -13,7 +13,7 @@ from graph.construction import build as construction
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
-from tests.damages import everything_in, read_at_once
+from tests.damages import damage_record, read_at_once
 from tests.workflows.command_line import Mara
 from workflows.runtime.resources import close_indexes
 
@@ -102,17 +102,8 @@ def test_a_removal_ends_with_what_was_left_committed_and_one_of_the_last_passage
 def test_what_a_writer_at_work_has_committed_is_his_to_publish(mara: Mara, root: Path) -> None:
     with Child(HOLD_LOCK, root) as writer:
         assert writer.hear() == "locked"
-        told = mara(*ASK, "-w", root, "--json")
-    assert (told.err, [each["id"] for each in told.json["passages"]]) == ("", ["ab"])
-
-
-def test_what_writes_nothing_publishes_nothing(mara: Mara, root: Path, tmp_path: Path) -> None:
-    (tmp_path / "ab.txt").write_text("Title ab\n\ntext", encoding="utf-8")
-    before = everything_in(root / "index")
-    for command in (["index"], ["sync", "--replace-all"]):
-        assert mara(*command, "--dry-run", tmp_path / "ab.txt", "-w", root).err == "", command
-        assert everything_in(root / "index") == before, command
-        assert os.listdir(root / "index") == ["1"], command
+        outcome = mara(*ASK, "-w", root, "--json")
+    assert (outcome.err, [each["id"] for each in outcome.json["passages"]]) == ("", ["ab"])
 
 
 @pytest.fixture
@@ -142,3 +133,12 @@ def test_without_anything_published_a_full_disk_is_an_error_of_its_own(mara: Mar
     (root / "CURRENT").unlink()
     refused = mara(*ASK, "-w", root, "--json")
     assert (refused.code, refused.json["error"]["kind"]) == (6, "DiskFull")
+
+
+def test_what_cannot_be_published_is_said_and_the_command_goes_on(mara: Mara, root: Path) -> None:
+    damage_record(Workspace(root), "UPDATE passages SET triples = '[' WHERE id = 'cd'")
+    outcome = mara("doctor", "-w", root, "--json")
+    assert (outcome.code, bool(outcome.json["findings"])) == (4, True)
+    assert outcome.err.startswith("What an interrupted command committed cannot be published: ")
+    assert mara("remove", "cd", "-w", root).code == 0
+    assert mara("doctor", "-w", root).code == 0

@@ -115,21 +115,21 @@ class TestCommands:
         self, piped: Piped, chat_server: ScriptedServer
     ) -> None:
         chat_server.script(well_behaved(answerer=["In 1203 [1].", "Duke Orlo [1]."]))
-        told = piped(f"{FOUNDED}\n{FOUNDER}\n/why\n").out.partition("> /why\n")[2]
-        assert f"Understood as: {FOUNDER_OF_MARN}\n  because it begins with “And” (gpt-6-luna)\n" in told
-        assert "\nThe search began at “Marn”, which the question names" in told
-        assert "cites 1 passage; its sentences were not checked one by one.\nRanked by a walk" in told
-        assert "Ranked by a walk over the graph (matrix), mode mara" in told
-        assert "Seeds, entities: " in told
-        assert "Facts kept: " in told
-        assert "Relation weights (β): TEMPORAL 0.60" in told
-        assert "[1] Marn: rank 1, " in told
-        assert "→ passage [1] Marn" in told
+        output = piped(f"{FOUNDED}\n{FOUNDER}\n/why\n").out.partition("> /why\n")[2]
+        assert f"Understood as: {FOUNDER_OF_MARN}\n  because it begins with “And” (gpt-6-luna)\n" in output
+        assert "\nThe search began at “Marn”, which the question names" in output
+        assert "cites 1 passage; its sentences were not checked one by one.\nRanked by a walk" in output
+        assert "Ranked by a walk over the graph (matrix), mode mara" in output
+        assert "Seeds, entities: " in output
+        assert "Facts kept: " in output
+        assert "Relation weights (β): TEMPORAL 0.60" in output
+        assert "[1] Marn: rank 1, " in output
+        assert "→ passage [1] Marn" in output
 
     def test_why_tells_the_scores_where_nothing_walked(self, piped: Piped) -> None:
-        told = piped(f"{FOUNDED}\n/why\n", "--mode", "dense", "--model", "offline").out.partition("> /why\n")[2]
-        assert told.startswith("The passages were found by the likeness of their meaning to the question.\n")
-        assert "Ranked by similarity (dense), mode dense\n[1] Marn · corpus.jsonl: score 0." in told
+        output = piped(f"{FOUNDED}\n/why\n", "--mode", "dense", "--model", "offline").out.partition("> /why\n")[2]
+        assert output.startswith("The passages were found by the likeness of their meaning to the question.\n")
+        assert "Ranked by similarity (dense), mode dense\n[1] Marn · corpus.jsonl: score 0." in output
 
     def test_sources_are_the_cited_passages_or_all(self, piped: Piped, chat_server: ScriptedServer) -> None:
         chat_server.script(well_behaved())
@@ -147,8 +147,8 @@ class TestCommands:
         self, piped: Piped, chat_server: ScriptedServer
     ) -> None:
         chat_server.script(well_behaved())
-        told = piped(f"{FOUNDED}\n/passage 1\n/passage [2]\n").out.partition("> /passage 1\n")[2]
-        first, _, second = told.partition("> /passage [2]\n")
+        output = piped(f"{FOUNDED}\n/passage 1\n/passage [2]\n").out.partition("> /passage 1\n")[2]
+        first, _, second = output.partition("> /passage [2]\n")
         assert first.startswith("[1] Marn · marn · corpus.jsonl\n")
         assert "Marn is a town in Ostra. **It was founded in 1203 by Duke Orlo.**\n" in first
         assert second.startswith("[2] ")

@@ -51,8 +51,8 @@ class TestProvenance:
         out = mara("show", "passage", "of-a-two", "-w", root, "--user", "mia").out
         for words in ("Olaf Amstel (of-a-two)", "corpus.jsonl", "chunk 0", "hash (64)", "1 user", "of mia [1]"):
             assert words in out
-        found = mara("show", "passage", "of-b-two", "-w", root, "--json").json
-        assert (found["viewers"], found["cited_in"]) == (1, [])
+        record = mara("show", "passage", "of-b-two", "-w", root, "--json").json
+        assert (record["viewers"], record["cited_in"]) == (1, [])
         done = mara("show", "passage", "nope", "-w", root)
         assert (done.code, "no passage of that id" in done.err) == (2, True)
 

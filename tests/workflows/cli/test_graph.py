@@ -32,13 +32,15 @@ class TestQuery:
             ('x="1"', "1"),
             ("x=[1,2]", [1, 2]),
         ]
-        for given, value in cases:
-            assert mara("graph", "query", "RETURN $x", "-w", root, "--param", given, "--json").json["rows"] == [[value]]
+        for parameter, value in cases:
+            assert mara("graph", "query", "RETURN $x", "-w", root, "--param", parameter, "--json").json["rows"] == [
+                [value]
+            ]
 
     def test_a_parameter_that_is_none_is_refused(self, mara: Mara, root: Path) -> None:
-        for given in [["x"], ["=1"], ["a b=1"], ["x=1", "x=2"], ["y=1"]]:
-            options = [part for one in given for part in ("--param", one)]
-            assert mara("graph", "query", "RETURN $x", "-w", root, *options).code == 2, given
+        for parameter in [["x"], ["=1"], ["a b=1"], ["x=1", "x=2"], ["y=1"]]:
+            options = [part for one in parameter for part in ("--param", one)]
+            assert mara("graph", "query", "RETURN $x", "-w", root, *options).code == 2, parameter
 
     def test_rows_and_time_have_limits_and_writing_is_refused(self, mara: Mara, root: Path) -> None:
         shown = mara("graph", "query", "MATCH (d:Document) RETURN d.id", "-w", root, "--limit", "2")
@@ -100,20 +102,3 @@ class TestServer:
             monkeypatch.setenv("MARA_GRAPH_URL", f"127.0.0.1:{free_port()}")
             shown = mara("graph", *command, "-w", root)
             assert (shown.code, "does not answer" in shown.err) == (3, True), command
-
-    @pytest.mark.slow
-    def test_it_is_brought_up_to_date_and_asked(
-        self, mara: Mara, root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        from tests.bolt_server import MISSING, PASSWORD, USER, BoltEndpoint, is_installed
-
-        if not is_installed():
-            pytest.skip(MISSING)
-        with BoltEndpoint(tmp_path_factory.mktemp("bolt")) as endpoint:
-            place = endpoint.address.removeprefix("bolt://")
-            monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://{USER}:{PASSWORD}@{place}/{endpoint.new_database()}")
-            assert "everything compared" in mara("graph", "export", "-w", root).out
-            assert "0 nodes and edges sent, 0 removed" in mara("graph", "export", "-w", root).out
-            query = "MATCH (d:Document) RETURN d.id ORDER BY d.id"
-            there = mara("graph", "query", query, "--server", "-w", root, "--json").json
-            assert there == mara("graph", "query", query, "-w", root, "--json").json

@@ -98,13 +98,13 @@ def test_the_line_tells_the_cost_at_the_users_prices_and_so_does_the_result(
     monkeypatch.setenv("MARA_PRICES", "2,10")
     asked = ("ask", "Who was born in Karv?", "--workspace", workspace, "--model", "m", "--mode", "dense")
     assert re.fullmatch(r"1 model call · 1,155 \+ 70 tokens · [0-9.]+ s · cost 0.00301\n", mara(*asked).err)
-    told = mara(*asked, "--json")
-    assert told.json["usage"] == {
+    counted = mara(*asked, "--json")
+    assert counted.json["usage"] == {
         **{"calls": 1, "prompt_tokens": 1_155, "completion_tokens": 70, "unknown": 0},
         "cost": 0.00301,
     }
-    assert told.json["timings_ms"]["total"] > told.json["timings_ms"]["write_answer"]
-    assert told.err == ""
+    assert counted.json["timings_ms"]["total"] > counted.json["timings_ms"]["write_answer"]
+    assert counted.err == ""
 
 
 class TestLiveAnswer:
@@ -160,8 +160,8 @@ class TestLiveAnswer:
 
 class TestWhatAnAnswerTook:
     def line(self, ms: float = 14_230.0, chat: str = "m", **usage: Any) -> str:
-        told = {"calls": 3, "prompt_tokens": 2_310, "completion_tokens": 140, "unknown": 0, **usage}
-        result: Any = {"usage": told, "timings_ms": {"write_answer": 1.0, "total": ms}, "models": {"chat": chat}}
+        counted = {"calls": 3, "prompt_tokens": 2_310, "completion_tokens": 140, "unknown": 0, **usage}
+        result: Any = {"usage": counted, "timings_ms": {"write_answer": 1.0, "total": ms}, "models": {"chat": chat}}
         return spent(result)
 
     def test_calls_tokens_seconds_and_cost_as_far_as_they_are_known(self) -> None:

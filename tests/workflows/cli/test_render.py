@@ -48,13 +48,11 @@ def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **pas
 def test_a_source_is_shown_by_its_title_and_its_place_and_by_its_id_where_it_has_neither() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "● [1] p1"),
-        ({"title": "Karv"}, "● [1] Karv"),
         ({"title": "Karv", "source": "towns.jsonl"}, "● [1] Karv · towns.jsonl"),
         (
             {"title": "K", "source": "a/b.md", "metadata": {"section": "Towns > East"}},
             "● [1] K · a/b.md · Towns > East",
         ),
-        ({"source": "c.pdf", "metadata": {"page": 3}}, "● [1] c.pdf · page 3"),
         ({"source": "c.pdf", "metadata": {"page": 3, "page_end": 4}}, "● [1] c.pdf · pages 3 to 4"),
         ({"source": "[red]x.md", "metadata": {"section": "[b]"}}, "● [1] [red]x.md · [b]"),
     ]

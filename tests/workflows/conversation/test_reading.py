@@ -141,8 +141,8 @@ def test_of_a_long_conversation_the_last_turns_are_kept() -> None:
 TEXT = "## Dam\n\nIt was built in 1874. It is open."
 
 
-def hit(number: int, **given: Any) -> dict[str, Any]:
-    return {"number": number, "id": f"p{number}", "title": "", "source": "", "text": TEXT, "metadata": {}, **given}
+def hit(number: int, **changes: Any) -> dict[str, Any]:
+    return {"number": number, "id": f"p{number}", "title": "", "source": "", "text": TEXT, "metadata": {}, **changes}
 
 
 def result_of(*cited: dict[str, Any]) -> Any:

@@ -36,13 +36,13 @@ def order_of(workspace: Path, folder: Path, questions: Sequence[Row] | None = QU
     """Return an order to answer some questions, or none of a file, into a folder beside them."""
     folder.mkdir(exist_ok=True)
     write_lines(folder / "questions.jsonl", list(questions or ()))
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "questions": None if questions is None else folder / "questions.jsonl",
         "out": folder / "batch",
         "context": Context(workspace=str(workspace)),
         **changes,
     }
-    return Order(**given)
+    return Order(**fields)
 
 
 def lines_of(path: Path) -> list[Row]:

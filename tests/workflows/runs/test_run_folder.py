@@ -240,7 +240,6 @@ class TestBatch:
         cases: list[tuple[Row, str]] = [
             ({"workflow": "ragenta"}, "workflow was mara, now ragenta"),
             ({"settings": {"alpha": 0.7}}, "settings.alpha was 0.5, now 0.7"),
-            ({"settings": {"n": 1}}, "settings.n was None, now 1"),
             ({"questions": {**of_batch()["questions"], "sha256": "1"}}, "questions.sha256 was 0, now 1"),
         ]
         before = (path / "batch.json").read_bytes()
