@@ -148,11 +148,6 @@ def published_graph(root: Path) -> Iterator[tuple[Record, KnowledgeGraph]]:
             hold.release()
 
 
-def edges_by_node(graph: KnowledgeGraph) -> NDArray[np.intp]:
-    """Return how many edges each node has, entities before passages."""
-    return np.bincount(np.concatenate([graph.edges.source, graph.edges.target]), minlength=graph.n_nodes)
-
-
 def _open_published(workspace: Workspace) -> tuple[KnowledgeGraph, GenerationHold] | None:
     generation = workspace.current()
     if generation is None:
@@ -184,7 +179,7 @@ def _relationship_counts(root: Path) -> dict[str, int | str]:
 
 def _graph_counts(graph: KnowledgeGraph) -> dict[str, Any]:
     edges = graph.edges
-    degree = edges_by_node(graph)
+    degree = np.bincount(np.concatenate([edges.source, edges.target]), minlength=graph.n_nodes)
     connected = degree > 0
     with_facts = np.unique(graph.facts.passages.values)
     return {

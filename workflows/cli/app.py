@@ -14,7 +14,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from graph.errors import BadInput, WorkspaceDamaged
+from graph.errors import BadInput, MaraError, WorkspaceDamaged
 from workflows.cli import render
 from workflows.cli.chat import chat
 from workflows.cli.command import (
@@ -22,11 +22,11 @@ from workflows.cli.command import (
     Everywhere,
     Shown,
     command,
+    complain,
     error_body,
     progress_bars,
     publish_interrupted,
     say,
-    told_beside_the_result,
     write,
 )
 from workflows.cli.command_line import in_present_names, options_first
@@ -173,9 +173,12 @@ def ask(
         from workflows.explaining import explain as explained
         from workflows.explaining import write_explanation
 
-        with told_beside_the_result():
+        try:
             write_explanation(explained(result, context), explain)
-            print(visible(f"explained in {explain}"), file=sys.stderr)  # noqa: T201
+        except MaraError as fault:  # The result stands on standard output already.
+            complain(fault)
+            raise typer.Exit(fault.exit_code) from None
+        print(visible(f"explained in {explain}"), file=sys.stderr)  # noqa: T201
 
 
 @app.command(rich_help_panel=ASK)

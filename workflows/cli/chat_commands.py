@@ -285,8 +285,7 @@ def show_why(console: Console, result: Result, explanation: Explanation) -> None
     console.print(f"Ranked by {escape(ranked_by)}, mode {escape(result['mode'])}")
     _start(console, result)
     if explanation.beta:
-        shares = sorted(explanation.beta.entity_entity.items(), key=lambda item: -item[1])
-        console.print(f"Relation weights (β): {', '.join(f'{name} {share:.2f}' for name, share in shares)}")
+        console.print(f"Relation weights (β): {render.shares_of(explanation.beta.entity_entity)}")
     _ways(console, explanation)
     if not explanation.walk:
         for hit in result["passages"]:

@@ -126,15 +126,6 @@ def somebody_answers() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-@contextmanager
-def told_beside_the_result() -> Iterator[None]:
-    """Report an error on standard error, whatever the format: the result stands on standard output already."""
-    try:
-        yield
-    except MaraError as error:
-        _fail(error, as_json=False)
-
-
 def write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> None:
     """Print a result: as JSON, or by a function that writes it on a console."""
     if as_json:

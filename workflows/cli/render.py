@@ -364,11 +364,15 @@ def _walked(console: Console, result: Mapping[str, Any]) -> None:
         facts = "; ".join(map(_fact, kept))
         console.print(f"\n[dim]facts: {escape(facts)}[/]")
     if result["relation_factors"]:
-        beta = sorted(result["relation_factors"]["entity_entity"].items(), key=lambda item: -item[1])
-        console.print(f"[dim]β: {', '.join(f'{name} {share:.2f}' for name, share in beta)}[/]")
+        console.print(f"[dim]β: {shares_of(result['relation_factors']['entity_entity'])}[/]")
     ranked_by = result["ranked_by"] or "nothing"
     engine = f" ({result['walk']['engine']})" if result["walk"] else ""
     console.print(f"[dim]ranked by {escape(ranked_by)}{engine}; {escape(pairs(result['models']))}[/]")
+
+
+def shares_of(beta: Mapping[str, float]) -> str:
+    """Return the relation types and their shares, the largest first."""
+    return ", ".join(f"{name} {share:.2f}" for name, share in sorted(beta.items(), key=lambda item: -item[1]))
 
 
 def _fact(fact: Mapping[str, Any]) -> str:

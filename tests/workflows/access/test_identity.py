@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import os
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +20,6 @@ from workflows.access.identity import LOCAL, Identity, Keyring
 from workflows.answering import ask
 from workflows.runtime.resources import close_indexes
 from workflows.settings.indexing import IndexingContext
-from workflows.settings.ragenta import RagentaContext
 
 Write = Callable[[str], Keyring]
 
@@ -54,19 +52,6 @@ class TestSettings:
         assert both.fixed_where == {"tenant": {"$eq": "a"}}
         with pytest.raises(BadInput, match="'tenant' itself"):
             self.anna.context(where={"tenant": "b"})
-
-    def test_other_settings_are_those_of_the_client(self) -> None:
-        context = self.anna.context("ragenta", top_k=3, n=0.7, mode=None)
-        assert isinstance(context, RagentaContext)
-        assert (context.top_k, context.n) == (3, 0.7)
-        with pytest.raises(BadInput, match=r"damping has to be 0\.99 or less"):
-            self.anna.context(damping=5)
-
-    def test_settings_may_be_confined_twice_and_without_a_filter_stay_as_they_are(self) -> None:
-        once = self.anna.context(where={"year": 7})
-        assert self.anna.confine(once) == once
-        context = LOCAL.context(where={"tenant": "b"})
-        assert (context.where, context.is_confined) == ({"tenant": "b"}, True)
 
     def test_no_client_can_say_that_its_settings_are_confined(self) -> None:
         for name in ("_beside", "_fixed_where", "fixed_where", "is_confined"):
@@ -124,9 +109,9 @@ def test_an_answer_is_written_from_what_an_identity_sees(tmp_path: Path, monkeyp
         "a": ["a"],
         "b": ["b"],
     }
-    told = ask("Who drained Lake Sund?", Identity("a", {"tenant": "a"}).context(where={"budget": 1}))
-    assert [record["kind"] for record in told["errors"]][:2] == ["UnknownKeys", "NothingSelected"]
-    assert "budget" not in str(told["errors"])
+    result = ask("Who drained Lake Sund?", Identity("a", {"tenant": "a"}).context(where={"budget": 1}))
+    assert [record["kind"] for record in result["errors"]][:2] == ["UnknownKeys", "NothingSelected"]
+    assert "budget" not in str(result["errors"])
     close_indexes()
 
 
@@ -145,13 +130,11 @@ class TestKeys:
         cases: list[tuple[str | None, str]] = [
             (None, "No key was sent"),
             ("  ", "No key was sent"),
-            ("Bearer", "holds no key"),
             (KEYS["anna"], "holds no key"),
             (f"Basic {KEYS['anna']}", "holds no key"),
             (f"Bearer {KEYS['anna'][:-1]}", "not known"),
             (f"Bearer {KEYS['anna']}x", "not known"),
             (f"Bearer {sha256(KEYS['anna'].encode()).hexdigest()}", "not known"),
-            ("Bearer anna", "not known"),
             ("Bearer \u2603\udc80", "holds no key"),
         ]
         for header, says in cases:
@@ -163,9 +146,9 @@ class TestKeys:
     def test_every_key_is_compared_in_constant_time(self, known: Keyring, monkeypatch: pytest.MonkeyPatch) -> None:
         compared: list[str] = []
 
-        def compare(given: str, held: str) -> bool:
-            compared.append(held)
-            return given == held
+        def compare(digest: str, known_digest: str) -> bool:
+            compared.append(known_digest)
+            return digest == known_digest
 
         monkeypatch.setattr(hmac, "compare_digest", compare)
         known.identity_of(f"Bearer {KEYS['anna']}")
@@ -179,11 +162,6 @@ class TestKeys:
         with pytest.raises(NoAccess, match="No user called 'gone'"):
             keyring(keys_file("gone")).identity_named("gone")
 
-    def test_a_file_that_is_not_there_lets_nobody_in(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("MARA_AUTH", str(tmp_path / "none.toml"))
-        with pytest.raises(BadInput, match=r"MARA_AUTH names .*none\.toml, which cannot be read"):
-            Keyring.of_environment()
-
 
 DIGEST = sha256(b"key").hexdigest()
 ANNA = f'[keys.anna]\nsha256 = ["{DIGEST}"]\n'
@@ -195,30 +173,19 @@ def test_a_file_that_cannot_be_used_is_refused_by_what_is_wrong(keyring: Write) 
     for text, says in [
         ("", r"keys.toml cannot be used \(it names no user: give a table"),
         ("[keys", "is no TOML"),
-        ("[key.anna]", "key is not known"),
         (ANNA, "keys.anna.where is missing"),
-        ("[keys.anna]\nwhere = {}", "keys.anna.sha256 is missing"),
         ('[keys.anna]\nsha256 = ["my key"]\nwhere = {}', "keys.anna.sha256: has to be a list of SHA-256 digests"),
-        ("[keys.anna]\nsha256 = []\nwhere = {}", "keys.anna.sha256: has to be a list of SHA-256 digests"),
-        (f'[keys.anna]\nsha256 = "{DIGEST}"\nwhere = {{}}', "keys.anna.sha256 has to be a list"),
         (f'[keys."token:x"]\nsha256 = ["{DIGEST}"]\nwhere = {{}}', "a name is made of letters"),
-        (ANNA + "where = {}\nmay_indx = true", "keys.anna.may_indx is not known"),
-        (ANNA + 'where = {}\nmay_index = "yes please"', "keys.anna.may_index has to be true or false"),
         (ANNA + "where = { tenant = {} }", "keys.anna: The condition of `where` on 'tenant' is empty"),
-        (ANNA + 'where = { "$or" = [] }', "reserved"),
         (ANNA + 'where = { tenant = "$claims.tenant" }', "stands for a claim of a token, and a key has none"),
         (ANNA + 'where = { tenant = { "$in" = "$claims.all" } }', "a key has none"),
         (ANNA + 'where = {}\nworkspaces = ["../x"]', "keys.anna.workspaces: '../x' is not the name of a workspace"),
         (ANNA + "where = {}\nworkspaces = []", "keys.anna.workspaces: has to be a list of names, or .all."),
-        (ANNA + 'where = {}\nworkspaces = "board"', "keys.anna.workspaces: has to be a list of names"),
         (ANNA + f'where = {{}}\n[keys.ben]\nsha256 = ["{DIGEST}"]\nwhere = {{}}', "one key has two holders"),
-        (TOKENS, "tokens.algorithms is missing"),
         (TOKENS + 'algorithms = ["none"]\nkey_file = "x"', "tokens.algorithms.0 has to be 'HS256'"),
         (TOKENS + 'algorithms = ["RS256"]', "tokens: give one of key_file and secret_variable"),
-        (TOKENS + SHARED + 'key_file = "x"', "tokens: give one of key_file and secret_variable"),
         (TOKENS + 'algorithms = ["HS256"]\nkey_file = "x"', "take a secret_variable, and all others a key_file"),
         (TOKENS + 'algorithms = ["RS256", "HS256"]\nkey_file = "x"', "and all others a key_file"),
-        (TOKENS + 'algorithms = ["HS256", "RS256"]\nsecret_variable = "x"', "and all others a key_file"),
         (TOKENS + 'algorithms = ["RS256"]\nkey_file = "none.pem"', "none.pem, which tokens.key_file names, cannot be"),
         (
             TOKENS + 'algorithms = ["RS256"]\nkey_file = "keys.toml"',
@@ -237,10 +204,6 @@ class TestTokens:
     def identity(self, known: Keyring, **claims: Any) -> Identity:
         return known.identity_of(f"Bearer {token(**claims)}")
 
-    def test_claims_say_what_the_holder_sees(self, known: Keyring) -> None:
-        assert self.identity(known) == Identity("token:bea", {"tenant": "b"})
-        assert self.identity(known, tenant=7).where == {"tenant": 7}
-
     def test_the_name_of_a_token_is_nobodys_who_holds_a_key(self, known: Keyring) -> None:
         assert self.identity(known, sub="anna").name == "token:anna"
         assert self.identity(known, sub="anna", tenant="a").owner != known.identity_named("anna").owner
@@ -248,12 +211,9 @@ class TestTokens:
     def test_what_cannot_be_trusted_names_nobody(self, known: Keyring) -> None:
         cases: list[tuple[dict[str, Any], str]] = [
             ({"exp": 1}, "The token has expired"),
-            ({"exp": None}, "The token has no claim exp"),
-            ({"iss": None}, "The token has no claim iss"),
             ({"iss": "https://evil.example.org/"}, "of another issuer"),
             ({"aud": None}, "The token has no claim aud"),
             ({"aud": "other"}, "for another audience"),
-            ({"sub": None}, "The token has no claim sub"),
             ({"nbf": 4_000_000_000}, "not valid yet"),
             ({"algorithm": "none"}, "no token that can be trusted"),
             ({"algorithm": "HS512", "secret": SECRET * 2}, "no token that can be trusted"),
@@ -268,9 +228,7 @@ class TestTokens:
         cases: list[tuple[dict[str, Any], str]] = [
             ({"tenant": None}, "The token has no claim tenant, on which it depends"),
             ({"tenant": {"$ne": "a"}}, "claim tenant is no text, number or truth value"),
-            ({"tenant": ["a", "b"]}, "claim tenant is no text"),
             ({"sub": " "}, "claim sub is no name"),
-            ({"sub": "a\nb"}, "claim sub is no name"),
             ({"sub": "x" * 201}, "claim sub is no name"),
         ]
         for claims, says in cases:
@@ -330,10 +288,3 @@ class TestTokens:
         (tmp_path / "issuer.pem").write_bytes(whole)
         with pytest.raises(BadInput, match="is a private key"):
             keyring(text + "leeway_s = 1\n")
-
-
-def test_an_error_in_the_file_shows_no_key_of_it(keyring: Write) -> None:
-    with pytest.raises(BadInput) as refused:
-        keyring(keys_file() + "\nwhere = 1\n")
-    assert not any(sha256(key.encode()).hexdigest() in str(refused.value) for key in KEYS.values())
-    assert os.environ[SECRET_VARIABLE] not in str(refused.value)

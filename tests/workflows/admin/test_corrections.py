@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from graph.checks.doctor import examine_workspace
-from graph.corrections.kinds import Apart, Drop, Merge, Split, Statement, What
+from graph.corrections.kinds import Apart, Drop, Merge, Split, Statement
 from graph.errors import BadInput, WorkspaceLocked, WorkspaceMissing
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NodeType
@@ -31,7 +31,6 @@ from workflows.admin.corrections import (
     undo,
 )
 from workflows.admin.inspection import published_graph
-from workflows.admin.review import review_names
 from workflows.answering import ask
 from workflows.context import Context
 from workflows.indexing import index_sources
@@ -50,14 +49,6 @@ ENGINES = [
     ("works", "Karst Motor Works", "Karst Motor Works was founded by Ida Brandt."),
     *((f"e{i}", f"{e} Engine", f"The {e} Engine was built by {w} in 1921.") for i, (e, w, _) in enumerate(MAKERS)),
     *((f"w{i}", w, f"{w} was founded by {p}.") for i, (_, w, p) in enumerate(MAKERS)),
-]
-STAFF = [
-    ("staff-smith", "", "John Smith works for the Payroll Office."),
-    ("payroll", "Payroll Office", "The Payroll Office is located in Leeds."),
-]
-SPORT = [
-    ("sport-smith", "", "John Smith plays for Velm Rovers."),
-    ("rovers", "Velm Rovers", "Velm Rovers is based in Karv."),
 ]
 MERGE = Merge(("Karst Motor Works", "K.M.W."), "Karst Motor Works")
 
@@ -108,11 +99,11 @@ def asked(root: Path, question: str) -> dict[str, Any]:
 def entities(root: Path) -> dict[str, set[str]]:
     """Return {entity: the passages it is linked with}."""
     with published_graph(root) as (_, graph):
-        found: dict[str, set[str]] = {label: set() for label in graph.entity_labels}
+        linked: dict[str, set[str]] = {label: set() for label in graph.entity_labels}
         for source, target in zip(graph.edges.source.tolist(), graph.edges.target.tolist(), strict=True):
             if target >= graph.n_entities:
-                found[graph.entity_labels[source]].add(graph.passages[target - graph.n_entities].id)
-        return found
+                linked[graph.entity_labels[source]].add(graph.passages[target - graph.n_entities].id)
+        return linked
 
 
 class TestQuestions:
@@ -125,38 +116,6 @@ class TestQuestions:
             assert "Ida Brandt" in asked(engines, question)["answer"]
         undo(engines, [1])
         assert "Ida Brandt" not in asked(engines, QUESTION)["answer"]
-
-    def test_two_people_of_one_name_are_no_way_from_one_document_to_the_other(self, tmp_path: Path) -> None:
-        (tmp_path / "docs").mkdir()
-        write(tmp_path / "docs" / "hr.jsonl", STAFF)
-        write(tmp_path / "docs" / "sport.jsonl", SPORT)
-        root = indexed(tmp_path / "docs", tmp_path / "workspace")
-
-        def mixed() -> float:
-            """Return how much of what a question about the club is given is about the office."""
-            context = Context(workspace=str(root), top_k=4, model="offline")
-            passages = ask("Who plays for Velm Rovers?", context)["passages"]
-            scores = {passage["id"]: passage["score"] for passage in passages}
-            return float((scores["staff-smith"] + scores["payroll"]) / sum(scores.values()))
-
-        assert entities(root)["John Smith"] == {"staff-smith", "sport-smith"}
-        before = mixed()
-        correct(root, [Split("John Smith", ("sport.jsonl",), "John Smith (sport)")])
-        held = entities(root)
-        assert (held["John Smith"], held["John Smith (sport)"]) == ({"staff-smith"}, {"sport-smith"})
-        with published_graph(root) as (_, graph):
-            ends = {name: place for place, name in enumerate(graph.entity_labels)}
-            pairs = zip(graph.edges.source.tolist(), graph.edges.target.tolist(), strict=True)
-            assert {ends["John Smith"], ends["John Smith (sport)"]} not in [{*pair} for pair in pairs]
-        assert mixed() < before / 2
-
-    def test_a_dropped_fact_is_none_and_a_pinned_one_is(self, engines: Path) -> None:
-        wrong, right = "Kestrel Engine | built by | K.M.W.", "Kestrel Engine | designed by | Ida Brandt"
-        correct(engines, [Drop(read_statement(engines, wrong)), pinned(engines, right, "engine")])
-        with published_graph(engines) as (_, graph):
-            texts = {fact.fact.text for fact in graph.facts.values()}
-        assert "Kestrel Engine designed by Ida Brandt" in texts
-        assert "Kestrel Engine built by K.M.W." not in texts
 
     def test_a_fact_can_be_named_by_its_id(self, engines: Path) -> None:
         with published_graph(engines) as (_, graph):
@@ -172,37 +131,6 @@ class TestQuestions:
 
 @pytest.mark.usefixtures("embedder")
 class TestSurviving:
-    def test_corrections_hold_after_a_sync_that_changes_their_passages(self, folder: Path, engines: Path) -> None:
-        correct(engines, [MERGE, Drop(Statement("Karst Motor Works", "founded by", "Ida Brandt"))])
-        rows = [(key, title, f"{text} It ran for years.") for key, title, text in ENGINES]
-        write(folder / "engines.jsonl", rows)
-        indexed(folder, engines)
-        assert "K.M.W." not in entities(engines)
-        assert [each["passages"] for each in list_corrections(engines)["corrections"]] == [1, 1]
-
-    def test_one_whose_passages_went_stays_listed_and_holds_when_they_come_back(
-        self, folder: Path, engines: Path
-    ) -> None:
-        correct(engines, [MERGE])
-        write(folder / "engines.jsonl", ENGINES[1:])
-        indexed(folder, engines)
-        assert [each["passages"] for each in list_corrections(engines)["corrections"]] == [0]
-        write(folder / "engines.jsonl", ENGINES)
-        indexed(folder, engines)
-        assert [each["passages"] for each in list_corrections(engines)["corrections"]] == [1]
-        assert "K.M.W." not in entities(engines)
-
-    def test_an_unchanged_folder_is_unchanged_and_the_record_puts_what_corrections_derive_right(
-        self, folder: Path, engines: Path
-    ) -> None:
-        correct(engines, [MERGE])
-        assert index_sources([folder], engines, sync=True).unchanged == len(ENGINES)
-        assert examine_workspace(engines).ok
-        with Workspace(engines).open_record() as record, record.transaction():
-            record._db.execute("DELETE FROM corrected")
-        (finding,) = [each for each in examine_workspace(engines).findings if each.check == "derived rows"]
-        assert (finding.ok, finding.repairable) == (False, True)
-
     def test_what_was_exported_corrects_a_workspace_of_the_same_documents(
         self, folder: Path, engines: Path, tmp_path: Path
     ) -> None:
@@ -214,6 +142,7 @@ class TestSurviving:
         done = import_corrections(other, tmp_path / "c.jsonl")
         assert ([each["note"] for each in done["made"]], done["left_out"]) == (["seen in the register"] * 2, 1)
         assert entities(other) == entities(engines)
+        assert examine_workspace(other).ok
         again = import_corrections(other, tmp_path / "c.jsonl")
         assert (again["made"], len(again["known"])) == ([], 2)
 
@@ -244,33 +173,6 @@ def test_a_correction_that_is_killed_was_made_whole_or_not_at_all(engines: Path,
     assert ("Ida Brandt" in asked(engines, QUESTION)["answer"]) == bool(made)
     assert len(correct(engines, [MERGE])["known"]) == made
     assert "Ida Brandt" in asked(engines, QUESTION)["answer"]
-    assert examine_workspace(engines).ok
-
-
-HOSTILE = [
-    "'); DROP TABLE corrections; --",
-    '"; DELETE FROM passages WHERE "1"="1',
-    "${x} {0} %s",
-    "[bold]IBM[/]",
-    "IBM\u202e",
-    "\u200f",
-    "\\",
-    "a" * 990,
-]
-
-
-@pytest.mark.usefixtures("embedder")
-def test_names_are_only_ever_names(engines: Path, tmp_path: Path) -> None:
-    wanted: list[What] = []
-    for name, (passage, title, _) in zip(HOSTILE, ENGINES, strict=False):
-        fact = Statement(name, name, name)
-        wanted += [Merge((name, f"{name}{passage}"), name), Split(title, (passage,), name), Drop(fact, (passage,))]
-    correct(engines, wanted, HOSTILE[0])
-    held = entities(engines)
-    assert all(passage in held[name] for name, (passage, *_) in zip(HOSTILE, ENGINES, strict=False))
-    export_corrections(engines, tmp_path / "c.jsonl")
-    assert len(list_corrections(engines)["corrections"]) == len(wanted)
-    assert len(import_corrections(engines, tmp_path / "c.jsonl")["known"]) == len(wanted)
     assert examine_workspace(engines).ok
 
 
@@ -329,16 +231,3 @@ class TestRefusals:
             with pytest.raises(BadInput, match="line 2"):
                 import_corrections(engines, tmp_path / "c.jsonl")
             assert not list_corrections(engines)["corrections"], line
-
-
-def test_a_review_leaves_out_what_was_decided(tmp_path: Path) -> None:
-    rows = [("a", "", "I.B.M. made the Falke."), ("b", "", "IBM made the Falke."), ("c", "", "IBM made the Uhu.")]
-    root = tmp_path / "workspace"
-    index_sources([write(tmp_path / "c.jsonl", rows)], root)
-    (found,) = review_names(root)["merges"]
-    assert (found["names"], found["likeness"]) == (("IBM", "I.B.M."), ("same letters",))
-    for what in (Apart(("IBM", "I.B.M.")), Merge(("IBM", "I.B.M."), "IBM")):
-        made = correct(root, [what])
-        assert not review_names(root)["merges"]
-        undo(root, [made["made"][0]["id"]])
-    assert review_names(root)["of_merges"] == 1

@@ -43,15 +43,15 @@ def doctor(monkeypatch: pytest.MonkeyPatch, mara: Mara) -> Doctor:
 
 
 def test_a_whole_workspace_exits_with_0(doctor: Doctor, root: Path) -> None:
-    found = doctor(root)
-    assert (found.code, found.err) == (0, "")
-    assert found.out.rstrip().endswith("is in order")
-    assert "✗" not in found.out
-    told = doctor(root, "--json")
-    assert told.code == 0
-    assert told.json["ok"] is True
-    assert told.json["generation"] == 1
-    assert all(finding["ok"] for finding in told.json["findings"])
+    report = doctor(root)
+    assert (report.code, report.err) == (0, "")
+    assert report.out.rstrip().endswith("is in order")
+    assert "✗" not in report.out
+    printed = doctor(root, "--json")
+    assert printed.code == 0
+    assert printed.json["ok"] is True
+    assert printed.json["generation"] == 1
+    assert all(finding["ok"] for finding in printed.json["findings"])
     failed = doctor(root / "nowhere", "--json")
     assert (failed.code, failed.json["error"]["kind"]) == (2, "WorkspaceMissing")
 
@@ -62,31 +62,31 @@ def test_the_chat_model_is_named_and_what_it_lacks_is_no_fault_of_the_workspace(
     assert "✓ chat model: none is configured, the offline agents answer" in doctor(root).out
     monkeypatch.setenv("MARA_CHAT_MODEL", "local")
     monkeypatch.setattr(local_model, "find_spec", lambda _: None)
-    found = doctor(root)
-    assert found.code == 0
-    assert "✗ chat model: A local model needs the package xllamacpp, which is not installed" in found.out
-    assert "make local" in found.out
-    told = doctor(root, "--json").json["chat_model"]
-    assert (told["name"], told["ok"]) == ("local:SmolLM2-135M-Instruct.Q4_1", False)
+    report = doctor(root)
+    assert report.code == 0
+    assert "✗ chat model: A local model needs the package xllamacpp, which is not installed" in report.out
+    assert "make local" in report.out
+    printed = doctor(root, "--json").json["chat_model"]
+    assert (printed["name"], printed["ok"]) == ("local:SmolLM2-135M-Instruct.Q4_1", False)
 
 
 def test_problems_exit_with_4_and_are_told_with_what_repairs_them_if_anything_does(doctor: Doctor, root: Path) -> None:
     shutil.rmtree(root / "index" / "1" / "bm25")
-    found = doctor(root)
-    assert found.code == 4
-    assert "✗ snapshot: The snapshot cannot be read" in found.out
-    assert "Problems: 1; `mara doctor --repair` puts 1 of them right" in found.out
-    told = doctor(root, "--json")
-    (problem,) = [finding for finding in told.json["findings"] if not finding["ok"]]
+    report = doctor(root)
+    assert report.code == 4
+    assert "✗ snapshot: The snapshot cannot be read" in report.out
+    assert "Problems: 1; `mara doctor --repair` puts 1 of them right" in report.out
+    printed = doctor(root, "--json")
+    (problem,) = [finding for finding in printed.json["findings"] if not finding["ok"]]
     assert problem.keys() == {"check", "ok", "message", "repairable", "advice", "examples"}
-    assert (told.code, problem["repairable"]) == (4, True)
+    assert (printed.code, problem["repairable"]) == (4, True)
     with closing(sqlite3.connect(root / "record.sqlite")) as db, db:
         db.execute("UPDATE passages SET triples = '['")
-    found = doctor(root, "--repair")
-    assert found.code == 4
-    assert "✗ passages: 1 passages cannot be read, or are not what was written" in found.out
-    assert "[ab]" in found.out, "ids are shown as they are, brackets and all"
-    assert "mara index" in found.out
+    report = doctor(root, "--repair")
+    assert report.code == 4
+    assert "✗ passages: 1 passages cannot be read, or are not what was written" in report.out
+    assert "[ab]" in report.out, "ids are shown as they are, brackets and all"
+    assert "mara index" in report.out
 
 
 def test_a_repair_tells_what_was_wrong_what_was_done_and_what_is_now(doctor: Doctor, root: Path) -> None:
@@ -96,10 +96,10 @@ def test_a_repair_tells_what_was_wrong_what_was_done_and_what_is_now(doctor: Doc
     shown = doctor(root, "--repair")
     assert shown.code == 0
     assert shown.out.index("✗ published generation") < shown.out.index("→ Derived") < shown.out.index("is in order")
-    told = doctor(root.with_name("other"), "--repair", "--json").json
-    assert told["ok"] is True
-    assert told["before"]["ok"] is False
-    assert len(told["done"]) >= 1
+    printed = doctor(root.with_name("other"), "--repair", "--json").json
+    assert printed["ok"] is True
+    assert printed["before"]["ok"] is False
+    assert len(printed["done"]) >= 1
     again = doctor(root, "--repair").out
     assert "→ Nothing was done" in again
 

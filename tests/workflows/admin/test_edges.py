@@ -58,9 +58,13 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_fact_edge_shows_its_triples_passage_by_passage(workspace: Path) -> None:
-    found = entity_edges(workspace, "Velm", "lake sund")
-    (edge,) = found["edges"]
-    assert (found["entity"]["label"].casefold(), found["to"]["label"], found["of_edges"]) == ("velm", "Lake Sund", 1)
+    listing = entity_edges(workspace, "Velm", "lake sund")
+    (edge,) = listing["edges"]
+    assert (listing["entity"]["label"].casefold(), listing["to"]["label"], listing["of_edges"]) == (
+        "velm",
+        "Lake Sund",
+        1,
+    )
     assert (edge["relation"], edge["link"]) == ("SPATIAL", None)
     assert edge["weight"] == pytest.approx(1.5)
     assert edge["triples"] == [
@@ -97,10 +101,12 @@ def test_every_weight_of_a_workspace_is_made_of_what_is_shown(workspace: Path) -
         names, n_edges = list(graph.entity_names), len(graph.edges)
         chunks = sum("chunk" in passage.metadata for passage in graph.passages)
     assert chunks > 1
-    told = [edge for name in names for edge in entity_edges(workspace, name, limit=10_000)["edges"]]
-    links = [edge for edge in told if edge["relation"] in PASSAGE_RELATIONS]
-    assert len(told) - (len(told) - len(links)) / 2 == n_edges, "an edge between entities is shown from both"
-    for edge in told:
+    shown_edges = [edge for name in names for edge in entity_edges(workspace, name, limit=10_000)["edges"]]
+    links = [edge for edge in shown_edges if edge["relation"] in PASSAGE_RELATIONS]
+    assert len(shown_edges) - (len(shown_edges) - len(links)) / 2 == n_edges, (
+        "an edge between entities is shown from both"
+    )
+    for edge in shown_edges:
         if edge["relation"] in ENTITY_RELATIONS:
             assert edge["weight"] == pytest.approx(sum(triple["confidence"] for triple in edge["triples"]))
         elif edge in links:
@@ -122,23 +128,14 @@ def test_the_heaviest_come_first_and_a_limit_says_how_many_there_are(workspace: 
     assert two["of_edges"] == len(every)
 
 
-def test_an_entity_is_named_by_its_id_its_title_or_any_spelling(workspace: Path) -> None:
-    by_name = entity_edges(workspace, " VELM ")
-    assert entity_edges(workspace, entity_id("Velm")) == by_name
-    assert entity_edges(workspace, "Velm (river)") == by_name, "a full title stands for the entity"
-
-
 def test_a_name_that_is_not_there_is_told_the_nearest_and_cut_where_it_is_long(workspace: Path, tmp_path: Path) -> None:
     long = "x" * 100_000
     cases: list[tuple[str, str | None, str, str]] = [
         ("Sund", None, "knows no entity 'Sund'", "Lake Sund"),
         ("Velm", "Nobody", "knows no entity or passage 'Nobody'", "passage by its id or title"),
-        (" ", None, "knows no entity ' '", ""),
-        ("Vlem", None, "knows no entity", "velm"),
         ("Velm", "lake snud", "knows no entity", "Lake Sund"),
         ("Velm", "chronicl", "knows no entity", "Chronicle"),
         (long, None, "xxx…'", ""),
-        ("Velm", long, "xxx…'", ""),
         *(("Velm", itself, "(?i)Both ends are the entity velm", "") for itself in ("Velm", " vELM", "Velm (river)")),
         ("Velm", entity_id("Velm"), "(?i)Both ends are the entity velm", ""),
     ]

@@ -139,12 +139,12 @@ class TestForgetting:
         asked(root, ASKED, ZOE, "shared")
         asked(root, BESIDE, BEN, "shared")
         forget_user(root, ZOE)
-        kept = messages(root, "shared")
-        assert [message.user for message in kept] == ["", "", BEN, ""]
+        remaining = messages(root, "shared")
+        assert [message.user for message in remaining] == ["", "", BEN, ""]
         with RelationshipRecord.of(root) as record:
             edges = list(record.edges(EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE))
             follows = {edge.source[1]: edge.target[1] for edge in edges}
-        assert follows == {after.id: before.id for before, after in pairwise(kept)}
+        assert follows == {after.id: before.id for before, after in pairwise(remaining)}
         assert found_in(root, [ZOE, ASKED]) == []
 
     def test_it_is_finished_by_the_next_call_where_somebody_keeps_reading(
@@ -159,12 +159,6 @@ class TestForgetting:
                 forget_user(root, ZOE)
         assert forget_user(root, ZOE)["messages"] == 0
         assert found_in(root, secrets) == []
-
-    def test_a_workspace_without_a_history_is_left_as_it_is(self, root: Path) -> None:
-        (root / RELATIONSHIPS_FILE).unlink()
-        before = bytes_of(root)
-        forget_user(root, ZOE)
-        assert bytes_of(root) == before
 
     def test_the_name_of_another_or_of_none_costs_nothing(self, root: Path) -> None:
         remembered(root)
@@ -191,14 +185,6 @@ class TestExport:
         assert {mark["question"] for mark in exported["marks"]} == {ASKED, BESIDE, ON_THE_PAGE, FOUNDER_OF_MARN}
         assert {view["document"] for view in exported["views"]} == {view.document for view in views(root, ZOE)}
         assert BEN not in path.read_text(encoding="utf-8")
-
-    def test_the_whole_history_is_everybodys(self, root: Path) -> None:
-        remembered(root)
-        asked(root, "Who was Duke Orlo?", BEN, "of ben")
-        found = export_history(root)
-        figures = {each["id"]: (each["owner"], len(each["messages"])) for each in found["conversations"]}
-        talks = {f"talk-{number}": (ZOE, 2) for number in range(3)}
-        assert figures == {"marn": (ZOE, 4), "of ben": (BEN, 2), **talks}
 
     def test_a_conversation_is_shown_with_its_sources_one_of_the_page_too(self, root: Path) -> None:
         result = remembered(root)[0]

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import pytest
 
-from agents.offline.extractor import OFFLINE_EXTRACTOR
 from graph.construction.knowledge_graph import SNAPSHOT_VERSION
 from graph.embedding import embeddings
-from graph.errors import DependencyMissing, WorkspaceLocked, WorkspaceMissing
+from graph.errors import DependencyMissing, WorkspaceMissing
 from graph.publish.derive import publish
-from graph.relations import PassageLink
 from graph.relationships.record import RELATIONSHIPS_FILE
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Extraction, Passage, RelationType
+from graph.schema import Extraction, Passage
 from graph.storage.record import FORMAT_VERSION
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
 from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, write_passages
 from tests.cases import mostly_slow
 from tests.damages import damage_pages
-from tests.workflows.small_world import PASSAGES, TRIPLES, write_lines
 from tests.workflows.workspaces import KARV, ROWS, Indexer, content_of, use_embedder
 from workflows.admin.inspection import workspace_stats
-
-
-def test_the_small_world_in_numbers(small_workspace: Path) -> None:
-    stats = workspace_stats(small_workspace)
-    assert (stats["passages"], stats["generation"]) == (len(PASSAGES), 1)
-    assert stats["extractors"] == {"import": len(TRIPLES), OFFLINE_EXTRACTOR: len(PASSAGES) - len(TRIPLES)}
-    assert stats["models"] == {
-        "embedding": "all-MiniLM-L6-v2",
-        "configured": "all-MiniLM-L6-v2",
-        "store": "embedded",
-    }
-    assert stats["dimension"] == 384
-    assert stats["workspace"] == str(small_workspace)
-    assert len(stats["workspace_id"]) == 32
-    assert json.loads(json.dumps(stats)) == stats
 
 
 def test_a_relationship_graph_that_cannot_be_read_leaves_the_numbers_of_the_index(
@@ -54,40 +35,6 @@ def test_a_relationship_graph_that_cannot_be_read_leaves_the_numbers_of_the_inde
         assert stats["passages"] == len(ROWS)
         assert stats["relationships"].keys() == {"problem"}
         assert "delete it" in stats["relationships"]["problem"]
-
-
-def test_edges_are_counted_by_type_and_by_link(small_workspace: Path) -> None:
-    stats = workspace_stats(small_workspace)
-    assert sum(stats["edges_by_type"].values()) == stats["edges"]
-    types = {*ENTITY_RELATIONS, *PASSAGE_RELATIONS, RelationType.SYNONYMY}
-    assert stats["edges_by_type"].keys() == {relation.value for relation in types}
-    by_passage_type = sum(stats["edges_by_type"][relation.value] for relation in PASSAGE_RELATIONS)
-    assert sum(stats["passage_edges_by_link"].values()) == by_passage_type
-    assert stats["passage_edges_by_link"]["own title"] == len(PASSAGES)
-    assert all(stats["edges_by_type"][relation.value] for relation in PASSAGE_RELATIONS), "each class holds members"
-    classes = stats["passage_classes"]
-    assert {name: sum(links.values()) for name, links in classes.items()} == {
-        relation.value: stats["edges_by_type"][relation.value] for relation in PASSAGE_RELATIONS
-    }
-    assert all(links.keys() == {link.value for link in PassageLink} for links in classes.values())
-    assert [links["own title"] for links in classes.values()] == [len(PASSAGES), 0, 0]
-    assert stats["class_cuts"] == "thirds"
-
-
-@pytest.mark.usefixtures("embedder")
-def test_the_counts_are_those_of_the_report_and_of_the_graph(index: Indexer, root: Path) -> None:
-    report = index(ROWS)
-    stats = workspace_stats(root)
-    assert [stats[name] for name in ("passages", "entities", "facts", "edges", "generation")] == [
-        report.passages,
-        report.entities,
-        report.facts,
-        report.edges,
-        report.generation,
-    ]
-    content = content_of(root)
-    with_facts = {passage for fact in content["facts"].values() for passage in fact.passages}
-    assert stats["passages_without_facts"] == stats["passages"] - len(with_facts)
 
 
 @pytest.mark.usefixtures("embedder")
@@ -110,14 +57,6 @@ def test_degrees_and_components_are_those_of_the_edges(index: Indexer, root: Pat
         components = [each for each in components if not each & part] + [part.union(*touching)]
     assert stats["components"]["count"] == len(components)
     assert stats["components"]["largest_share"] == pytest.approx(max(map(len, components)) / n_nodes, abs=1e-4)
-
-
-@pytest.mark.usefixtures("embedder")
-def test_imported_and_extracted_passages_are_told_apart(index: Indexer, root: Path, tmp_path: Path) -> None:
-    triples = tmp_path / "triples.jsonl"
-    write_lines(triples, [{"id": "karv", "triples": [["Karv", "exports", "eel"]]}])
-    index(ROWS, triples=triples)
-    assert workspace_stats(root)["extractors"] == {"import": 1, OFFLINE_EXTRACTOR: 4}
 
 
 def test_a_workspace_that_is_none_or_holds_nothing_is_said(tmp_path: Path, root: Path) -> None:
@@ -222,13 +161,3 @@ class TestGenerations:
         stats = workspace_stats(root)
         assert (stats["passages"], stats["edges"]) == (1, report.edges)
         assert stats["generation"] == stats["record_generation"]
-
-    @pytest.mark.usefixtures("embedder")
-    @pytest.mark.slow
-    def test_it_is_not_derived_again_while_another_process_writes(self, index: Indexer, root: Path) -> None:
-        index([KARV])
-        (root / "CURRENT").unlink()
-        with Child(HOLD_LOCK, root) as writer:
-            assert writer.hear() == "locked"
-            with pytest.raises(WorkspaceLocked, match="being written"):
-                workspace_stats(root)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput, WorkspaceMissing
-from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder, passage_of, publish_workspace
 from tests.workflows.command_line import Mara
 from tests.workflows.velmora_shop import STATES, load_history, write_state
@@ -65,14 +64,6 @@ class TestVersions:
             "changed": ["The Torvik lamp costs 45 euros."],
             "removed": ["The Karv stool costs 35 euros."],
         }
-
-    def test_of_a_file_are_found_by_the_id_of_any_of_its_passages(self, shop: Path) -> None:
-        with Workspace(shop).open_record() as record:
-            spans = [span for span in record.versions.spans() if span.source == "staff.txt"]
-        assert len({span.passage_id for span in spans}) == len({span.document for span in spans}) == 3
-        expected = changes(shop, "staff.txt")
-        assert len(expected) == 3
-        assert all(changes(shop, name) == expected for span in spans for name in (span.passage_id, span.document))
 
     def test_tell_the_facts_that_came_and_went_and_the_lines_that_changed_where_asked(self, shop: Path) -> None:
         second = document_versions(shop, "lamp")["versions"][1]
@@ -148,13 +139,6 @@ class TestErasure:
         assert b"karv stool" not in bytes_of(shop).lower()
         assert remove_passages(shop, ["stool"]) == done
 
-    def test_a_file_goes_with_all_that_it_was_by_the_id_of_what_it_is(self, shop: Path) -> None:
-        with Workspace(shop).open_record() as record:
-            (document,) = {record.documents()[key] for key, place in record.sources().items() if place == "staff.txt"}
-        assert remove_passages(shop, [document])["versions"] == 2
-        left = bytes_of(shop)
-        assert not [word for word in (b"Nils Aker", b"Greta Mohn", b"Ida Holm", b"Olaf Brenn") if word in left]
-
     def test_a_workspace_that_is_to_keep_none_erases_those_that_it_has(self, shop: Path, mara: Mara) -> None:
         asked(shop, "2023")
         mara("sync", shop.parent / "papers", "-w", shop, "--no-versions")
@@ -168,16 +152,6 @@ class TestErasure:
         with pytest.raises(BadInput, match="keeps no versions"):
             asked(shop, "2025")
 
-    def test_a_choice_is_kept_until_another_one_is_made(self, shop: Path, mara: Mara) -> None:
-        papers = shop.parent / "papers"
-        mara("sync", papers, "-w", shop, "--no-versions")
-        mara("sync", papers, "-w", shop)
-        assert workspace_stats(shop)["past_versions"] == 0
-        mara("sync", papers, "-w", shop, "--keep-versions")
-        write_state(papers, STATES[1])
-        mara("sync", papers, "-w", shop)
-        assert workspace_stats(shop)["past_versions"] > 0
-
     def test_a_removal_that_is_broken_off_is_finished_when_it_is_repeated(
         self, shop: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -190,5 +164,5 @@ class TestErasure:
         assert b"torvik lamp costs" not in bytes_of(shop).lower()
 
 
-def _interrupted(*given: object) -> None:
+def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt

@@ -44,13 +44,6 @@ def test_what_cannot_be_written_is_refused_before_anything_is_asked(
         assert [path.name for path in tmp_path.iterdir()] == ["folder.html"], name
 
 
-def test_a_link_is_followed(mara: Mara, workspace: Path, tmp_path: Path) -> None:
-    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
-    assert mara("ask", QUESTION, "-w", workspace, "--explain", tmp_path / "link.json").code == 0
-    assert (tmp_path / "link.json").is_symlink()
-    assert json.loads((tmp_path / "real.json").read_text(encoding="utf-8"))["question"] == QUESTION
-
-
 def test_an_answer_is_shown_although_it_cannot_be_explained(
     mara: Mara, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from agents.offline.extractor import OFFLINE_EXTRACTOR
-from graph.moments import now
 from graph.storage.workspace import Workspace
-from tests.cases import mostly_slow
 from tests.scripted_server import ScriptedServer
 from tests.workflows.command_line import Mara
 
@@ -33,35 +30,6 @@ def test_indexing_reports_what_it_did_and_doing_it_again_does_nothing(mara: Mara
     assert (again["added"], again["unchanged"], again["generation"]) == (0, 3, first.json["generation"])
 
 
-def test_a_column_that_a_named_file_lacks_ends_the_command_before_anything_is_written(
-    mara: Mara, tmp_path: Path
-) -> None:
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    (folder / "prices.csv").write_text("part,price\nbolt,3\n", encoding="utf-8")
-    (folder / "notes.txt").write_text("Karv lies in Ostra.", encoding="utf-8")
-    done = mara("sync", folder, "--field", "prices*.csv:title=nope", "-w", tmp_path / "workspace")
-    assert (done.code, (tmp_path / "workspace").exists()) == (2, False)
-    assert "no column 'nope'" in " ".join(done.err.split())
-
-
-@pytest.mark.slow
-def test_fields_metadata_and_lengths_of_passages_are_options(mara: Mara, tmp_path: Path) -> None:
-    rows = [{"key": "a", "body": "Karv is a town. " * 60, "year": 1870}, {"key": "b", "body": "Velm is a river."}]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    sentences = (f"In {1800 + n} the harbour of Lisk was dug out once more." for n in range(60))
-    (tmp_path / "long.txt").write_text(" ".join(sentences), encoding="utf-8")
-    options = ["--field", "id=key", "--field", "text=body", "--metadata", "tenant=a", "--metadata", "year=2000"]
-    lengths = ["--chunk-tokens", "50", "--chunk-overlap", "10", "--model", "offline", "--concurrency", "2"]
-    report = mara("index", path, tmp_path / "long.txt", *options, *lengths, "-w", tmp_path / "w", "--json").json
-    with Workspace(tmp_path / "w").open_record() as record:
-        passages = {entry.passage.id: entry.passage for entry in record.entries()}
-    assert {"a", "b"} <= passages.keys()
-    assert report["passages"] == len(passages) > 8
-    assert {(p.metadata["tenant"], p.metadata["year"]) for p in passages.values()} == {("a", 2000)}
-
-
 def test_a_sync_makes_the_workspace_equal_to_the_folder(mara: Mara, tmp_path: Path) -> None:
     folder, root = tmp_path / "documents", tmp_path / "w"
     folder.mkdir()
@@ -81,29 +49,6 @@ def test_a_sync_makes_the_workspace_equal_to_the_folder(mara: Mara, tmp_path: Pa
     assert (refused.code, refused.json["error"]["kind"]) == (2, "BadInput")
     assert "add files with `mara index`, or replace everything with --replace-all" in refused.json["error"]["hint"]
     assert mara("sync", folder, "-w", root, "--replace-all", "--json").json["removed"] == 1
-
-
-def test_a_folder_within_the_one_that_was_indexed_is_refused_with_how_passages_are_named(
-    mara: Mara, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "docs" / "hr").mkdir(parents=True)
-    (tmp_path / "docs" / "hr" / "leave.txt").write_text("Ada Brandt has 30 days of leave.")
-    assert mara("index", "docs", "-w", "w").code == 0
-    for folder in ("docs/hr", tmp_path / "docs" / "hr"):
-        refused = mara("sync", folder, "-w", "w", "--dry-run", "--json").json["error"]
-        assert refused["message"] == f"None of the 1 passages in w is named as a file in {folder}: all would go"
-        assert refused["hint"].startswith("Passages are named by their path below the folder that was indexed")
-
-
-def test_a_dry_run_of_index_tells_what_would_change_and_take(mara: Mara, corpus: Path, tmp_path: Path) -> None:
-    found = mara("index", corpus, "-w", tmp_path / "w", "--dry-run", "--sample", "2", "--json").json
-    assert (found["added"], found["unchanged"]) == (["p1", "p2", "p3"], 0)
-    assert found["extraction"]["sample"]["passages"] == 2
-    shown = mara("index", corpus, "-w", tmp_path / "w", "--dry-run")
-    assert "3 would be added" in shown.out
-    assert "Nothing was written" in shown.out
-    assert not (tmp_path / "w").exists()
 
 
 def test_a_dry_run_with_a_model_tells_requests_tokens_and_cost(
@@ -143,57 +88,6 @@ def test_passages_are_removed_by_id_and_source(mara: Mara, corpus: Path, tmp_pat
     assert "holds no passage" in asked.json["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    mostly_slow(
-        [
-            ("broken.jsonl", b'{"text": "fine"}\n{"text": "cut\n', "line 2"),
-            ("twice.jsonl", b'{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n', "two texts"),
-            ("latin.txt", "caf\u00e9".encode("latin-1"), "not UTF-8"),
-            ("empty.txt", b" \n", "no text"),
-            ("list.jsonl", b"[1, 2]\n", "not an object"),
-            ("other.xyz", b"x", "not read"),
-        ],
-        2,
-    ),
-)
-def test_a_bad_file_is_named_and_nothing_indexed_is_lost(
-    mara: Mara, corpus: Path, tmp_path: Path, name: str, content: bytes, says: str
-) -> None:
-    mara("index", corpus, "-w", tmp_path / "w")
-    bad = tmp_path / name
-    bad.write_bytes(content)
-    failed = mara("index", bad, "-w", tmp_path / "w", "--json")
-    assert failed.code == 2
-    assert says in failed.json["error"]["message"]
-    assert passages_in(tmp_path / "w") == 3
-
-
-def test_in_a_folder_the_good_files_are_indexed_and_the_bad_ones_named(mara: Mara, tmp_path: Path) -> None:
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    (folder / "good.md").write_text("# Karv\n\nKarv is a town in Ostra.", encoding="utf-8")
-    (folder / "bad.txt").write_bytes(b"\xff\xfe\x00")
-    (folder / "photo.png").write_bytes(b"\x89PNG")
-    planned = mara("index", folder, "-w", tmp_path / "w", "--dry-run", "--json")
-    done = mara("index", folder, "-w", tmp_path / "w", "--json")
-    assert done.code == planned.code == 5
-    assert done.json["added"] == 1
-    assert "bad.txt" in done.json["refused"][0]["source"]
-    reason = f"{folder / 'photo.png'} is of a kind that is not read (.png)"
-    assert done.json["skipped"] == planned.json["skipped"] == [{"source": str(folder / "photo.png"), "reason": reason}]
-    assert done.json["skipped_counts"] == {"is of a kind that is not read (.png)": 1}
-    others = tmp_path / "others"
-    others.mkdir()
-    for n in range(7):
-        (others / f"{n}.msg").write_text("Subject: Karv", encoding="utf-8")
-    failed = mara("index", others, "-w", tmp_path / "w", "--json")
-    message = failed.json["error"]["message"]
-    assert failed.code == 2
-    assert f"{others / '0.msg'} is of a kind that is not read (.msg); " in message
-    assert message.endswith("and 2 more files")
-
-
 class TestSkipped:
     """The files that were not read can be asked for later: ``stats --skipped``."""
 
@@ -229,19 +123,6 @@ class TestSkipped:
         assert (left["count"], left["reasons"]) == (1, {"is of a kind that is not read (.png)": 1})
         assert mara("remove", "--source", "mail/one.msg", "-w", root).code == 2
 
-    def test_a_run_replaces_what_was_said_of_its_folders_and_a_sync_also_forgets_the_others(
-        self, mara: Mara, folder: Path
-    ) -> None:
-        root = folder / "w"
-        mara("index", folder / "docs/mail", folder / "docs", "-w", root)
-        mara("index", folder / "other", "-w", root)
-        assert self.named(mara, root).keys() == {"mail", "docs", "other"}
-        (folder / "docs/mail/one.msg").unlink()
-        mara("index", folder / "docs", "-w", root)
-        assert self.named(mara, root) == {"docs": ["bad.txt", "photo.png"], "other": ["two.msg"]}
-        mara("sync", folder / "other", "-w", root)
-        assert self.named(mara, root) == {"other": ["two.msg"]}
-
 
 def test_files_that_were_refused_are_told_last_and_have_an_exit_code_of_their_own(mara: Mara, tmp_path: Path) -> None:
     folder = tmp_path / "documents"
@@ -276,8 +157,8 @@ def test_a_file_of_triples_that_gives_none_is_told(mara: Mara, tmp_path: Path) -
         triples.write_text(rows, encoding="utf-8")
         for _ in range(2):  # of a second run, which writes nothing, too
             shown = mara("index", corpus, "--triples", triples, "-w", tmp_path / "w")
-            told = [line for line in shown.out.splitlines() if line.startswith("no triples imported from")]
-            assert [line.split(": ")[-1] for line in told] == ([said] if said else [])
+            notices = [line for line in shown.out.splitlines() if line.startswith("no triples imported from")]
+            assert [line.split(": ")[-1] for line in notices] == ([said] if said else [])
         assert "no triples imported" not in mara("index", corpus, "-w", tmp_path / "w").out, rows
 
 
@@ -317,11 +198,14 @@ class TestDates:
             assert (done.code, reason in done.err) == (2, True), options
             assert not (tmp_path / "w" / "record.sqlite").exists() or passages_in(tmp_path / "w") == 0
 
-    def test_without_a_date_what_is_indexed_stands_from_now_on(self, mara: Mara, prices: Path, tmp_path: Path) -> None:
-        w, before = tmp_path / "w", now()
-        mara("index", prices, "-w", w)
-        mara("index", self.dearer(prices), "-w", w)
-        with Workspace(w).open_record() as record:
-            first, second = record.versions.spans(["lamp"])
-        assert before <= first.since < second.since <= now()
-        assert first.until == second.since
+
+def test_a_column_that_a_named_file_lacks_ends_the_command_before_anything_is_written(
+    mara: Mara, tmp_path: Path
+) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "prices.csv").write_text("part,price\nbolt,3\n", encoding="utf-8")
+    (folder / "notes.txt").write_text("Karv lies in Ostra.", encoding="utf-8")
+    done = mara("sync", folder, "--field", "prices*.csv:title=nope", "-w", tmp_path / "workspace")
+    assert (done.code, (tmp_path / "workspace").exists()) == (2, False)
+    assert "no column 'nope'" in " ".join(done.err.split())

@@ -95,18 +95,6 @@ class TestPiped:
         assert piped("") == (0, "", "")
         assert piped("\n  \n", "--json") == (0, "", "")
 
-    def test_a_missing_workspace_is_told_before_anything_is_asked(self, piped: Piped, tmp_path: Path) -> None:
-        done = piped(f"{FOUNDED}\n", workspace=tmp_path / "none")
-        assert (done.code, done.out) == (2, "")
-        assert "There is no workspace at" in done.err
-        assert "mara index" in done.err
-
-    def test_its_options_are_those_of_ask(self, piped: Piped) -> None:
-        shown = answers(piped(f"{FOUNDED}\n", "--json", "--model", "offline", "--mode", "dense", "--top-k", "2"))[0]
-        assert (shown["mode"], shown["ranked_by"], len(shown["passages"])) == ("dense", "dense", 2)
-        refused = piped(f"{FOUNDED}\n", "--where", "colour=red")
-        assert (refused.code, refused.out) == (2, "")
-
 
 class TestCommands:
     def test_help_lists_each_of_them_and_quitting_leaves_the_rest_unread(self, piped: Piped) -> None:
@@ -127,21 +115,21 @@ class TestCommands:
         self, piped: Piped, chat_server: ScriptedServer
     ) -> None:
         chat_server.script(well_behaved(answerer=["In 1203 [1].", "Duke Orlo [1]."]))
-        told = piped(f"{FOUNDED}\n{FOUNDER}\n/why\n").out.partition("> /why\n")[2]
-        assert f"Understood as: {FOUNDER_OF_MARN}\n  because it begins with “And” (gpt-6-luna)\n" in told
-        assert "\nThe search began at “Marn”, which the question names" in told
-        assert "cites 1 passage; its sentences were not checked one by one.\nRanked by a walk" in told
-        assert "Ranked by a walk over the graph (matrix), mode mara" in told
-        assert "Seeds, entities: " in told
-        assert "Facts kept: " in told
-        assert "Relation weights (β): TEMPORAL 0.60" in told
-        assert "[1] Marn: rank 1, " in told
-        assert "→ passage [1] Marn" in told
+        output = piped(f"{FOUNDED}\n{FOUNDER}\n/why\n").out.partition("> /why\n")[2]
+        assert f"Understood as: {FOUNDER_OF_MARN}\n  because it begins with “And” (gpt-6-luna)\n" in output
+        assert "\nThe search began at “Marn”, which the question names" in output
+        assert "cites 1 passage; its sentences were not checked one by one.\nRanked by a walk" in output
+        assert "Ranked by a walk over the graph (matrix), mode mara" in output
+        assert "Seeds, entities: " in output
+        assert "Facts kept: " in output
+        assert "Relation weights (β): TEMPORAL 0.60" in output
+        assert "[1] Marn: rank 1, " in output
+        assert "→ passage [1] Marn" in output
 
     def test_why_tells_the_scores_where_nothing_walked(self, piped: Piped) -> None:
-        told = piped(f"{FOUNDED}\n/why\n", "--mode", "dense", "--model", "offline").out.partition("> /why\n")[2]
-        assert told.startswith("The passages were found by the likeness of their meaning to the question.\n")
-        assert "Ranked by similarity (dense), mode dense\n[1] Marn · corpus.jsonl: score 0." in told
+        output = piped(f"{FOUNDED}\n/why\n", "--mode", "dense", "--model", "offline").out.partition("> /why\n")[2]
+        assert output.startswith("The passages were found by the likeness of their meaning to the question.\n")
+        assert "Ranked by similarity (dense), mode dense\n[1] Marn · corpus.jsonl: score 0." in output
 
     def test_sources_are_the_cited_passages_or_all(self, piped: Piped, chat_server: ScriptedServer) -> None:
         chat_server.script(well_behaved())
@@ -159,8 +147,8 @@ class TestCommands:
         self, piped: Piped, chat_server: ScriptedServer
     ) -> None:
         chat_server.script(well_behaved())
-        told = piped(f"{FOUNDED}\n/passage 1\n/passage [2]\n").out.partition("> /passage 1\n")[2]
-        first, _, second = told.partition("> /passage [2]\n")
+        output = piped(f"{FOUNDED}\n/passage 1\n/passage [2]\n").out.partition("> /passage 1\n")[2]
+        first, _, second = output.partition("> /passage [2]\n")
         assert first.startswith("[1] Marn · marn · corpus.jsonl\n")
         assert "Marn is a town in Ostra. **It was founded in 1203 by Duke Orlo.**\n" in first
         assert second.startswith("[2] ")
@@ -186,16 +174,6 @@ class TestCommands:
 
 
 class TestSaving:
-    def test_the_conversation_is_written_with_its_sources(
-        self, piped: Piped, chat_server: ScriptedServer, tmp_path: Path
-    ) -> None:
-        chat_server.script(well_behaved(answerer=["In 1203 [1].", "Duke Orlo [1]."]))
-        saved = tmp_path / "talk.md"
-        done = piped(f"{FOUNDED}\n{FOUNDER}\n/save {saved}\n")
-        assert f"Saved in {saved}\n" in done.out
-        text = saved.read_text(encoding="utf-8")
-        assert f"## {FOUNDER}\n\nUnderstood as: {FOUNDER_OF_MARN}\n\nDuke Orlo \\[1\\].\n\n- \\[1\\] Marn" in text
-
     def test_a_file_that_exists_is_overwritten_only_on_demand(self, piped: Piped, tmp_path: Path) -> None:
         saved = tmp_path / "talk.md"
         saved.write_text("Mine.", encoding="utf-8")
@@ -266,27 +244,6 @@ def at_the_prompt(screen: Any) -> bool:
 
 
 class TestOnATerminal:
-    def test_an_answer_is_shown_as_it_comes_and_the_next_question_is_completed(
-        self, terminal: Terminal, chat_server: ScriptedServer, tmp_path: Path
-    ) -> None:
-        words = Held("It was ", "founded", " in 1203 [1].")
-        chat_server.script(well_behaved(answerer=[Reply(pieces=words), "Duke Orlo [1]."]))
-        with terminal() as session:
-            session.wait_for("Ask about the 15 passages of")
-            session.wait_for(at_the_prompt)
-            session.type(f"{FOUNDED}\r")
-            session.wait_for("It was founded\nwrite answer … ")
-            words.go_on.set()
-            session.wait_for(at_the_prompt)
-            session.type(f"{FOUNDER}\r")
-            session.wait_for(lambda screen: "Duke Orlo [1]." in screen.text and at_the_prompt(screen))
-            session.type("\x04")
-            assert session.end() == 0
-            assert session.signals()
-        assert f"> {FOUNDER}\nUnderstood as: {FOUNDER_OF_MARN}\n\nDuke Orlo [1].\n  [1] Marn" in session.screen.text
-        assert "write answer" not in session.screen.text
-        assert FOUNDER in (tmp_path / "state" / "mara" / "chat-history").read_text(encoding="utf-8")
-
     @pytest.mark.parametrize("presses", [1, pytest.param(2, marks=pytest.mark.slow)], ids=["once", "twice"])
     def test_ctrl_c_stops_the_answer_and_the_conversation_goes_on_without_it(
         self, terminal: Terminal, chat_server: ScriptedServer, presses: int
@@ -325,32 +282,3 @@ class TestOnATerminal:
             session.type("/quit\r")
             assert session.end() == 0
             assert session.signals()
-
-    @pytest.mark.slow
-    def test_an_error_is_shown_and_is_the_exit_code_without_an_answer_and_ctrl_c_clears_the_line_alone(
-        self, terminal: Terminal, chat_server: ScriptedServer
-    ) -> None:
-        chat_server.script([Reply("no such key", status=401)])
-        with terminal("--no-history") as session:
-            session.wait_for(at_the_prompt)
-            session.type(f"{FOUNDED}\r")
-            session.wait_for(lambda screen: "Error: The chat endpoint refused" in screen.text and at_the_prompt(screen))
-            session.type("When")
-            session.wait_for(lambda screen: screen.text.endswith("> When"))
-            session.interrupt()
-            session.wait_for(at_the_prompt)
-            session.type("/help\r")
-            session.wait_for(lambda screen: "leave, as Ctrl-D does" in screen.text and at_the_prompt(screen))
-            session.type("\x04")
-            assert session.end() == 3
-
-    @pytest.mark.slow
-    def test_a_history_that_cannot_be_kept_is_told_and_the_conversation_begins(
-        self, terminal: Terminal, tmp_path: Path
-    ) -> None:
-        (tmp_path / "state").write_text("No folder.", encoding="utf-8")
-        with terminal("--model", "offline") as session:
-            session.wait_for("What you type cannot be kept")
-            session.wait_for(at_the_prompt)
-            session.type("\x04")
-            assert session.end() == 0

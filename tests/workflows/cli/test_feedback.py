@@ -62,24 +62,12 @@ class TestFeedback:
         assert "No such mark" in mara("tune", "mark", "-w", root, "--list").out
         assert read_marks(root) == []
 
-    def test_a_run_is_recorded(self, mara: Mara, root: Path, tmp_path: Path) -> None:
-        folder = write_run(tmp_path / "run", root, [row_of(QUESTION, gold_ids=["[velm]", "gone"])])
-        shown = mara("tune", "mark", folder, "--workspace", root).out
-        assert "gold 1, cited 0, person 0" in shown
-        assert "does not hold them: 1 passages" in shown
-        told = mara("tune", "mark", folder, "--workspace", root, "--json").json
-        assert (told["unchanged"], told["unknown_passages"], told["questions"]) == (1, 1, 1)
-
     def test_what_is_not_one_thing_is_refused(self, mara: Mara, root: Path) -> None:
         for options in [
             (),
             ("--question", QUESTION),
-            ("--passage", "[velm]"),
             ("--list", "--forget"),
-            ("run", "--list"),
-            ("run", "--question", QUESTION),
             ("run", "--did-not-serve"),
-            ("--did-not-serve",),
             ("--list", "--did-not-serve"),
             ("--forget",),
             ("--question", QUESTION, "--passage", "[velm]", "--kind", "gold"),
@@ -103,19 +91,19 @@ class TestTune:
     def test_what_holds_up_is_told_with_what_undoes_it(
         self, mara: Mara, marked: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        told = mara("tune", "-w", marked, "--dry-run", "--seed", "3", "--json")
-        assert told.code == 0
-        found = told.json
-        assert found["adopted"] is False
-        assert (found["settings"]["held_out"], found["settings"]["seed"]) == (N // 2, 3)
-        found |= {"refusal": "", "fallbacks": 3}
-        found["strengths"]["TEMPORAL"] = 0.25
-        monkeypatch.setattr(tune, "tune_workspace", lambda *given, **options: found)
+        outcome = mara("tune", "-w", marked, "--dry-run", "--seed", "3", "--json")
+        assert outcome.code == 0
+        tuning = outcome.json
+        assert tuning["adopted"] is False
+        assert (tuning["settings"]["held_out"], tuning["settings"]["seed"]) == (N // 2, 3)
+        tuning |= {"refusal": "", "fallbacks": 3}
+        tuning["strengths"]["TEMPORAL"] = 0.25
+        monkeypatch.setattr(tune, "tune_workspace", lambda *_, **options: tuning)
         for adopted, said in (
             (True, "Adopted as version 1; `mara tune --revert 0` undoes it"),
             (False, "Worth adopting"),
         ):
-            found |= {"adopted": adopted, "version": int(adopted)}
+            tuning |= {"adopted": adopted, "version": int(adopted)}
             shown = mara("tune", "-w", marked).out
             assert said in shown
             assert "strengths fitted: TEMPORAL x0.25" in shown

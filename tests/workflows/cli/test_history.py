@@ -13,7 +13,7 @@ import pytest
 from graph.relationships.record import RELATIONSHIPS_FILE
 from tests.builders import HashEmbedder
 from tests.workflows.command_line import Mara
-from tests.workflows.remembering import copy_of, counts, messages, related_world, views
+from tests.workflows.remembering import copy_of, messages, related_world, views
 from workflows.runtime.resources import close_indexes
 
 FOUNDED, BUILT = "When was Marn founded?", "Who built the Tarn Dam?"
@@ -35,32 +35,6 @@ def asked(mara: Mara, root: Path) -> Path:
     """A workspace in which Ada asked in a conversation."""
     assert mara("ask", FOUNDED, "-w", root, "--conversation", "marn", "--user", "ada", "--json").json["recorded"]
     return root
-
-
-def test_asking_in_a_conversation_tells_what_was_recorded_and_understood(mara: Mara, asked: Path) -> None:
-    ask = ("ask", "And who founded it?", "-w", asked, "--conversation", "marn", "--user", "ada")
-    assert mara(*ask).out.startswith("Understood as: Who founded Marn?\n")
-    result = mara(*ask, "--json").json
-    assert result["question"] == "Who founded Marn?"
-    assert result["recorded"]["question"] == messages(asked, "marn")[4].id
-    assert "Understood as" not in mara("ask", FOUNDED, "-w", asked).out
-    assert mara("ask", FOUNDED, "-w", asked, "--json").json["recorded"] is None
-
-
-def test_what_is_remembered_is_chosen(mara: Mara, root: Path) -> None:
-    ask = ("ask", FOUNDED, "-w", root, "--conversation", "marn", "--user", "ada", "--json")
-    assert mara(*ask, "--set", "remember=[]").json["recorded"] is None
-    assert mara(*ask, "--set", 'remember=["views"]').json["recorded"]["question"] == ""
-    found = counts(root)
-    assert (found["Message"], found["VIEWED"] > 0) == (0, True)
-    refused = mara(*ask, "--set", 'remember=["all"]')
-    assert (refused.code, refused.json["error"]["kind"]) == (2, "BadInput")
-    assert "--set remember" in refused.json["error"]["message"]
-
-
-def test_a_conversation_of_somebody_else_is_refused(mara: Mara, asked: Path) -> None:
-    refused = mara("ask", BUILT, "-w", asked, "--conversation", "marn", "--user", "ben", "--json")
-    assert (refused.code, refused.json["error"]["kind"]) == (2, "NoAccess")
 
 
 def test_a_chat_is_resumed_by_its_name(mara: Mara, asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,12 +79,6 @@ def test_questions_outside_of_conversations_are_told_from_their_answers(mara: Ma
     assert shown.count("> ") == 1
 
 
-def test_history_of_a_workspace_without_any_writes_nothing(mara: Mara, root: Path) -> None:
-    (root / RELATIONSHIPS_FILE).unlink()
-    assert mara("history", "-w", root, "--json").json["conversations"] == []
-    assert not (root / RELATIONSHIPS_FILE).exists()
-
-
 def test_history_is_exported_outside_of_the_workspace(mara: Mara, asked: Path, tmp_path: Path) -> None:
     path = tmp_path / "history.json"
     mara("history", "-w", asked, "--export", path)
@@ -137,3 +105,9 @@ def test_nothing_is_erased_where_the_export_fails_or_no_name_is_given(mara: Mara
     for name in ("", " "):
         assert mara("history", "forget", name, "-w", asked, "--yes").code == 2
     assert len(messages(asked, "marn")) == 2
+
+
+def test_history_of_a_workspace_without_any_writes_nothing(mara: Mara, root: Path) -> None:
+    (root / RELATIONSHIPS_FILE).unlink()
+    assert mara("history", "-w", root, "--json").json["conversations"] == []
+    assert not (root / RELATIONSHIPS_FILE).exists()

@@ -13,7 +13,7 @@ from prompt_toolkit.history import History
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from workflows.cli.prompt import CommandCompleter, history_path, kept_history, passing_history, typed_lines
+from workflows.cli.prompt import CommandCompleter, kept_history, passing_history, typed_lines
 
 COMMANDS = {"/sources": "show the passages", "/save": "write a file", "/why": "explain"}
 
@@ -55,21 +55,6 @@ def test_the_history_lies_in_the_users_own_folder_and_only_the_user_reads_it(sta
     path = state_home / "mara" / "chat-history"
     assert "When?" in path.read_text(encoding="utf-8")
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-
-
-def test_without_a_folder_for_states_it_is_the_usual_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for given in [None, "", "relative/folder"]:
-        monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.delenv("XDG_STATE_HOME") if given is None else monkeypatch.setenv("XDG_STATE_HOME", given)
-        assert history_path() == tmp_path / ".local" / "state" / "mara" / "chat-history", given
-
-
-def test_a_history_of_broken_bytes_is_read_all_the_same(state_home: Path) -> None:
-    path = history_path()
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"\n# then\n+When\xff\xfe?\n")
-    (line,) = typed(f"{UP}{ENTER}{CTRL_D}", kept_history())
-    assert line.startswith("When")
 
 
 def completions(begun: str) -> Iterator[str]:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from graph.storage.workspace import Workspace
-from tests.postgres_server import PASSWORD
 from tests.workflows.command_line import Mara
 
 pytestmark = pytest.mark.usefixtures("embedder")
@@ -20,58 +18,6 @@ def documents(tmp_path: Path) -> Path:
     (folder / "nissan.txt").write_text("Nissan was founded in Yokohama.")
     (folder / "port.txt").write_text("Yokohama is a port in Japan.")
     return folder
-
-
-@pytest.mark.slow
-def test_what_one_machine_indexes_another_one_joins_asks_and_syncs(
-    mara: Mara, documents: Path, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MARA_RECORD_URL", postgres_url)
-    one, other = tmp_path / "one", tmp_path / "other"
-    assert mara("index", documents, "-w", one).code == 0
-    name = mara("show", "-w", one, "--json").json["record_in_postgres"]
-    joined = mara("doctor", "--join-record", "--record", name, "-w", other, "--json").json
-    assert joined == {"record": name, "generation": 1, "derived": True}
-    talk = ("--conversation", "trip", "--user", "mia")
-    first, again = (mara("ask", "Where was Nissan founded?", "-w", root, *talk, "--json").json for root in (one, other))
-    assert [each["id"] for each in first["passages"]] == [each["id"] for each in again["passages"]]
-    (kept,) = mara("history", "-w", one, "--user", "mia", "--json").json["conversations"]
-    assert (kept["id"], kept["messages"]) == ("trip", 4)
-
-    with Workspace(one).writing():
-        refused = mara("sync", documents, "-w", other)
-    assert refused.code == 4
-    assert "being written by process" in " ".join(refused.err.split())
-    (documents / "kobe.txt").write_text("Kobe is a port, too.")
-    assert mara("sync", documents, "-w", other).code == 0
-    assert mara("doctor", "--join-record", "-w", one, "--json").json["record"] == name
-    assert mara("show", "-w", one, "--json").json["passages"] == 3
-    for root in (one, other):
-        checked = mara("doctor", "-w", root)
-        assert (checked.code, "is in order" in checked.out) == (0, True), checked.out
-        for path in root.rglob("*"):
-            assert not path.is_file() or PASSWORD.encode() not in path.read_bytes()
-
-
-@pytest.mark.slow
-def test_a_workspace_moves_to_the_server_and_stays_as_it_was(
-    mara: Mara, documents: Path, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tmp_path / "w"
-    mara("index", documents, "-w", root)
-    before = mara("show", "-w", root, "--json").json
-    monkeypatch.setenv("MARA_RECORD_URL", f"{postgres_url}?workspace=moved")
-    refused = mara("ask", "Where?", "-w", root)
-    assert refused.code == 2
-    assert "mara doctor --move-record" in refused.err
-    moved = mara("doctor", "--move-record", "-w", root, "--json").json
-    assert moved["record"] == "moved"
-    after = mara("show", "-w", root, "--json").json
-    assert {key: value for key, value in after.items() if after[key] != before[key]}.keys() <= {
-        "record_in_postgres",
-        "bytes",
-    }
-    assert mara("doctor", "-w", root).code == 0
 
 
 def test_nothing_is_joined_without_a_name_and_an_address(

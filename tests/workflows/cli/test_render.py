@@ -4,34 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import pytest
 from rich.console import Console
 
-from workflows.cli.render import answer, notes, own_command
-
-
-def test_a_command_to_type_starts_the_program_that_told_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cases: list[tuple[str, bool, str]] = [
-        ("bin", True, "mara"),
-        ("bin", False, "bin/mara"),
-        ("my bin", False, "'my bin/mara'"),
-    ]
-    for folder, on_path, written in cases:
-        program = tmp_path / folder / "mara"
-        program.parent.mkdir(exist_ok=True)
-        program.write_text("#!/bin/sh\n")
-        program.chmod(0o755)
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", [f"{folder}/mara", "demo"])
-        monkeypatch.setenv("PATH", str(program.parent if on_path else tmp_path))
-        assert own_command() == written
-    monkeypatch.setattr(sys, "argv", ["pytest"])
-    assert own_command() == "mara", "inside of another program"
+from workflows.cli.render import answer, notes
 
 
 def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **passage: Any) -> str:
@@ -70,13 +48,11 @@ def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **pas
 def test_a_source_is_shown_by_its_title_and_its_place_and_by_its_id_where_it_has_neither() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "● [1] p1"),
-        ({"title": "Karv"}, "● [1] Karv"),
         ({"title": "Karv", "source": "towns.jsonl"}, "● [1] Karv · towns.jsonl"),
         (
             {"title": "K", "source": "a/b.md", "metadata": {"section": "Towns > East"}},
             "● [1] K · a/b.md · Towns > East",
         ),
-        ({"source": "c.pdf", "metadata": {"page": 3}}, "● [1] c.pdf · page 3"),
         ({"source": "c.pdf", "metadata": {"page": 3, "page_end": 4}}, "● [1] c.pdf · pages 3 to 4"),
         ({"source": "[red]x.md", "metadata": {"section": "[b]"}}, "● [1] [red]x.md · [b]"),
     ]

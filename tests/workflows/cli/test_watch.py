@@ -150,18 +150,6 @@ def test_a_folder_that_is_removed_is_told_once_removes_nothing_and_is_followed_w
     assert said.empty()
 
 
-def test_a_folder_that_is_replaced_by_another_is_followed(folder: Path, follow: Follow, tmp_path: Path) -> None:
-    following = follow()
-    following.next()
-    shutil.copytree(folder, tmp_path / "next")
-    write(tmp_path / "next" / "sund.txt", SUND)
-    folder.rename(tmp_path / "last")
-    (tmp_path / "next").rename(folder)
-    assert following.next() == (1, 0, 0)
-    write(folder / "karv.txt", KARV)
-    assert following.next() == (1, 0, 0)
-
-
 def test_while_another_process_writes_it_waits_and_says_so_once(
     folder: Path, root: Path, follow: Follow, said: Queue[str]
 ) -> None:

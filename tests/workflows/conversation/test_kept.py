@@ -16,8 +16,7 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.relationships.record import RELATIONSHIPS_FILE
-from graph.storage.workspace import Workspace
-from workflows.admin.upkeep import move_to_postgres
+from graph.relationships.tables import PAGE_TABLES
 from workflows.conversation.kept import (
     ANSWERED,
     CUT,
@@ -37,28 +36,6 @@ from workflows.conversation.kept import (
 
 ME, OTHER = "me", "other"
 TALK = "conversation-1"
-EARLIER_TABLES = """
-CREATE TABLE conversations (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL, version INTEGER NOT NULL, changed REAL NOT NULL
-);
-CREATE INDEX conversations_of_owner ON conversations (owner, changed);
-CREATE TABLE turns (
-    place INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT UNIQUE NOT NULL,
-    conversation TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
-    number INTEGER NOT NULL,
-    question TEXT NOT NULL,
-    alone INTEGER NOT NULL,
-    settings TEXT NOT NULL,
-    state TEXT NOT NULL,
-    answer TEXT NOT NULL DEFAULT '',
-    result TEXT,
-    error TEXT NOT NULL DEFAULT '',
-    touched REAL NOT NULL
-);
-CREATE INDEX turns_of_conversation ON turns (conversation, number, place);
-PRAGMA user_version = 1;
-"""
 RESULT = {"question": "Who?", "answer": "Ada [1].", "citations": [], "passages": []}
 
 
@@ -136,16 +113,6 @@ def test_what_became_of_a_turn_is_kept(store: Conversations) -> None:
     assert store.turn(ME, "turn-0001").result == RESULT
     assert store.turn(ME, "turn-0002").answer == "It was"
     assert store.turn(ME, "turn-0003").error == "The question is empty"
-
-
-def test_every_change_raises_the_version(store: Conversations) -> None:
-    begin(store, "turn-0001")
-    seen = [store.version(ME, TALK)]
-    finish(store, "turn-0001", ANSWERED, result=RESULT)
-    seen.append(store.version(ME, TALK))
-    store.rename(ME, TALK, "Dams")
-    seen.append(store.version(ME, TALK))
-    assert seen == sorted(set(seen))
 
 
 def test_a_turn_that_is_asked_twice_is_refused(store: Conversations) -> None:
@@ -240,14 +207,6 @@ class TestVersions:
         answered(store, "turn-0005", "When?", replaces="turn-0004")
         assert self.shown(store)[1:] == [("turn-0005", ("turn-0002", "turn-0005"))]
 
-    def test_a_version_that_came_to_nothing_stays_where_another_turn_follows_it(self, store: Conversations) -> None:
-        begin(store, "turn-0003")
-        finish(store, "turn-0003", STOPPED)
-        answered(store, "turn-0004", "Where?")
-        answered(store, "turn-0005", replaces="turn-0003")
-        assert self.shown(store)[2:] == [("turn-0005", ("turn-0003", "turn-0005"))]
-        assert [key for key, _ in self.shown(store, "turn-0004")][2:] == ["turn-0003", "turn-0004"]
-
     def test_all_go_with_their_conversation_and_with_their_user(self, store: Conversations) -> None:
         answered(store, "turn-0003", "Who built it?", replaces="turn-0001")
         assert len(store.turns(TALK)) == 3
@@ -271,15 +230,6 @@ class TestVersions:
         answered(store, "turn-0004", "When, then?", replaces="turn-0002")
         assert self.shown(store) == [("turn-0001", ("turn-0001",)), ("turn-0004", ("turn-0002", "turn-0004"))]
         assert [key for key, _ in self.shown(store, "turn-0003")] == ["turn-0001", "turn-0002", "turn-0003"]
-
-
-def test_a_first_question_that_came_to_nothing_is_asked_again_in_its_place(store: Conversations) -> None:
-    begin(store, "turn-0001")
-    finish(store, "turn-0001", STOPPED)
-    begin(store, "turn-0002", replaces="turn-0001")
-    assert turns(store) == [(1, "Who?", RUNNING)]
-    finish(store, "turn-0002", ANSWERED, result=RESULT)
-    assert turns(store) == [(1, "Who?", ANSWERED)]
 
 
 def test_only_a_turn_of_the_same_conversation_is_replaced_or_followed(store: Conversations) -> None:
@@ -367,22 +317,6 @@ class TestATurnUnderWay:
         store.begin(ME, "conversation-x", "turn-x", "Who?", {})
 
 
-@pytest.mark.slow
-def test_versions_move_with_their_workspace_to_postgres(
-    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Workspace(tmp_path).create()
-    store = Conversations(tmp_path)
-    answered(store, "turn-0001")
-    answered(store, "turn-0002")
-    answered(store, "turn-0003", replaces="turn-0001")
-    before = [store.read(ME, TALK, at)[1] for at in ("", "turn-0001")]
-    monkeypatch.setenv("MARA_RECORD_URL", postgres_url)
-    move_to_postgres(tmp_path)
-    assert [store.read(ME, TALK, at)[1] for at in ("", "turn-0001")] == before
-    assert [len(each) for each in before] == [1, 2]
-
-
 def ask_many(root: Path, writer: int, n_turns: int) -> None:
     store, pause = Conversations(root), threading.Event()
     for number in range(n_turns):
@@ -441,7 +375,7 @@ class TestTheFileOfAnEarlierVersion:
         root = tmp_path / "workspace"
         root.mkdir()
         with closing(sqlite3.connect(root / EARLIER_FILE)) as file:
-            file.executescript(EARLIER_TABLES)
+            file.executescript(";".join((*PAGE_TABLES, "PRAGMA user_version = 1")))
             file.executemany(
                 "INSERT INTO conversations VALUES (?, ?, 'Dams', 3, 17.0)", [(TALK, ME), ("conversation-2", OTHER)]
             )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 
 from agents.roles import Turn
@@ -84,10 +82,6 @@ def test_messages_of_other_roles_do_not_count_and_are_told_of_once() -> None:
     assert later.notes == ()
 
 
-def test_a_question_that_failed_is_a_turn_without_an_answer() -> None:
-    assert next_question([HumanMessage("a?"), HumanMessage("b?")]).turns == (Turn("a?"),)
-
-
 def test_a_choice_by_number_or_word_for_word_is_the_whole_question_and_needs_no_turns() -> None:
     for reply in ("2", " 2. ", "(2)", "where was orlo BORN? "):
         asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
@@ -110,10 +104,8 @@ def test_a_number_means_a_choice_only_right_after_it_was_asked_for() -> None:
 
 FORGED = [
     "text",
-    [],
     {},
     {"question": 5, "answer_kind": "answer", "sources": [], "understood": None},
-    {"question": "", "answer_kind": "answer", "sources": [], "understood": None},
     {"question": "x" * (QUESTION_LIMIT + 1), "answer_kind": "answer", "sources": [], "understood": None},
     {"question": "a?", "answer_kind": "answer", "sources": [{"passage_id": ["a"]}], "understood": None},
     {"question": "a?", "answer_kind": "answer", "sources": [{"passage_id": "a"}] * 1_001, "understood": None},
@@ -146,35 +138,11 @@ def test_of_a_long_conversation_the_last_turns_are_kept() -> None:
     assert asked.turns[-1].question == "199?"
 
 
-texts = st.text(max_size=20)
-blocks = st.dictionaries(st.sampled_from(["type", "text", "url"]), st.sampled_from(["text", "image", "a"]), min_size=1)
-contents = st.one_of(texts, st.lists(st.one_of(texts, blocks), max_size=3))
-values: st.SearchStrategy[Any] = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), texts),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list(FORGED[3])), inner),
-    max_leaves=8,
-)
-anything = st.one_of(
-    st.builds(HumanMessage, contents),
-    st.builds(lambda content, told: AIMessage(content, response_metadata={METADATA: told}), contents, values),
-    st.builds(SystemMessage, texts),
-)
-
-
-@given(st.lists(anything, max_size=6))
-def test_any_messages_are_read_or_refused_by_name(messages: list[BaseMessage]) -> None:
-    try:
-        asked = next_question(messages)
-    except BadInput:
-        return
-    assert all(turn.question.strip() for turn in asked.turns)
-
-
 TEXT = "## Dam\n\nIt was built in 1874. It is open."
 
 
-def hit(number: int, **given: Any) -> dict[str, Any]:
-    return {"number": number, "id": f"p{number}", "title": "", "source": "", "text": TEXT, "metadata": {}, **given}
+def hit(number: int, **changes: Any) -> dict[str, Any]:
+    return {"number": number, "id": f"p{number}", "title": "", "source": "", "text": TEXT, "metadata": {}, **changes}
 
 
 def result_of(*cited: dict[str, Any]) -> Any:
@@ -197,10 +165,6 @@ def test_names_title_source_section_and_page_of_each_cited_passage_in_the_order_
             "- [3] Dam",
         ]
     )
-
-
-def test_is_empty_where_nothing_is_cited() -> None:
-    assert sources_list(result_of()) == ""
 
 
 def test_makes_no_image_link_or_heading_of_the_words_of_a_document() -> None:

@@ -20,7 +20,7 @@ from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, 
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.small_world import QUESTION
 from workflows.context import Context
-from workflows.conversation.session import MOST_TURNS, Conversation, Conversations, Thread, asks_back, new_key
+from workflows.conversation.session import MOST_TURNS, Conversation, Conversations, Thread, asks_back
 from workflows.results import turn_of, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.settings.mara import TURNS_LIMIT
@@ -129,15 +129,6 @@ class TestCorrecting:
         assert questions(conversation) == [ABOUT_MARN, BIRTHS[1]]
 
 
-def test_starting_over_forgets_all_turns(talk: tuple[Conversation, ScriptedRewriter]) -> None:
-    conversation, rewriter = talk
-    said(conversation.ask(ABOUT_MARN))
-    conversation.start_over()
-    assert (conversation.last, conversation.thread) == (None, Thread())
-    said(conversation.ask(FOUNDER))
-    assert rewriter.heard == []
-
-
 @given(st.integers(0, 3 * TURNS_LIMIT))
 def test_however_long_a_conversation_no_more_turns_are_given_than_a_question_may_have(n_turns: int) -> None:
     thread = Thread()
@@ -190,12 +181,6 @@ def test_a_conversation_stands_as_it_was_kept_last() -> None:
     assert conversations.find("a", {}) == thread_of("When?", "Where?")
 
 
-def test_ids_are_long_and_never_the_same() -> None:
-    keys = {new_key() for _ in range(100)}
-    assert len(keys) == 100
-    assert min(map(len, keys)) >= 22
-
-
 def test_of_too_many_the_one_that_rested_longest_is_forgotten() -> None:
     conversations = Conversations(most=2)
     for key in ("first", "second", "first", "third"):
@@ -218,17 +203,3 @@ def test_the_first_turns_of_a_long_conversation_are_forgotten(n_turns: int) -> N
     questions = [f"{number}?" for number in range(n_turns)]
     conversations.keep("a", {}, thread_of(*questions))
     assert conversations.find("a", {}) == thread_of(*questions[-MOST_TURNS:])
-
-
-def test_servers_do_not_know_each_others_conversations() -> None:
-    Conversations().keep("a", {}, thread_of("When?"))
-    assert Conversations().find("a", {}) is None
-
-
-def test_what_is_open_is_kept_until_it_is_settled() -> None:
-    understood = {"asked": "Where was he born?", "choices": ["A?", "B?"], "names": []}
-    result: dict[str, Any] = {"question": "Where was he born?", "understood": understood, "answer": "", "citations": []}
-    thread = thread_of("When?").after(result)
-    assert ([turn.question for turn in thread.turns], thread.choices) == (["When?", "Where was he born?"], ("A?", "B?"))
-    thread = thread.after({**result, "question": "A?", "understood": None})
-    assert ([turn.question for turn in thread.turns], thread.choices) == (["When?", "A?"], ())

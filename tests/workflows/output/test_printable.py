@@ -29,13 +29,9 @@ STEERING = set(HOSTILE) - set("[31m")
 
 READABLE = {
     "Persian words in two parts": "می\u200cخواهم نامه\u200cای",
-    "a vowelled letter": "خَ\u200cه",
     "Devanagari": "क\u094d\u200dष क\u094d\u200cष",
-    "Bengali": "র\u200d\u09cdয",
-    "Sinhala": "ශ\u0dca\u200dරී",
     "a family": "👩\u200d👩\u200d👧\u200d👦",
     "a flag of two pictures": "🏳\ufe0f\u200d🌈",
-    "an astronaut": "👨🏽\u200d🚀",
     "the flag of England": "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
     "a heart as a picture": "❤\ufe0f 1\ufe0f\u20e3",
     "a variant of a character": "葛\U000e0100城",

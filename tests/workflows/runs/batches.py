@@ -36,13 +36,13 @@ def order_of(workspace: Path, folder: Path, questions: Sequence[Row] | None = QU
     """Return an order to answer some questions, or none of a file, into a folder beside them."""
     folder.mkdir(exist_ok=True)
     write_lines(folder / "questions.jsonl", list(questions or ()))
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "questions": None if questions is None else folder / "questions.jsonl",
         "out": folder / "batch",
         "context": Context(workspace=str(workspace)),
         **changes,
     }
-    return Order(**given)
+    return Order(**fields)
 
 
 def lines_of(path: Path) -> list[Row]:
@@ -99,13 +99,6 @@ def ragenta_result(**changes: Any) -> Row:
         "plain_answer": "It is so. It was so.",
         "citations": [{"number": 3, "passage_id": "c", "start": 0, "end": 5}],
         "passages": [hit("a", 1), hit("b", 2), hit("c", 3), hit("d", 4)],
-        "judge_outcome": "kept",
-        "judgements": [
-            {
-                **{"passage_id": "c", "number": 3, "question": "Which?", "prediction": "It is.", "score": 0.5},
-                **{"judged_by": "logprobs", "kept": True},
-            }
-        ],
         "written_from": [3, 1],
         "claims": [
             {

@@ -95,26 +95,3 @@ def test_failed_questions_are_shown_with_their_kinds_and_ctrl_c_exits_with_130(
     watch.go_on()
     assert " failed" not in batch().out
     assert watch.asked == ["q3"]
-
-
-def test_an_unusable_order_exits_with_2_and_leaves_no_folder(batch: BatchCommand) -> None:
-    cases = [
-        (("--single-question", "Who?"), "Both questions and a single question"),
-        (("--set", "n=1"), "Workflow mara has no setting --set n"),
-        (("--workflow", "ragenta", "--set", "n=9"), "--set n has to be 5 or less"),
-        (("--workflow", "venus"), "'venus' is not one of"),
-        (("--format", "pickle"), "'pickle' is not one of"),
-        (("--limit", "0"), "The limit is 0"),
-        (("--concurrency", "0"), "has to be 1 or more"),
-        (("--where", "source"), "source"),
-        (("-w", "nowhere"), "There is no workspace at nowhere"),
-        (("--out", "nowhere/\0"), "holds a character that no name can"),
-    ]
-    for options, said in cases:
-        failed = batch(*options, "--json")
-        assert failed.code == 2, options
-        assert said in failed.json["error"]["message"]
-    batch.questions.write_text('{"question": "Who?"}\n{"question": ""}\n', encoding="utf-8")
-    assert "line 2" in batch("--json").json["error"]["message"]
-    assert "Neither questions nor a single question" in batch.without_questions("--json").json["error"]["message"]
-    assert not batch.out.exists()

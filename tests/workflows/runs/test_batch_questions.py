@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,6 @@ ROWS = [{"id": 7, "question": "Who?"}, {"id": "b", "question": "When?"}, {"quest
 def file(tmp_path: Path) -> Path:
     write_lines(tmp_path / "questions.jsonl", ROWS)
     return tmp_path / "questions.jsonl"
-
-
-def test_the_questions_of_a_list_and_of_lines_are_the_same(file: Path, tmp_path: Path) -> None:
-    (tmp_path / "questions.json").write_text(json.dumps(ROWS, indent=1), encoding="utf-8")
-    (lines, about), (listed, about_listed) = questions_of(file, None), questions_of(tmp_path / "questions.json", None)
-    assert lines == listed
-    assert lines[:2] == [AskedQuestion("7", "Who?"), AskedQuestion("b", "When?")]
-    assert lines[2].question == "Where?"
-    assert about["sha256"] != about_listed["sha256"]
 
 
 def test_a_limit_takes_the_first_questions(file: Path) -> None:

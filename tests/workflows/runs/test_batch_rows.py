@@ -48,16 +48,6 @@ def test_passages_are_those_that_the_answer_was_written_from_or_else_the_best_fe
     assert answer_row(ASKED, {"passages": [hit("a", 1, title="")]}, 5)["passages"][0]["passage"] == "About a."
 
 
-def test_fields_that_a_workflow_does_not_give_are_null_and_places_are_numbers() -> None:
-    passages = [{key: value for key, value in hit(name, 9).items() if key != "number"} for name in "ab"]
-    row = answer_row(ASKED, {"answer": "So [1].", "plain_answer": "So.", "refused": False, "passages": passages}, 5)
-    assert tuple(row) == KEYS
-    assert [passage["number"] for passage in row["passages"]] == [1, 2]
-    for key in ("final_prompt", "claims", "coverage", "components", "follow_ups", "model_calls"):
-        assert row[key] is None, key
-    assert row["errors"] == []
-
-
 def test_a_failed_question_says_why_and_has_no_answer() -> None:
     failed = failure(BadInput("It is no question", "Ask another"))
     row = answer_row(ASKED, {}, 5, failed)
@@ -66,15 +56,3 @@ def test_a_failed_question_says_why_and_has_no_answer() -> None:
     assert (row["passages"], row["answer"], row["refused"], row["errors"]) == ([], None, None, [])
     assert whole_row(ASKED, {}, failed) == {"id": "q1", "question": "Which?", "failed": failed}
     assert timing_row(ASKED, {}) == {"id": "q1", "total_ms": None, "timings_ms": {}, "usage": None}
-
-
-def test_a_whole_row_is_all_of_the_result_but_its_timings_and_tokens() -> None:
-    result = ragenta_result(timings_ms={"encode_question": 1.25, "total": 12.346})
-    row = whole_row(ASKED, result)
-    assert set(row) == {"id", "failed"} | (result.keys() - {"timings_ms", "usage"}) | {"model_calls"}
-    assert next(iter(row)) == "id"
-    assert row["judgements"] == result["judgements"]
-    assert timing_row(ASKED, result) == {
-        **{"id": "q1", "total_ms": 12.346, "timings_ms": {"encode_question": 1.25}},
-        "usage": result["usage"],
-    }

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from graph.errors import BadInput, ModelUnavailable, WorkspaceDamaged, WorkspaceMissing
-from tests.builders import Child
+from graph.errors import BadInput, ModelUnavailable, WorkspaceDamaged
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.evaluation.river_run import index_rows
 from tests.workflows.runs.batches import IDS, QUESTIONS, Orders, Watch, lines_of, names_in, order_of, ragenta_result
@@ -85,53 +84,6 @@ def test_an_interrupted_batch_goes_on_and_asks_nothing_twice(order: Orders, watc
     assert not watch.asked, "a finished question is not asked again"
 
 
-KILLED = """
-import sys
-from pathlib import Path
-from graph.embedding import embeddings
-from tests.builders import HashEmbedder
-from workflows.runs import batch
-from workflows.context import Context, make_context
-
-embeddings._embedder = lambda *configured: HashEmbedder()
-ask = batch.ask
-
-def told(question, context):
-    print(question)
-    input()
-    return ask(question, context)
-
-batch.ask = told
-folder = Path(sys.argv[1])
-batch.run_batch(
-    batch.Order(
-        questions=folder / "questions.jsonl", out=folder / "batch", context=Context(workspace=sys.argv[2]),
-        concurrency=1,
-    )
-)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_process_loses_only_the_question_that_it_was_asking(
-    order: Orders, watch: Watch, rivers: Path, tmp_path: Path
-) -> None:
-    answered = 2
-    whole = run_batch(order(out=tmp_path / "whole"))
-    with Child(KILLED, tmp_path, rivers) as other:
-        for number in range(answered + 1):
-            assert other.hear() == QUESTIONS[number]["question"]
-            if number < answered:
-                other.tell()
-        with pytest.raises(BadInput, match="Another process writes"):
-            run_batch(order())
-        other.kill()
-    watch.go_on()
-    done = run_batch(order())
-    assert watch.asked == IDS[answered:]
-    assert done.file.read_bytes() == whole.file.read_bytes()
-
-
 @pytest.mark.usefixtures("listening")
 def test_ctrl_c_stops_at_once_and_keeps_what_was_answered(order: Orders, watch: Watch) -> None:
     def interrupted(key: str) -> None:
@@ -157,12 +109,8 @@ def test_a_batch_is_not_gone_on_with_otherwise_unless_it_is_restarted(
         run_batch(order())
     cases: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         ({"alpha": 0.2}, {}, "settings.context.walk.alpha was None, now 0.2"),
-        ({"mode": "dense"}, {}, "settings.mode was mara, now dense"),
         ({"model": "another"}, {}, "settings.chat_model was offline, now another"),
-        ({"where": {"source": "a"}}, {}, "settings.context.where"),
         ({}, {"questions": [{**QUESTIONS[0], "id": "other"}, *QUESTIONS[1:]]}, "questions.sha256 was"),
-        ({}, {"form": Format.DEBUG}, "debug was False, now True"),
-        ({}, {"limit": 3}, "questions.asked was 6, now 3"),
     ]
     for settings, changes, said in cases:
         with pytest.raises(BadInput) as refused:
@@ -244,20 +192,6 @@ def test_a_model_that_fails_now_and_then_does_not_and_those_are_asked_again(
     assert again.summary()["answered"] == 6
 
 
-def test_questions_are_asked_side_by_side_where_a_model_answers(
-    order: Orders, rivers: Path, chat_server: ScriptedServer
-) -> None:
-    together = threading.Barrier(4, timeout=10)
-
-    def answer(body: object) -> str:
-        together.wait()
-        return "It is so [1]."
-
-    chat_server.script({"answerer": answer})
-    done = run_batch(order(context=Context(workspace=str(rivers), model="scripted", mode="dense"), limit=4))
-    assert done.summary()["answered"] == 4
-
-
 def test_a_summary_counts_each_kind_of_result_failures_and_coverage(
     order: Orders, rivers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,12 +218,3 @@ def test_a_summary_counts_each_kind_of_result_failures_and_coverage(
         **{"failures": {"BadInput": 1}, "fallbacks": {"quote_passages": 1}},
         "coverage": {"EVIDENCE, NOT JUDGED": 1, "FULLY ANSWERED": 1, "NOT ANSWERED": 1, "PARTIALLY ANSWERED": 1},
     }
-
-
-def test_without_a_workspace_or_into_one_nothing_is_written(order: Orders, rivers: Path, tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceMissing):
-        run_batch(order(context=Context(workspace=str(tmp_path / "nowhere"))))
-    with pytest.raises(BadInput, match="lies in the workspace"):
-        run_batch(order(out=rivers / "batch"))
-    assert not (tmp_path / "batch").exists()
-    assert not (rivers / "batch").exists()

@@ -11,7 +11,6 @@ from graph.storage.workspace import Workspace
 from tests.workflows.command_line import Mara
 from tests.workflows.evaluation.compared_rows import TEMPORAL, row, write_run
 from workflows.explaining import check_target
-from workflows.runs.run_folder import check_output
 
 BETA = {"entity_entity": TEMPORAL, "entity_passage": {"PRIMARY": 0.6, "SECONDARY": 0.3, "PERIPHERAL": 0.1}}
 
@@ -56,9 +55,3 @@ def test_an_explanation_is_written_into_neither(folder: Path) -> None:
     for out in ("ws/manifest.json", "run/run.json", "run/metrics.json", "file.json"):
         with pytest.raises(BadInput, match="lies in"):
             check_target(folder / out)
-
-
-def test_any_other_place_will_do(folder: Path) -> None:
-    (folder / "run" / "notes").mkdir()
-    for name in ("beta.jsonl", "BETA.JSONL", "run/notes/beta.jsonl", f"{'n' * 234}.jsonl"):
-        check_output(folder / name, ".jsonl")

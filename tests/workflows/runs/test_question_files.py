@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graph.errors import BadInput
 from workflows.runs.question_files import AskedQuestion, Gold, draw, read_questions
@@ -126,18 +123,14 @@ def test_a_question_is_known_by_its_id_or_else_by_its_text(tmp_path: Path) -> No
 def test_hops_and_type_are_what_the_file_says_in_whatever_way(tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], int | None, str]] = [
         ({"hops": 4, "id": "2hop__1", "question_decomposition": [{}, {}]}, 4, "2hop"),
-        ({"hops": 1}, 1, ""),
-        ({"hops": 99}, 99, ""),
         ({"question_decomposition": [{}, {}, {}], "id": "2hop__1"}, 3, "2hop"),
         ({"question_decomposition": [{}] * 100}, 99, ""),
-        ({"question_decomposition": [], "id": "2hop__1"}, 2, "2hop"),
         ({"type": "3hop2", "gold_ids": ["a"]}, 3, "3hop2"),
         ({"id": "4hop1__1_2_3_4", "gold_ids": ["a", "b"]}, 4, "4hop1"),
         ({"id": "3hop1__5_6_7", "type": "composed"}, 3, "composed"),
         ({"id": "2hopeful"}, None, ""),
         ({"type": "bridge", "gold_ids": ["a", "b"]}, 2, "bridge"),
         ({"gold_ids": ["a", "a"]}, None, ""),
-        ({"gold_ids": []}, None, ""),
     ]
     for fields, hops, kind in cases:
         question = read_row(tmp_path, **fields)
@@ -147,11 +140,8 @@ def test_hops_and_type_are_what_the_file_says_in_whatever_way(tmp_path: Path) ->
 def test_a_line_that_is_no_question_is_refused_with_its_number(tmp_path: Path) -> None:
     cases = [
         ("not json", "not valid JSON"),
-        ("[" * 100_000, "not valid JSON"),
-        ('["Who?"]', "not an object"),
         ("NaN", "not an object"),
         ('{"answer": "x"}', "no question"),
-        ('{"question": ["Who?"]}', "no question"),
         ('{"question": "  "}', "question is empty"),
         (json.dumps({"question": "w" * 10_001}), "10,001 characters"),
         (r'{"question": "Who \ud83d?"}', "broken Unicode"),
@@ -164,31 +154,21 @@ def test_a_line_that_is_no_question_is_refused_with_its_number(tmp_path: Path) -
 def test_a_field_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"answer": False}, "'answer' is no answer"),
-        ({"answer": float("nan")}, "'answer' is no answer"),
         ({"answers": ["Paris", None]}, "'answers' is no answer"),
-        ({"answers": ["Paris", ""]}, "'answers' is no answer"),
         ({"answers": ["\ud800"]}, "broken Unicode"),
         ({"id": True}, "id is no text"),
-        ({"id": 1.5}, "id is no text"),
         ({"id": "  "}, "id is no text"),
-        ({"id": "\udfff"}, "broken Unicode"),
         ({"type": 3}, "type is no text"),
         *(({"hops": hops}, "'hops' is no number") for hops in ("two", 0, 100, True, float("nan"))),
         ({"gold_ids": "p1"}, "'gold_ids' is no list"),
         *(({"gold_ids": [key]}, "a gold id is no text") for key in (None, "", float("nan"), True)),
-        ({"gold_ids": ["\ud800"]}, "broken Unicode"),
-        ({"supporting_facts": 3}, "supporting_facts: malformed"),
-        ({"supporting_facts": ["Nissan"]}, "supporting_facts 1: malformed"),
         ({"supporting_facts": [["Nissan", 0], [3, 0]]}, "supporting_facts 2: malformed"),
         ({"supporting_facts": {"title": ["Nissan"], "sent_id": []}}, "supporting_facts: malformed"),
         ({"supporting_facts": [["Nissan", 0]], "context": 5}, "context: malformed"),
         ({"context": [["Nissan"]]}, "context 1: malformed"),
         ({"context": [["Nissan", [1]]]}, "sentences are no texts"),
-        ({"context": [["Nissan", ["\ud800"]]]}, "broken Unicode"),
         ({"paragraphs": {}}, "paragraphs: no list"),
-        ({"paragraphs": [7]}, "paragraphs 1: malformed"),
         ({"paragraphs": [{}]}, "paragraphs 1: malformed"),
-        ({"contexts": [{"title": 5, "text": "x"}]}, "contexts 1: malformed"),
         ({"contexts": [{"title": "x", "text": "x", "is_supporting": "yes"}]}, "contexts 1: malformed"),
     ]
     for fields, reason in cases:
@@ -206,9 +186,7 @@ def test_a_file_that_holds_no_questions_is_refused(tmp_path: Path) -> None:
         ("q.json", "[{]", "not valid JSON"),
         ("q.json", '{"question": "A?"}\n{"question": "B?"}', "JSON lines need the suffix .jsonl"),
         ("q.json", '{"data": []}', "no list of questions"),
-        ("q.json", '"Who?"', "no list of questions"),
         ("q.json", '[{"question": "A?"}, []]', "entry 2: not an object"),
-        ("q.json", "9" * 5_000, "not valid JSON"),
         ("q.jsonl", '[{"question": "Who?"}]', "A file of one list needs the suffix .json"),
         ("q.csv", "question\nWho?\n", "is no question file"),
         ("q.jsonl", b'{"question": "Caf\xe9?"}\n', "line 1 is not UTF-8 text"),
@@ -224,39 +202,6 @@ def test_a_file_that_holds_no_questions_is_refused(tmp_path: Path) -> None:
         read_questions(tmp_path / "folder.jsonl")
     with pytest.raises(BadInput, match="cannot be read"):
         read_questions(tmp_path / "missing.jsonl")
-
-
-def test_a_byte_order_mark_and_any_line_ends_do_no_harm(tmp_path: Path) -> None:
-    text = '{"question": "Où est Tōkyō?"}\r\n'
-    for mark, encoding in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le")):
-        for name in ("q.json", "q.jsonl"):
-            questions = read(tmp_path, mark + text.encode(encoding), name)
-            assert [question.question for question in questions] == ["Où est Tōkyō?"], (encoding, name)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)
-FIELDS = ["id", "answer", "answers", "type", "hops", "gold_ids", "context", "contexts", "supporting_facts"]
-
-
-@settings(max_examples=30)
-@given(st.dictionaries(st.sampled_from([*FIELDS, "paragraphs"]), JSON, max_size=4))
-def test_any_value_of_the_fields_is_read_or_refused_by_name(
-    tmp_path_factory: pytest.TempPathFactory, fields: dict[str, Any]
-) -> None:
-    question, refusal = None, ""
-    try:
-        question = read_row(tmp_path_factory.mktemp("q"), **fields)
-    except BadInput as refused:
-        refusal = str(refused)
-    if question is None:
-        assert "q.jsonl, line 1" in refusal
-    else:
-        assert all(isinstance(answer, str) and answer.strip() for answer in question.answers)
-        assert all(gold.id or gold.title or gold.text for gold in question.gold)
 
 
 def test_a_sample_is_the_same_of_any_order_and_holds_every_smaller_one() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -63,12 +62,6 @@ def test_a_service_that_fails_in_a_row_stops_all_with_its_last_fault() -> None:
     assert len(done) == 30, "one that answers now and then does not"
 
 
-def test_of_few_items_all_have_to_fail() -> None:
-    SideBySide(2).do(range(2), failing(0)[0], 1, nothing)
-    with pytest.raises(ModelUnavailable):
-        SideBySide(2).do(range(2), failing(0, 1)[0], 1, nothing)
-
-
 def test_the_row_of_failures_goes_on_over_several_rounds() -> None:
     work, done = failing(*range(30))
     crew = SideBySide(30)
@@ -100,10 +93,3 @@ def test_only_faults_of_a_service_may_pass() -> None:
     assert all(may_pass({"kind": fault.kind, "message": str(fault)}) for fault in faults)
     assert not any(may_pass({"kind": fault.kind, "message": ""}) for fault in (BadInput("no"), MaraError("odd")))
     assert not may_pass(None)
-
-
-def test_runs_import_nothing_of_the_evaluation_that_is_built_on_them() -> None:
-    folder = Path(__file__).parents[3] / "workflows" / "runs"
-    files = sorted(folder.glob("*.py"))
-    assert [file.name for file in files if "workflows.evaluation" in file.read_text(encoding="utf-8")] == []
-    assert folder / "runner.py" in files
