@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from graph.storage.workspace import Workspace
 from tests.workflows.dev_server import ROOT, Case, Server
 from tests.workflows.small_world import QUESTION
 from workflows.answering import ask
@@ -125,35 +124,6 @@ def test_a_thread_goes_on_after_a_refused_question_and_its_state_can_be_edited(s
     assert isinstance(forked, dict)
     assert [seed["text"] for seed in forked["seeds"]["entities"]] == ["Lake Sund"]
     assert len(first["seeds"]["entities"]) > 1
-
-
-@pytest.mark.slow
-def test_a_folder_is_indexed_asked_and_synchronised_and_no_other_can_be_reached(
-    server: Server, small_workspace: Path
-) -> None:
-    folder = server.sources / "documents"
-    folder.mkdir()
-    (folder / "marn.txt").write_text("Marn is a town in Ostra. It was founded in 1203.", encoding="utf-8")
-    (folder / "kesh.txt").write_text("Kesh is a harbour in Belavia.", encoding="utf-8")
-    Workspace(small_workspace.with_name("indexed")).create()
-    there = {"workspace": "indexed", **OFFLINE}
-    first = result_of(server.run(Case({"sources": ["documents"]}, there, "indexing")))["report"]
-    assert (first["added"], first["refused"]) == (2, [])
-    marn = result_of(server.run(Case({"question": "When was Marn founded?"}, there)))
-    assert "1203" in marn["answer"]
-    (folder / "kesh.txt").unlink()
-    thread = server.client.threads.create()["thread_id"]
-    waiting = result_of(server.run(Case({"sources": ["documents"], "sync": True}, there, "indexing"), thread))
-    (action,) = waiting["__interrupt__"][0]["value"]["action_requests"]
-    assert action["args"] == {"passages": 1, "sources": ["kesh.txt"]}
-    approved: Any = {"resume": {"decisions": [{"type": "approve"}]}}
-    done: Any = server.client.runs.wait(thread, "indexing", command=approved, context=there)
-    again = done["report"]
-    assert (again["removed"], again["passages"], again["unchanged"]) == (1, 1, 1)
-    for name in ("/etc", "../documents", "documents/../.."):
-        refused = server.run(Case({"sources": [name]}, there, "indexing"))
-        assert "MARA_SOURCES" in str(refused)
-    assert "sources" in str(server.run(Case({}, there, "indexing")))
 
 
 def test_nothing_else_is_complained_of_in_the_log(server: Server, outcomes: Outcomes) -> None:

@@ -50,20 +50,6 @@ def test_the_tool_shows_numbered_passages_and_keeps_the_documents(workspace: Pat
     assert "question" in tool.args
 
 
-def test_the_answer_tool_gives_the_answer_and_its_sources(workspace: Path) -> None:
-    tool = answer_tool(Context(workspace=str(workspace)))
-    call = {
-        "name": tool.name,
-        "args": {"question": "Into which lake does the Velm flow?"},
-        "id": "1",
-        "type": "tool_call",
-    }
-    message = tool.invoke(call)
-    assert "Lake Sund" in message.content
-    assert "\n[1] Velm (p1)" in message.content
-    assert message.artifact["sources"][0]["passage_id"] == "p1"
-
-
 QUESTION = "Into which lake does the Velm flow?"
 
 

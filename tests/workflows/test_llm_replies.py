@@ -155,3 +155,14 @@ def test_orders_of_passages_facts_and_replies_stay_quoted_in_every_request(in_ma
         assert len(in_mara.server.requests) == (6 if failing else 3)
         for request in in_mara.server.requests:
             check_orders_are_quoted(request.body)
+
+
+def test_facts_that_a_model_chose_start_the_walk_however_far_they_are_and_others_over_the_bar_alone(
+    in_mara: Scripted,
+) -> None:
+    every = {**well_behaved(), "fact filter": [choice(*range(1, 11))]}
+    chosen = in_mara.ask(ABOUT_THE_TOWN, every, max_facts=10, entity_seeds=10)
+    unfiltered = in_mara.ask(ABOUT_THE_TOWN, filter_facts=False, entity_seeds=10)
+    assert len(chosen.kept) == len(unfiltered.kept) == 10
+    seeds = [{seed["text"] for seed in done.result["seeds"]["entities"]} for done in (unfiltered, chosen)]
+    assert seeds[0] < seeds[1]

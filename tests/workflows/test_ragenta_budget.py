@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from itertools import count, product
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from tests.workflows.ragenta_world import (
     YES,
     MakeContext,
     assessment,
+    chat_requests,
     checks,
     in_turn,
     judges,
@@ -31,8 +35,24 @@ from tests.workflows.small_world import run, shown_to_model
 from workflows.nodes import follow_up_budget, ragenta
 
 QUESTIONS = (FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?")
+LEAST = {"hybrid": 4, "mara": 6}
+"""The fewest calls that a follow-up takes: those of its search, two for a passage, the answer and its check."""
 
 SPENT = "BudgetSpent"
+
+
+def lacking(questions: tuple[str, ...]) -> Script:
+    """Return a claim judge that never finds the second thing, and asks these questions, each time in new words."""
+    turns = count(1)
+
+    def reply(body: Mapping[str, Any]) -> str:
+        said = json.loads(checks(body))
+        turn = next(turns)
+        said["components"][1].update(coverage="NOT ANSWERED", claims=[])
+        said["follow_ups"] = [{"component": 2, "question": f"{question} {turn}"} for question in questions]
+        return json.dumps(said)
+
+    return reply
 
 
 def generous(body: Mapping[str, Any]) -> ReplyLike:
@@ -41,10 +61,42 @@ def generous(body: Mapping[str, Any]) -> ReplyLike:
     return YES if shown["question"] != TWO_THINGS or shown["title"] == "Tarn Dam" else NO
 
 
+def unreliable(scripts: dict[str, Script], share: float, seed: int) -> dict[str, Script]:
+    """Make a share of all replies malformed, once the first answer is checked."""
+    chance = Random(seed)
+    checked: list[bool] = []
+
+    def faulty(role: str, script: Script) -> Script:
+        def reply(body: Mapping[str, Any]) -> ReplyLike:
+            if checked and chance.random() < share:
+                return "<think>"
+            if role == "claim judge":
+                checked.append(True)
+            return script(body) if callable(script) else script[0]
+
+        return reply
+
+    return {role: faulty(role, script) for role, script in scripts.items()}
+
+
 def spent_on_follow_ups(server: ScriptedServer) -> int:
     """Return how many requests came after the one that the first answer was checked with."""
     roles = [request.role for request in server.requests]
     return len(roles) - roles.index("claim judge") - 1
+
+
+def test_follow_ups_never_take_more_calls_than_they_may(in_ragenta: Scripted) -> None:
+    for mode, calls in product(LEAST, (3, 7, 13)):
+        scripts = well_behaved(claim_judge=lacking(QUESTIONS), judge=generous)
+        settings = {"mode": mode, "top_k": 1, "follow_up_calls": calls, "follow_up_passages": 3, "follow_up_rounds": 3}
+        result = in_ragenta.ask(TWO_THINGS, unreliable(scripts, 0.5, seed=calls), **settings).result
+        assert spent_on_follow_ups(in_ragenta.server) <= calls
+        assert result["usage"]["calls"] == chat_requests(in_ragenta.server)
+        asked = [each for each in result["follow_ups"] if each["outcome"] != "not asked"]
+        assert bool(asked) == (calls >= LEAST[mode])
+        assert result["answer"].startswith(BUILDER_ANSWERED)
+        if len(asked) < len(result["follow_ups"]):
+            assert SPENT in {error["kind"] for error in result["errors"]}
 
 
 def test_as_much_is_asked_as_the_calls_let(in_ragenta: Scripted) -> None:

@@ -53,16 +53,6 @@ def folder(tmp_path: Path, root: Path) -> Path:
     return place
 
 
-def test_what_would_be_removed_is_shown_in_the_shape_that_chat_interfaces_draw(folder: Path, root: Path) -> None:
-    before = texts_in(root)
-    request = request_in(Sync(folder, root).start())
-    (action,) = request["action_requests"]
-    assert (action["name"], action["args"]) == ("remove_passages", {"passages": 3, "sources": ["corpus.jsonl"]})
-    assert action["description"].startswith("The sync would remove 3 passages of corpus.jsonl.")
-    assert request["review_configs"] == [{"action_name": "remove_passages", "allowed_decisions": ["approve", "reject"]}]
-    assert texts_in(root) == before
-
-
 def test_rejected_nothing_is_changed(folder: Path, root: Path) -> None:
     before = texts_in(root)
     write_lines(folder / "corpus.jsonl", [VELM, {**KARV, "text": "Karv is gone."}])
