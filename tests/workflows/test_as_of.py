@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput
-from graph.moments import first_moment, shown
 from graph.sources.documents import read_documents
 from graph.storage.workspace import Workspace
 from tests.workflows.command_line import Mara
@@ -40,24 +39,11 @@ class TestAnswers:
             assert {hit["text"] for hit in result["passages"]} <= texts_of(each.state, tmp_path / "papers")
             assert result["as_of"] == each.as_of
 
-    def test_of_workflow_ragenta_are_too(self, shop: Path, tmp_path: Path) -> None:
-        for each in QUESTIONS[::4]:
-            result = asked(shop, each.question, each.as_of, "ragenta")
-            assert each.holds in result["answer"]
-            assert {hit["text"] for hit in result["passages"]} <= texts_of(each.state, tmp_path / "papers")
-            assert all("superseded_at" in hit for hit in result["passages"]), each
-
     def test_are_of_their_date_in_every_mode(self, shop: Path, tmp_path: Path) -> None:
         for mode in ("dense", "sparse", "hybrid", "hipporag2"):
             result = asked(shop, QUESTIONS[0].question, QUESTIONS[0].as_of, mode=mode)
             assert {hit["text"] for hit in result["passages"]} <= texts_of(0, tmp_path / "papers"), mode
             assert result["passages"][0]["text"] == "The Torvik lamp costs 40 euros.", mode
-
-    def test_without_a_date_are_of_what_stands_now(self, shop: Path) -> None:
-        result = asked(shop, "What does the Torvik lamp cost?")
-        assert "52 euros" in result["answer"]
-        assert result["as_of"] == ""
-        assert not any("superseded_at" in hit for hit in (*result["passages"], *result["facts"]))
 
 
 def ends_of(hits: list[dict[str, Any]], key: str) -> dict[str, str | None]:
@@ -72,10 +58,6 @@ class TestSuperseded:
         assert ends["The Karv stool costs 35 euros."] == "2024-02-01"
         assert ends["The shop in Sandby opens at 9 in the morning."] == "2025-03-01"
 
-    def test_what_still_stands_is_superseded_by_nothing(self, shop: Path) -> None:
-        ends = ends_of(asked(shop, "What does the Mora shelf cost?", "2024-03")["passages"], "text")
-        assert ends["The Mora shelf costs 80 euros."] is None
-
     def test_a_fact_ends_where_no_passage_says_it_any_more(self, shop: Path) -> None:
         facts = asked(shop, "When was Velmora founded?", "2023-06-15", fact_candidates=50)["facts"]
         ends = {(fact["subject"], fact["object"]): fact["superseded_at"] for fact in facts}
@@ -83,35 +65,12 @@ class TestSuperseded:
         # The passage that says it was replaced in between by another one, which says it, too.
         assert ends["Velmora", "1998"] == "2025-03-01"
 
-    def test_is_told_in_words(self, shop: Path, mara: Mara) -> None:
-        out = mara("ask", "What does the Torvik lamp cost?", "-w", shop, "--as-of", "2023-06-15", "--verbose").out
-        assert "As of 2023-06-15:" in out
-        assert "prices.csv · superseded on 2024-02-01" in out
-        assert "40 euros (superseded on 2024-02-01)" in out
-
 
 class TestDates:
     def test_before_anything_stood_the_answer_is_an_error_that_says_so(self, shop: Path, mara: Mara) -> None:
         outcome = mara("ask", "What does the Torvik lamp cost?", "-w", shop, "--as-of", "2022-12-31")
         assert outcome.code == 2
         assert "Nothing stood on 2022-12-31" in outcome.err
-
-    def test_what_is_no_date_is_refused(self, shop: Path, mara: Mara) -> None:
-        outcome = mara("ask", "What?", "-w", shop, "--as-of", "last spring")
-        assert (outcome.code, "'last spring' is no date" in outcome.err) == (2, True)
-        with pytest.raises(BadInput, match="is no date"):
-            make_context(as_of="2024-13")
-
-    def test_the_future_is_what_stands_now(self, shop: Path) -> None:
-        assert "52 euros" in asked(shop, "What does the Torvik lamp cost?", "2999")["answer"]
-
-    def test_a_conversation_has_one_too(self, shop: Path, mara: Mara, monkeypatch: pytest.MonkeyPatch) -> None:
-        import io
-
-        monkeypatch.setattr("sys.stdin", io.StringIO("What does the Torvik lamp cost?\nAnd the Sandby desk?\n"))
-        out = mara("chat", "-w", shop, "--as-of", "2023-06-15", "--json").out
-        assert "40 euros" in out.splitlines()[0]
-        assert "210 euros" in out.splitlines()[1]
 
 
 @pytest.fixture(scope="module")
@@ -127,11 +86,6 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestFilter:
-    def test_holds_as_of_a_date(self, tenants: Path) -> None:
-        result = asked(tenants, "What does the Torvik lamp cost?", "2024-06", where={"tenant": "b"})
-        assert [hit["id"] for hit in result["passages"]] == ["b-1"]
-        assert "40 euros" in result["answer"]
-
     def test_tells_nothing_of_when_hidden_passages_ended(self, tenants: Path) -> None:
         fixed = Context(workspace=str(tenants), as_of="2023-06").within({"tenant": "a"})
         (fact,) = (fact for fact in ask("Torvik lamp?", fixed)["facts"] if fact["object"] == "40 euros")
@@ -177,23 +131,6 @@ LAMP, SHELF, STOOL = (
 )
 
 
-def test_newer_goes_by_the_dates_of_the_versions(shop: Path) -> None:
-    assert {LAMP, SHELF} <= found(shop, newer_than="2023")
-    newer = found(shop, newer_than="2024")
-    assert LAMP in newer
-    assert SHELF not in newer
-    assert found(shop, newer_than="2025") == set()
-
-
-def test_provenance_tells_the_date_of_the_version(shop: Path) -> None:
-    context = make_context(workspace=str(shop))
-    hits = ask("What does the Torvik lamp cost?", context)["passages"]
-    provenance = passage_provenance(context, next(hit["id"] for hit in hits if hit["text"] == LAMP))
-    assert (
-        shown(first_moment(provenance["document"]["updated_at"])) == provenance["versions"][-1]["since"] == "2025-03-01"
-    )
-
-
 def test_as_of_a_date_newer_goes_by_what_stood_then(shop: Path) -> None:
     newer = found(shop, "2024-06-01", newer_than="2023")
     assert {"The Torvik lamp costs 45 euros.", SHELF} <= newer
@@ -209,12 +146,6 @@ def test_as_of_a_date_a_source_is_what_it_was_then(shop: Path) -> None:
     assert found(shop, "2023-06-01", source="shelf") == set()
 
 
-def test_all_conditions_hold_as_of_a_date(shop: Path) -> None:
-    both = found(shop, "2024-06-01", source="prices.csv", newer_than="2023")
-    assert both == {"The Torvik lamp costs 45 euros.", SHELF}
-    assert found(shop, "2024-06-01", cited_before=True, source="prices.csv", who="mia") == set()
-
-
 def test_of_a_passage_of_the_past_it_is_told_where_it_came_from_and_when_it_stood(shop: Path) -> None:
     provenance = passage_provenance(make_context(workspace=str(shop)), "stool")
     assert provenance["versions"] == [{"since": "2023-01-01", "until": "2024-02-01"}]
@@ -223,11 +154,6 @@ def test_of_a_passage_of_the_past_it_is_told_where_it_came_from_and_when_it_stoo
     hidden = make_context(workspace=str(shop), where={"source": "another.csv"})
     with pytest.raises(BadInput, match="no passage of that id"):
         passage_provenance(hidden, "stool")
-
-
-def test_the_command_shows_a_passage_of_the_past(mara: Mara, shop: Path) -> None:
-    shown_lines = mara("show", "passage", "stool", "-w", shop).out.splitlines()
-    assert any(line.startswith("stood") and line.endswith("2023-01-01 to 2024-02-01") for line in shown_lines)
 
 
 def test_a_turn_that_cites_the_past_is_not_told_to_index_again(shop: Path) -> None:

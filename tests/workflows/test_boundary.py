@@ -20,8 +20,7 @@ from tests.workflows.small_world import QUESTION
 from workflows import chat, discovery, document_search, for_agents, indexing, mara, ragenta, streaming
 from workflows.answering import ask
 from workflows.context import Context, asking
-from workflows.explaining import explain
-from workflows.indexing import index_sources, reembed_workspace
+from workflows.indexing import reembed_workspace
 from workflows.serving.page import endpoints
 
 SERVED: Any = {"configurable": {"graph_id": "one", "thread_id": "t"}}
@@ -56,14 +55,6 @@ def test_an_error_names_no_folder_where_it_is_raised_streamed_and_kept(spaces: P
         errors = [task.error for task in graph.get_state(SERVED).tasks if task.error]
         assert errors, door
         assert str(spaces.parent) not in f"{left.value!r} {left.value.hint} {errors} {streamed}", door
-
-
-def test_outside_of_a_server_it_names_the_folder(spaces: Path) -> None:
-    for door in DOORS:
-        build, given = DOORS[door]
-        given = {**given, "sources": [str(spaces / "none")]} if door == "indexing" else given
-        with pytest.raises(MaraError, match=str(spaces)):
-            build().compile().invoke(given)
 
 
 def test_a_first_run_of_a_server_that_names_our_graphs_alone_takes_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,20 +134,6 @@ def test_what_was_set_after_the_last_question_counts_in_the_next(elsewhere: Path
 
 def test_a_command_has_the_variables_as_they_are(elsewhere: Path, mara: Mara) -> None:
     assert "elsewhere" in mara("show").err.replace("\n", "")
-
-
-def test_so_has_an_explanation(settings: Callable[..., Context], elsewhere: Path) -> None:
-    result = ask(QUESTION, settings())
-    with pytest.raises(MaraError, match="elsewhere"):
-        explain(result, Context())
-
-
-def test_so_has_indexing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert environment().mara_prices == ""
-    monkeypatch.setitem(os.environ, "MARA_PRICES", "dear")
-    (tmp_path / "a.txt").write_text("Marn lies on Lake Sund.")
-    with pytest.raises(BadInput, match="MARA_PRICES"):
-        index_sources([tmp_path / "a.txt"], tmp_path / "workspace")
 
 
 def test_so_has_embedding_again(

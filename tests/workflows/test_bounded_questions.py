@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from itertools import repeat
@@ -19,9 +18,8 @@ from agents.fact_filter import ChatFactFilter
 from agents.judge import ChatJudge
 from agents.manager import ChatManager
 from agents.predictor import ChatPredictor
-from graph.errors import BadInput, TransportFault
 from tests.scripted_server import Fault, Reply, ReplyLike, Script
-from tests.workflows.ragenta_world import BUILDER_ANSWERED, TWO_THINGS, judges, quick_ragenta, ragenta_on_a_thread
+from tests.workflows.ragenta_world import TWO_THINGS, judges, quick_ragenta
 from tests.workflows.ragenta_world import well_behaved as well_behaved_in_ragenta
 from tests.workflows.scripted import MakeContext, Scripted
 from tests.workflows.small_world import ANSWERED, on_a_thread, run, shown_to_model, well_behaved
@@ -80,19 +78,19 @@ def kinds_at(result: Mapping[str, Any], *nodes: str) -> list[tuple[str, str]]:
     return [(error["node"], error["kind"]) for error in result["errors"] if error["node"] in nodes]
 
 
-def asked_of_each_role(in_mara: Scripted, in_ragenta: Scripted, script: Script) -> Iterator[tuple[str, Any, Any]]:
-    """Let each role go wrong in turn; yield it, its requests, and the result of a question."""
-    for workflow, roles, settings in ((in_mara, ROLES, {}), (in_ragenta, OF_RAGENTA, {"follow_up_rounds": 0})):
-        for role in roles:
-            scripts = {**workflow.well_behaved(), role: script}
-            result = workflow.ask(TWO_THINGS, scripts, top_k=1, **settings).result
-            yield role, [request.body for request in workflow.requests_of(role)], result
+def asked_of(in_mara: Scripted, in_ragenta: Scripted, script: Script) -> Iterator[tuple[str, Any, Any]]:
+    """Let a role of each workflow go wrong in turn; yield it, its requests, and the result of a question."""
+    settings: dict[str, Any]
+    for workflow, role, settings in ((in_mara, "manager", {}), (in_ragenta, "judge", {"follow_up_rounds": 0})):
+        scripts = {**workflow.well_behaved(), role: script}
+        result = workflow.ask(TWO_THINGS, scripts, top_k=1, **settings).result
+        yield role, [request.body for request in workflow.requests_of(role)], result
 
 
 def test_a_runaway_is_cut_at_the_roles_limit_tried_once_more_and_falls_back(
     in_mara: Scripted, in_ragenta: Scripted
 ) -> None:
-    for role, requests, result in asked_of_each_role(in_mara, in_ragenta, runaway):
+    for role, requests, result in asked_of(in_mara, in_ragenta, runaway):
         node, fallback, limit = {**ROLES, **OF_RAGENTA}[role]
         assert [body["max_tokens"] for body in requests] == [limit] * 2
         assert kinds_at(result, node, fallback) == [*[(node, "MalformedReply")] * 2, (fallback, "Fallback")]
@@ -105,35 +103,16 @@ def test_a_runaway_is_cut_at_the_roles_limit_tried_once_more_and_falls_back(
 def test_a_role_that_stays_too_slow_is_asked_twice_and_falls_back(
     in_mara: Scripted, in_ragenta: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MARA_TIMEOUT_S", "1")
-    for role, requests, result in asked_of_each_role(in_mara, in_ragenta, [HANGS]):
+    monkeypatch.setenv("MARA_TIMEOUT_S", "0.5")
+    for role, requests, result in asked_of(in_mara, in_ragenta, [HANGS]):
         node, fallback, _ = {**ROLES, **OF_RAGENTA}[role]
         assert [len(body["messages"]) for body in requests] == [2, 2], role
         assert kinds_at(result, node, fallback) == [*[(node, "SlowReply")] * 2, (fallback, "Fallback")]
         slow, _, fell_back = (error for error in result["errors"] if error["node"] in (node, fallback))
-        assert slow["message"].startswith("The chat endpoint sent no token for 1 s. Raise MARA_TIMEOUT_S")
+        assert slow["message"].startswith("The chat endpoint sent no token for 0.5 s. Raise MARA_TIMEOUT_S")
         assert "stayed too slow: " in fell_back["message"], role
         assert result["answer"], role
         assert result["usage"]["calls"] == len(in_mara.server.requests)
-
-
-def test_a_slow_reply_is_taken_at_the_second_attempt_and_its_reason_is_not_fed_back(
-    in_mara: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MARA_TIMEOUT_S", "1")
-    result = in_mara.ask(scripts={**well_behaved(), "answerer": [HANGS, ANSWERED]}).result
-    assert result["answer"] == ANSWERED
-    assert kinds_at(result, "write_answer", "quote_passages") == [("write_answer", "SlowReply")]
-    done = in_mara.ask(scripts={**well_behaved(), "answerer": ["In 1203.", HANGS]})
-    assert [len(request.body["messages"]) for request in in_mara.requests_of("answerer")] == [2, 3]
-    assert kinds_at(done.result, "write_answer") == [("write_answer", "MalformedReply"), ("write_answer", "SlowReply")]
-
-
-def test_a_server_that_stops_in_mid_reply_stays_an_error(in_mara: Scripted) -> None:
-    in_mara.server.script({**well_behaved(), "answerer": [Reply(ANSWERED, fault=Fault.TRUNCATED)]})
-    with pytest.raises(TransportFault, match="broke off"):
-        run(in_mara.settings())
-    assert len(in_mara.requests_of("answerer")) == 3
 
 
 def test_a_budget_that_is_spent_in_the_middle_of_a_role_breaks_it_off_and_asks_no_other(
@@ -151,18 +130,6 @@ def test_a_budget_that_is_spent_in_the_middle_of_a_role_breaks_it_off_and_asks_n
         assert result["answer"], role
 
 
-def test_a_budget_that_is_spent_in_the_middle_of_a_role_of_ragenta_asks_no_other(
-    in_ragenta: Scripted, clock: Clock
-) -> None:
-    for role, (node, fallback, _) in OF_RAGENTA.items():
-        scripts = {**well_behaved_in_ragenta(), role: clock.an_hour_passes_in}
-        result = in_ragenta.ask(TWO_THINGS, scripts, top_k=1).result
-        roles = {request.role for request in in_ragenta.server.requests}
-        assert roles == ({"predictor"} if role == "predictor" else {"predictor", "judge"})
-        assert kinds_at(result, node, fallback)[:2] == [(node, "BudgetSpent"), (fallback, "Fallback")]
-        assert result["answer"], role
-
-
 def test_passages_that_are_not_judged_in_time_are_dropped_where_others_were(in_ragenta: Scripted, clock: Clock) -> None:
     def late_for_the_others(body: Mapping[str, Any]) -> ReplyLike:
         return judges(body) if shown_to_model(body)["title"] == "Tarn Dam" else clock.an_hour_passes_in(body)
@@ -173,27 +140,6 @@ def test_passages_that_are_not_judged_in_time_are_dropped_where_others_were(in_r
     judged = {each["number"]: (each["judged_by"], each["kept"]) for each in result["judgements"]}
     assert judged == {1: ("logprobs", True), 2: ("unjudged", False)}
     assert result["judge_outcome"] == "kept"
-
-
-def test_no_passage_judged_in_time_keeps_the_best_of_them(in_ragenta: Scripted, clock: Clock) -> None:
-    result = in_ragenta.ask(TWO_THINGS, well_behaved_in_ragenta(predictor=clock.an_hour_passes_in), top_k=2).result
-    assert result["judge_outcome"] == "failed"
-    assert [each["kept"] for each in result["judgements"]] == [True, True]
-    assert in_ragenta.requests_of("judge") == in_ragenta.requests_of("final predictor") == []
-    messages = [error["message"] for error in result["errors"] if error["node"] == "score_passage"]
-    assert sorted(messages) == [
-        f"The question's 300 s are over: passage [{number}] is left unjudged" for number in (1, 2)
-    ]
-
-
-def test_follow_ups_take_no_more_than_the_question_may(in_ragenta: Scripted) -> None:
-    for calls, outcome, kinds in ((4, "not asked", ["BudgetSpent"]), (8, "found", [])):
-        result = in_ragenta.ask(TWO_THINGS, top_k=1, max_model_calls=calls).result
-        assert [each["outcome"] for each in result["follow_ups"]] == [outcome]
-        assert [error["kind"] for error in result["errors"] if error["kind"] == "BudgetSpent"] == kinds
-        assert ("born in Lisk" in result["plain_answer"]) == (calls == 8)
-        assert result["answer"].startswith(BUILDER_ANSWERED)
-        assert len(in_ragenta.server.requests) == calls
 
 
 def test_no_more_calls_are_made_than_the_cap_and_the_rest_falls_back(in_mara: Scripted) -> None:
@@ -225,11 +171,6 @@ def test_once_the_tokens_are_used_up_no_model_is_asked(in_mara: Scripted) -> Non
     ]
 
 
-def test_the_offline_agents_need_no_budget(settings: MakeContext) -> None:
-    result = run(settings(question_s=0.000_001, max_model_calls=1, max_model_tokens=1)).result
-    assert result["errors"] == []
-
-
 def asked_as_far_as_its_answer(in_mara: Scripted) -> tuple[Any, Any]:
     """A thread, and its graph, that was left before an answer was written."""
     graph, thread = on_a_thread()
@@ -257,47 +198,12 @@ def test_what_a_thread_took_before_it_was_left_counts_when_it_is_gone_on_from(in
     assert in_mara.requests_of("answerer") == []
 
 
-def test_a_new_question_on_a_thread_begins_with_a_whole_budget(in_mara: Scripted) -> None:
-    graph, thread = on_a_thread()
-    for _ in range(2):
-        context = in_mara.settings(max_model_calls=3)
-        assert graph.invoke({"question": "When was Marn founded?"}, thread, context=context)["errors"] == []
-        assert graph.get_state(thread).values["spent"]["calls"] == 3
-
-
-def test_a_thread_of_ragenta_counts_what_its_subgraphs_took(in_ragenta: Scripted) -> None:
-    graph, thread = ragenta_on_a_thread()
-    graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())
-    assert graph.get_state(thread).values["spent"]["calls"] == len(in_ragenta.server.requests)
-
-
 def test_under_an_event_loop_the_passages_share_the_budget_too(in_ragenta: Scripted) -> None:
     context = in_ragenta.settings(top_k=3, max_model_calls=4)
     result = asyncio.run(quick_ragenta.ainvoke({"question": TWO_THINGS}, context=context))
     assert len(in_ragenta.server.requests) == result["usage"]["calls"] == 4
     assert "BudgetSpent" in {error["kind"] for error in result["errors"]}
     assert result["answer"]
-
-
-def test_two_questions_at_once_have_a_budget_each(in_mara: Scripted) -> None:
-    results: dict[int, Any] = {}
-
-    def ask(calls: int) -> None:
-        results[calls] = run(in_mara.settings(max_model_calls=calls)).result
-
-    threads = [threading.Thread(target=ask, args=(calls,)) for calls in (1, 2, 3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert {calls: result["usage"]["calls"] for calls, result in results.items()} == {1: 1, 2: 2, 3: 3}
-
-
-def test_a_budget_that_is_none_is_bad_input(in_mara: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seconds in ("soon", "-1", "nan", "inf"):
-        monkeypatch.setenv("MARA_QUESTION_S", seconds)
-        with pytest.raises(BadInput, match=rf"MARA_QUESTION_S is '{seconds}'.*0 for no limit"):
-            run(in_mara.settings())
 
 
 def test_the_environment_gives_the_seconds_where_the_settings_do_not(

@@ -4,76 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.workflows.dev_server import Case, Server, dev_server
-from tests.workflows.explanation.browser import chromium, served
+from tests.workflows.dev_server import Server, dev_server
 
 pytestmark = pytest.mark.slow
 
-DIARY = "My diary: the key of the Velmora lighthouse lies under the third stone."
 METHODS = ("get", "post", "put", "patch", "delete")
 FOREIGN = ({"origin": "https://evil.example"}, {"host": "rebound.example"}, {"sec-fetch-site": "cross-site"})
-TRY = """
-const [url, done] = [arguments[0], arguments[arguments.length - 1]];
-const tried = {};
-const attempt = async (name, path, given, options) => {
-  const body = JSON.stringify(given);
-  try {
-    const reply = await fetch(url + path, {method: 'POST', body, ...options});
-    tried[name] = reply.type === 'opaque' ? 'sent' : reply.status + ' ' + await reply.text();
-  } catch (fault) { tried[name] = String(fault); }
-};
-const json = {headers: {'content-type': 'application/json'}};
-const index = {assistant_id: 'indexing', input: {sources: ['diary.txt']}, context: {model: 'offline'}};
-const ask = {assistant_id: 'retrieval', input: {question: 'Where is the key of the lighthouse?'}};
-const socket = new Promise(end => {
-  const thread = '/threads/11111111-1111-4111-8111-111111111111/stream/events';
-  const opened = new WebSocket(url.replace('http', 'ws') + thread);
-  opened.onopen = () => { tried.socket = 'open'; opened.close(); end(); };
-  opened.onerror = () => { tried.socket = 'refused'; end(); };
-});
-attempt('search', '/threads/search', {}, json)
-  .then(() => attempt('blind', '/runs/wait', index, {mode: 'no-cors'}))
-  .then(() => attempt('index', '/runs/wait', index, json))
-  .then(() => attempt('ask', '/runs/wait', ask, json))
-  .then(() => socket).then(() => done(tried));
-"""
-"""The attempts of a page with the server at an address, as another site's script would."""
-
-
-@contextmanager
-def site(folder: Path) -> Iterator[str]:
-    """Serve a site with an empty page; return its origin."""
-    folder.mkdir()
-    (folder / "index.html").write_text("<!DOCTYPE html><title>A site</title>", encoding="utf-8")
-    with served(folder) as origin:
-        yield origin
 
 
 @pytest.fixture(scope="module")
-def allowed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A site that the operator allows."""
-    with site(tmp_path_factory.mktemp("allowed") / "site") as origin:
-        yield origin
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace that is made by the first document that is indexed."""
-    return tmp_path_factory.mktemp("root") / "workspace"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, workspace: Path, allowed: str) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server without documents."""
     folder = tmp_path_factory.mktemp("server")
-    (folder / "diary.txt").write_text(DIARY, encoding="utf-8")
-    with dev_server(workspace, folder, MARA_ORIGINS=allowed) as running:
+    with dev_server(folder / "workspace", folder) as running:
         yield running
 
 
@@ -107,27 +55,3 @@ def test_a_preflight_of_another_site_is_refused_and_studio_s_is_not(server: Serv
     studio = httpx.options(f"{server.url}/runs/wait", headers={"origin": "https://smith.langchain.com", **asked})
     assert studio.headers["access-control-allow-origin"] == "https://smith.langchain.com"
     assert studio.headers["access-control-allow-private-network"] == "true"
-
-
-def test_another_site_reads_and_indexes_nothing_and_an_allowed_one_does(
-    server: Server, workspace: Path, allowed: str, tmp_path: Path
-) -> None:
-    with site(tmp_path / "evil") as evil, chromium(tmp_path / "profile") as driver:
-        driver.set_script_timeout(120)
-        driver.get(evil)
-        tried = driver.execute_async_script(TRY, server.url)
-        refused = "TypeError: Failed to fetch"
-        assert tried == {"search": refused, "blind": "sent", "index": refused, "ask": refused, "socket": "refused"}
-        assert not workspace.exists()
-        driver.get(allowed)
-        tried = driver.execute_async_script(TRY, server.url)
-    assert tried["search"].startswith("200")
-    assert (workspace.exists(), tried["socket"]) == (True, "open")
-    assert "under the third stone" in tried["ask"]
-
-
-def test_programs_are_answered_as_before(server: Server) -> None:
-    server.run(Case({"sources": ["diary.txt"]}, assistant="indexing"))
-    result = server.run(Case({"question": "Where is the key of the Velmora lighthouse?"}, assistant="retrieval"))
-    assert isinstance(result, dict)
-    assert DIARY in result["passages"][0]["text"]

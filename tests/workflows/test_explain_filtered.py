@@ -97,21 +97,10 @@ class TestFiltered:
             refs = {node.id: node.ref for node in explanation.nodes}
             assert (entity_id("Lake Sund") in [refs[path.seed] for path in explanation.paths]) is leads
 
-    def test_nodes_are_numbered_and_ranked_among_what_may_be_seen(self, workspace: Path) -> None:
-        explanation = explained(context_of(workspace), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1]
-        passages = sorted(node.id for node in explanation.nodes if node.kind == "passage")
-        assert passages == ["p0", "p1"]
-        assert {rank for node in explanation.nodes for rank in node.rank or ()} == {1, 2}
-
     def test_a_result_of_a_wider_filter_is_refused(self, workspace: Path) -> None:
         result = run(context_of(workspace, {}), QUESTION_OF_BOTH).result
         with pytest.raises(BadInput, match="outside this workspace or `where`"):
             explain(result, context_of(workspace))
-
-    def test_a_filter_that_selects_nothing_leaves_nothing_to_tell(self, workspace: Path) -> None:
-        explanation = explained(context_of(workspace, {"owner": "nobody"}), QUESTION_OF_BOTH)[1]
-        assert (explanation.nodes, explanation.edges, explanation.facts) == ((), (), ())
-        assert explanation.shown.of_nodes == 0
 
 
 ALONE = "Who drained Lake Sund, and who paid for Project Zember?"
@@ -124,19 +113,12 @@ WAYS: Mapping[str, tuple[str, Sequence[Turn], dict[str, Any]]] = {
     "alone": (ALONE, (), {}),
     "completed": (LEANING, (BEFORE,), {}),
     "chosen": ("the second", (ASKED_BACK,), {}),
-    "filtered": (READINGS[0], (), {"where": {"tenant": "a"}}),
     "completed and filtered": (LEANING, (BEFORE,), {"where": {"tenant": "a"}}),
     "by provenance": (ALONE, (), {"provenance": {"source": "b.jsonl"}}),
-    "as of a date": (ALONE, (), {"as_of": "2023-06-01"}),
     "completed as of a date": (LEANING, (BEFORE,), {"as_of": "2023-06-01"}),
     "in its conversation": ("And who paid for it?", (), {"conversation_id": "of nobody", "conversation_share": 0.5}),
     "personal": (ALONE, (), {"user_id": "mia", "personalise": True}),
     "few passages": (LEANING, (BEFORE,), {"passage_seeds": 2, "passage_weight": 0.3}),
-    "every passage": (LEANING, (BEFORE,), {"passage_seeds": 0, "seed_sharpness": 2.0}),
-    "no passage": (ALONE, (), {"passage_weight": 0.0}),
-    "no entity of a fact": (LEANING, (BEFORE,), {"entity_seeds": 0, "name_weight": 1.5}),
-    "other damping": (LEANING, (BEFORE,), {"damping": 0.9, "least_damping": 0.1}),
-    "the manager's passage weight": (LEANING, (BEFORE,), {"adaptive_passage_weight": True}),
     "without filter and manager": (LEANING, (BEFORE,), {"filter_facts": False, "weigh_relations": False}),
 }
 """How a question is asked: its words, the turns before it, and its settings."""

@@ -7,17 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
 from langchain_tests.integration_tests import RetrieversIntegrationTests, ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode
-from pydantic import ValidationError
 
-from graph.errors import BadInput, WorkspaceMissing
-from workflows.context import QUESTION_LIMIT, Context
+from workflows.context import Context
 from workflows.for_agents import MaraRetriever, answer_tool, discovery_tool, provenance_tool, retrieval_tool, walk_tool
 from workflows.indexing import index_sources
 from workflows.settings.indexing import IndexingContext
@@ -46,36 +40,6 @@ def test_the_retriever_returns_documents_with_their_metadata_and_score(workspace
     assert first.metadata["score"] > second.metadata["score"]
 
 
-def test_the_retriever_honours_its_context(workspace: Path) -> None:
-    retriever = MaraRetriever(context=Context(workspace=str(workspace), mode="sparse", top_k=1))
-    assert [document.id for document in retriever.invoke("area of Lake Sund")] == ["p2"]
-
-
-def test_the_retriever_refuses_what_cannot_be_asked(workspace: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="empty"):
-        MaraRetriever(context=Context(workspace=str(workspace))).invoke("  ")
-    with pytest.raises(WorkspaceMissing, match="no workspace"):
-        MaraRetriever(context=Context(workspace=str(tmp_path / "none"))).invoke("Where?")
-
-
-def test_a_setting_that_the_retriever_has_not_is_refused_by_name() -> None:
-    with pytest.raises(ValidationError, match="top_kk"):
-        MaraRetriever(context=Context(), top_kk=3)  # type: ignore[call-arg]
-
-
-def test_an_argument_that_the_tool_has_not_is_refused_by_name(workspace: Path) -> None:
-    for name in ("where", "top_k"):
-        tool = retrieval_tool(Context(workspace=str(workspace)))
-        with pytest.raises(ValidationError, match=name):
-            tool.invoke({"question": "Where is the Velm?", name: {"tenant": "pub"}})
-
-
-def test_what_is_no_question_is_refused_by_the_schema(workspace: Path) -> None:
-    for question in ("", " \n", "?" * (QUESTION_LIMIT + 1)):
-        with pytest.raises(ValidationError, match="question"):
-            retrieval_tool(Context(workspace=str(workspace))).invoke({"question": question})
-
-
 def test_the_tool_shows_numbered_passages_and_keeps_the_documents(workspace: Path) -> None:
     tool = retrieval_tool(Context(workspace=str(workspace)))
     call = {"name": tool.name, "args": {"question": "Where is the Velm?"}, "id": "1", "type": "tool_call"}
@@ -84,36 +48,6 @@ def test_the_tool_shows_numbered_passages_and_keeps_the_documents(workspace: Pat
     assert [document.id for document in message.artifact] == ["p1", "p2"]
     assert tool.args_schema is not None
     assert "question" in tool.args
-
-
-def test_the_answer_tool_gives_the_answer_and_its_sources(workspace: Path) -> None:
-    tool = answer_tool(Context(workspace=str(workspace)))
-    call = {
-        "name": tool.name,
-        "args": {"question": "Into which lake does the Velm flow?"},
-        "id": "1",
-        "type": "tool_call",
-    }
-    message = tool.invoke(call)
-    assert "Lake Sund" in message.content
-    assert "\n[1] Velm (p1)" in message.content
-    assert message.artifact["sources"][0]["passage_id"] == "p1"
-
-
-def test_an_agents_thread_keeps_nothing_of_the_workflow_behind_its_tool(workspace: Path) -> None:
-    tool = answer_tool(Context(workspace=str(workspace)))
-    builder = StateGraph(MessagesState)
-    builder.add_node("tools", ToolNode([tool]))
-    builder.add_edge(START, "tools")
-    saver = InMemorySaver()
-    agent = builder.compile(checkpointer=saver)
-    calls = [{"name": tool.name, "args": {"question": "Where is the Velm?"}, "id": "1", "type": "tool_call"}]
-    thread: Any = {"configurable": {"thread_id": "one"}}
-    given: Any = {"messages": [AIMessage("", tool_calls=calls)]}
-    states: list[Any] = list(agent.stream(given, thread, stream_mode="values", subgraphs=True))
-    assert "Ostra" in states[-1][1]["messages"][-1].content
-    assert {within for within, _ in states} == {()}
-    assert {past.config["configurable"]["checkpoint_ns"] for past in saver.list(thread)} == {""}
 
 
 QUESTION = "Into which lake does the Velm flow?"
@@ -155,13 +89,6 @@ class TestRetriever(RetrieversIntegrationTests):
     @property
     def retriever_query_example(self) -> str:
         return QUESTION
-
-
-def test_a_number_of_passages_out_of_range_is_refused(context: Context) -> None:
-    retriever = MaraRetriever(context=context, k=2)
-    assert len(retriever.invoke(QUESTION)) == 2
-    with pytest.raises(BadInput, match="top_k"):
-        retriever.invoke(QUESTION, k=0)
 
 
 Example = tuple[Callable[[Context], BaseTool], dict[str, Any]]

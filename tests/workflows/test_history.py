@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as bounded
-from hypothesis import strategies as st
-from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from agents.rewriter import Rewriting
@@ -19,21 +15,18 @@ from graph.errors import BadInput, NoAccess
 from graph.relationships.history import record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE
 from graph.relationships.schema import HistoryPart
-from graph.schema import entity_id
 from tests.builders import HashEmbedder
 from tests.workflows.conversing import (
     BIRTH,
-    BIRTHS,
     FOUNDER,
     FOUNDER_OF_MARN,
     ScriptedRewriter,
-    said,
     scripted_rewriter,
 )
 from tests.workflows.ragenta_world import ONE_THING
-from tests.workflows.remembering import bring_in_step, copy_of, counts, messages, related_world, views
-from tests.workflows.small_world import QUESTION, QUICK_RETRIES
-from workflows import chat, mara
+from tests.workflows.remembering import copy_of, counts, messages, related_world, views
+from tests.workflows.small_world import QUICK_RETRIES
+from workflows import mara
 from workflows.access.identity import LOCAL, Identity
 from workflows.answering import ask
 from workflows.context import Context, make_context
@@ -114,29 +107,6 @@ class TestATurn:
             assert {view.document: view.view_count for view in views(root, "ada")} == seen
         assert len(messages(root, "marn")) == 2 * len(turns)
 
-    def test_concepts_are_found_in_the_question_as_it_was_understood(self, root: Path) -> None:
-        class Named:
-            def concepts_in(self, text: str) -> Mapping[str, float]:
-                heard.append(text)
-                return {entity_id("Marn"): 0.5}
-
-        heard: list[str] = []
-        ask(FOUNDED, context_of(root).with_concept_extractor(Named()))
-        ask(FOUNDER, context_of(root).with_concept_extractor(Named()).with_agents(rewriter=scripted_rewriter()))
-        assert heard[0] == FOUNDED
-        assert heard[2] == FOUNDER_OF_MARN
-
-    def test_a_question_back_is_written_and_its_choice_completes_it(self, root: Path) -> None:
-        asking = context_of(root).with_agents(rewriter=scripted_rewriter())
-        assert ask(BIRTH, asking)["answer_kind"] != "clarification", "nothing was said before: it stands alone"
-        ask(FOUNDED, context_of(root))
-        back = ask(BIRTH, asking)
-        assert back["answer_kind"] == "clarification"
-        chosen = ask("2", context_of(root))
-        assert chosen["question"] == BIRTHS[1]
-        last = [message.content for message in messages(root, "marn")][-4:]
-        assert last == [BIRTH, back["answer"], "2", chosen["answer"]]
-
     def test_no_answer_is_lost_where_it_cannot_be_written(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         plain = ask(FOUNDED, context_of(root, remember=[]))
 
@@ -155,33 +125,6 @@ class TestATurn:
         monkeypatch.setattr(history, "record_turn", broken)
         (root / RELATIONSHIPS_FILE).unlink()
         check_the_answer_alone_is_there()
-
-    def test_what_the_graph_lacks_of_it_is_told_and_no_answer_lost_where_it_cannot_be(
-        self, root: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def broken(*args: object) -> None:
-            raise RuntimeError("the record of passages cannot be read")
-
-        (root / RELATIONSHIPS_FILE).unlink()
-        with monkeypatch.context() as patch:
-            patch.setattr(history, "_unlinked", broken)
-            failed = ask(FOUNDED, context_of(root))
-        for result in (failed, ask(FOUNDED, context_of(root))):
-            assert result["answer"]
-            assert kinds(result) == [history.HISTORY_UNWRITTEN]
-            assert result["recorded"]
-        assert messages(root, "marn")[1].cited
-        bring_in_step(root)
-        assert kinds(ask(FOUNDED, context_of(root, conversation_id="other"))) == []
-
-    def test_names_that_cannot_be_kept_are_refused(self, root: Path) -> None:
-        for name in (" ", "a\nb", 1_001 * "c"):
-            with pytest.raises(BadInput, match="conversation_id"):
-                context_of(root, conversation_id=name)
-            with pytest.raises(BadInput, match="user_id"):
-                context_of(root, user_id=name)
-        with pytest.raises(BadInput, match="remember"):
-            context_of(root, remember=["everything"])
 
 
 class TestAnotherRun:
@@ -221,49 +164,8 @@ class TestAnotherRun:
         graph.invoke(None, before.config, context=context_of(root, top_k=2))
         assert [message.content for message in messages(root, "marn")][::2] == [FOUNDED, FOUNDED]
 
-    def test_a_turn_that_its_caller_names_is_one_and_may_take_the_place_of_another(self, root: Path) -> None:
-        for _ in range(2):
-            ask(FOUNDED, context_of(root).as_turn("first"))
-        ask(QUESTION, context_of(root).as_turn("second", replaces="first"))
-        assert [message.content for message in messages(root, "marn")][::2] == [QUESTION]
-
 
 class TestAThread:
-    def test_a_question_leans_on_the_turns_of_its_conversation(self, root: Path) -> None:
-        ask(FOUNDED, context_of(root))
-        rewriter = scripted_rewriter()
-        result = ask(FOUNDER, context_of(root).with_agents(rewriter=rewriter))
-        ((_, turns),) = rewriter.heard
-        assert [turn.question for turn in turns] == [FOUNDED]
-        assert (result["question"], result["understood"]["asked"]) == (FOUNDER_OF_MARN, FOUNDER)  # type: ignore[index]
-        question = messages(root, "marn")[2]
-        assert (question.content, question.understood) == (FOUNDER, FOUNDER_OF_MARN)
-
-    def test_turns_that_are_given_go_before_it(self, root: Path) -> None:
-        ask(FOUNDED, context_of(root))
-        rewriter = scripted_rewriter()
-        given = Conversation(context_of(root, conversation_id="other"))
-        said(given.ask("Who was Ada Brandt?"))
-        ask(FOUNDER, context_of(root).with_agents(rewriter=rewriter), given.thread.turns)
-        assert [turn.question for turn in rewriter.heard[0][1]] == ["Who was Ada Brandt?"]
-
-    def test_a_conversation_is_resumed_with_all_its_turns(self, root: Path) -> None:
-        ask(FOUNDED, context_of(root))
-        rewriter = scripted_rewriter()
-        context = context_of(root).with_agents(rewriter=rewriter)
-        resumed = Conversation(context, turns_of_history(context))
-        said(resumed.ask(FOUNDER))
-        said(resumed.ask(BIRTH))
-        assert [turn.question for turn in rewriter.heard[1][1]] == [FOUNDED, FOUNDER_OF_MARN]
-        resumed.start_over("other")
-        said(resumed.ask(FOUNDER))
-        assert len(rewriter.heard) == 2, "nothing was said before"
-        resumed.start_over("marn")
-        assert len(resumed.thread.turns) == 3
-        resumed.start_over()
-        said(resumed.ask(FOUNDED))
-        assert (len(messages(root, "marn")), len(messages(root, "other"))) == (6, 2)
-
     def test_an_answer_that_cites_what_a_filter_hides_does_not_count_nor_what_was_completed_from_it(
         self, root: Path
     ) -> None:
@@ -275,24 +177,6 @@ class TestAThread:
         assert "OutsideFilter" in kinds(result)
         turns = history.seen_turns(history.past_turns(narrow), OpenRun(narrow))
         assert [turn.question for turn in turns[:2]] == [FOUNDED, FOUNDER], "as they were typed"
-
-    def test_where_it_cannot_be_read_the_question_is_answered_and_that_is_told(self, root: Path) -> None:
-        ask(FOUNDED, context_of(root))
-        (root / RELATIONSHIPS_FILE).write_bytes(b"no database at all")
-        result = ask(FOUNDER, context_of(root))
-        assert result["answer"]
-        assert kinds(result)[0] == history.HISTORY_UNREAD
-
-    def test_graph_chat_writes_its_turns(self, root: Path) -> None:
-        graph = chat.build().compile(checkpointer=InMemorySaver())
-        thread: Any = {"configurable": {"thread_id": "one"}}
-        context = context_of(root).with_agents(rewriter=scripted_rewriter())
-        for text in (FOUNDED, FOUNDER):
-            graph.invoke({"messages": [HumanMessage(text)]}, thread, context=context)
-        assert [message.content for message in messages(root, "marn")][::2] == [FOUNDED, FOUNDER]
-        another: Any = {"configurable": {"thread_id": "two"}}
-        graph.invoke({"messages": [HumanMessage(FOUNDER)]}, another, context=context)
-        assert messages(root, "marn")[4].understood == FOUNDER_OF_MARN, "a new thread goes on with the conversation"
 
 
 class TestSomebodyElse:
@@ -306,40 +190,6 @@ class TestSomebodyElse:
             with pytest.raises(NoAccess):
                 turns_of_history(context_of(root, user_id=user))
         assert len(messages(root, "marn")) == 2
-
-    @bounded(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(
-        st.lists(
-            st.tuples(st.sampled_from(["ada", "bob"]), st.sampled_from([FOUNDED, FOUNDER, BIRTH, QUESTION])),
-            min_size=1,
-            max_size=5,
-        )
-    )
-    def test_what_one_asks_neither_changes_nor_shows_in_what_another_gets(
-        self,
-        world: Path,
-        embedder: HashEmbedder,
-        tmp_path_factory: pytest.TempPathFactory,
-        asked: list[tuple[str, str]],
-    ) -> None:
-        together = copy_of(world, tmp_path_factory.mktemp("together"))
-        apart = {user: copy_of(world, tmp_path_factory.mktemp(user)) for user in ("ada", "bob")}
-
-        def answer(root: Path, user: str, question: str) -> dict[str, Any]:
-            settings = context_of(root, user_id=user, conversation_id=f"of {user}")
-            result: dict[str, Any] = dict(ask(question, settings.with_agents(rewriter=scripted_rewriter())))
-            return {key: result[key] for key in ("question", "answer", "passages", "citations", "understood", "errors")}
-
-        for user, question in asked:
-            assert answer(together, user, question) == answer(apart[user], user, question)
-        for user in {user for user, _ in asked}:
-            texts = [message.content for message in messages(together, f"of {user}")]
-            assert texts == [message.content for message in messages(apart[user], f"of {user}")]
-            mine, alone = views(together, user), views(apart[user], user)
-            assert [(view.document, view.view_count) for view in mine] == [
-                (view.document, view.view_count) for view in alone
-            ]
-        close_indexes()
 
 
 class TestAServer:

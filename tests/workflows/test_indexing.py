@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +14,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.offline.extractor import OFFLINE_EXTRACTOR, OfflineExtractor
-from agents.roles import Feedback
+from agents.offline.extractor import OFFLINE_EXTRACTOR
 from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable, WorkspaceLocked
-from graph.schema import Extraction, Passage
 from graph.storage.workspace import Workspace
 from tests.builders import Child, HashEmbedder
-from tests.extracting import proper_reply, titles_asked
-from tests.scripted_server import Fault, Reply, ScriptedServer
+from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import (
     BRANDT,
     KARV,
-    OSTRA,
     ROWS,
     SUND,
     VELM,
@@ -44,7 +37,6 @@ from workflows import indexing
 from workflows.indexing import index_sources, reembed_workspace
 from workflows.indexing_run import run
 from workflows.indexing_run.report import IndexReport
-from workflows.runtime.own_run import interruptibly
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -64,19 +56,6 @@ class FailingEmbedder(HashEmbedder):
         if any(self._word in text for text in texts):
             raise Interrupted(self._word)
         return super().embed(texts)
-
-
-class FailingExtractor(OfflineExtractor):
-    """Fails at one passage."""
-
-    def __init__(self, passage_id: str) -> None:
-        super().__init__()
-        self._passage_id = passage_id
-
-    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
-        if passage.id == self._passage_id:
-            raise Interrupted(passage.id)
-        return super().extract(passage)
 
 
 @pytest.fixture(scope="module")
@@ -124,15 +103,6 @@ def test_a_known_id_with_another_text_title_or_metadata_replaces_it_and_the_othe
     assert (passages["velm"].title, passages["sund"].metadata) == ("River Velm", {"year": 1911})
 
 
-@pytest.mark.slow
-def test_one_by_one_in_any_order_gives_the_workspace_of_all_at_once(
-    index: Indexer, root: Path, at_once: dict[str, Any]
-) -> None:
-    for part in ([KARV, OSTRA], [VELM, {**SUND, "text": "It was to be replaced."}], [SUND, BRANDT]):
-        index(part)
-    assert content_of(root) == at_once
-
-
 def test_two_texts_under_one_id_are_an_error_that_loses_nothing(index: Indexer, root: Path) -> None:
     index([VELM, SUND])
     before = content_of(root)
@@ -158,31 +128,6 @@ def test_a_run_whose_embedding_breaks_off_keeps_its_commits_and_goes_on_where_it
     resumed = index(ROWS)
     assert ask(root, "Where does the Velm flow?")["errors"] == []
     assert (resumed.added, resumed.unchanged) == (3, 2)
-    assert content_of(root) == at_once
-
-
-def test_a_record_put_back_from_a_copy_is_derived_anew_and_nothing_of_the_other_stays(
-    index: Indexer, root: Path, tmp_path: Path
-) -> None:
-    index([VELM])
-    copy = (root / "record.sqlite").read_bytes()
-    index([SUND])
-    for leftover in root.glob("record.sqlite-*"):
-        leftover.unlink()
-    (root / "record.sqlite").write_bytes(copy)
-    index([KARV])
-    assert texts_in(root).keys() == {"velm", "karv"}
-    index([VELM, KARV], tmp_path / "fresh")
-    assert content_of(root) == content_of(tmp_path / "fresh")
-
-
-def test_a_run_whose_extraction_breaks_off_loses_nothing(index: Indexer, root: Path, at_once: dict[str, Any]) -> None:
-    index([VELM])
-    before = content_of(root)
-    with pytest.raises(Interrupted):
-        index(ROWS, extractor=FailingExtractor("karv"))
-    assert content_of(root) == before
-    index(ROWS)
     assert content_of(root) == at_once
 
 
@@ -212,39 +157,6 @@ def test_another_embedding_model_is_refused_before_anything_is_written(
     use_embedder(monkeypatch, HashEmbedder("another"))
     with pytest.raises(EmbeddingMismatch, match=r"'hash'.*'another'.*mara doctor --reembed"):
         index(ROWS)
-    assert content_of(root) == before
-
-
-def test_progress_is_told_stage_by_stage_to_the_end(index: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "COMMIT_PASSAGES", 2)
-    steps_told: list[tuple[str, int, int]] = []
-    index(ROWS, progress=lambda stage, done, total: steps_told.append((stage, done, total)))
-    assert list(dict.fromkeys(stage for stage, _, _ in steps_told)) == ["extract", "embed", "commit", "graph", "relate"]
-    for stage, total in (("extract", 5), ("embed", 5), ("graph", 1), ("relate", 1)):
-        steps = [done for name, done, of in steps_told if name == stage and of == total]
-        assert steps == sorted(steps)
-        assert (steps[0], steps[-1]) == (0, total)
-    assert [done for name, done, _ in steps_told if name == "embed"] == [0, 2, 4, 5]
-    assert [done for name, done, _ in steps_told if name == "commit"] == [2, 4, 5]
-
-
-@pytest.mark.slow
-def test_reembedding_moves_a_workspace_to_another_model_and_back(
-    index: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index(ROWS)
-    before = content_of(root)
-    with ScriptedServer() as server, served_embeddings(monkeypatch, server):
-        there = reembed_workspace(root)
-        assert (there["from"], there["to"], there["dimension"]) == ("hash", "openai:scripted", 16)
-        assert there["passages"] == 5
-        result = ask(root, "Where was Ida Brandt born?", mode="dense")
-        assert result["passages"][0]["id"] == "brandt"
-        assert result["models"]["embedding"] == "openai:scripted"
-        assert {request.role for request in server.requests} == {"embeddings"}
-    back = reembed_workspace(root)
-    assert (back["to"], back["dimension"]) == ("hash", HashEmbedder.dimension)
-    assert back["generation"] > there["generation"]
     assert content_of(root) == before
 
 
@@ -319,19 +231,6 @@ def test_killed_in_the_middle_of_a_batch_the_next_run_ends_as_one_go_would(
     assert content_of(root) == content_of(tmp_path / "one go")
 
 
-@pytest.mark.slow
-def test_a_second_run_is_told_who_writes_and_disturbs_nothing(corpus: Path, root: Path) -> None:
-    with Child(INDEX, corpus, root, "Belavia") as child:
-        assert child.hear() == "reached"
-        with pytest.raises(WorkspaceLocked, match=rf"process {child.process.pid}\b"):
-            index_sources([corpus], root)
-        child.tell()
-        while (line := child.hear()) == "reached":
-            child.tell()
-        assert line == "done"
-    assert index_sources([corpus], root).unchanged == len(ROWS)
-
-
 def test_two_runs_in_one_process_do_not_write_at_once(
     corpus: Path, root: Path, embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,42 +251,3 @@ def test_two_runs_in_one_process_do_not_write_at_once(
     go_on.set()
     first.join()
     assert index_sources([corpus], root).unchanged == len(ROWS)
-
-
-@pytest.mark.slow
-def test_an_interrupted_command_stops_promptly_says_so_and_goes_on_later(
-    corpus: Path, root: Path, chat_server: ScriptedServer
-) -> None:
-    asked, proper = threading.Event(), threading.Semaphore(2)
-
-    def hangs_after_two(body: Mapping[str, Any]) -> Reply | str:
-        if proper.acquire(blocking=False):
-            return proper_reply(body)
-        if len(titles_asked(chat_server)) == len(ROWS):
-            asked.set()
-        return Reply(fault=Fault.HANG)
-
-    chat_server.script({"extractor": hangs_after_two})
-    process = subprocess.Popen(
-        [Path(sys.executable).with_name("mara"), "index", corpus, "-w", root],
-        env={**os.environ, "MARA_TIMEOUT_S": "3600"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert asked.wait(60)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Stopped. What was committed is kept; run the same command to go on." in said
-    assert "Traceback" not in said
-
-    chat_server.script({"extractor": proper_reply})
-    report = index_sources([corpus], root)
-    assert (report.added, report.cached) == (len(ROWS), 2)
-
-
-class TestInterruptibly:
-    def test_work_is_done_in_the_callers_context_and_its_result_or_error_comes_back(self) -> None:
-        assert interruptibly(lambda: 7, stop=pytest.fail) == 7
-        with pytest.raises(ZeroDivisionError):
-            interruptibly(lambda: 1 // 0, stop=pytest.fail)

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 
 from agents.chat.throttle import Throttle
 from agents.extraction import Retries
-from graph.errors import BadInput, ModelUnavailable
+from graph.errors import ModelUnavailable
 from graph.storage.workspace import Workspace
 from tests.extracting import InstantClock, material_of, proper_reply, titles_asked
 from tests.scripted_server import Fault, Reply, ScriptedServer
@@ -135,16 +134,6 @@ def test_replies_are_kept_so_that_a_workspace_that_lost_its_record_asks_nothing(
     assert (report.cached, report.requests, report.facts) == (N, 0, N)
 
 
-def test_a_refused_key_ends_the_run_with_its_own_error_and_frees_the_workspace(
-    index: Indexer, root: Path, chat_server: ScriptedServer
-) -> None:
-    chat_server.script({"extractor": [Reply("no", status=401)]})
-    with pytest.raises(ModelUnavailable, match=r"refused the key.*OPENAI_API_KEY"):
-        index(LAKES, settings=IndexingContext(model="scripted"))
-    with Workspace(root).writing():
-        pass
-
-
 def test_a_run_that_the_endpoint_breaks_off_keeps_its_batches_and_goes_on(
     index: Indexer, root: Path, chat_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,15 +150,6 @@ def test_a_run_that_the_endpoint_breaks_off_keeps_its_batches_and_goes_on(
     chat_server.script({"extractor": proper_reply})
     report = index(LAKES, settings=IndexingContext(model="scripted"))
     assert (report.unchanged, report.added, report.cached, report.requests) == (8, N - 8, 4, N - 12)
-
-
-def test_imported_triples_are_not_asked_for(index: Indexer, tmp_path: Path, chat_server: ScriptedServer) -> None:
-    chat_server.script({"extractor": proper_reply})
-    triples = tmp_path / "triples.jsonl"
-    write_lines(triples, [{"id": f"p{n}", "triples": [[f"Lake {n}", "is in", "Karv"]]} for n in range(N - 2)])
-    report = index(LAKES, triples=triples, settings=IndexingContext(model="scripted"))
-    assert (report.imported, report.extracted) == (N - 2, 2)
-    assert sorted(titles_asked(chat_server)) == [f"Lake {N - 2}", f"Lake {N - 1}"]
 
 
 def test_a_dry_run_tells_from_a_sample_whose_replies_the_run_itself_uses(
@@ -195,42 +175,3 @@ def test_a_dry_run_tells_from_a_sample_whose_replies_the_run_itself_uses(
     assert {path.name.partition("-")[0] for path in root.iterdir()} == {"replies.sqlite"}
     report = index(LAKES, settings=settings)
     assert (report.requests, report.cached, len(titles_asked(chat_server))) == (N - 3, 3, N)
-
-
-def test_one_price_alone_is_refused_before_anything_is_read(index: Indexer, root: Path) -> None:
-    with pytest.raises(BadInput, match="one price"):
-        index(LAKES, settings=IndexingContext(extraction={"price_in": 1.0}))
-    assert not root.exists()
-
-
-class Watcher(BaseCallbackHandler):
-    """Notes under which node each model call is traced."""
-
-    def __init__(self) -> None:
-        self.nodes: list[str] = []
-
-    def on_chat_model_start(self, *given: Any, metadata: dict[str, Any] | None = None, **more: Any) -> None:
-        self.nodes.append(str((metadata or {}).get("langgraph_node")))
-
-
-def test_model_calls_are_traced_under_their_node(root: Path, tmp_path: Path, chat_server: ScriptedServer) -> None:
-    chat_server.script({"extractor": proper_reply})
-    write_lines(tmp_path / "corpus.jsonl", list(LAKES))
-    asked: Any = {"sources": [str(tmp_path / "corpus.jsonl")]}
-    watcher = Watcher()
-    context = IndexingContext(workspace=str(root), model="scripted")
-    indexing.graph.invoke(asked, {"callbacks": [watcher]}, context=context)
-    assert watcher.nodes == ["extract"] * len(LAKES)
-
-
-def test_events_tell_tokens_and_failures_as_they_come(root: Path, tmp_path: Path, chat_server: ScriptedServer) -> None:
-    chat_server.script({"extractor": refusing("Lake 3")})
-    write_lines(tmp_path / "corpus.jsonl", list(LAKES))
-    asked: Any = {"sources": [str(tmp_path / "corpus.jsonl")]}
-    context = IndexingContext(workspace=str(root), model="scripted")
-    events: list[Any] = list(indexing.graph.stream(asked, context=context, stream_mode="custom"))
-    extracting = [event for event in events if event["stage"] == "extract"]
-    assert [event["done"] for event in extracting] == sorted(event["done"] for event in extracting)
-    tokens = [event["tokens"] for event in extracting]
-    assert tokens[0] == 0 < tokens[-1]
-    assert (extracting[-1]["failed"], extracting[-1]["done"]) == (1, N)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import ValidationError
 
 from agents.chat.throttle import Cancelled
-from graph.errors import BadInput, ModelUnavailable, TransportFault, WorkspaceLocked
+from graph.errors import ModelUnavailable, TransportFault, WorkspaceLocked
 from graph.relations import PassageClasses
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder
@@ -30,9 +26,6 @@ from workflows.settings.indexing import IndexingContext
 pytestmark = pytest.mark.usefixtures("embedder")
 
 Config = dict[str, Any]
-MANY = 130
-"""Two batches and a part of a third."""
-CHECKPOINT_LIMIT = 200_000
 
 
 @pytest.fixture
@@ -61,12 +54,6 @@ def asked_for(path: Path, **more: Any) -> Any:
     return {"sources": [str(path)], **more}
 
 
-def test_the_graph_shows_every_step_and_the_loop_over_batches() -> None:
-    edges = {(edge.source, edge.target) for edge in graph.get_graph(xray=True).edges}
-    steps = ["__start__", "load_documents", "plan_changes", "extract", "embed", "commit", "publish", "relate"]
-    assert {*pairwise([*steps, "__end__"]), ("commit", "extract")} <= edges
-
-
 def steps_of(corpus: Path, settings: IndexingContext) -> list[str]:
     """Index, and return the nodes that ran."""
     updates = graph.stream(asked_for(corpus), context=settings, stream_mode="updates")
@@ -90,28 +77,6 @@ def test_batches_go_round_extract_embed_and_commit_until_all_is_published_and_no
         assert record.commit_id == before
 
 
-def test_the_report_of_the_graph_is_that_of_python(corpus: Path, settings: IndexingContext, tmp_path: Path) -> None:
-    report = graph.invoke(asked_for(corpus), context=settings)["report"]
-    same = index_sources([corpus], tmp_path / "other").to_json()
-    own = {"workspace", "seconds"}
-    assert {k: v for k, v in report.items() if k not in own} == {
-        k: list(v) if isinstance(v, tuple) else v for k, v in same.items() if k not in own
-    }
-
-
-def test_nothing_in_the_state_is_large(tmp_path: Path, settings: IndexingContext) -> None:
-    sentences = [f"was dammed in {year} by Ida Brandt of Karv." for year in range(1500, 1508)]
-    rows = [{"id": f"p{n}", "text": " ".join(f"Lake {n} {each}" for each in sentences)} for n in range(MANY)]
-    path = tmp_path / "many.jsonl"
-    write_lines(path, rows)
-    compiled, config = on_a_thread()
-    assert compiled.invoke(asked_for(path), config, context=settings)["report"]["added"] == MANY
-    sizes = [len(json.dumps(past.values)) for past in compiled.get_state_history(config)]
-    assert len(sizes) > 3 * MANY // 64
-    assert max(sizes) < CHECKPOINT_LIMIT
-    assert sizes[0] < 5_000, "at the end, no extraction is left in it"
-
-
 def test_events_tell_stage_counts_and_rate(corpus: Path, settings: IndexingContext) -> None:
     events = list(graph.stream(asked_for(corpus), context=settings, stream_mode="custom"))
     nodes = {event["stage"]: event["node"] for event in events}
@@ -121,17 +86,6 @@ def test_events_tell_stage_counts_and_rate(corpus: Path, settings: IndexingConte
         assert 0 <= event["done"] <= event["total"]
     assert [event["done"] for event in events if event["stage"] == "extract"] == [0, 1, 2, 3, 4, 5]
     assert events[-1]["rate"] > 0
-
-
-@pytest.mark.usefixtures("small_batches")
-def test_a_fork_from_the_middle_goes_on_and_ends_right(corpus: Path, settings: IndexingContext, root: Path) -> None:
-    compiled, config = on_a_thread()
-    compiled.invoke(asked_for(corpus), config, context=settings)
-    expected = content_of(root)
-    past = [each for each in compiled.get_state_history(config) if "embed" in each.next][-1]
-    assert compiled.invoke(None, past.config, context=settings)["report"]["passages"] == 5
-    assert content_of(root) == expected
-    assert is_free(root)
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -161,29 +115,6 @@ def test_a_document_that_changed_while_the_run_was_stopped_is_extracted_again(
     assert content_of(root) == content_of(tmp_path / "at once")
 
 
-def test_a_thread_can_be_used_again_and_forgets_the_run_before(
-    corpus: Path, settings: IndexingContext, tmp_path: Path
-) -> None:
-    compiled, config = on_a_thread()
-    with pytest.raises(BadInput, match=r"nowhere\.txt"):
-        compiled.invoke(asked_for(tmp_path / "nowhere.txt"), config, context=settings)
-    assert compiled.invoke(asked_for(corpus), config, context=settings)["report"]["added"] == 5
-    again = compiled.invoke(asked_for(corpus), config, context=settings)["report"]
-    assert (again["added"], again["unchanged"], again["notes"]) == (0, 5, {})
-
-
-def test_input_that_cannot_be_used_is_named(settings: IndexingContext) -> None:
-    unusable: list[tuple[Any, str]] = [
-        ({"sources": []}, "No sources"),
-        ({"sources": "corpus.jsonl"}, "sources"),
-        ({"sources": [""] * 1_001}, "1,001 sources"),
-        ({"sources": ["x"], "sync": "yes"}, "sync"),
-    ]
-    for request, says in unusable:
-        with pytest.raises(ValueError, match=says):
-            graph.invoke(request, context=settings)
-
-
 class TestEmbeddingEndpoint:
     @pytest.fixture
     def endpoint(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
@@ -203,14 +134,6 @@ class TestEmbeddingEndpoint:
             with Workspace(root).open_record() as record:
                 assert list(record.sources()) == []
             assert is_free(root)
-
-    def test_one_that_comes_back_in_time_is_asked_again_and_nothing_is_extracted_twice(
-        self, endpoint: ScriptedServer, corpus: Path, settings: IndexingContext, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        replies = iter([Reply("later", status=408)] * 4)
-        monkeypatch.setattr(ScriptedServer, "next_reply", lambda *_: next(replies, None))
-        report = build(QUICK_RETRIES).compile().invoke(asked_for(corpus), context=settings)["report"]
-        assert (report["added"], report["extracted"]) == (5, 5)
 
 
 class TestRun:
@@ -251,27 +174,6 @@ class TestRun:
         steps.close()
         assert is_free(root)
 
-    def test_one_of_a_server_that_is_cancelled_frees_the_workspace(
-        self, corpus: Path, settings: IndexingContext, root: Path
-    ) -> None:
-        async def index(planned: asyncio.Event) -> None:
-            async for update in graph.astream(asked_for(corpus), context=settings, stream_mode="updates"):
-                if "plan_changes" in update:
-                    planned.set()
-                    await asyncio.Event().wait()
-
-        async def cancel() -> None:
-            planned = asyncio.Event()
-            task = asyncio.create_task(index(planned))
-            await planned.wait()
-            assert not is_free(root)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-        asyncio.run(cancel())
-        assert is_free(root)
-
     def test_one_that_waits_on_its_thread_leaves_the_workspace_to_others_and_then_goes_on(
         self, corpus: Path, settings: IndexingContext, root: Path
     ) -> None:
@@ -281,19 +183,6 @@ class TestRun:
         report = compiled.invoke(None, config, context=settings)["report"]
         assert (report["added"], report["passages"]) == (0, 5)
         assert len(texts_in(root)) == 5
-
-    def test_a_client_cannot_give_one(self, corpus: Path, settings: IndexingContext) -> None:
-        for name in ("run", "_run"):
-            forged: Any = {**settings.model_dump(), name: "mine"}
-            with pytest.raises(ValidationError):
-                graph.invoke(asked_for(corpus), context=forged)
-
-    def test_nothing_of_it_is_streamed(self, corpus: Path, settings: IndexingContext) -> None:
-        """A LangGraph server writes what is streamed as JSON."""
-        compiled, config = on_a_thread()
-        modes: Any = ["debug", "checkpoints", "tasks", "updates", "values", "custom"]
-        for mode, part in compiled.stream(asked_for(corpus), config, context=settings, stream_mode=modes):
-            assert "IndexingRun" not in repr(part), mode
 
 
 def is_free(root: Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import count, cycle
@@ -12,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from graph.errors import BadInput, ModelUnavailable, TransportFault
-from tests.scripted_server import Fault, RecordedRequest, Reply, ReplyLike, Script
+from graph.errors import ModelUnavailable, TransportFault
+from tests.scripted_server import Fault, RecordedRequest, Reply, Script
 from tests.workflows.scripted import MakeContext, Scripted
 from tests.workflows.small_world import (
     ANSWERED,
@@ -21,9 +20,7 @@ from tests.workflows.small_world import (
     MANAGED,
     QUESTION,
     fed_back,
-    on_a_thread,
     picks_first_fact,
-    quick_graph,
     run,
     shown_to_model,
     well_behaved,
@@ -71,52 +68,12 @@ def test_every_combination_of_retries_and_fallbacks_walks_once_and_says_what_hap
         assert done.result["citations"], times
 
 
-def test_each_malformed_reply_is_recorded_with_its_attempt_reason_and_raw_text(in_mara: Scripted) -> None:
-    records = in_mara.ask(scripts={role: [MALFORMED] for role in ROLES}).result["errors"]
-    for node in NODES.values():
-        refusals = [record for record in records if record["node"] == node]
-        assert [record["attempt"] for record in refusals] == [1, 2, 3]
-        assert {record["raw"] for record in refusals} == {MALFORMED}
-        assert all(record["message"] for record in refusals)
-    for node in FALLBACKS.values():
-        (fallback,) = [record for record in records if record["node"] == node]
-        assert (fallback["kind"], fallback["attempt"], fallback["raw"]) == ("Fallback", 3, "")
-        assert "stayed malformed" in fallback["message"]
-    assert all(record.keys() == {"node", "kind", "message", "attempt", "raw"} for record in records)
-
-
-def test_max_json_retries_is_how_often_each_role_is_asked_again(in_mara: Scripted) -> None:
-    for retries in (2, 0):
-        done = in_mara.ask(scripts={role: [MALFORMED] for role in ROLES}, max_json_retries=retries)
-        assert [len(in_mara.requests_of(role)) for role in ROLES] == [retries + 1] * 3
-        assert [done.visits[FALLBACKS[role]] for role in ROLES] == [1, 1, 1], retries
-        assert done.visits["seed_graph"] == done.visits["walk_graph"] == 1, retries
-
-
 def test_the_fallback_of_the_filter_keeps_the_best_candidates(in_mara: Scripted) -> None:
     facts = in_mara.ask(scripts=scripts_of({"fact filter": FOR_EVER}), max_facts=2).result["facts"]
     scores = [hit["score"] for hit in facts]
     assert len(facts) > 2
     assert scores == sorted(scores, reverse=True)
     assert [hit["kept"] for hit in facts] == [True, True] + [False] * (len(facts) - 2)
-
-
-def test_the_fallback_of_the_manager_walks_as_without_a_manager(in_mara: Scripted) -> None:
-    fallen = in_mara.ask(scripts=scripts_of({"manager": FOR_EVER}))
-    unweighed = in_mara.ask(weigh_relations=False)
-    assert "weigh_relations" not in unweighed.visits
-    assert fallen.result["passages"] == unweighed.result["passages"]
-
-
-def test_the_fallback_of_the_answerer_quotes_the_evidence_that_its_offline_twin_finds(in_mara: Scripted) -> None:
-    result = in_mara.ask(scripts=scripts_of({"answerer": FOR_EVER})).result
-    assert result["answer_kind"] == "evidence"
-    assert result["answer"] == run(in_mara.settings(model="offline")).result["answer"]
-    passages = {hit["id"]: hit["text"] for hit in result["passages"]}
-    for citation in result["citations"]:
-        quoted = passages[citation["passage_id"]][citation["start"] : citation["end"]]
-        assert quoted in result["plain_answer"]
-        assert result["passages"][citation["number"] - 1]["id"] == citation["passage_id"]
 
 
 def test_the_reason_alone_is_fed_back_as_quoted_material_to_its_own_role(in_mara: Scripted) -> None:
@@ -145,40 +102,6 @@ def test_the_context_names_the_model_and_the_temperature_of_each_role(in_mara: S
     assert result["models"]["chat"] == "some-model"
 
 
-def test_the_filter_and_the_manager_are_asked_side_by_side(in_mara: Scripted) -> None:
-    both_asked = threading.Barrier(2)
-
-    def when_both_are_asked(role: str) -> Script:
-        def reply(body: Mapping[str, Any]) -> ReplyLike:
-            try:
-                both_asked.wait(5)
-            except threading.BrokenBarrierError:
-                return Reply("asked alone", status=400)
-            return PROPER[role](body)
-
-        return reply
-
-    roles = ("fact filter", "manager")
-    in_mara.server.script({**well_behaved(), **{role: when_both_are_asked(role) for role in roles}})
-    assert run(in_mara.settings()).result["answer"] == ANSWERED
-    assert [request.role for request in in_mara.server.requests][2:] == ["answerer"]
-
-
-def test_only_the_roles_that_the_settings_want_are_asked(in_mara: Scripted) -> None:
-    hipporag2 = in_mara.ask(mode="hipporag2")
-    assert len(hipporag2.kept) == 1
-    assert hipporag2.result["relation_factors"] is None
-    assert sorted(request.role for request in in_mara.server.requests) == ["answerer", "fact filter"]
-    for mode in ("dense", "sparse", "hybrid"):
-        in_mara.ask(mode=mode)
-        assert [request.role for request in in_mara.server.requests] == ["answerer"], mode
-    unfiltered = in_mara.ask(filter_facts=False, fact_candidates=6)
-    assert len(unfiltered.kept) == len(unfiltered.result["facts"]) == 6
-    assert not in_mara.requests_of("fact filter")
-    assert in_mara.ask(model="offline").result["models"]["chat"] == "offline"
-    assert in_mara.server.requests == []
-
-
 def test_the_filter_sees_bare_candidates_and_the_answerer_the_best_passages_numbered_from_one(
     in_mara: Scripted,
 ) -> None:
@@ -204,13 +127,6 @@ def test_what_the_context_window_leaves_out_of_a_prompt_stands_in_the_errors_of_
         f"The answerer was not shown {left_out} of 5 passages: no more fits into the context window of 1,450 tokens",
     )
     assert result["answer"] == ANSWERED
-
-
-def test_no_key_reaches_the_result(in_mara: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-42")
-    result = in_mara.ask(scripts=scripts_of({"manager": FOR_EVER})).result
-    assert in_mara.server.requests[0].headers["authorization"] == "Bearer sk-very-secret-42"
-    assert "very-secret" not in json.dumps(result)
 
 
 def only(requests: list[RecordedRequest]) -> RecordedRequest:
@@ -246,14 +162,6 @@ def test_a_fault_that_passes_is_tried_again_without_a_fallback_or_an_error(in_ma
         assert not done.visits.keys() & {"keep_top_facts", "neutral_relations", "quote_passages"}
 
 
-def test_faults_do_not_count_as_attempts_of_the_retry_edge(in_mara: Scripted) -> None:
-    replies = [PASSING["500"], Reply(MALFORMED), PASSING["429"], Reply(MALFORMED), PASSING["500"]]
-    done = in_mara.ask(scripts=scripts_with("manager", *replies), max_json_retries=2)
-    assert [record["attempt"] for record in done.result["errors"]] == [1, 2]
-    assert len(in_mara.requests_of("manager")) == 6
-    assert "neutral_relations" not in done.visits
-
-
 def test_a_fault_that_stays_fails_the_run_after_three_requests(in_mara: Scripted) -> None:
     for role in ROLES:
         with pytest.raises(TransportFault, match="chat endpoint answered 500: something broke") as failure:
@@ -286,48 +194,6 @@ def test_an_endpoint_at_which_no_server_listens_is_unavailable(
         run(settings())
 
 
-def test_a_timeout_that_is_none_is_bad_input(in_mara: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seconds in ("soon", "0", "-1", "nan", "inf"):
-        monkeypatch.setenv("MARA_TIMEOUT_S", seconds)
-        with pytest.raises(BadInput, match="MARA_TIMEOUT_S"):
-            run(in_mara.settings())
-        assert in_mara.server.requests == [], seconds
-
-
-def test_a_model_without_key_or_server_is_unavailable_before_any_request(settings: MakeContext) -> None:
-    with pytest.raises(ModelUnavailable, match=r"OPENAI_API_KEY.*OPENAI_BASE_URL"):
-        run(settings(model="some-model"))
-
-
-def test_a_run_after_a_failed_one_on_the_same_thread_is_clean(in_mara: Scripted) -> None:
-    graph, thread = on_a_thread()
-    in_mara.server.script({**for_ever("answerer", Reply("no", status=401)), "manager": [MALFORMED]})
-    with pytest.raises(ModelUnavailable):
-        graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
-    stopped = graph.get_state(thread).values
-    assert {record["node"] for record in stopped["errors"]} == {"weigh_relations", "neutral_relations"}
-
-    in_mara.server.script(well_behaved())
-    again = graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
-    assert again["errors"] == []
-    assert again["answer"] == ANSWERED
-    assert again["relation_factors"] is not None
-    fresh = run(in_mara.settings()).result
-    assert {key: value for key, value in again.items() if key != "timings_ms"} == {
-        key: value for key, value in fresh.items() if key != "timings_ms"
-    }
-
-
-def test_a_failed_run_can_be_resumed_where_it_stopped(in_mara: Scripted) -> None:
-    graph, thread = on_a_thread()
-    in_mara.server.script(for_ever("answerer", PASSING["500"]))
-    with pytest.raises(TransportFault):
-        graph.invoke({"question": QUESTION}, thread, context=in_mara.settings())
-    in_mara.server.script(well_behaved())
-    assert graph.invoke(None, thread, context=in_mara.settings())["answer"] == ANSWERED
-    assert [request.role for request in in_mara.server.requests] == ["answerer"]
-
-
 def test_the_workflows_try_transport_faults_alone_three_times() -> None:
     assert (workflow_graph.TRANSPORT_RETRIES.max_attempts, workflow_graph.TRANSPORT_RETRIES.retry_on) == (
         3,
@@ -337,7 +203,3 @@ def test_the_workflows_try_transport_faults_alone_three_times() -> None:
         policies = {name: node.retry_policy for name, node in builder.nodes.items() if node.retry_policy is not None}
         assert policies == dict.fromkeys(policies, workflow_graph.TRANSPORT_RETRIES)
         assert policies.keys() == {"rewrite_question", *NODES.values()} & builder.nodes.keys()
-
-
-def test_the_quick_graph_of_these_tests_differs_in_nothing_else() -> None:
-    assert quick_graph.get_graph().to_json() == mara.graph.get_graph().to_json()

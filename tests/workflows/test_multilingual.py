@@ -9,11 +9,7 @@ from typing import Any
 
 import pytest
 
-from graph.construction.edges import KIND_INDEX, EdgeKind
-from graph.embedding.embeddings import configured_embedder
 from graph.errors import EmbeddingMismatch
-from graph.retrieve.open_index import open_index
-from graph.schema import RelationType
 from tests.scripted_server import Reply, ScriptedServer, hashed_vector, scripted
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import ask
@@ -31,9 +27,7 @@ MEANINGS: dict[str, tuple[str, ...]] = {
     "pomegranates": ("الرمان", "pomegranates", "гранаты"),
     "pottery": ("मिट्टी के बर्तन", "pottery", "керамику"),
     "sonpura": ("सोनपुरा", "Sonpura", "Сонпура"),
-    "lake sund": ("Lake Sund", "スンド湖", "озеро Сунд"),
     "dam": ("dam", "ダム", "плотина"),
-    "eel": ("eel", "鰻", "угорь"),
 }
 """Meanings, and the words of several languages that have them: all that this model of a model understands."""
 
@@ -43,19 +37,14 @@ PASSAGES = (
     ("arabic", "وادي النور", "يزرع أهل وادي النور الرمان.", ("وادي النور", "يزرع", "الرمان")),
     ("devanagari", "सोनपुरा", "सोनपुरा में मिट्टी के बर्तन बनते हैं।", ("सोनपुरा", "बनाता है", "मिट्टी के बर्तन")),
     ("english", "Lake Sund", "Lake Sund has a dam.", ("Lake Sund", "has", "dam")),
-    ("japanese", "スンド湖", "スンド湖では鰻がとれる。", ("スンド湖", "でとれる", "鰻")),
-    ("russian", "озеро Сунд", "озеро Сунд: угорь.", ("озеро Сунд", "славится", "угорь")),
 )
 """(id, title, text, triple)."""
 
 QUESTIONS = (
     ("Which town is known for its tea?", "han"),
-    ("Welcher Ort ist für Tee bekannt?", "han"),
     ("Where are boats built?", "cyrillic"),
     ("舟はどこで造られますか。", "cyrillic"),
-    ("Who grows pomegranates?", "arabic"),
     ("Где выращивают гранаты?", "arabic"),
-    ("Which village makes pottery?", "devanagari"),
     ("Где делают керамику?", "devanagari"),
     ("ダムがあるのはどこですか。", "english"),
 )
@@ -109,50 +98,9 @@ def many_scripts(endpoint: ScriptedServer, tmp_path_factory: pytest.TempPathFact
     return indexed(tmp_path_factory.mktemp("scripts"))
 
 
-def synonyms_in(root: Path) -> set[frozenset[str]]:
-    """The pairs of names that a workspace's graph takes for the same."""
-    index = open_index(root, configured_embedder())
-    try:
-        graph, edges = index.graph, index.graph.edges
-        rows = [row for row, kind in enumerate(edges.kind) if kind == KIND_INDEX[EdgeKind(RelationType.SYNONYMY)]]
-        return {
-            frozenset({graph.entity_labels[edges.source[row]], graph.entity_labels[edges.target[row]]}) for row in rows
-        }
-    finally:
-        index.close()
-
-
 def test_a_question_finds_the_passage_of_another_language(many_scripts: Path) -> None:
     for question, passage in QUESTIONS:
         assert ask(many_scripts, question)["passages"][0]["id"] == passage, question
-
-
-def test_words_alone_do_not_find_it(many_scripts: Path) -> None:
-    assert all(ask(many_scripts, question, mode="sparse")["passages"] == [] for question, _ in QUESTIONS[:4])
-
-
-def test_names_of_one_thing_in_several_scripts_are_synonyms(many_scripts: Path) -> None:
-    assert synonyms_in(many_scripts) == {
-        frozenset({"Lake Sund", "スンド湖"}),
-        frozenset({"Lake Sund", "озеро Сунд"}),
-        frozenset({"スンド湖", "озеро Сунд"}),
-    }
-
-
-def test_a_walk_crosses_from_script_to_script(many_scripts: Path) -> None:
-    """Nothing in the question is near the eels: the lake's names lead there."""
-    ranked = [hit["id"] for hit in ask(many_scripts, "Where is there a dam?")["passages"]]
-    assert ranked[0] == "english"
-    assert set(ranked[1:3]) == {"japanese", "russian"}
-
-
-def test_a_model_that_knows_no_other_script_has_no_synonyms_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("graph.construction.build.understanding_of", lambda model_id: str.isascii)
-    root = indexed(tmp_path)
-    assert synonyms_in(root) == set()
-    assert {hit["id"] for hit in ask(root, "Where is there a dam?")["passages"][1:3]} != {"japanese", "russian"}
 
 
 def test_questions_and_passages_go_out_marked_as_the_family_wants_it(

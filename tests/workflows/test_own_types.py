@@ -9,22 +9,16 @@ from typing import Any
 
 import pytest
 
-from agents.offline.extractor import OFFLINE_EXTRACTOR
 from graph.construction.knowledge_graph import load
-from graph.errors import BadInput
 from graph.schema import entity_id
 from graph.storage.workspace import Workspace
 from tests.scripted_server import ScriptedServer
-from tests.workflows.command_line import Mara
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import Indexer, ask
 from workflows.admin.inspection import entity_edges, entity_type, entity_types, workspace_stats
-from workflows.admin.upkeep import run_doctor
 from workflows.context import Context, Question
 from workflows.explaining import explain, write_explanation
-from workflows.for_agents import walk_tool
 from workflows.indexing import index_sources
-from workflows.indexing_run.preview import preview_changes
 from workflows.retrieval import graph as retrieval
 from workflows.runtime.resources import close_indexes
 from workflows.settings.indexing import IndexingContext
@@ -142,65 +136,6 @@ class TestIndexing:
         assert "own_types" in workspace_stats(root)
         assert "SUPPLIES" not in workspace_stats(root)["edges_by_type"]
 
-    def test_none_gives_them_up_and_leaves_what_a_workspace_without_them_holds(
-        self, index: Indexer, root: Path, types: TypesFile, tmp_path: Path
-    ) -> None:
-        index(ROWS, settings=types(TYPES))
-        given_up = index(ROWS, settings=IndexingContext(types="none"))
-        assert (given_up.replaced, given_up.own_types) == (4, [])
-        index(ROWS, tmp_path / "plain")
-        assert relations_of(root) == relations_of(tmp_path / "plain")
-        assert extractors(root) == {OFFLINE_EXTRACTOR: 4}
-        assert "own_types" not in workspace_stats(root)
-
-    def test_facts_of_passages_that_were_not_read_again_keep_the_name_of_their_type(
-        self, index: Indexer, root: Path, types: TypesFile
-    ) -> None:
-        index(ROWS, settings=types(TYPES))
-        index(ROWS[1:], settings=IndexingContext(types="none"))
-        assert ("Orrin Foundry", "SUPPLIES") in relations_of(root)
-        assert entity_edges(root, "Orrin Foundry", "Halden Pumps")["edges"][0]["meaning"] == ""
-        assert run_doctor(root)["ok"]
-
-    def test_a_preview_tells_that_unchanged_documents_are_read_again(
-        self, index: Indexer, root: Path, types: TypesFile, tmp_path: Path
-    ) -> None:
-        index(ROWS)
-        preview = preview_changes([tmp_path / "corpus.jsonl"], root, settings=types(TYPES))
-        assert (preview["reread"], len(preview["changed"]), preview["unchanged"]) == (4, 4, 0)
-        assert preview["own_types"] == ["SUPPLIES", "Pump", "Supplier"]
-        assert "own_types" not in workspace_stats(root)
-        index(ROWS, settings=types(TYPES))
-        assert preview_changes([tmp_path / "corpus.jsonl"], root)["reread"] == 0
-
-    def test_a_type_without_a_rule_is_told_and_a_file_that_cannot_be_used_changes_nothing(
-        self, index: Indexer, root: Path, types: TypesFile
-    ) -> None:
-        report = index(ROWS, settings=types('[relations.INSURES]\nmeaning = "one insures the other"\n'))
-        assert report.unfound_types == ["INSURES"]
-        assert report.models["extractor"] == OFFLINE_EXTRACTOR
-        with pytest.raises(BadInput, match="built-in"):
-            index(ROWS, settings=types("[relations.TEMPORAL]\n"))
-        with pytest.raises(BadInput, match="cannot be read"):
-            index(ROWS, settings=IndexingContext(types=str(root / "none.toml")))
-        assert workspace_stats(root)["generation"] == report.generation
-
-    def test_imported_triples_may_be_of_own_types_and_untyped_ones_are_typed_by_cues(
-        self, index: Indexer, root: Path, types: TypesFile, tmp_path: Path
-    ) -> None:
-        rows = [
-            ["Orrin Foundry", "sells to", "Halden Pumps", "supplies", 1.0],
-            ["Marlow Rubber", "delivers to", "Halden Pumps"],
-            ["Nordlys", "insures", "Halden Pumps", "INSURES", 1.0],
-        ]
-        write_lines(tmp_path / "triples.jsonl", [{"id": "halden", "entities": [], "triples": rows}])
-        index(ROWS[:1], triples=tmp_path / "triples.jsonl", settings=types(TYPES))
-        assert relations_of(root) == {
-            ("Orrin Foundry", "SUPPLIES"),
-            ("Marlow Rubber", "SUPPLIES"),
-            ("Nordlys", "ATTRIBUTION"),
-        }
-
 
 @pytest.mark.usefixtures("embedder")
 class TestModel:
@@ -234,30 +169,7 @@ class TestModel:
         assert schema["triples"]["items"]["properties"]["relation"]["enum"][-1] == "SUPPLIES"
         assert schema["entity_types"]["items"]["properties"]["type"]["enum"] == ["Pump", "Supplier"]
 
-    def test_an_undeclared_type_is_typed_by_rule_and_other_cues_read_the_kept_replies_again(
-        self, index: Indexer, root: Path, types: TypesFile, chat_server: ScriptedServer
-    ) -> None:
-        chat_server.script({"extractor": [self.extracted(relation="CASTS", predicate="delivers to")]})
-        report = index(ROWS[:1], settings=types(TYPES).model_copy(update={"model": "scripted"}))
-        assert relations_of(root) == {("Orrin Foundry", "SUPPLIES")}
-        assert report.notes["triples typed by rule"] == 1
-        other = types(TYPES.replace('"suppl*", ', "")).model_copy(update={"model": "scripted"})
-        again = index(ROWS[:1], settings=other)
-        assert (again.replaced, again.cached, again.requests) == (1, 1, 0)
-
-    def test_without_own_types_the_prompts_are_what_they_were(
-        self, index: Indexer, root: Path, chat_server: ScriptedServer
-    ) -> None:
-        chat_server.script({"extractor": [self.extracted()], "manager": ["{}"]})
-        index(ROWS[:1], settings=IndexingContext(model="scripted"))
-        retrieved(root, "Who supplies Halden Pumps?", model="scripted", filter_facts=False, max_json_retries=0)
-        for role in ("extractor", "manager"):
-            system = chat_server.requests_of(role)[0].body["messages"][0]["content"]
-            assert "SUPPLIES" not in system
-            assert "\n\n\n" not in system
-            assert "entity_types" not in json.dumps(chat_server.requests_of(role)[0].body["response_format"])
-
-    def test_the_manager_weighs_own_types_beside_the_others_or_gives_them_the_least_share(
+    def test_the_manager_weighs_own_types_beside_the_others(
         self, index: Indexer, root: Path, types: TypesFile, chat_server: ScriptedServer
     ) -> None:
         index(ROWS, settings=types(TYPES).model_copy(update={"model": "offline"}))
@@ -273,14 +185,6 @@ class TestModel:
         assert asked["required"][-1] == "SUPPLIES"
         assert "The types SUPPLIES are of this graph alone" in request.body["messages"][0]["content"]
 
-        reply = {"entity_entity": {"TEMPORAL": 1.0, "OWNS": 1.0}, "entity_passage": {"PRIMARY": 1.0}}
-        chat_server.script({"manager": [json.dumps(reply)]})
-        state = retrieved(root, "When was it?", model="scripted", filter_facts=False)
-        assert state["relation_factors"]["entity_entity"]["SUPPLIES"] == pytest.approx(0.02)
-        (message,) = [error["message"] for error in state["errors"] if error["kind"] == "Defaulted"]
-        assert "SUPPLIES" in message
-        assert "OWNS" in message
-
 
 class TestAnswers:
     """With the embedded model, since rankings are compared."""
@@ -294,25 +198,6 @@ class TestAnswers:
             assert (list(plain).index("orrin"), list(typed).index("orrin")) == places
             assert typed["orrin"] / typed["vestra"] > plain["orrin"] / plain["vestra"], question
             assert typed["orrin"] > ranked(roots[1], question, weigh_relations=False)["orrin"]
-
-    def test_a_question_that_asks_for_no_type_at_all_ranks_as_without_beta(self, roots: tuple[Path, Path]) -> None:
-        for root in roots:
-            with_beta = ranked(root, "Tell of Halden Pumps")
-            assert with_beta == pytest.approx(ranked(root, "Tell of Halden Pumps", weigh_relations=False), rel=1e-6)
-
-    def test_an_agent_may_weigh_them_in_the_walk_as_a_tool(self, roots: tuple[Path, Path]) -> None:
-        def walked(root: Path, **shares: float) -> Any:
-            arguments = {
-                "entity_seeds": [{"id": "Halden Pumps", "weight": 1.0}],
-                "relation_weights": {"entity_entity": shares, "entity_passage": {}},
-            }
-            return walk_tool(Context(workspace=str(root))).invoke(arguments)
-
-        def score(**shares: float) -> float:
-            return {hit["id"]: float(hit["score"]) for hit in walked(roots[1], **shares)["passages"]}["orrin"]
-
-        assert score(SUPPLIES=0.9, SPATIAL=0.1) > score(SUPPLIES=0.1, SPATIAL=0.9)
-        assert "called SUPPLIES. Known are HIERARCHICAL" in walked(roots[0], SUPPLIES=1.0)
 
     def test_an_explanation_names_them_with_their_meaning_and_under_a_filter_no_type_of_a_name(
         self, roots: tuple[Path, Path], tmp_path: Path
@@ -332,28 +217,3 @@ class TestAnswers:
         where = {"source": "corpus.jsonl"}
         filtered = explain(ask(roots[1], question, where=where), Context(workspace=str(roots[1]), where=where))
         assert {node.type for node in filtered.nodes} == {""}, "a hidden passage may have given it"
-
-
-@pytest.mark.usefixtures("embedder")
-class TestCommandLine:
-    def test_types_are_given_told_shown_and_given_up_and_a_wrong_file_is_refused(
-        self, mara: Mara, root: Path, tmp_path: Path
-    ) -> None:
-        write_lines(tmp_path / "corpus.jsonl", ROWS)
-        run = ("index", tmp_path / "corpus.jsonl", "-w", root)
-        (tmp_path / "types.toml").write_text('[relations.SUPPLIES]\ncues = ["*"]\n')
-        refused = mara(*run, "--types", tmp_path / "types.toml")
-        assert refused.code == BadInput.exit_code
-        assert "[relations.SUPPLIES] cues: '*' cannot be used" in " ".join(refused.err.split())
-        assert not root.exists()
-        (tmp_path / "types.toml").write_text(TYPES + "[relations.INSURES]\n")
-        report = mara(*run, "--types", tmp_path / "types.toml").out
-        assert "own types: INSURES, SUPPLIES, Pump, Supplier" in report
-        assert "own types that no rule finds: INSURES" in report
-        edges = mara("show", "edges", "Halden Pumps", "-w", root).out
-        assert "Orrin Foundry (Supplier)  SUPPLIES, weight" in edges
-        assert "SUPPLIES: one company delivers" in edges
-        preview = mara(*run, "--types", "none", "--dry-run")
-        assert "4 of those replaced have not changed" in " ".join(preview.out.split())
-        assert mara(*run, "--types", "none").code == 0
-        assert "SUPPLIES" not in mara("show", "edges", "Halden Pumps", "-w", root).out

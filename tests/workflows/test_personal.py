@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput, NoAccess
-from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
-from graph.relationships.schema import EdgeType, NodeType
+from graph.relationships.record import RELATIONSHIPS_FILE
 from graph.retrieve.modes import Mode
 from tests.builders import HashEmbedder
-from tests.workflows.reading_world import read, reading_world
+from tests.workflows.reading_world import reading_world
 from tests.workflows.tenants import MARKERS
 from tests.workflows.workspaces import use_embedder
 from workflows import retrieval
@@ -75,14 +74,6 @@ class TestPersonalRanking:
             context = make_context(workflow, workspace=str(root), **mia)
             assert any("personal" in hit for hit in ask(QUESTION, context)["passages"]), workflow
 
-    def test_what_was_read_outside_of_a_filter_counts_for_nothing(self, root: Path) -> None:
-        read(root, "ben", "of-b-one", "of-b-two")
-        where = {"tenant": "a"}
-        assert (
-            found(root, where=where, personalise=True, user_id="ben")["passages"]
-            == found(root, where=where)["passages"]
-        )
-
     def test_reasons_name_nothing_that_a_filter_hides(self, root: Path) -> None:
         result = found(root, where={"tenant": "a"}, personalise=True, user_id="mia")
         assert any("personal" in hit for hit in result["passages"])
@@ -115,16 +106,6 @@ class TestConversationShare:
         total = sum(seed["weight"] for seed in plain)
         assert sum(seed["weight"] for seed in mixed) == pytest.approx(total or 0.5)
 
-    def test_in_a_mode_of_similarity_documents_that_explain_them_rise(self, root: Path) -> None:
-        share: dict[str, Any] = {"conversation_id": "of nobody", "conversation_share": 0.9}
-        assert ids(found(root, mode=Mode.DENSE, **share))[0] in ("of-b-one", "of-b-two")
-
-    def test_a_conversation_that_mentions_nothing_changes_nothing(self, root: Path) -> None:
-        for mode in (Mode.MARA, Mode.DENSE):
-            plain = found(root, mode=mode)["passages"]
-            for thread in ("", "new"):
-                assert found(root, mode=mode, conversation_id=thread, conversation_share=0.5)["passages"] == plain, mode
-
     def test_the_conversation_of_another_is_refused(self, root: Path) -> None:
         with pytest.raises(NoAccess):
             found(root, conversation_id="of mia", conversation_share=0.5, user_id="tom")
@@ -151,13 +132,6 @@ class TestProvenance:
         with pytest.raises(NoAccess):
             found(root, provenance=before, conversation_id="of mia", user_id="tom")
 
-    def test_newer_documents_alone_are_found(self, root: Path) -> None:
-        assert ids(found(root, provenance={"newer_than": "2020"}))
-        none = found(root, provenance={"newer_than": "2999"})
-        assert ids(none) == []
-        assert [error["kind"] for error in none["errors"]] == ["NothingSelected"]
-        assert "provenance" in none["errors"][0]["message"]
-
     def test_it_narrows_the_filter_and_never_widens_it(self, root: Path) -> None:
         both = found(root, provenance={"source": "corpus.jsonl"}, where={"tenant": "a"})
         assert set(ids(both)) == {"of-a-one", "of-a-two"}
@@ -171,8 +145,6 @@ class TestProvenance:
     ) -> None:
         unusable: list[tuple[dict[str, Any], str]] = [
             ({"newer_than": "soon"}, "no date"),
-            ({"origin": "x"}, "not known"),
-            ({"cited_before": "perhaps"}, "true"),
         ]
         for provenance, reason in unusable:
             with pytest.raises(BadInput, match=reason):
@@ -182,8 +154,3 @@ class TestProvenance:
             path.unlink()
         with pytest.raises(BadInput, match="no relationship graph"):
             found(bare, provenance={"source": "corpus.jsonl"})
-
-
-def test_nothing_here_wrote_to_the_history_of_tom(root: Path) -> None:
-    with RelationshipRecord.of(root) as record:
-        assert record.edge(EdgeType.VIEWED, (NodeType.USER, "tom"), (NodeType.DOCUMENT, "of-a-one")) is None

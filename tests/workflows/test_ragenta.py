@@ -7,17 +7,15 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from itertools import product
-from pathlib import Path
-from threading import Barrier, BrokenBarrierError, Semaphore
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import pytest
 
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
-from tests.scripted_server import Reply, ReplyLike, ScriptedServer
+from tests.scripted_server import Reply, ReplyLike
 from tests.workflows.ragenta_world import (
-    BUILDER_ANSWERED,
     MARN_ANSWERED,
     NO,
     NO_SCORE,
@@ -25,10 +23,7 @@ from tests.workflows.ragenta_world import (
     REFUSED,
     ROLES,
     SAID,
-    THE_BIRTHPLACE,
-    THE_BUILDER,
     TWO_THINGS,
-    YES,
     YES_SCORE,
     MakeContext,
     chat_requests,
@@ -42,7 +37,6 @@ from tests.workflows.ragenta_world import (
 )
 from tests.workflows.scripted import Scripted
 from tests.workflows.small_world import TEXTS, shown_to_model
-from workflows import mara, ragenta
 from workflows.answering import ask
 from workflows.context import Context
 from workflows.runtime.resources import OFFLINE
@@ -51,13 +45,9 @@ from workflows.states.records import NO_USAGE
 ABSTAINED = {
     "judge_outcome": "nothing supports",
     "answer": REFUSED,
-    "plain_answer": REFUSED,
     "refused": True,
     "citations": [],
-    "written_from": [],
     "claims": [],
-    "claims_checked_by": "",
-    "structure": "single",
     "coverage": "NOT ANSWERED",
     "follow_ups": [],
     "final_prompt": "",
@@ -142,30 +132,6 @@ def test_there_are_at_most_four_calls_and_two_a_passage(in_ragenta: Scripted) ->
         assert result["ranked_by"] == ("walk" if mode.walks else "hybrid")
 
 
-def test_a_question_for_several_things_is_answered_component_by_component(in_ragenta: Scripted) -> None:
-    scripts = well_behaved(judge=lambda body: YES if shown_to_model(body)["title"] in SAID else NO)
-    result = in_ragenta.ask(TWO_THINGS, scripts, mode=Mode.MARA, top_k=3).result
-    number = {hit["id"]: hit["number"] for hit in result["passages"]}
-    tarn, brandt = number["tarn-dam"], number["brandt"]
-    assert result["answer"] == f"{SAID['Tarn Dam']} [{tarn}]. {SAID['Ada Brandt']} [{brandt}]."
-    assert values_of(result, "structure", "coverage", "follow_ups") == ("multiple", "FULLY ANSWERED", [])
-    assert [(c["text"], c["claims"]) for c in result["components"]] == [(THE_BUILDER, [1]), (THE_BIRTHPLACE, [2])]
-    assert [(claim["component"], claim["supported_by"]) for claim in result["claims"]] == [(1, [tarn]), (2, [brandt])]
-    partial = in_ragenta.ask(TWO_THINGS, max_follow_ups=0).result
-    assert values_of(partial, "answer", "structure", "coverage") == (BUILDER_ANSWERED, "multiple", "PARTIALLY ANSWERED")
-
-
-def test_a_refusal_is_not_answered_and_asked_after_only_where_follow_ups_are_wanted(in_ragenta: Scripted) -> None:
-    judge = lambda body: YES if shown_to_model(body)["question"] == ONE_THING else NO  # noqa: E731
-    for rounds in (0, 1):
-        scripts = well_behaved(final_predictor=[REFUSED], judge=judge)
-        result = in_ragenta.ask(ONE_THING, scripts, follow_up_rounds=rounds).result
-        assert values_of(result, "answer", "refused", "citations", "claims") == (REFUSED, True, [], [])
-        assert values_of(result, "coverage", "judge_outcome", "written_from") == ("NOT ANSWERED", "kept", [1, 2])
-        assert len(in_ragenta.requests_of("claim judge")) == rounds
-        assert result["usage"]["calls"] == chat_requests(in_ragenta.server)
-
-
 def test_without_a_passage_that_helps_nothing_is_answered_and_no_model_asked(in_ragenta: Scripted) -> None:
     done = in_ragenta.ask(ONE_THING, well_behaved(judge=[NO]))
     assert {key: done.result[key] for key in ABSTAINED} == ABSTAINED
@@ -174,13 +140,6 @@ def test_without_a_passage_that_helps_nothing_is_answered_and_no_model_asked(in_
     assert done.result["bars"][0]["kept"] == 0
     assert done.visits["abstain"] == 1
     assert in_ragenta.requests_of("final predictor") == in_ragenta.requests_of("claim judge") == []
-
-
-def test_a_filter_that_selects_nothing_abstains_and_asks_no_model(in_ragenta: Scripted) -> None:
-    result = in_ragenta.ask(ONE_THING, where={"tenant": "a"}).result
-    assert {key: result[key] for key in ABSTAINED} == ABSTAINED
-    assert [error["kind"] for error in result["errors"]] == ["UnknownKeys", "NothingSelected"]
-    assert chat_requests(in_ragenta.server) == 0
 
 
 SCORES = {"Marn": 0.5, "Lake Sund": -1.0, "Ada Brandt": 4.0, "Tarn Dam": 1.5}
@@ -207,13 +166,6 @@ def test_passages_over_the_bar_are_kept_the_best_first_with_their_numbers(in_rag
         assert {each["number"] for each in result["judgements"] if each["kept"]} == set(kept), rule
         shown = [shown_to_model(request.body)["passages"] for request in in_ragenta.requests_of("final predictor")]
         assert [[passage["number"] for passage in passages] for passages in shown] == ([kept] if kept else []), rule
-
-
-def test_without_judges_the_best_retrieved_passages_are_kept(in_ragenta: Scripted) -> None:
-    result = in_ragenta.ask(ONE_THING, judge_passages=False, top_k=3, answer_passages=2).result
-    assert values_of(result, "written_from", "judge_outcome") == ([1, 2], "not judged")
-    assert values_of(result, "judgements", "bars") == ([], [])
-    assert not {request.role for request in in_ragenta.server.requests} & {"predictor", "judge"}
 
 
 def at_once(parties: int, script: Any) -> Any:
@@ -244,26 +196,6 @@ def test_all_passages_are_judged_at_once(in_ragenta: Scripted) -> None:
         assert [each["number"] for each in result["judgements"]] == list(range(1, n + 1))
 
 
-def test_judgements_and_errors_stand_in_the_order_of_the_passages_in_whatever_order_they_come(
-    in_ragenta: Scripted,
-) -> None:
-    others = Semaphore(0)
-
-    def marn_last(body: Mapping[str, Any]) -> ReplyLike:
-        title = shown_to_model(body)["title"]
-        if len(body["messages"]) > 2:
-            others.release()
-            return judges(body)
-        answered = title != "Marn" or all(others.acquire(timeout=5) for _ in range(2))
-        return f"Perhaps {title}" if answered else "The others were never asked again"
-
-    result = in_ragenta.ask(ONE_THING, well_behaved(judge=marn_last), top_k=3).result
-    titles = [hit["title"] for hit in result["passages"]]
-    assert titles[0] == "Marn"
-    assert [error["raw"] for error in result["errors"]] == [f"Perhaps {title}" for title in titles]
-    assert [each["number"] for each in result["judgements"]] == [1, 2, 3]
-
-
 def test_a_thread_asked_again_holds_nothing_of_the_first_run(in_ragenta: Scripted) -> None:
     graph, used = ragenta_on_a_thread()
     in_ragenta.server.script(well_behaved(claim_judge=["of no use"], judge=malformed_once(judges, "Perhaps")))
@@ -289,16 +221,6 @@ def test_settings_of_another_workflow_are_refused(ragenta_settings: MakeContext)
         quick_ragenta.invoke({"question": ONE_THING}, context=Context(workspace=ragenta_settings().workspace))
 
 
-def test_plain_python_without_a_context_takes_the_workflows_defaults(
-    chat_server: ScriptedServer, small_workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MARA_WORKSPACE", str(small_workspace))
-    chat_server.script(well_behaved())
-    result = quick_ragenta.invoke({"question": ONE_THING})
-    assert values_of(result, "mode", "answer", "claims_checked_by") == ("hybrid", MARN_ANSWERED, "model")
-    assert len(result["judgements"]) == len(TEXTS)
-
-
 def test_offline_the_workflow_runs_whole_and_gives_plain_values(ragenta_settings: MakeContext) -> None:
     context = ragenta_settings(mode=Mode.HYBRID, top_k=5, model=OFFLINE)
     result = ask(ONE_THING, context)
@@ -309,15 +231,3 @@ def test_offline_the_workflow_runs_whole_and_gives_plain_values(ragenta_settings
     assert {each["judged_by"] for each in result["judgements"]} == {"words"}
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert {**ask(ONE_THING, context), "timings_ms": {}} == {**result, "timings_ms": {}}
-
-
-def test_the_result_holds_the_documented_keys(in_ragenta: Scripted) -> None:
-    result = ask(TWO_THINGS, in_ragenta.settings())
-    added = {"judge_outcome", "judgements", "bars", "written_from", "final_prompt"}
-    assert result.keys() == set(mara.graph.get_output_jsonschema()["properties"]) | added
-    assert ragenta.graph.get_output_jsonschema()["properties"].keys() == result.keys()
-
-
-def test_the_quick_graph_of_these_tests_differs_in_nothing_else() -> None:
-    assert quick_ragenta.get_graph().to_json() == ragenta.graph.get_graph().to_json()
-    assert quick_ragenta.config == ragenta.graph.config

@@ -16,7 +16,6 @@ from tests.scripted_server import ScriptedServer
 from tests.trace_server import TraceServer
 from tests.workflows.echoes import (
     ANN,
-    PASSAGES,
     QUESTION,
     echo_context,
     echoing,
@@ -94,26 +93,6 @@ class TestOneFilter:
             assert shown_hidden(chat_server, "bob") == [], mode
             assert "OutsideFilter" not in {record["kind"] for record in result["errors"]}, mode
 
-    @pytest.mark.slow
-    def test_without_one_everything_is_found(self, root: Path, chat_server: ScriptedServer) -> None:
-        """Without a filter the passages are found that the other tests do not find."""
-        for mode in (Mode.HYBRID, Mode.MARA):
-            chat_server.script(echoing())
-            result = run(echo_context(root, {}, mode=mode), QUESTION, quick_ragenta).result
-            assert ids(result) == {passage.id for passage in PASSAGES}, mode
-            for key in (
-                "passages",
-                "judgements",
-                "claims",
-                "components",
-                "follow_ups",
-                "answer",
-                "final_prompt",
-                "errors",
-            ):
-                assert hidden_in(result[key], "bob"), key
-            assert bool(hidden_in(result["facts"], "bob")) == mode.walks
-
     def test_where_nothing_is_selected_no_model_is_asked(self, root: Path, chat_server: ScriptedServer) -> None:
         for mode in (Mode.HYBRID, Mode.MARA):
             chat_server.script(echoing())
@@ -121,12 +100,6 @@ class TestOneFilter:
             assert (result["answer"], result["judge_outcome"]) == (REFUSED, "nothing supports"), mode
             assert [record["kind"] for record in result["errors"]] == ["NothingSelected"], mode
             assert chat_server.requests == [], mode
-
-    def test_offline_no_word_of_a_hidden_passage_gets_out(self, root: Path) -> None:
-        settings = echo_context(root, ANN, model="offline", judge_floor=-50.0)
-        result = run(settings, QUESTION, quick_ragenta).result
-        assert result["passages"]
-        assert hidden_in(result, "bob") == []
 
     def test_no_event_and_no_step_of_a_trace_tells_of_it(self, root: Path, chat_server: ScriptedServer) -> None:
         chat_server.script(echoing())
@@ -199,19 +172,6 @@ class TestForksUnderANarrowerOne:
         forked = graph.invoke(None, at.config, context=echo_context(root, ANN, mode=Mode.MARA))
         assert forked["citations"]
         assert hidden_in(forked, "bob") == []
-
-    @pytest.mark.slow
-    def test_what_was_dropped_is_told_once(self, root: Path, chat_server: ScriptedServer) -> None:
-        graph, thread = ragenta_on_a_thread()
-        chat_server.script(echoing(follow_up=False))
-        graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}))
-        (at,) = (state for state in history(graph, thread) if state.next == ("keep_passages",))
-        forked = graph.invoke(None, at.config, context=echo_context(root, ANN))
-        errors = [record for record in forked["errors"] if record["kind"] == "OutsideFilter"]
-        hidden = sum(hit["id"].startswith("bob") for hit in at.values["passages"])
-        assert [(record["node"], record["message"].split()[0]) for record in errors] == [
-            ("keep_passages", str(2 * hidden))
-        ]
 
 
 def test_workflow_mara_that_checks_claims_shows_nothing_hidden_either(root: Path, chat_server: ScriptedServer) -> None:

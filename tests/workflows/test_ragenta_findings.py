@@ -11,33 +11,28 @@ import pytest
 from agents.final_predictor import ChatFinalPredictor
 from agents.offline.extractor import OfflineExtractor
 from graph.errors import BadInput
-from graph.retrieve.modes import Mode
 from tests.builders import HashEmbedder
-from tests.scripted_server import ReplyLike, Script
+from tests.scripted_server import ReplyLike
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.ragenta_world import (
     BUILDER_ANSWERED,
     FOLLOW_UP,
     NO,
     ONE_THING,
-    SUPPORTS,
     THE_BIRTHPLACE,
     THE_BUILDER,
     TWO_THINGS,
     YES,
     MakeContext,
     assessment,
-    chat_requests,
     checks,
-    in_turn,
     judged_at,
     quick_ragenta,
     ragenta_on_a_thread,
     well_behaved,
 )
 from tests.workflows.scripted import Scripted
-from tests.workflows.small_world import MALFORMED, PASSAGES, Run, run, shown_to_model, write_lines
-from workflows.answering import ask
+from tests.workflows.small_world import PASSAGES, Run, run, shown_to_model, write_lines
 from workflows.indexing import index_sources
 
 FULLY, PARTIALLY, NOT = "FULLY ANSWERED", "PARTIALLY ANSWERED", "NOT ANSWERED"
@@ -84,11 +79,6 @@ class TestWhatIsKept:
         ]
         assert [bar["judged"] for bar in done.result["bars"]] == [1]
         assert done.error_kinds["keep_passages", "Fallback"] == 1
-
-    def test_a_judged_passage_that_passes_leaves_no_room_for_unjudged_ones(self, in_ragenta: Scripted) -> None:
-        helpful = lambda body: YES if shown_to_model(body)["title"] == "Marn" else "Perhaps"  # noqa: E731
-        result = in_ragenta.ask(ONE_THING, well_behaved(judge=helpful), top_k=3, max_json_retries=0).result
-        assert (result["judge_outcome"], result["written_from"]) == ("kept", [1])
 
     def test_no_more_are_kept_than_wanted_even_where_the_fewest_are_more(self, in_ragenta: Scripted) -> None:
         result = in_ragenta.ask(ONE_THING, well_behaved(judge=[YES]), top_k=3, min_kept=3, answer_passages=1).result
@@ -154,22 +144,10 @@ class TestClaims:
         assert (result["answer"], result["coverage"]) == (FOUNDED, PARTIALLY)
         assert result["claims"][1]["supported_by"] == [2]
 
-    def test_numbers_cited_beside_one_that_supports_are_told(self, answered: Answered) -> None:
-        done = answered("Marn was founded in 1203 [1][2].", of_one_thing((1, [1])))
-        assert (done.result["claims"][0]["verdict"], done.result["coverage"]) == ("supported", FULLY)
-        assert done.error_kinds == {("settle_claims", "UnsupportedCitations"): 1}
-        assert done.result["errors"][0]["message"].endswith(": [2]")
-
     def test_none_is_lost_since_no_component_lists_it(self, answered: Answered) -> None:
         result = answered(f"{ORGANS} {FOUNDED}", of_one_thing((1, []), (2, [1]))).result
         assert (result["answer"], result["refused"]) == (f"{ORGANS} {MARK} {FOUNDED}", False)
         assert (result["coverage"], result["components"][0]["coverage"]) == (PARTIALLY, PARTIALLY)
-
-    def test_nor_where_the_question_asks_for_several_things(self, answered: Answered) -> None:
-        reply = assessment([(THE_BUILDER, FULLY, [1]), (THE_BIRTHPLACE, NOT, [])], [(1, []), (2, [1])])
-        result = answered(f"It is tall [1]. {BUILDER_ANSWERED}", reply, TWO_THINGS).result
-        assert result["answer"] == f"It is tall [1]. {MARK} {BUILDER_ANSWERED}"
-        assert [each["coverage"] for each in result["components"]] == [PARTIALLY, NOT]
 
     def test_what_the_judge_says_is_not_answered_stays_so(self, answered: Answered) -> None:
         result = answered(FOUNDED, of_one_thing((1, [1]), coverage=NOT)).result
@@ -189,11 +167,6 @@ class TestWordsInPlaceOfAJudge:
             assert [(each["verdict"], each["kept"]) for each in result["claims"]] == [("unsupported", True)], how
             assert [mark["number"] for mark in result["citations"]] == [1], how
 
-    def test_what_they_find_stays_beside_what_they_do_not(self, answered: Answered) -> None:
-        done = answered(f"{FOUNDED} {ORGANS}", "of no use", unsupported_claims="remove", max_json_retries=0)
-        assert done.result["answer"] == f"{FOUNDED} {ORGANS} {MARK}"
-        assert done.error_kinds["check_words", "Fallback"] == 1
-
 
 class TestMarks:
     def test_a_model_that_marks_its_own_claims_is_not_believed(self, answered: Answered) -> None:
@@ -205,146 +178,6 @@ class TestOtherWorkflows:
     def test_mara_refuses_the_settings_of_ragenta(self, ragenta_settings: MakeContext) -> None:
         with pytest.raises(BadInput, match="Workflow mara was given settings of workflow ragenta"):
             run(ragenta_settings(model="offline"), ONE_THING)
-
-    def test_ask_goes_by_the_settings(self, ragenta_settings: MakeContext) -> None:
-        assert ask(ONE_THING, ragenta_settings(model="offline"))["workflow"] == "ragenta"
-
-
-class TestEditsThatARouterReads:
-    def test_they_are_refused_by_name(self, ragenta_settings: MakeContext) -> None:
-        for node, edit, reason in [
-            ("line_up_passages", {"candidates": [{"number": "first"}]}, r"candidates\.0\."),
-            ("line_up_passages", {"candidates": "all"}, "candidates has to be a list"),
-            ("merge_passages", {"candidates": [{"number": 1, "question": ONE_THING}]}, r"candidates\.0\.calls"),
-            ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component is missing"),
-            ("plan_follow_ups", {"round": "next"}, "round has to be a whole number"),
-        ]:
-            graph, thread = ragenta_on_a_thread()
-            graph.invoke({"question": ONE_THING}, thread, context=ragenta_settings(model="offline"))
-            with pytest.raises(BadInput, match=reason):
-                graph.update_state(graph.get_state(thread).config, edit, as_node=node)
-
-
-NOTHING_HOLDS = assessment(
-    [(THE_BUILDER, "NOT ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [2])], [(1, []), (2, [])]
-)
-COMPLETED = f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [3]."
-OTHER_WORDS = "Who was born at Lisk?"
-
-
-def test_an_answer_that_held_is_not_lost_to_its_completion(in_ragenta: Scripted) -> None:
-    done = in_ragenta.ask(
-        TWO_THINGS,
-        well_behaved(claim_judge=lambda body: NOTHING_HOLDS if _is_completed(body) else checks(body)),
-        top_k=2,
-    )
-    assert done.result["answer"] == BUILDER_ANSWERED
-    assert not done.result["refused"]
-    assert done.result["coverage"] == "PARTIALLY ANSWERED"
-    assert [claim["verdict"] for claim in done.result["claims"]] == ["supported"]
-    assert [mark["number"] for mark in done.result["citations"]] == done.result["written_from"] == [1]
-    assert done.error_kinds == {("plan_follow_ups", "EarlierAnswer"): 1}
-
-
-def test_nor_to_a_claim_judge_that_fails_at_it(in_ragenta: Scripted) -> None:
-    paraphrased = "Une ingénieure le fit [1]. Elle naquit ailleurs [3]."
-    done = in_ragenta.ask(
-        TWO_THINGS,
-        well_behaved(
-            final_predictor=lambda body: paraphrased if "draft" in shown_to_model(body) else BUILDER_ANSWERED,
-            claim_judge=lambda body: MALFORMED if _is_completed(body) else checks(body),
-        ),
-        top_k=2,
-        max_json_retries=0,
-    )
-    assert done.result["answer"] == BUILDER_ANSWERED
-    assert done.result["claims_checked_by"] == "model"
-    assert ("plan_follow_ups", "EarlierAnswer") in done.error_kinds
-
-
-def test_a_refusal_has_nothing_before_it_to_come_back_to(in_ragenta: Scripted) -> None:
-    nothing = assessment([(TWO_THINGS, "NOT ANSWERED", [])], [], [(1, FOLLOW_UP)])
-    done = in_ragenta.ask(
-        TWO_THINGS,
-        well_behaved(final_predictor=["NOT IN THE PASSAGES"], claim_judge=in_turn([nothing], nothing, nothing)),
-        top_k=2,
-    )
-    assert done.result["refused"]
-    assert done.error_kinds == {}
-
-
-def test_a_question_is_asked_in_one_round_only(in_ragenta: Scripted) -> None:
-    def judged(body: Mapping[str, Any]) -> ReplyLike:
-        shown = shown_to_model(body)
-        return YES if shown["title"] in (SUPPORTS.get(shown["question"]), "Duke Orlo") else "No 0.9"
-
-    def asks_again(repeated: str) -> Script:
-        again = assessment(
-            [(THE_BUILDER, "FULLY ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [2])],
-            [(1, [1]), (2, [3])],
-            [(2, repeated), (2, OTHER_WORDS)],
-        )
-        return lambda body: again if _is_completed(body) else checks(body)
-
-    for repeated in (FOLLOW_UP, FOLLOW_UP.upper()):
-        scripts = well_behaved(judge=judged, claim_judge=asks_again(repeated))
-        result = in_ragenta.ask(TWO_THINGS, scripts, top_k=2, follow_up_rounds=2).result
-        outcomes = {(each["question"], each["round"]): each["outcome"] for each in result["follow_ups"]}
-        assert outcomes[FOLLOW_UP, 1] == "found"
-        assert outcomes[repeated, 2] == "not asked"
-        assert outcomes[OTHER_WORDS, 2] != "not asked"
-
-
-def _is_completed(body: Mapping[str, Any]) -> bool:
-    """Whether a claim judge is shown the answer of the round of follow-ups."""
-    return len(shown_to_model(body)["claims"]) == 2
-
-
-def test_components_in_another_order_are_still_the_same(in_ragenta: Scripted) -> None:
-    components = [(THE_BIRTHPLACE, FULLY, [2]), (THE_BUILDER, FULLY, [1])]
-    completed = assessment(components, [(1, [1]), (2, [3])])
-    scripts = well_behaved(claim_judge=lambda body: completed if _is_completed(body) else checks(body))
-    done = in_ragenta.ask(TWO_THINGS, scripts, top_k=2)
-    assert (done.result["coverage"], done.error_kinds) == (FULLY, {})
-
-
-def test_a_completion_may_drop_a_citation_that_supports_nothing(in_ragenta: Scripted) -> None:
-    twice = BUILDER_ANSWERED.replace("[1]", "[1, 2]")
-    done = in_ragenta.ask(
-        TWO_THINGS,
-        well_behaved(judge=[YES], final_predictor=lambda body: COMPLETED if "draft" in shown_to_model(body) else twice),
-        top_k=2,
-    )
-    assert done.result["answer"] == COMPLETED
-    assert ("write_answer", "MalformedReply") not in done.error_kinds
-
-
-def test_a_walk_searches_for_follow_ups_and_asks_its_agents_once_each(in_ragenta: Scripted) -> None:
-    done = in_ragenta.ask(TWO_THINGS, mode=Mode.MARA, top_k=1)
-    assert done.result["answer"] == f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [2]."
-    for role in ("fact filter", "manager"):
-        asked = [shown_to_model(request.body)["question"] for request in in_ragenta.requests_of(role)]
-        assert asked == [TWO_THINGS, FOLLOW_UP]
-    assert done.result["usage"]["calls"] == chat_requests(in_ragenta.server) == 12
-    assert done.result["question"] == TWO_THINGS
-    assert {fact["subject"] for fact in done.result["facts"] if fact["kept"]} == {"Tarn Dam"}, "those of the question"
-
-
-def test_in_the_search_of_a_follow_up_malformed_replies_fall_back_at_once_and_are_told(in_ragenta: Scripted) -> None:
-    result = in_ragenta.ask(
-        TWO_THINGS,
-        {**well_behaved(), "fact filter": in_turn([MALFORMED], '{"facts": []}'), "manager": [MALFORMED]},
-        mode=Mode.MARA,
-        top_k=1,
-        max_json_retries=1,
-    ).result
-    assert len(in_ragenta.requests_of("fact filter")) == 2
-    assert len(in_ragenta.requests_of("manager")) == 3
-    nodes = [error["node"] for error in result["errors"]]
-    assert sorted(nodes[:3]) == ["neutral_relations", "weigh_relations", "weigh_relations"]
-    assert sorted(nodes[3:]) == ["filter_facts", "keep_top_facts", "neutral_relations", "weigh_relations"]
-    assert result["answer"].startswith(BUILDER_ANSWERED)
-    assert result["usage"]["calls"] == chat_requests(in_ragenta.server)
 
 
 @pytest.fixture

@@ -53,24 +53,6 @@ def folder(tmp_path: Path, root: Path) -> Path:
     return place
 
 
-def test_what_would_be_removed_is_shown_in_the_shape_that_chat_interfaces_draw(folder: Path, root: Path) -> None:
-    before = texts_in(root)
-    request = request_in(Sync(folder, root).start())
-    (action,) = request["action_requests"]
-    assert (action["name"], action["args"]) == ("remove_passages", {"passages": 3, "sources": ["corpus.jsonl"]})
-    assert action["description"].startswith("The sync would remove 3 passages of corpus.jsonl.")
-    assert request["review_configs"] == [{"action_name": "remove_passages", "allowed_decisions": ["approve", "reject"]}]
-    assert texts_in(root) == before
-
-
-def test_approved_they_are_removed(folder: Path, root: Path) -> None:
-    sync = Sync(folder, root)
-    sync.start()
-    report = sync.decide(APPROVE)["report"]
-    assert (report["removed"], report["passages"]) == (3, 2)
-    assert texts_in(root).keys() == {"velm", "karv"}
-
-
 def test_rejected_nothing_is_changed(folder: Path, root: Path) -> None:
     before = texts_in(root)
     write_lines(folder / "corpus.jsonl", [VELM, {**KARV, "text": "Karv is gone."}])
@@ -122,8 +104,3 @@ def test_without_a_thread_it_says_what_to_do(folder: Path, root: Path) -> None:
         graph.invoke(given, context=context)
     done = graph.invoke(given, context=context.model_copy(update={"confirm_removals": False}))
     assert done["report"]["removed"] == 3
-
-
-def test_a_sync_that_removes_nothing_and_python_ask_no_person(folder: Path, root: Path) -> None:
-    assert index_sources([folder], root, sync=True, settings=IndexingContext()).removed == 3
-    assert Sync(folder, root).start()["report"]["removed"] == 0

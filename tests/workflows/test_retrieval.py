@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.graph import END, START
 
 from graph.errors import DependencyMissing, WorkspaceDamaged
 from graph.retrieve.modes import MARA, Mode
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
+from graph.schema import RelationType
 from graph.walk.settings import Engine
 from graph.walk.strengths import TUNED_RELATIONS, TUNING_FILE, UNTUNED, adopt, revert
 from tests.scripted_server import ScriptedServer
 from tests.workflows.scripted import MakeContext
-from tests.workflows.small_world import PASSAGES, QUESTION, TEXTS, Run, run, well_behaved
+from tests.workflows.small_world import QUESTION, TEXTS, Run, run, well_behaved
 from workflows import retrieval
 from workflows.context import Context
 from workflows.retrieval import graph
@@ -125,29 +124,6 @@ def test_kept_facts_are_the_first_of_the_candidates_and_seed_their_ends(retrieve
         assert 0 <= hit["score"] <= 1
 
 
-def test_the_walk_finds_the_second_passage_of_a_question_that_names_only_the_first(retrieve: Retrieve) -> None:
-    question = "Where was the founder of the town on the shore of Lake Sund born?"
-    assert {"lake-sund", "marn", "orlo"} <= set(retrieve(question, top_k=4).passage_ids)
-
-
-def test_seeds_are_told_heaviest_first_with_readable_names(retrieve: Retrieve) -> None:
-    seeds = retrieve("Where was Duke Orlo born?").result["seeds"]
-    for kind in ("entities", "passages"):
-        weights = [seed["weight"] for seed in seeds[kind]]
-        assert weights == sorted(weights, reverse=True)
-        assert min(weights) > 0
-    assert seeds["entities"][0]["text"] == "Duke Orlo"
-    assert {seed["id"] for seed in seeds["passages"]} <= TEXTS.keys()
-    assert seeds["passages"][0]["weight"] == MARA.passage_weight
-
-
-def test_where_the_filter_finds_nothing_the_walk_starts_from_passages_and_names(retrieve: Retrieve) -> None:
-    unnamed = retrieve(UNRELATED)
-    assert (unnamed.result["fact_outcome"], unnamed.result["ranked_by"]) == ("nothing relevant", "walk")
-    assert (unnamed.kept, entity_names(unnamed)) == ([], [])
-    assert unnamed.result["seeds"]["passages"]
-
-
 def test_names_in_the_question_are_seeds_beside_the_facts(retrieve_choosing_nothing: Retrieve) -> None:
     named = retrieve_choosing_nothing("Did Ada Brandt ever see the flood of 1871?")
     assert named.result["fact_outcome"] == "nothing relevant"
@@ -202,48 +178,12 @@ def test_offline_mara_matrix_keeps_the_same_candidates_and_walks_by_the_managers
     assert (deaf.result["passages"], deaf.result["passage_weight"]) == (baseline["passages"], 0.05)
 
 
-def test_the_manager_gives_a_share_to_every_type_and_temporal_most_to_when(retrieve: Retrieve) -> None:
-    factors = retrieve().result["relation_factors"]
-    assert list(factors["entity_entity"]) == [relation.value for relation in ENTITY_RELATIONS]
-    assert list(factors["entity_passage"]) == [relation.value for relation in PASSAGE_RELATIONS]
-    assert sum(factors["entity_entity"].values()) == pytest.approx(1)
-    assert sum(factors["entity_passage"].values()) == pytest.approx(1)
-    assert max(factors["entity_entity"], key=factors["entity_entity"].__getitem__) == "TEMPORAL"
-
-
-def test_without_weighing_relations_the_walk_is_another(retrieve: Retrieve) -> None:
-    unweighed = retrieve(weigh_relations=False)
-    assert "weigh_relations" not in unweighed.visits
-    assert unweighed.result["relation_factors"] is None
-    scores = {hit["id"]: hit["score"] for hit in unweighed.result["passages"]}
-    assert {hit["id"]: hit["score"] for hit in retrieve().result["passages"]} != pytest.approx(scores)
-
-
-def test_the_seed_preset_starts_from_every_passage(retrieve: Retrieve) -> None:
-    done = retrieve(preset="seed", top_k=200)
-    assert done.result["passage_weight"] == 0.05
-    assert len(done.result["seeds"]["passages"]) >= len(PASSAGES) - 1
-    assert len(done.passage_ids) == len(PASSAGES)
-
-
 def test_damping_0_ranks_the_seeds_alone(retrieve: Retrieve) -> None:
     done = retrieve(damping=0, top_k=200)
     weights = {seed["id"]: seed["weight"] for seed in done.result["seeds"]["passages"]}
     ranked = [hit for hit in done.result["passages"] if hit["score"] > 0]
     assert [hit["id"] for hit in ranked] == sorted(weights, key=lambda key: -weights[key])
     assert all(hit["score"] == 0 for hit in done.result["passages"][len(ranked) :])
-
-
-def test_the_drawing_names_every_node_and_shows_the_retry_loops_and_the_join_waits_for_all_branches() -> None:
-    assert {name for name, node in retrieval.build().nodes.items() if node.defer} == {"seed_graph"}
-    drawing = retrieval.graph.get_graph()
-    fallbacks = {"complete_question", "keep_top_facts", "neutral_relations"}
-    assert drawing.nodes.keys() == {START, END, *NODES_OF_MODE[Mode.MARA], "rewrite_question", *fallbacks}
-    arrows = {(edge.source, edge.target) for edge in drawing.edges}
-    assert {("filter_facts", "filter_facts"), ("weigh_relations", "weigh_relations")} <= arrows
-    assert {("filter_facts", "keep_top_facts"), ("keep_top_facts", "seed_graph")} <= arrows
-    assert {("weigh_relations", "neutral_relations"), ("neutral_relations", "seed_graph")} <= arrows
-    assert {("encode_question", END), ("walk_graph", END), ("retrieve_passages", END)} <= arrows
 
 
 STRONG_FACTS = replace(
@@ -265,10 +205,6 @@ def asked(root: Path, **changes: Any) -> dict[str, Any]:
     return run(Context(workspace=str(root), **changes), graph=graph).result
 
 
-def test_without_a_tuning_the_result_names_version_zero(root: Path) -> None:
-    assert asked(root)["tuning"] == 0
-
-
 def test_a_tuning_changes_the_walk_until_it_is_reverted(root: Path) -> None:
     before = asked(root)
     adopt(root, STRONG_FACTS)
@@ -279,13 +215,6 @@ def test_a_tuning_changes_the_walk_until_it_is_reverted(root: Path) -> None:
     revert(root, 0)
     again = asked(root)
     assert (again["tuning"], again["passages"]) == (0, before["passages"])
-
-
-def test_a_run_may_do_without_it(root: Path) -> None:
-    before = asked(root)
-    adopt(root, STRONG_FACTS)
-    untuned = asked(root, tuned=False)
-    assert (untuned["tuning"], untuned["passages"]) == (0, before["passages"])
 
 
 @pytest.mark.parametrize("mode", [Mode.HIPPORAG2, Mode.MARA_MATRIX, Mode.HYBRID])

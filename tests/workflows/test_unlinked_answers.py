@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from agents.rewriter import Rewriting
-from agents.roles import Answer, Citation, Turn
+from agents.roles import Turn
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows import ragenta_world
 from tests.workflows.conversing import BIRTH, FOUNDER, ScriptedRewriter, said
 from tests.workflows.scripted import MakeContext
-from tests.workflows.serving.page.site import site_of, visitor
-from tests.workflows.small_world import QUESTION, run, well_behaved
+from tests.workflows.small_world import QUESTION, well_behaved
 from workflows import chat, mara, ragenta
 from workflows.answering import ask
 from workflows.context import Context, make_context
@@ -64,26 +63,6 @@ class TestModels:
         assert "".join(heard.partition("**Sources**")[0].splitlines()) == WRITTEN
         assert "evil" not in heard
 
-    def test_what_openai_s_api_says(self, small_workspace: Path, tmp_path: Path) -> None:
-        for is_streamed in (False, True):
-            asked = {"model": "mara", "messages": [{"role": "user", "content": QUESTION}], "stream": is_streamed}
-            reply = visitor(site_of(small_workspace, tmp_path)).client.post("/v1/chat/completions", json=asked).text
-            assert "founded" in reply
-            assert "**Sources**" in reply
-            assert not [foreign for foreign in ("evil", "![") if foreign in reply]
-
-
-class ForeignAnswerer:
-    """An answerer of the caller's own."""
-
-    def answer(self, question: str, passages: Any, feedback: Any = None) -> Answer:
-        first = passages[0]
-        return Answer(WHOLE, WHOLE, (Citation(first.number, first.id),))
-
-
-def test_an_answerer_of_ones_own(settings: MakeContext) -> None:
-    assert run(settings().with_agents(answerer=ForeignAnswerer())).result["answer"] == WRITTEN
-
 
 def test_a_question_back(settings: MakeContext) -> None:
     for door in (ask, lambda *asked: said(ask_stream(*asked))):
@@ -103,20 +82,6 @@ def test_what_a_question_was_understood_as(settings: MakeContext) -> None:
     result = ask(BIRTH, context, [Turn(f"Who is Orlo of {portal}?", "Duke Orlo. [1]", ("marn",))])
     assert result["question"] == f"Where was  Orlo of {portal} born?"
     assert "evil" not in json.dumps(result)
-
-
-def test_quotes_of_a_passage_with_an_image(tmp_path: Path) -> None:
-    images = ("![](https://evil.example/a.png)", '![of a mill](https://e.example/evil "M")', "<img src=//evil.example>")
-    for number, image in enumerate(images):
-        text = f"The Karv mill {image} was built in 1874 by Ida Brandt. It is open on Sundays."
-        corpus, root = tmp_path / "mill.jsonl", tmp_path / str(number)
-        corpus.write_text(json.dumps({"id": "mill", "title": "Karv mill", "text": text}) + "\n")
-        index_sources([corpus], root)
-        for workflow in ("mara", "ragenta"):
-            result = ask("When was the Karv mill built?", make_context(workflow, workspace=str(root)))
-            assert result["answer_kind"] == "evidence", image
-            assert "1874" in result["answer"]
-            assert "evil" not in result["answer"] + result["plain_answer"], image
 
 
 def test_a_link_to_the_source_of_a_passage_and_an_address_in_its_words_stay(

@@ -168,10 +168,3 @@ def check_history(taken: Sequence[Step]) -> None:
 @given(steps)
 def test_as_of_any_date_the_index_is_that_of_what_stood_then(taken: list[Step]) -> None:
     check_history(taken)
-
-
-@pytest.mark.slow
-@settings(max_examples=25)
-@given(steps)
-def test_as_of_any_date_the_index_is_that_of_what_stood_then_many_times(taken: list[Step]) -> None:
-    check_history(taken)

@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from agents.roles import REFUSAL
-from workflows.results import label_of, labelled, refusal_text
+from workflows.results import label_of, refusal_text
 from workflows.settings.enums import ResultKind
-from workflows.wording import WORDS, language_of, without_words
+from workflows.wording import WORDS, language_of
 
 
 def test_the_language_of_a_question_is_told_by_its_function_words() -> None:
     for question, language in [
         ("Who founded Marn?", "en"),
-        ("Was Marn founded in 1203?", "en"),
         ("Wer hat Marn gegründet?", "de"),
-        ("Wie hoch ist die Miete?", "de"),
         ("Qui a fondé Marn ?", "fr"),
-        ("Quelle est la capitale de la France ?", "fr"),
         ("¿Quién fundó Marn?", "es"),
-        ("Marn", "en"),
         ("Der Spiegel circulation", "en"),
-        ("Los Angeles population", "en"),
         ("日産はいつ設立されましたか", "en"),
     ]:
         assert language_of(question) == language
@@ -48,7 +43,6 @@ def test_where_a_model_failed_that_is_the_reason_that_is_told() -> None:
     for fault, why in [
         (("MalformedReply", "The reply was cut at the token limit: write less"), "cut"),
         (("MalformedReply", "The reply is empty"), "empty"),
-        (("MalformedReply", "The answer cites no passage"), "unsourced"),
         (("SlowReply", "The chat endpoint sent no token for 5 s"), "slow"),
         (("BudgetSpent", "The question's time is over"), "spent"),
     ]:
@@ -70,16 +64,3 @@ def test_a_refusal_says_what_is_missing_names_the_closest_passages_and_what_to_t
         "Essayez d’autres mots, ou ajoutez des documents à ce sujet."
         " Un filtre est actif : un filtre plus large peut trouver davantage."
     )
-
-
-def test_words_around_an_answer_are_taken_off_where_it_comes_back() -> None:
-    for words in WORDS.values():
-        answer = "It is old [1].\n\n*It is.*"
-        for around in (words.cut, f"*{words.dropped}*", f"*{words.quotes}*", f"*{words.instead.format('why')}*"):
-            assert without_words(f"{answer}\n\n{around}") == answer, words
-        assert without_words(f"{words.not_found}. {words.too_little}\n\n{words.advice}") == REFUSAL
-
-
-def test_quotes_stand_under_their_label_in_the_language_of_the_question() -> None:
-    shown = labelled({**result(ResultKind.EVIDENCE, question="Wer hat Marn gegründet?"), "answer": "Alt [1].\n\n- B"})
-    assert shown == f"{WORDS['de'].quotes}:\n\nAlt [1].\n\nAuch dazu:\n\n- B"

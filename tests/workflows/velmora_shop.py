@@ -76,19 +76,13 @@ class Asked(NamedTuple):
 QUESTIONS = (
     Asked("What does the Torvik lamp cost?", "2023-06-15", 0, "40 euros", ("45 euros", "52 euros")),
     Asked("What does the Torvik lamp cost?", "2024-02-01", 1, "45 euros", ("40 euros", "52 euros")),
-    Asked("What does the Torvik lamp cost?", "2025-12-31", 2, "52 euros", ("40 euros", "45 euros")),
-    Asked("What does the Sandby desk cost?", "2024-12", 1, "210 euros", ("190 euros",)),
     Asked("What does the Sandby desk cost?", "2025-03-01T08:00Z", 2, "190 euros", ("210 euros",)),
     Asked("What does the Karv stool cost?", "2023", 0, "35 euros"),
-    Asked("What does the Mora shelf cost?", "2024-02-02", 1, "80 euros", ("35 euros",)),
     Asked("Within how many days may goods be returned?", "2024-01-31", 0, "14 days", ("30 days",)),
-    Asked("Within how many days may goods be returned?", "2024-06-01", 1, "30 days", ("14 days",)),
     Asked("Who pays the postage of a return?", "2024-06-01", 1, "customer pays", ("Velmora pays",)),
     Asked("Who pays the postage of a return?", "2025-06-01", 2, "Velmora pays", ("customer pays",)),
     Asked("Who runs the shop in Sandby?", "2023-12-31", 0, "Nils Aker", ("Greta Mohn",)),
-    Asked("Who runs the shop in Sandby?", "2025-01-01", 1, "Greta Mohn", ("Nils Aker", "Olaf Brenn")),
     Asked("Who leads the workshop?", "2025-02-28T23:59:59Z", 1, "Ida Holm", ("Olaf Brenn",)),
-    Asked("Who leads the workshop?", "2025-03-02", 2, "Olaf Brenn", ("Ida Holm",)),
 )
 
 

@@ -18,7 +18,7 @@ from workflows.cli.options import settings_given
 from workflows.context import Context, FollowUps, Walk, make_context
 from workflows.conversation.settings import ChatContext
 from workflows.evaluation.systems import parse_system
-from workflows.settings.indexing import EngineSettings, Extraction, IndexingContext
+from workflows.settings.indexing import Extraction, IndexingContext
 from workflows.settings.ragenta import RagentaContext
 from workflows.settings.renamed import RenamedSetting, SettingsForm
 
@@ -54,26 +54,11 @@ def test_an_earlier_name_works_with_a_word_about_the_present_one(
     assert {each.filename for each in told} == {__file__}
 
 
-def test_names_of_today_are_taken_without_a_word() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        context = Context.model_validate({"walk": {"damping": 0.5}, "walk.alpha": 0.3})
-        assert context.walk == Walk(damping=0.5, alpha=0.3)
-        assert IndexingContext.model_validate({"engine": "ray", "engine.workers": 2}).engine == EngineSettings(
-            name="ray", workers=2
-        )
-
-
 def test_earlier_names_are_added_to_the_object_and_do_not_say_twice_what_it_says() -> None:
     with pytest.warns(RenamedSetting):
         assert make_context(walk={"alpha": 0.3}, damping=0.5).walk == Walk(alpha=0.3, damping=0.5)
     with pytest.warns(RenamedSetting), pytest.raises(BadInput, match=r"walk\.damping is given twice"):
         make_context(walk={"damping": 0.3}, damping=0.5)
-
-
-def test_an_object_that_is_none_is_refused_by_name() -> None:
-    with pytest.warns(RenamedSetting), pytest.raises(BadInput, match="walk"):
-        make_context(walk="fast", damping=0.5)
 
 
 @pytest.mark.parametrize(
@@ -90,11 +75,6 @@ def test_a_mistyped_name_is_answered_with_the_closest(typed: str, meant: str) ->
         make_context("ragenta", **{typed: 1})
 
 
-def test_a_name_that_is_like_no_other_gets_no_suggestion() -> None:
-    with pytest.raises(BadInput, match=r"\(zzzzzz is not known\)"):
-        make_context(zzzzzz=1)
-
-
 def test_the_command_line_and_switches_take_the_last_part_of_a_path_without_a_word() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -108,23 +88,11 @@ def test_the_command_line_and_switches_take_the_last_part_of_a_path_without_a_wo
         assert short.context == whole.context == Context(walk=Walk(damping=0.5))
 
 
-def test_any_other_earlier_name_is_told_there() -> None:
-    with pytest.warns(RenamedSetting, match=r"max_follow_ups is now follow_ups\.questions"):
-        assert settings_given(["max_follow_ups=2"], RagentaContext) == {"follow_ups.questions": "2"}
-    with pytest.warns(RenamedSetting), pytest.raises(BadInput, match=r"says twice what follow_ups\.rounds is"):
-        parse_system("ragenta+no-follow-ups+follow_up_rounds=2", Context())
-
-
 def test_a_command_says_it_in_one_line(mara: Mara, small_workspace: Path) -> None:
     asked = ("ask", QUESTION, "-w", small_workspace, "--workflow", "ragenta", "--json", "--set")
     assert mara(*asked, "damping=0.5").err == ""
     (line,) = mara(*asked, "max_follow_ups=2").err.splitlines()
     assert line == "The setting max_follow_ups is now follow_ups.questions; the earlier name goes with the next release"
-
-
-def test_a_mistyped_switch_is_answered_with_the_closest() -> None:
-    with pytest.raises(BadInput, match=r"did you mean damping\?"):
-        parse_system("mara+dampnig=0.5", Context())
 
 
 @pytest.mark.parametrize("graph", [mara.graph, indexing.graph], ids=["asking", "indexing"])
@@ -134,9 +102,3 @@ def test_a_server_takes_earlier_names_and_shows_none(graph: Any) -> None:
     assert all(name in properties for name in form.earlier)
     assert "unheard_of" not in properties
     assert json.loads(json.dumps(properties)).keys() == form.model_fields.keys()
-
-
-def test_what_a_run_records_has_the_names_of_today() -> None:
-    with pytest.warns(RenamedSetting):
-        told = make_context(damping=0.5).model_dump(exclude_unset=True)
-    assert told == {"walk": {"damping": 0.5}}
