@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from selenium.webdriver.common.keys import Keys
 
 from tests.dictation import Held
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import keep_answer
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
-from workflows.serving.page.site import Site
 
 pytestmark = pytest.mark.slow
 
@@ -23,9 +20,6 @@ def dictated(chat_server: ScriptedServer, *pieces: str) -> Held:
     held = Held(*pieces)
     chat_server.script({**well_behaved(), "answerer": [Reply("", pieces=held), ANSWERED]})
     return held
-
-
-# ---- As it is written
 
 
 def test_markdown_is_drawn_as_it_is_written(page: Window, chat_server: ScriptedServer) -> None:
@@ -60,54 +54,6 @@ def test_who_scrolled_up_stays_there_and_comes_to_the_end_with_a_button(
     assert page.focused() == "conversation"
 
 
-def test_a_screen_reader_hears_steps_now_and_then_and_the_answer_as_text(
-    page: Window, chat_server: ScriptedServer
-) -> None:
-    page.run(
-        "window.heard = []; new MutationObserver(() => heard.push(document.getElementById('announcer').textContent))"
-        ".observe(document.getElementById('announcer'), {childList: true, subtree: true, characterData: true})"
-    )
-    held = dictated(chat_server, "**Marn** is", " *old* [1].")
-    page.ask(QUESTION)
-    page.until(lambda: page.text(".draft") == "Marn is")
-    assert page.run("return document.querySelector('.turn [aria-live]')") is None
-    held.go_on.set()
-    page.answered(1)
-    heard = page.run("return heard")
-    assert heard[-1].startswith("The answer: Marn is old")
-    assert 1 <= len(heard) <= 3
-
-
-# ---- Once it is whole
-
-
-def test_numbers_count_from_one_and_a_run_shows_its_source_once(page: Window, site: Site) -> None:
-    page.show(keep_answer(site, "It is old [3]. It is big [3]. It is rich [2].", answer_kind="answer"))
-    assert [mark.text for mark in page.all(".answer .citation")] == ["1", "2"]
-    page.all(".answer .citation")[0].click()
-    assert page.text(".passage.chosen h3").startswith("[1] ")
-    chosen = page.run("return document.querySelector('.citation[aria-expanded=true]').dataset.number")
-    assert chosen == "3"
-
-
-def test_code_is_copied_and_wide_tables_scroll(page: Window, site: Site) -> None:
-    row = "| " + " | ".join(["cell of a table"] * 12) + " |\n"
-    page.show(keep_answer(site, f"```\nx = 1\n```\n\n{row}|{'--:|' * 12}\n{row}\nSo [1].", answer_kind="answer"))
-    page.resize(360, 740)
-    page.run(
-        "document.execCommand = () => true; navigator.clipboard.writeText = async (text) => { window.copied = text; }"
-    )
-    page.click("Copy", ".code")
-    page.until(lambda: page.text(".code button") == "Copied")
-    assert page.run("return window.copied") == "x = 1\n"
-    assert page.run("const box = document.querySelector('.scroll'); return box.scrollWidth > box.clientWidth")
-    assert page.width_over() == 0
-    assert page.violations() == []
-
-
-# ---- Where it is cut, and where there is none
-
-
 def test_an_answer_that_reached_its_limit_says_so_and_goes_on(page: Window, chat_server: ScriptedServer) -> None:
     cut = Reply("It was founded in 1203 [1]. Duke", finish_reason="length")
     chat_server.script({**well_behaved(), "answerer": [cut, ANSWERED]})
@@ -119,11 +65,3 @@ def test_an_answer_that_reached_its_limit_says_so_and_goes_on(page: Window, chat
     page.until(lambda: not page.all(".remark") and page.answered(1))
     assert page.questions() == [QUESTION]
     assert [request.body["max_tokens"] for request in chat_server.requests_of("answerer")] == [320, 640]
-
-
-def test_a_refusal_is_kind_and_opens_the_closest_passages(page: Window) -> None:
-    page.ask("Wer hat Zorblax gegründet?")
-    assert page.answered(1).text.startswith("In den Dokumenten nicht gefunden. Die gefundenen Stellen erwähnen Zorblax")
-    page.all(".answer .citation")[0].click()
-    page.find(".passage.chosen")
-    page.press(Keys.ESCAPE)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
-from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import PATIENCE_S, new_id
+from tests.workflows.serving.page.site import new_id
 from tests.workflows.serving.page.window import Window
-from tests.workflows.small_world import QUESTION, well_behaved
+from tests.workflows.small_world import QUESTION
 from workflows.access.identity import LOCAL
 from workflows.answering import ask
 from workflows.context import Context
@@ -42,12 +39,6 @@ def talks(page: Window, site: Site) -> dict[str, str]:
 
 def titles(page: Window) -> list[str]:
     return [link.text for link in page.all("#thread-list a")]
-
-
-def shortcut(page: Window, letter: str) -> None:
-    """Press a letter with Alt and Shift."""
-    keys = webdriver.ActionChains(page.driver).key_down(Keys.ALT).key_down(Keys.SHIFT).send_keys(letter)
-    keys.key_up(Keys.SHIFT).key_up(Keys.ALT).perform()
 
 
 def choose(page: Window, item: str, title: str) -> None:
@@ -86,32 +77,3 @@ def test_a_conversation_that_is_not_shown_is_renamed_and_deleted_by_its_menu(
     page.click("Delete", "#delete-dialog")
     page.until(lambda: titles(page) == ["Lakes of Ostra", "Towns", "Dams"])
     assert (page.text("#title"), page.questions()) == ("Towns", ["Towns"])
-
-
-def test_shortcuts_are_listed_and_do_what_they_say(page: Window, chat_server: ScriptedServer) -> None:
-    go_on = threading.Event()
-
-    def slowly() -> object:
-        yield "It was"
-        go_on.wait(PATIENCE_S)
-        yield " founded in 1203 [1]."
-
-    chat_server.script({**well_behaved(), "answerer": [Reply("", pieces=slowly())]})  # type: ignore[arg-type]
-    page.press("?")
-    assert page.run("return document.getElementById('question').value") == "?"
-    page.run("document.getElementById('question').value = ''; document.getElementById('conversation').focus()")
-    page.press("?")
-    keys = [key.text for key in page.all("#keys-dialog kbd")]
-    assert {"Alt+Shift+N", "Alt+Shift+F", "Alt+Shift+Q", "Alt+Shift+X"} <= {*keys}
-    page.press(Keys.ESCAPE)
-    shortcut(page, "f")
-    assert page.focused() == "search"
-    shortcut(page, "q")
-    assert page.focused() == "question"
-    page.ask(QUESTION)
-    page.until(lambda: page.text(".draft") == "It was")
-    shortcut(page, "x")
-    assert page.text(".broken") == "The answer was stopped."
-    go_on.set()
-    shortcut(page, "n")
-    page.until(lambda: page.questions() == [])

@@ -57,18 +57,3 @@ def test_a_source_tells_what_was_read_and_counts_when_it_is_closed_or_replaced(p
     page.driver.get("about:blank")
     page.until(lambda: n_views(root) == before + 3)
     assert all(view.duration is None or 0 <= view.duration < 600 for view in views(root, LOCAL))
-
-
-def test_a_related_document_opens_and_leads_back(page: Window, root: Path) -> None:
-    page.answer_to(QUESTION)
-    page.find(".turn .sources button").click()
-    title = page.text("#panel-body .chosen h3")
-    before = n_views(root)
-    page.find(".chosen .reading .listed button").send_keys(Keys.ENTER)
-    page.until(lambda: page.focused() == "Back to the source")
-    assert page.text("#panel-body .passage h3") != title
-    assert page.find("#panel-body .passage .text").text
-    assert page.violations() == []
-    page.until(lambda: n_views(root) == before + 1)
-    page.press(Keys.ENTER)
-    page.until(lambda: page.text("#panel-body .chosen h3") == title)

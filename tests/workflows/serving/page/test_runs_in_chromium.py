@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -47,22 +46,6 @@ def is_running(page: Window) -> bool:
     return bool(page.until(lambda: page.all(".draft") and page.text(".draft") == FIRST))
 
 
-@contextmanager
-def second_window(page: Window) -> Iterator[None]:
-    """Open the same address in another tab, and close it in the end."""
-    first, here = page.driver.current_window_handle, page.driver.current_url
-    page.driver.switch_to.new_window("tab")
-    try:
-        page.driver.get(here)
-        yield
-    finally:
-        page.driver.close()
-        page.driver.switch_to.window(first)
-
-
-# ---- One window, several conversations
-
-
 def test_another_conversation_is_shown_renamed_and_deleted_while_an_answer_runs_and_that_one_comes_back(
     page: Window, held: Held, chat_server: ScriptedServer
 ) -> None:
@@ -104,9 +87,6 @@ def test_what_was_typed_and_the_place_stay_with_their_conversation(page: Window,
     assert page.run("return document.getElementById('conversation').scrollTop") == 120
 
 
-# ---- Windows that come and go
-
-
 def test_an_answer_goes_on_while_the_page_is_loaded_again(page: Window, held: Held) -> None:
     page.ask(QUESTION)
     assert is_running(page)
@@ -116,35 +96,6 @@ def test_an_answer_goes_on_while_the_page_is_loaded_again(page: Window, held: He
     assert "Writing the answer" in page.text(".steps summary")
     held.go_on.set()
     assert page.answered(1).text.startswith("It was founded in 1203")
-
-
-def test_an_answer_goes_on_while_the_line_is_down(page: Window, held: Held) -> None:
-    page.ask(QUESTION)
-    assert is_running(page)
-    page.driver.set_network_conditions(offline=True, latency=0, throughput=-1)
-    try:
-        page.until(lambda: "The server does not answer" in page.text("#trouble"))
-        assert page.text(".draft") == FIRST
-        held.go_on.set()
-    finally:
-        page.driver.delete_network_conditions()
-    assert page.answered(1).text.startswith("It was founded in 1203")
-    page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
-    assert page.questions() == [QUESTION]
-    page.complaints()  # The requests that were lost are in the console.
-
-
-def test_a_second_window_sees_the_words_and_stops_the_answer_for_both(page: Window, held: Held) -> None:
-    page.ask(QUESTION)
-    assert is_running(page)
-    with second_window(page):
-        assert is_running(page)
-        page.click("Stop")
-        page.until(lambda: page.text(".broken") == "The answer was stopped.")
-        assert page.text(".draft") == FIRST
-    page.until(lambda: page.text(".broken") == "The answer was stopped.")
-    assert page.text(".draft") == FIRST
-    assert page.questions() == [QUESTION]
 
 
 def test_a_question_in_a_conversation_that_was_deleted_elsewhere_comes_back_and_is_asked_in_a_new_one(
@@ -163,9 +114,6 @@ def test_a_question_in_a_conversation_that_was_deleted_elsewhere_comes_back_and_
     page.answered(1)
     assert (page.questions(), threads(page)) == ([OTHER], [(OTHER, False)])
     page.complaints()  # The page looked for the deleted conversation.
-
-
-# ---- Back, and where the focus goes
 
 
 @pytest.mark.parametrize("width", [1360, 390])

@@ -127,12 +127,6 @@ def test_a_turn_that_was_cut_is_offered_again_and_not_doubled(
     assert page.questions() == [QUESTION]
 
 
-def test_ctrl_c_ends_the_server_while_it_answers(slow_model: ScriptedServer, page: Window, server: Server) -> None:
-    page.ask(QUESTION)
-    page.until(lambda: page.all(".draft") and page.text(".draft") == "It was")
-    assert server.stop(signal.SIGINT) == 130
-
-
 def test_a_server_that_is_to_end_writes_answers_that_no_window_waits_for(
     chat_server: ScriptedServer, server: Server, tmp_path: Path
 ) -> None:

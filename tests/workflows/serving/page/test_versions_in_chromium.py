@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.workflows.serving.page.test_runs_in_chromium import second_window
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import QUESTION
 
@@ -47,24 +46,3 @@ def test_an_edited_question_is_a_version_and_what_followed_stays_with_the_one_be
     page.until(lambda: page.questions() == [QUESTION, OTHER, THIRD])
     page.click("The next version")
     page.until(lambda: page.questions() == [EDITED])
-
-
-@pytest.mark.usefixtures("two_turns")
-def test_a_second_window_sees_a_version_come_and_one_that_turned_to_another_stays(page: Window) -> None:
-    first = page.driver.current_window_handle
-    with second_window(page):
-        page.answered(2)
-        edit(page, 1, EDITED)
-        page.until(lambda: page.questions() == [QUESTION, EDITED] and versions(page) == ["2 of 2"])
-        second = page.driver.current_window_handle
-        page.driver.switch_to.window(first)
-        page.until(lambda: page.questions() == [QUESTION, EDITED])
-        page.click("The version before")
-        page.until(lambda: page.questions() == [QUESTION, OTHER])
-        page.driver.switch_to.window(second)
-        page.answer_to(THIRD, 3)
-        page.driver.switch_to.window(first)
-        page.until(lambda: page.run("return document.querySelector('#thread-list .working') === null"))
-        assert page.questions() == [QUESTION, OTHER]
-        page.driver.switch_to.window(second)
-        assert page.questions() == [QUESTION, EDITED, THIRD]

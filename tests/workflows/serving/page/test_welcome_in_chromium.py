@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 from selenium.webdriver.support.select import Select
 
@@ -67,9 +64,3 @@ def test_a_turn_shows_what_it_was_asked_with_and_is_asked_again_with_either(page
     page.until(lambda: "3 of 3" in page.text(".versions"))
     assert about(page) == ["Thorough: checks each claim"]
     assert not page.run("return document.body.textContent.includes('with the settings of then')")
-
-
-def test_what_is_kept_in_the_browser_names_no_day_and_no_filter(page: Window) -> None:
-    set_to(page, "workflow", "Thorough: checks each claim")
-    kept: Any = json.loads(page.run("return localStorage.getItem('mara-settings')"))
-    assert kept == {"workspace": "", "workflow": "ragenta", "mode": ""}
