@@ -164,15 +164,15 @@ def test_a_document_that_is_dropped_anywhere_can_replace_another(
     with on_a_port(site_of(root, tmp_path, uploads=tmp_path / "uploads")) as address:
         page.open(address)
         dialog = "document.getElementById('documents-dialog')"
-        page.run(f"{dialog}.addEventListener('close', () => {{ window.closed = true; }})")
+        page.run(f"{dialog}.addEventListener('close', () => {{ window.dialogClosed = true; }})")
         for text in ("Karv is a harbour town.", "Karv is a mining village."):
-            page.run("window.closed = false")
+            page.run("window.dialogClosed = false")
             page.run(DROP, "karv.md", text)
             if "mining" in text:
                 page.click("Replace")
             page.until(lambda: page.text("#file-list li").endswith("added"))
             page.click("Close")
-            page.until(lambda: page.run("return window.closed"))
+            page.until(lambda: page.run("return window.dialogClosed"))
         page.press("What is Karv?", Keys.ENTER)
         assert "mining village" in page.answered(1).text
     page.complaints()  # The refused request is in the console.
