@@ -85,6 +85,8 @@ class FreshGenerations:
         index = self._pool.get(root, embedder, served.generation if served else None)
         if served is None or served.index() is not index:
             self._begin(place, embedder, index)
+            if Workspace(root).current() != index.graph.generation:  # It was published while this one was opened.
+                self._renew(place)
         return index
 
     @contextmanager

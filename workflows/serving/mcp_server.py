@@ -243,9 +243,13 @@ class _StrictTool(Tool):
         except UnexpectedToolError:
             raise
         except ToolError as error:
-            if isinstance(error.__cause__, ValidationError):
-                raise ToolError(f"Error executing tool {self.name}: {_refusal(error.__cause__)}") from error
-            raise
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            refusal = BadInput(
+                f"The call cannot be used ({problems_of(error.__cause__)})",
+                "The input schema has the arguments, with their limits",
+            )
+            raise ToolError(f"Error executing tool {self.name}: {refusal.kind}: {refusal}") from error
 
 
 def _tool(function: Callable[..., Any], title: str) -> Tool:
@@ -256,13 +260,6 @@ def _tool(function: Callable[..., Any], title: str) -> Tool:
     tool.fn_metadata.arg_model = create_model(model.__name__, __base__=model, __cls_kwargs__={"extra": "forbid"})
     tool.parameters = tool.fn_metadata.arg_model.model_json_schema()
     return tool
-
-
-def _refusal(fault: ValidationError) -> str:
-    error = BadInput(
-        f"The call cannot be used ({problems_of(fault)})", "The input schema has the arguments, with their limits"
-    )
-    return f"{error.kind}: {error}"
 
 
 @asynccontextmanager
@@ -408,8 +405,8 @@ def _refusal_of(fault: Exception) -> JSONRPCError | None:
     line = inputs[0] if inputs else None
     if isinstance(line, str) and not line.strip():
         return None
-    sent = _read_leniently(line) if isinstance(line, str) else next(filter(_has_id, inputs), None)
-    key = sent.get("id") if isinstance(sent, dict) else None
+    sent = [_read_leniently(line)] if isinstance(line, str) else inputs
+    key = next((each["id"] for each in sent if isinstance(each, dict) and "id" in each), None)
     return JSONRPCError(
         jsonrpc="2.0",
         id=key if type(key) is int or (isinstance(key, str) and key.isprintable()) else None,
@@ -423,10 +420,6 @@ def _read_leniently(line: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
-
-
-def _has_id(sent: Any) -> bool:
-    return isinstance(sent, dict) and "id" in sent
 
 
 def _may_be_asked(client: Client) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from graph.environment import environment, set_variables
 from workflows.results import TOTAL
@@ -147,8 +147,3 @@ def shared_folder() -> Iterator[Path]:
     finally:
         set_variables({FOLDER_VARIABLE: before})
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def forget_worker(folder: Path, process: int) -> None:
-    """Count a worker that ended no longer among those that answer; what it counted stays."""
-    mark_process_dead(process, str(folder))  # type: ignore[no-untyped-call]

@@ -17,8 +17,3 @@ def page_colours() -> dict[str, dict[str, str]]:
     (style,) = re.findall(r"<style>(.*?)</style>", render_page(explanation()), re.DOTALL)
     light = dict(_COLOUR.findall(" ".join(_ROOT.findall(_DARK.sub("", style)))))
     return {"light": light, "dark": {**light, **dict(_COLOUR.findall(" ".join(_DARK.findall(style))))}}
-
-
-def declarations(name: str) -> int:
-    """Return how often a page says what the colour of that name is."""
-    return len(re.findall(rf"--{name}: #", render_page(explanation())))

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from graph.retrieve.selection import Selection
-from graph.schema import entity_id
 from tests.builders import passage_of, typed_graph
 from tests.walking import MENTION
 from workflows.explanation.model import NodeNames, Step, path_in_words
@@ -30,22 +29,11 @@ def step(relation: str, share: float, predicate: str = "", *, backwards: bool = 
     return Step("", "", "", predicate, relation, backwards, share)
 
 
-class TestNames:
-    def test_a_node_has_the_id_and_label_of_what_it_is(self) -> None:
-        assert [names().key(node) for node in range(4)] == ["e0", "e1", "p0", "p1"]
-        assert [names().ref(node) for node in (A, P)] == [entity_id(GRAPH.entity_names[A]), "p0"]
-        assert [names().label(node) for node in (B, P, Q)] == ["1933", "Nissan\nMotor", "p1"]
-
-    def test_a_cited_passage_has_its_number(self) -> None:
-        cited = names(numbers={"p1": 3})
-        assert [cited.number(node) for node in range(4)] == [None, None, None, 3]
-        assert [cited.spoken(node) for node in (A, P, Q)] == ["Nissan", "passage Nissan Motor", "passage [3] p1"]
-
-    def test_under_a_filter_nodes_are_counted_and_spelled_as_far_as_it_lets_be_seen(self) -> None:
-        filtered = names(Selection.of(GRAPH, GRAPH.passages_of(["p1"])))
-        assert filtered.key(Q) == "p0"
-        assert filtered.label(A) == GRAPH.entity_names[A]
-        assert filtered.label(B) == "1933"
+def test_under_a_filter_nodes_are_counted_and_spelled_as_far_as_it_lets_be_seen() -> None:
+    filtered = names(Selection.of(GRAPH, GRAPH.passages_of(["p1"])))
+    assert filtered.key(Q) == "p0"
+    assert filtered.label(A) == GRAPH.entity_names[A]
+    assert filtered.label(B) == "1933"
 
 
 def test_a_step_names_its_predicate_and_relation_with_the_share_of_what_walks_on() -> None:

@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from graph.relations import relation_words
-from tests.cases import mostly_slow
 from tests.workflows.explanation.browser import Page, chromium
 from tests.workflows.explanation.made_up import explanation, without_walk
 from tests.workflows.serving.page.window import Window
@@ -73,24 +70,6 @@ def test_the_page_opens_without_a_request_or_a_complaint_and_may_ask_no_server(b
     assert all("Content Security Policy" in complaint for complaint in browser.complaints())
 
 
-def test_it_says_why_in_sentences_then_draws_then_folds_the_rest(browser: Page) -> None:
-    size = {"width": 1400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        browser.open(DATA)
-        assert browser.text("#why li") == "The search began at Nissan."
-        drawing = browser.run("return document.getElementById('drawing').getBoundingClientRect().toJSON()")
-        assert drawing["top"] + drawing["height"] / 2 < 900
-        assert len(browser.all("main > details")) == 6
-        assert browser.all("main > details[open]") == []
-        words = browser.run("return document.body.innerText")
-        assert not [
-            word for word in ("mass", "β", "entity", "seed", "damping") if word in words.replace("Entity number", "")
-        ]
-    finally:
-        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 @pytest.mark.parametrize("data", [DATA, without_walk()], ids=["walked", "not walked"])
 def test_axe_finds_nothing_wrong_with_all_of_it_unfolded(browser: Page, data: dict[str, Any]) -> None:
     browser.open(data)
@@ -109,42 +88,12 @@ def test_every_node_and_edge_is_drawn_each_kind_with_its_shape(page: Page) -> No
     )
 
 
-def test_edges_are_as_wide_as_what_they_carried_and_point_where_most_went(page: Page) -> None:
-    drawn = page.run("return Object.fromEntries(cy.edges().map((edge) => [edge.id(), edge.data()]))")
-    by_flow = sorted(DATA["edges"], key=lambda edge: edge["forward"][-1] + edge["backward"][-1])
-    widths = [drawn[edge["id"]]["width"] for edge in by_flow]
-    assert widths == sorted(widths)
-    heaviest = by_flow[-1]
-    assert drawn[heaviest["id"]]["way"] == (1 if heaviest["forward"][-1] >= heaviest["backward"][-1] else -1)
-
-
 def test_a_citation_shows_its_passage_with_the_cited_words_marked(page: Page) -> None:
     page.run("document.getElementById('answer-part').open = true")
     page.find(".citation").click()
     assert node("p0")["label"] in page.text("#details h3")
     assert page.text("#details mark") == node("p0")["text"][:8]
     assert page.run("return cy.$id('p0').hasClass('lit') && cy.nodes('.faded').length > 0")
-
-
-def test_pointing_at_a_node_describes_it_until_the_mouse_leaves(page: Page) -> None:
-    x, y = page.run(
-        "const at = cy.$id('e0').renderedPosition(); return [at.x - cy.width() / 2, at.y - cy.height() / 2]"
-    )
-    mouse = ActionChains(page.driver, duration=0)
-    mouse.move_to_element_with_offset(page.find("#drawing"), round(x), round(y)).perform()
-    assert node("e0")["label"] in page.text("#details h3")
-    assert "name that the search began at" in page.text("#details dl")
-    mouse.move_to_element(page.find("#question")).perform()
-    assert "Point at a name" in page.text("#details")
-
-
-def test_tapping_an_edge_shows_its_weight_its_flows_and_its_predicates(page: Page) -> None:
-    edge = next(edge for edge in DATA["edges"] if edge["predicates"])
-    page.run("cy.$id(arguments[0]).emit('tap')", edge["id"])
-    words = page.text("#details")
-    assert relation_words(edge["relation"]) in words
-    assert edge["predicates"][0] in words
-    assert f"{edge['forward'][-1] * 100:.3g} %" in words
 
 
 def test_the_slider_changes_sizes_widths_ranks_and_what_is_said_of_them(page: Page) -> None:
@@ -175,56 +124,6 @@ def test_the_passages_stand_in_the_order_of_their_ranks_at_every_stop(page: Page
         assert shown == [n["label"] for n in passages]
 
 
-def test_a_relation_type_can_be_switched_off_and_on_again(page: Page) -> None:
-    hidden = "return cy.edges().filter((edge) => edge.hidden()).map((edge) => edge.data('relation'))"
-    button = page.find("#legend button[data-relation=PRIMARY]")
-    button.send_keys(Keys.ENTER)
-    page.painted()
-    assert set(page.run(hidden)) == {"PRIMARY"}
-    assert button.get_attribute("aria-pressed") == "false"
-    button.click()
-    page.painted()
-    assert page.run(hidden) == []
-
-
-def test_a_path_in_words_lights_up_in_the_drawing_and_stays_when_clicked(page: Page) -> None:
-    path = DATA["paths"][0]
-    assert page.text("#path0 .words") == path["words"].replace("PRIMARY", "about")
-    page.find("#path0").click()
-    page.find("#question").click()
-    lit = page.run("return cy.elements('.lit').map((one) => one.id())")
-    assert set(lit) == {path["seed"], path["passage"], path["steps"][0]["edge"]}
-    assert page.find("#path0").get_attribute("aria-pressed") == "true"
-
-
-def test_a_node_is_found_by_name_with_the_keyboard_alone(page: Page) -> None:
-    page.find("#search").clear()
-    page.find("#search").send_keys("number 7", Keys.ENTER)
-    assert page.text("#details h3") == "Entity number 7"
-    page.find("#details button").send_keys(Keys.ENTER)
-    assert page.text("#details h3") != "Entity number 7"
-    assert page.run("return document.activeElement.tagName") == "H3"
-
-
-def test_facts_beta_and_anchors_are_shown_in_words_bars_and_a_table(page: Page) -> None:
-    assert [verdict.get_property("textContent") for verdict in page.all("#facts .verdict")] == ["kept", "rejected"]
-    assert page.text("#facts .rejected .number") == "0.40"
-    width, line = page.run(
-        "const [bar, line] = document.querySelectorAll('.bar')[1].children; return [bar.style.width, line.style.left]"
-    )
-    assert (width, line, len(page.all(".bar"))) == ("60%", "20%", 8)
-    page.run("document.getElementById('anchors-part').open = true")
-    rows = page.run("return [...document.querySelectorAll('#anchors tr')].map((row) => [...row.children])")
-    assert [[cell.text for cell in row] for row in rows] == [
-        ["passage", "Nissan 40 %", "other entities 20 %"],
-        ["Title of passage 0", "50 %", "25 %"],
-        ["Title of passage 1", "13 %", "50 %"],
-    ]
-    words = page.text("#shown")
-    assert "20 of 4,211 names and passages" in words
-    assert "83 %" in words
-
-
 def test_hostile_texts_are_shown_and_do_nothing(browser: Page) -> None:
     data = copy.deepcopy(DATA)
     data |= {"question": HOSTILE, "answer": f"{HOSTILE} [1]", "fact_outcome": HOSTILE, "workspace": HOSTILE}
@@ -244,114 +143,4 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Page) -> None:
     assert "onerror" in browser.driver.title
     assert browser.run("return document.querySelectorAll('img, body script').length") == 6
     assert browser.run("return /[\\u0000\\u2028\\u202e]/.test(document.body.innerText)") is False
-    assert browser.complaints() == []
-
-
-def test_labels_keep_to_their_nodes_when_the_drawing_changes_its_size(page: Page) -> None:
-    sizes = page.driver.execute_async_script("""
-        const done = arguments[0], stage = document.querySelector('.canvas');
-        const [labels, nodes] = [document.getElementById('labels'), stage.querySelector('[data-id="layer2-node"]')];
-        const size = ({ width, height }) => [width, height].map(Math.round);
-        stage.style.height = '400px';
-        requestAnimationFrame(() => setTimeout(() => {
-            const sizes = [size(labels), ...[labels, nodes].map((one) => size(one.getBoundingClientRect()))];
-            stage.style.height = '';
-            done([...sizes, [stage.clientWidth, 400]]);
-        }));
-    """)
-    assert sizes == [sizes[-1]] * 4
-
-
-def test_a_long_question_leaves_room_for_the_rest_and_is_shown_whole_when_asked(browser: Page) -> None:
-    browser.open(DATA | {"question": "When was the car maker founded, and where? " * 200})
-    height = "return document.getElementById('question').clientHeight"
-    assert browser.run(height) < 120
-    browser.find("#whole-question").send_keys(Keys.ENTER)
-    assert browser.run(height) > 800
-    assert browser.find("#whole-question").get_attribute("aria-expanded") == "true"
-    browser.find("#whole-question").click()
-    assert browser.run(height) < 120
-    browser.open(DATA)
-    assert not browser.find("#whole-question").is_displayed()
-
-
-def test_of_a_large_graph_the_faint_edges_are_drawn_from_near_or_where_a_node_is_chosen(browser: Page) -> None:
-    data = explanation(entities=110, passages=35, seeds=3)
-    browser.open(data)
-    drawn = "return cy.edges().filter((edge) => edge.style('display') === 'element').map((edge) => edge.id())"
-    flows = {edge["id"]: edge["forward"][-1] + edge["backward"][-1] for edge in data["edges"]}
-    main = browser.run(drawn)
-    share = sum(flows[edge] for edge in main) / sum(flows.values())
-    assert min(flows[edge] for edge in main) >= max(flows[edge] for edge in flows.keys() - set(main))
-    assert 0.95 <= share < 0.97
-    assert "carry 95 %" in browser.text("#legend .hint")
-    faint = next(edge for edge in data["edges"] if edge["id"] not in main)
-    browser.run("cy.$id(arguments[0]).emit('tap')", faint["source"])
-    assert faint["id"] in browser.run(drawn)
-    browser.run("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
-    for _ in range(3):
-        browser.find("#zoom-in").click()
-    assert len(browser.run(drawn)) == len(flows)
-    browser.find("#fit").click()
-    assert browser.run(drawn) == main
-    for height in ("150px", "600px"):
-        browser.run("document.querySelector('.canvas').style.height = arguments[0]", height)
-        browser.painted()
-    assert browser.run(drawn) == main
-
-
-def test_where_nothing_walked_the_page_says_so_and_shows_the_passages(browser: Page) -> None:
-    browser.open(without_walk())
-    assert "by likeness (dense)" in browser.text("#no-walk-reason")
-    assert not browser.find("#walk").is_displayed()
-    assert not browser.find("#anchors-part").is_displayed()
-    assert len(browser.all("#passages tbody tr")) == 3
-    assert browser.text("#passages mark") == "The text"
-    assert browser.complaints() == []
-
-
-def test_a_run_without_beta_has_one_stop_and_no_slider(browser: Page) -> None:
-    data = copy.deepcopy(DATA) | {"stops": [{"strength": 1.0, "label": "as walked"}], "beta": None}
-    for each in data["nodes"]:
-        each |= {name: each[name][-1:] for name in ("mass", "restart", "hidden")}
-        each["rank"] = each["rank"][-1:] if each["rank"] else None
-    for each in data["edges"]:
-        each |= {name: each[name][-1:] for name in ("forward", "backward")}
-    browser.open(data)
-    assert not browser.find("#stop").is_displayed()
-    assert browser.text("#stop-label") == "as it was ranked"
-    assert not browser.find("#beta-part").is_displayed()
-    assert browser.run("return cy.nodes().length") == len(DATA["nodes"])
-    assert browser.complaints() == []
-
-
-@pytest.mark.parametrize(("width", "scheme"), mostly_slow([(360, "dark"), (768, "light"), (1920, "dark")], 1))
-def test_the_page_fits_its_window_in_both_colour_schemes(browser: Page, width: int, scheme: str) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
-    try:
-        browser.open(DATA)
-        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
-        paper = browser.run("return getComputedStyle(document.body).backgroundColor")
-        assert (paper == "rgb(15, 19, 24)") is (scheme == "dark")
-        across = browser.run("return [0, ...cy.nodes().map((node) => node.renderedPosition('x')), cy.width()]")
-        assert (min(across), max(across)) == (across[0], across[-1])
-    finally:
-        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-def test_two_thousand_nodes_are_drawn_and_answer_to_slider_search_and_paths(browser: Page) -> None:
-    data = explanation(entities=1500, passages=500, seeds=6)
-    browser.open(data)
-    assert browser.run("return [cy.nodes().length, cy.edges().length]") == [2000, len(data["edges"])]
-    browser.find("#search").send_keys("Entity number 1234", Keys.ENTER)
-    assert browser.text("#details h3") == "Entity number 1234"
-    browser.find("#stop").send_keys(Keys.HOME)
-    browser.painted()
-    assert browser.text("#stop-label") == "all alike"
-    browser.find("#path0").click()
-    assert browser.run("return cy.elements('.lit').length") == 3
     assert browser.complaints() == []

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.relations import ENTITY_RELATIONS, PASSAGE_RELATIONS, RELATIONS, RelationType
-from tests.workflows.explanation.page_colours import declarations, page_colours
+from tests.workflows.explanation.page_colours import page_colours
 from workflows.explanation.page import OWN_LOOKS, looks_of, palette_css
 
 BETWEEN_ENTITIES = (*ENTITY_RELATIONS, RelationType.SYNONYMY)
@@ -47,16 +47,6 @@ def test_relations_between_entities_differ_on_a_page_in_colour_and_within_a_fami
         assert alike({relation: colours[relation] for relation in BETWEEN_ENTITIES}) == [], ground
     for family in (BETWEEN_ENTITIES, PASSAGE_RELATIONS):
         assert len({RELATIONS[relation].dash for relation in family}) == len(family)
-
-
-def test_every_type_has_a_look_and_a_page_names_its_colour_once_for_light_and_once_for_dark() -> None:
-    assert list(RELATIONS) == list(RelationType)
-    assert len({look.colour for look in RELATIONS.values()}) == len(RELATIONS)
-    assert len({look.on_dark for look in RELATIONS.values()}) == len(RELATIONS)
-    colours = page_colours()
-    for relation, look in RELATIONS.items():
-        assert (colours["light"][relation], colours["dark"][relation]) == (look.colour, look.on_dark)
-        assert declarations(relation) == 2
 
 
 def test_the_first_own_types_differ_from_all_others_by_colour_and_by_dash_and_the_rest_by_both() -> None:

@@ -55,14 +55,6 @@ def test_a_fact_stands_in_its_own_direction_also_where_the_path_goes_against_it(
     assert f"“{labels[step.to]}” — {step.predicate} — “{labels[step.from_node]}”" in path
 
 
-def test_a_path_without_steps_leads_straight_to_its_passage(quoting: Explained) -> None:
-    result, explanation = quoting
-    straight = next(path for path in explanation.paths if not path.steps)
-    path = sentences(result, replace(explanation, paths=(straight,)))[1]
-    assert path.startswith("The words of the question led straight to the passage “")
-    assert ", which says “" in path
-
-
 def test_hidden_signs_and_long_names_of_documents_do_not_get_into_a_sentence(quoting: Explained) -> None:
     entities = [{"id": "e", "text": "\u202e" + "x" * 500, "weight": 1.0}]
     start = sentences({**quoting[0], "seeds": {"entities": entities, "passages": []}})[0]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graph.embedding.embeddings import Embedder
 from graph.retrieve.index_pool import IndexPool
+from graph.retrieve.open_index import Index
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder, passage_of, publish_workspace
 from workflows.runtime.fresh_generations import FreshGenerations
@@ -156,4 +158,27 @@ def test_a_workspace_that_the_pool_closed_is_watched_no_more(
     fresh.look()
     assert watcher.closings == 1
     assert watcher.while_warming == []
+    assert len(fresh.get(root, embedder).graph.passages) == 2
+
+
+def test_a_generation_that_is_published_while_the_first_one_is_opened_is_asked_next(
+    fresh: FreshGenerations,
+    pool: IndexPool,
+    root: Path,
+    embedder: HashEmbedder,
+    publish: Callable[[str], None],
+    watcher: Watcher,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opening = pool.get
+
+    def slowly(*place: Any) -> Index:
+        index = opening(*place)
+        monkeypatch.setattr(pool, "get", opening)
+        publish("Karv is a harbour town.")
+        fresh.catch_up(root)
+        return index
+
+    monkeypatch.setattr(pool, "get", slowly)
+    assert len(fresh.get(root, embedder).graph.passages) == 1
     assert len(fresh.get(root, embedder).graph.passages) == 2

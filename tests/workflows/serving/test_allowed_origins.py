@@ -63,11 +63,6 @@ def test_other_sites_are_refused_and_may_read_nothing(serve: Serve) -> None:
             assert not [name for name in reply.headers if name.startswith("access-control")], method
 
 
-def test_what_a_browser_sends_for_another_site_without_its_origin_is_refused(serve: Serve) -> None:
-    for mode in ("no-cors", "navigate"):
-        assert serve().post("/", headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": mode}).status_code == 403
-
-
 def test_links_programs_its_own_pages_and_the_sites_of_langgraph_json_are_answered(serve: Serve) -> None:
     link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     assert serve().get("/", headers=link).text == "answered"
@@ -93,11 +88,6 @@ def test_a_name_that_is_not_this_machine_s_own_is_refused_without_keys(serve: Se
         assert "Set MARA_AUTH, or MARA_ORIGINS" in reply.json()["detail"], name
 
 
-def test_the_names_of_this_machine_are_answered(serve: Serve) -> None:
-    for name in ["localhost:2024", "127.0.0.1", "[::1]:2024", "LOCALHOST", "mara.localhost:80"]:
-        assert serve().get("/", headers={"host": name}).text == "answered"
-
-
 def test_the_operator_allows_further_sites_and_names(serve: Serve) -> None:
     allowed = {"MARA_ORIGINS": "https://chat.example.org/, http://BOX.lan:2024"}
     chat = {"origin": "https://chat.example.org"}
@@ -108,11 +98,6 @@ def test_the_operator_allows_further_sites_and_names(serve: Serve) -> None:
     )
     assert serve(**allowed).post("/", headers={"origin": "https://evil.example"}).status_code == 403
     assert serve("http://evil.example", **allowed).get("/").status_code == 403
-
-
-def test_the_operator_allows_all(serve: Serve) -> None:
-    reply = serve("https://some.tunnel.example", MARA_ORIGINS="*").get("/", headers={"origin": "https://any.example"})
-    assert (reply.text, reply.headers["access-control-allow-origin"]) == ("answered", "*")
 
 
 def test_what_is_no_origin_is_refused_when_the_server_starts(serve: Serve) -> None:

@@ -41,16 +41,6 @@ def owner(name: str = "anna", **where: str) -> str:
 
 
 class TestWithoutKeys:
-    def test_everybody_is_the_machines_own_user(self) -> None:
-        for headers in ({}, {b"authorization": b"Bearer x"}, {b"x-auth-scheme": b"langsmith"}):
-            assert authenticate(headers)["identity"] == LOCAL.name
-
-    def test_everything_is_everybodys(self) -> None:
-        for resource, action in [*WRITES, *READS, ("store", "put")]:
-            value: dict[str, Any] = {"metadata": {"created_by": "me"}, "namespace": ("n",)}
-            assert ask(resource, action, value, LOCAL.name) is None
-            assert value == {"metadata": {"created_by": "me"}, "namespace": ("n",)}, resource
-
     def test_graph_indexing_is_shown_only_where_clients_may_index(self, monkeypatch: pytest.MonkeyPatch) -> None:
         wanted: list[tuple[str, dict[str, Any]]] = [
             ("read", {"assistant_id": INDEXING}),
@@ -143,9 +133,3 @@ class TestWithKeys:
         with pytest.raises(Auth.exceptions.HTTPException, match="A token cannot schedule runs"):
             ask("crons", "create", {"metadata": {}}, bea.name, bea.to_json())
         assert ask("crons", "create", {"metadata": {}}) == {OWNER: owner()}
-
-    def test_who_may_index_sees_its_graph(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("MARA_SOURCES", "documents")
-        with pytest.raises(Auth.exceptions.HTTPException, match="anna may not index documents"):
-            ask("assistants", "read", {"assistant_id": INDEXING})
-        assert ask("assistants", "read", {"assistant_id": INDEXING}, "olga")

@@ -11,12 +11,11 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, ElicitRequestFormParams, ElicitResult, TextContent
 
-from graph.relationships.record import RELATIONSHIPS_FILE
 from tests.builders import HashEmbedder
 from tests.scripted_server import ScriptedServer
 from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, well_behaved
 from tests.workflows.hashed_world import hashed_world
-from tests.workflows.remembering import copy_of, counts, messages
+from tests.workflows.remembering import copy_of, messages
 from workflows.runtime.resources import close_indexes
 from workflows.serving.mcp_server import make_server
 
@@ -81,22 +80,6 @@ def test_a_question_leans_on_the_earlier_ones_of_its_conversation_and_on_no_othe
     assert len(agents.requests_of("rewriter")) == 1
 
 
-def test_passages_are_found_for_what_was_understood(served: Path) -> None:
-    _, second = map(told, talk(served, *questions(FOUNDED, FOUNDER), tool="retrieve"))
-    assert second["understood"] == FOUNDER_OF_MARN
-    assert second["passages"][0]["id"] == "marn"
-
-
-def test_the_two_tools_share_their_conversations(served: Path) -> None:
-    async def held() -> dict[str, Any]:
-        async with Client(make_server(served)) as session:
-            first = told(await session.call_tool("retrieve", {"question": FOUNDED}))
-            asked = {"question": FOUNDER, "conversation": first["conversation"]}
-            return told(await session.call_tool("ask", asked))
-
-    assert asyncio.run(held())["understood"] == FOUNDER_OF_MARN
-
-
 def test_an_unknown_conversation_or_one_of_another_filter_is_an_error(served: Path) -> None:
     for tool in ("ask", "retrieve"):
         (result,) = talk(served, {"question": FOUNDER, "conversation": "made-up"}, tool=tool)
@@ -116,10 +99,6 @@ class TestAQuestionThatIsOpen:
             assert (open_one["answer_kind"], open_one["choices"]) == ("clarification", list(BIRTHS))
             assert open_one["citations"] == []
             assert (settled["answer_kind"], settled["choices"], settled["understood"]) == ("answer", [], "")
-
-    def test_retrieving_tells_them_too(self, served: Path) -> None:
-        _, open_one = map(told, talk(served, *questions(FOUNDED, BIRTH), tool="retrieve"))
-        assert (open_one["choices"], open_one["passages"]) == (list(BIRTHS), [])
 
     def test_a_client_with_forms_asks_its_user(self, served: Path, agents: ScriptedServer) -> None:
         forms: list[ElicitRequestFormParams] = []
@@ -161,10 +140,6 @@ class TestHistory:
     @pytest.fixture
     def root(self, served: Path, tmp_path: Path) -> Path:
         return copy_of(served, tmp_path)
-
-    def test_without_a_user_nothing_is_written(self, root: Path) -> None:
-        talk(root, {"question": FOUNDED})
-        assert not (root / RELATIONSHIPS_FILE).exists() or counts(root)["Message"] == 0
 
     def test_a_conversation_goes_on_after_the_server_was_started_anew(self, root: Path) -> None:
         (begun,) = talk(root, {"question": FOUNDED}, user="ada")

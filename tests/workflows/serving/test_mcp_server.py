@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters, stdio_client
+from mcp import Client
 from mcp.types import CallToolResult, TextContent, Tool
 from typer.testing import CliRunner
 
@@ -19,7 +19,7 @@ from tests.builders import HashEmbedder
 from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.hashed_world import hashed_world
-from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, QUESTION_PASSAGES, well_behaved
+from tests.workflows.small_world import QUESTION, well_behaved
 from workflows.answering import ask
 from workflows.cli.app import app
 from workflows.context import Context
@@ -120,22 +120,6 @@ def test_asking_gives_the_answer_of_ask_with_the_sentences_it_cites_and_retrievi
     assert found["ranked_by"] == "sparse"
 
 
-def test_results_are_as_their_schemas_say_and_as_their_text_says(served: Path) -> None:
-    for name, tool in tools_of(served).items():
-        result = call(served, name, question=QUESTION)
-        assert tool.output_schema is not None
-        assert set(result.structured_content or ()) == set(tool.output_schema["required"])
-        assert json.loads(text_of(result)) == result.structured_content
-
-
-def test_what_was_retried_is_noted(chat_server: ScriptedServer, served: Path) -> None:
-    chat_server.script({**well_behaved(), "manager": [MALFORMED, *well_behaved()["manager"]]})  # type: ignore[misc]
-    answer = call(served, "ask", question=QUESTION).structured_content
-    assert answer is not None
-    assert answer["answer"] == ANSWERED
-    assert [note.split(": ")[:2] for note in answer["notes"]] == [["weigh_relations", "MalformedReply"]]
-
-
 def test_what_cannot_be_asked_is_a_tool_error_that_says_why(served: Path, tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"question": " "}, "BadInput: The question is empty. Ask something"),
@@ -177,21 +161,6 @@ def test_a_client_chooses_neither_workspace_nor_model(
     assert "ModelUnavailable" in text_of(call(served, "ask", question=QUESTION))
 
 
-def test_the_nodes_of_a_run_are_told_as_progress(served: Path) -> None:
-    told: list[tuple[float, str | None]] = []
-
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, message))
-
-    async def once() -> None:
-        async with Client(make_server(served)) as client:
-            await client.call_tool("ask", {"question": QUESTION}, progress_callback=hear)
-
-    asyncio.run(once())
-    assert told[0] == (1, "encode_question")
-    assert told[-1] == (len(told), "write_answer")
-
-
 def test_a_call_that_is_cancelled_stops_the_run(chat_server: ScriptedServer, served: Path) -> None:
     dictation = Dictation()
     chat_server.script({**well_behaved(), "answerer": [Reply(pieces=dictation)]})
@@ -223,21 +192,6 @@ def test_the_command_says_what_to_install_where_the_sdk_is_missing(
     assert done.exit_code == 2
     assert "pip install 'mara-rag[mcp]'" in " ".join(done.stderr.split())
     assert done.stdout == ""
-
-
-@pytest.mark.slow
-def test_the_sdks_own_client_talks_to_the_command(small_workspace: Path) -> None:
-    async def talk() -> tuple[set[str], CallToolResult]:
-        command = StdioServerParameters(command=sys.executable, args=["-c", SERVE, "-w", str(small_workspace)])
-        async with Client(stdio_client(command)) as client:
-            names = {tool.name for tool in (await client.list_tools()).tools}
-            return names, await client.call_tool("ask", {"question": QUESTION})
-
-    names, result = asyncio.run(talk())
-    assert names == {"ask", "retrieve"}
-    assert result.structured_content is not None
-    assert "Marn" in result.structured_content["answer"]
-    assert {mark["passage_id"] for mark in result.structured_content["citations"]} & set(QUESTION_PASSAGES)
 
 
 @pytest.mark.slow

@@ -43,21 +43,6 @@ SAID = ("closed", "LAKE", "MARN", "Ember", "drained", "paid", "Brandt")
 HIDDEN = (*SAID, "LIES", "ember", entity_id("Project Ember"))
 """Words that hidden passages and their facts alone say, in that spelling."""
 
-CLIENTS_OWN: list[dict[str, Any]] = [
-    {"owner": "closed"},
-    {"owner": {"$eq": "closed"}},
-    {"owner": {"$in": ["closed", "open"]}},
-    {"owner": {"$ne": "open"}},
-    {"owner": {"$nin": ["nobody"]}},
-    {"owner": {"$ne": "nobody"}, "day": {"$gte": "2020"}},
-    {"source": "closed-1.txt"},
-    {"source": {"$in": ["closed-1.txt", "open-1.txt"]}},
-    {"$or": [{"owner": "open"}, {"owner": "closed"}]},
-    {"owner": {"$or": ["open", "closed"]}},
-    {"owner": {}},
-]
-"""Filters by which a client might want to see more."""
-
 
 @pytest.fixture(scope="module", autouse=True)
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
@@ -114,31 +99,12 @@ class Talk:
         ]
 
 
-def test_without_a_filter_on_the_server_a_client_sees_all_of_it(root: Path) -> None:
-    assert set(Talk(make_server(root), {}).leaked) >= set(SAID)
-
-
 def test_nothing_hidden_is_told_in_any_mode(root: Path) -> None:
     for mode in Mode:
         talk = Talk(make_server(root, OPEN), {"mode": mode.value}, {"mode": mode.value, "top_k": 1})
         assert talk.leaked == [], mode
         assert talk.seen[1] == ({"open-1", "open-2"} if mode is not Mode.SPARSE else {"open-1"})
         assert not any(result.is_error for result in talk.results), mode
-
-
-def test_no_filter_of_a_clients_own_shows_it_more(root: Path) -> None:
-    talk = Talk(make_server(root, OPEN), *({"where": where} for where in CLIENTS_OWN))
-    assert talk.leaked == []
-    assert len(talk.results) == 2 * len(CLIENTS_OWN)
-    assert any(talk.seen)
-    assert all(seen <= {"open-1", "open-2"} for seen in talk.seen)
-
-
-def test_neither_a_misspelt_filter_nor_any_other_wrong_call_shows_it_more(root: Path) -> None:
-    wrong = ({"wher": {"owner": "closed"}}, {"top_k": 0}, {"mode": "magic"}, {"question": " "}, {"where": "closed-1"})
-    talk = Talk(make_server(root, OPEN), *wrong)
-    assert talk.leaked == []
-    assert all(result.is_error for result in talk.results)
 
 
 def test_nothing_hidden_is_told_when_models_are_asked_or_go_wrong(root: Path, chat_server: ScriptedServer) -> None:
@@ -181,13 +147,6 @@ def test_an_operator_of_the_server_s_own_and_one_that_cannot_be_used_are_refused
 def answers(root: Path, where: dict[str, Any]) -> list[str]:
     """Return the whole answers of an open server to a filter of a client's own."""
     return [result.model_dump_json() for result in Talk(make_server(root, OPEN), {"where": where}).results]
-
-
-def test_a_misspelt_key_is_told_with_the_keys_of_what_the_client_may_see(tmp_path: Path) -> None:
-    hidden = passage_of("closed-1", "Sund", "Ember drains it.", owner="closed", budget=3, days=4)
-    workspace = publish_workspace(tmp_path / "w", [*PASSAGES[:2], hidden], {}).root
-    for told in answers(workspace, {"dya": "2020"}):
-        assert "Did you mean `day`? The keys there are: `day`, `owner`, `source`" in told
 
 
 def test_a_client_cannot_learn_which_keys_hidden_passages_have(tmp_path: Path) -> None:
@@ -233,8 +192,3 @@ class TestCommand:
         talk = Talk(server, {}, {"where": {"owner": "closed"}})
         assert talk.leaked == []
         assert talk.seen[1::2] == [{"open-2"}, set()]
-
-    def test_what_is_no_condition_is_refused(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        served, said = self.serve(monkeypatch, root, "owner")
-        assert served == []
-        assert "'owner' is no condition" in said

@@ -46,26 +46,6 @@ def run(story: Callable[[], Awaitable[Any]]) -> None:
     asyncio.run(told())
 
 
-def test_as_many_as_there_are_places_are_at_work_the_next_wait_and_the_others_are_refused() -> None:
-    async def story() -> None:
-        places = Places(2, 1)
-        askers = [Asker(places) for _ in range(5)]
-        await settle()
-        assert [each.is_at_work for each in askers] == [True, True, False, False, False]
-        assert [type(each.fault) for each in askers] == [type(None)] * 3 + [Overloaded] * 2
-        assert (places.at_work, places.waiting, places.is_full) == (2, 1, True)
-        askers[0].answered.set()
-        await settle()
-        assert askers[2].is_at_work
-        assert (places.at_work, places.waiting, places.is_full) == (2, 0, False)
-        for each in askers:
-            each.answered.set()
-        await settle()
-        assert (places.at_work, places.waiting) == (0, 0)
-
-    run(story)
-
-
 def test_those_who_wait_come_in_in_their_order() -> None:
     async def story() -> None:
         places = Places(1, 3)
@@ -108,19 +88,6 @@ def test_who_goes_while_waiting_or_as_their_turn_comes_leaves_it_to_the_next_one
             third.answered.set()
             await settle()
             assert places.at_work == 0, goes_before
-
-    run(story)
-
-
-def test_who_is_cancelled_frees_their_place() -> None:
-    async def story() -> None:
-        for who in (0, 1):
-            places = Places(1, 1)
-            askers = [Asker(places), Asker(places)]
-            await settle()
-            askers[who].task.cancel()
-            await settle()
-            assert (places.at_work, places.waiting) == (1, 0), who
 
     run(story)
 

@@ -267,7 +267,7 @@ class Workers(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         """Replace workers that died or hang. Raises WorkerFailed where one cannot serve."""
-        from workflows.serving.metrics import forget_worker
+        from prometheus_client.multiprocess import mark_process_dead
 
         for place, worker in enumerate(self.processes):
             if self.should_exit.is_set():
@@ -279,7 +279,8 @@ class Workers(Multiprocess):
                 continue
             worker.kill()
             worker.join()
-            forget_worker(self._figures, worker.pid or 0)
+            # It counts no longer among those that answer; the questions that it counted stay.
+            mark_process_dead(worker.pid or 0, str(self._figures))  # type: ignore[no-untyped-call]
             if worker.exitcode == STARTUP_FAILURE:
                 self.terminate_all()
                 raise WorkerFailed("The workers cannot start", "What they printed above says why")

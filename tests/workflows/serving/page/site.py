@@ -15,11 +15,7 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from graph.errors import MaraError
-from tests.workflows.small_world import QUESTION
-from workflows.access.identity import LOCAL, Identity
-from workflows.answering import ask
-from workflows.context import Context
-from workflows.conversation.kept import ANSWERED, Report
+from workflows.access.identity import Identity
 from workflows.serving.page.app import make_app
 from workflows.serving.page.site import Site
 from workflows.serving.service import Service
@@ -120,17 +116,6 @@ def _serve(server: uvicorn.Server, listening: socket.socket, started: threading.
 
     server.startup = told  # type: ignore[method-assign]
     server.run(sockets=[listening])
-
-
-def keep_answer(site: Site, answer: str, title: str = "", **result: Any) -> str:
-    """Keep a conversation whose one answer is as given, from sources of that title; return its id."""
-    whole = json.loads(json.dumps(ask(QUESTION, Context(workspace=str(site.workspaces.own)))))
-    for hit in whole["passages"] if title else ():
-        hit["title"] = hit["source"] = title
-    conversation, turn = new_id(), new_id()
-    site.conversations.begin(LOCAL.owner, conversation, turn, title or QUESTION, {})
-    site.conversations.tell(Report(turn, state=ANSWERED, result={**whole, "answer": answer, **result}))
-    return conversation
 
 
 def site_of(workspace: Path, folder: Path | None, **more: Any) -> Site:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from selenium.webdriver.common.keys import Keys
 
 from tests.dictation import Held
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import keep_answer
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
-from workflows.serving.page.site import Site
 
 pytestmark = pytest.mark.slow
 
-TOP = "return document.querySelector('.turn:last-child .answer > :first-child').getBoundingClientRect().top"
 SCROLLED = "return document.getElementById('conversation').scrollTop"
 LONG = "\n\n".join(f"**{number}** The town on its shore is Marn, founded in 1203 [1]." for number in range(30))
 
@@ -24,9 +20,6 @@ def dictated(chat_server: ScriptedServer, *pieces: str) -> Held:
     held = Held(*pieces)
     chat_server.script({**well_behaved(), "answerer": [Reply("", pieces=held), ANSWERED]})
     return held
-
-
-# ---- As it is written
 
 
 def test_markdown_is_drawn_as_it_is_written(page: Window, chat_server: ScriptedServer) -> None:
@@ -39,24 +32,6 @@ def test_markdown_is_drawn_as_it_is_written(page: Window, chat_server: ScriptedS
     assert page.violations() == []
     held.go_on.set()
     assert page.answered(1).text.endswith("So it is.")
-
-
-@pytest.mark.parametrize("answer", ["**Marn** is old [1].\n\nIt is big [1]. ", f"{LONG}\n\n"], ids=["short", "long"])
-def test_the_text_does_not_move_when_it_is_done(page: Window, chat_server: ScriptedServer, answer: str) -> None:
-    for earlier in (0, 3):  # On a page that has room, and on one that is scrolled.
-        for _ in range(earlier):
-            chat_server.script({**well_behaved(), "answerer": [ANSWERED]})
-            turns = len(page.questions())
-            page.answer_to(QUESTION, turns + 1)
-        turns = len(page.questions())
-        held = dictated(chat_server, answer, "End [1].")
-        page.ask(QUESTION)
-        page.until(lambda: page.all(".draft p"))
-        page.until(lambda: len(page.all(".draft > p")) == answer.count("\n\n") + (not answer.endswith("\n\n")))
-        before = page.run(TOP)
-        held.go_on.set()
-        page.answered(turns + 1)
-        assert page.run(TOP) == pytest.approx(before, abs=1)
 
 
 def test_who_scrolled_up_stays_there_and_comes_to_the_end_with_a_button(
@@ -79,101 +54,6 @@ def test_who_scrolled_up_stays_there_and_comes_to_the_end_with_a_button(
     assert page.focused() == "conversation"
 
 
-def test_a_long_answer_leaves_its_question_in_sight(page: Window, chat_server: ScriptedServer) -> None:
-    chat_server.script({**well_behaved(), "answerer": [LONG]})
-    page.answer_to(QUESTION)
-    top = page.run("return document.querySelector('.asked').getBoundingClientRect().top")
-    assert 0 <= top < 200
-
-
-def test_steps_are_one_line_that_can_be_opened_and_goes(page: Window, chat_server: ScriptedServer) -> None:
-    held = dictated(chat_server, "It was", " founded in 1203 [1].")
-    page.ask(QUESTION)
-    page.until(lambda: page.text(".draft") == "It was")
-    assert page.text(".steps summary") == "Writing the answer …"
-    assert not page.all(".steps[open]")
-    page.find(".steps summary").click()
-    assert [step.text for step in page.all(".steps li")][-1] == "Writing the answer"
-    held.go_on.set()
-    page.answered(1)
-    assert page.all(".steps") == []
-
-
-def test_a_screen_reader_hears_steps_now_and_then_and_the_answer_as_text(
-    page: Window, chat_server: ScriptedServer
-) -> None:
-    page.run(
-        "window.heard = []; new MutationObserver(() => heard.push(document.getElementById('announcer').textContent))"
-        ".observe(document.getElementById('announcer'), {childList: true, subtree: true, characterData: true})"
-    )
-    held = dictated(chat_server, "**Marn** is", " *old* [1].")
-    page.ask(QUESTION)
-    page.until(lambda: page.text(".draft") == "Marn is")
-    assert page.run("return document.querySelector('.turn [aria-live]')") is None
-    held.go_on.set()
-    page.answered(1)
-    heard = page.run("return heard")
-    assert heard[-1].startswith("The answer: Marn is old")
-    assert 1 <= len(heard) <= 3
-
-
-# ---- Once it is whole
-
-
-def test_no_line_begins_with_a_citation_or_a_stop(page: Window, site: Site) -> None:
-    page.show(
-        keep_answer(
-            site,
-            "The **town** of *Marn* [1]. It is old, and long so [2]! Is it `so` [1], or not [2]? " * 12,
-            answer_kind="answer",
-        )
-    )
-    for width in range(360, 660, 20):
-        page.resize(width, 800)
-        apart = page.run(
-            "const lines = (node) => { const range = document.createRange(); range.selectNodeContents(node);"
-            " return [...range.getClientRects()].filter((each) => each.width); };"
-            "return [...document.querySelectorAll('.answer .citation')].filter((mark) => {"
-            " const middle = (box) => (box.top + box.bottom) / 2, here = middle(mark.getBoundingClientRect());"
-            " const words = document.createTreeWalker(document.querySelector('.answer'), NodeFilter.SHOW_TEXT);"
-            " let before = null; while (words.nextNode() && !mark.contains(words.currentNode)) {"
-            "   if (/\\w/.test(words.currentNode.data) && !words.currentNode.parentElement.closest('.citation'))"
-            "     before = words.currentNode; }"
-            " words.nextNode(); const behind = document.createRange(); behind.setStart(words.currentNode, 0);"
-            " behind.setEnd(words.currentNode, 1);"
-            " return [lines(before).at(-1), behind.getBoundingClientRect()]"
-            "   .some((each) => Math.abs(middle(each) - here) > 12); }).length"
-        )
-        assert apart == 0, width
-
-
-def test_numbers_count_from_one_and_a_run_shows_its_source_once(page: Window, site: Site) -> None:
-    page.show(keep_answer(site, "It is old [3]. It is big [3]. It is rich [2].", answer_kind="answer"))
-    assert [mark.text for mark in page.all(".answer .citation")] == ["1", "2"]
-    page.all(".answer .citation")[0].click()
-    assert page.text(".passage.chosen h3").startswith("[1] ")
-    chosen = page.run("return document.querySelector('.citation[aria-expanded=true]').dataset.number")
-    assert chosen == "3"
-
-
-def test_code_is_copied_and_wide_tables_scroll(page: Window, site: Site) -> None:
-    row = "| " + " | ".join(["cell of a table"] * 12) + " |\n"
-    page.show(keep_answer(site, f"```\nx = 1\n```\n\n{row}|{'--:|' * 12}\n{row}\nSo [1].", answer_kind="answer"))
-    page.resize(360, 740)
-    page.run(
-        "document.execCommand = () => true; navigator.clipboard.writeText = async (text) => { window.copied = text; }"
-    )
-    page.click("Copy", ".code")
-    page.until(lambda: page.text(".code button") == "Copied")
-    assert page.run("return window.copied") == "x = 1\n"
-    assert page.run("const box = document.querySelector('.scroll'); return box.scrollWidth > box.clientWidth")
-    assert page.width_over() == 0
-    assert page.violations() == []
-
-
-# ---- Where it is cut, and where there is none
-
-
 def test_an_answer_that_reached_its_limit_says_so_and_goes_on(page: Window, chat_server: ScriptedServer) -> None:
     cut = Reply("It was founded in 1203 [1]. Duke", finish_reason="length")
     chat_server.script({**well_behaved(), "answerer": [cut, ANSWERED]})
@@ -185,29 +65,3 @@ def test_an_answer_that_reached_its_limit_says_so_and_goes_on(page: Window, chat
     page.until(lambda: not page.all(".remark") and page.answered(1))
     assert page.questions() == [QUESTION]
     assert [request.body["max_tokens"] for request in chat_server.requests_of("answerer")] == [320, 640]
-
-
-def test_a_wrong_citation_costs_no_answer(page: Window, chat_server: ScriptedServer) -> None:
-    chat_server.script({**well_behaved(), "answerer": ["It was founded in 1203 [1, 9]."]})
-    page.ask(QUESTION)
-    assert page.answered(1).text.startswith("It was founded in 1203")
-    assert [mark.text for mark in page.all(".answer .citation")] == ["1"]
-    assert page.text(".remark") == "Some citations led to no source and were left out."
-    page.find(".notes summary").click()
-    assert "The model cited 9, which no passage is" in page.text(".notes li")
-    assert len(chat_server.requests_of("answerer")) == 1
-
-
-def test_a_model_that_failed_is_the_reason_that_is_told(page: Window, chat_server: ScriptedServer) -> None:
-    chat_server.script({**well_behaved(), "answerer": ["It was founded in 1203."]})
-    page.answer_to(QUESTION)
-    assert page.text(".kind").startswith("Quotes from your documents (the model gave no usable answer: ")
-    assert page.violations() == []
-
-
-def test_a_refusal_is_kind_and_opens_the_closest_passages(page: Window) -> None:
-    page.ask("Wer hat Zorblax gegründet?")
-    assert page.answered(1).text.startswith("In den Dokumenten nicht gefunden. Die gefundenen Stellen erwähnen Zorblax")
-    page.all(".answer .citation")[0].click()
-    page.find(".passage.chosen")
-    page.press(Keys.ESCAPE)

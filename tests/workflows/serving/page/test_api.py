@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import socket
-import threading
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from tests.dictation import PATIENCE_S, Dictation
-from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import KeyRack, events_in, new_id, on_a_port, site_of
-from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
+from tests.workflows.serving.page.site import KeyRack, events_in, new_id, site_of
+from tests.workflows.small_world import QUESTION
 from workflows.access.identity import Identity
 from workflows.answering import ask
 from workflows.context import Context
@@ -57,13 +51,6 @@ def test_a_question_is_answered_as_python_answers_it(client: TestClient, world: 
         assert reply.json()["timings_ms"]["total"] > 0, prefix
 
 
-def test_passages_are_found_without_an_answer(client: TestClient) -> None:
-    told = client.post("/api/retrieve", json={"question": QUESTION, "top_k": 2, "mode": "dense"}).json()
-    assert [hit["number"] for hit in told["passages"]] == [1, 2]
-    assert told["ranked_by"] == "dense"
-    assert "answer" not in told
-
-
 def test_what_cannot_be_asked_is_told(client: TestClient) -> None:
     cases: list[tuple[str, dict[str, Any], str]] = [
         ("ask", {}, "The question is empty"),
@@ -78,11 +65,6 @@ def test_what_cannot_be_asked_is_told(client: TestClient) -> None:
         assert reply.status_code == 400, path
         assert reply.json()["error"]["kind"] == "BadInput", path
         assert words in reply.json()["error"]["message"]
-
-
-def test_other_sites_cannot_ask(client: TestClient) -> None:
-    reply = client.post("/api/ask", json={"question": QUESTION}, headers={"origin": "https://evil.example"})
-    assert reply.status_code == 403
 
 
 class TestFull:
@@ -132,21 +114,6 @@ class TestFigures:
         assert told["mara_at_work",] == told["mara_waiting",] == 0
         assert QUESTION not in client.get("/metrics").text
 
-    def test_count_tokens(self, chat_server: ScriptedServer, client: TestClient) -> None:
-        chat_server.script(well_behaved())
-        usage = client.post("/api/ask", json={"question": QUESTION}).json()["usage"]
-        told = figures(client)
-        assert told["mara_model_calls_total",] == usage["calls"] == 3
-        assert told["mara_tokens_total", "in"] == usage["prompt_tokens"] > 0
-
-    def test_a_refusal_by_the_model_s_server_is_a_failure_and_no_refusal_of_ours(
-        self, chat_server: ScriptedServer, client: TestClient
-    ) -> None:
-        chat_server.script([Reply("The key is wrong", status=401)])
-        reply = client.post("/api/ask", json={"question": QUESTION})
-        assert (reply.status_code, reply.json()["error"]["kind"]) == (503, "ModelUnavailable")
-        assert figures(client)["mara_failed_total", "ModelUnavailable"] == 1
-
     def test_are_for_who_may_watch_and_without_keys_for_this_machine_alone(
         self, client: TestClient, world: Path, tmp_path: Path
     ) -> None:
@@ -168,20 +135,6 @@ class TestReadiness:
             ready = _until_ready(client)
         assert (ready["state"], ready["trouble"]) == ("ready", None)
         assert ready["generation"] >= 1
-
-    def test_nothing_of_it_runs_once_it_has_ended(
-        self, client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        warm_up, has_begun = service.warm_up, threading.Event()
-
-        def beginning(root: Path) -> None:
-            has_begun.set()
-            warm_up(root)
-
-        monkeypatch.setattr(service, "warm_up", beginning)
-        with client:
-            assert has_begun.wait(PATIENCE_S)
-        assert "opening" not in {thread.name for thread in threading.enumerate()}
 
     def test_it_is_not_while_it_drains(self, client: TestClient, service: Service) -> None:
         with client:
@@ -218,26 +171,3 @@ def _until_ready(client: TestClient) -> dict[str, Any]:
         assert reply.json()["trouble"] is None
     told: dict[str, Any] = reply.json()
     return told
-
-
-def test_who_goes_away_frees_the_place(chat_server: ScriptedServer, hashing: None, world: Path, tmp_path: Path) -> None:
-    dictation = Dictation()
-    chat_server.script({**well_behaved(), "answerer": [Reply("", pieces=dictation), ANSWERED]})
-    with on_a_port(site_of(world, tmp_path), Service(at_once=1)) as address:
-        left = threading.Thread(target=_ask_and_leave, args=(address, dictation.began))
-        left.start()
-        left.join(PATIENCE_S)
-        dictation.go_on.set()
-        assert dictation.hung_up.wait(PATIENCE_S)
-        reply = httpx.post(f"{address}/api/ask", json={"question": QUESTION}, timeout=PATIENCE_S)
-    assert reply.json()["answer"] == ANSWERED
-
-
-def _ask_and_leave(address: str, began: threading.Event) -> None:
-    """Ask, and break the connection off once the answer is being written."""
-    host, _, port = address.removeprefix("http://").partition(":")
-    body = json.dumps({"question": QUESTION}).encode()
-    head = f"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(f"{head}\r\n\r\n".encode() + body)
-        assert began.wait(PATIENCE_S)

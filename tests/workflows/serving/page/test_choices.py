@@ -10,9 +10,7 @@ from workflows.serving.page.choices import differing
 def test_settings_that_differ_from_the_defaults_are_told() -> None:
     cases: list[tuple[dict[str, Any], list[str]]] = [
         ({}, []),
-        ({"workspace": "", "workflow": "mara", "where": {}}, []),
         ({"workflow": "ragenta"}, ["Thorough: checks each claim"]),
-        ({"mode": "sparse"}, ["Ranking: by words"]),
         ({"as_of": "2024-05-01", "personalise": True}, ["As of 2024-05-01", "Personal"]),
         ({"workspace": "vault"}, ["Workspace: vault"]),
         ({"where": {"year": {"$gte": 1990, "$lte": 2000}}}, ["year at least 1990", "year at most 2000"]),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from markdown_it import MarkdownIt
-
 from workflows.serving.page.export import as_markdown, as_text
 
 SOURCE = {"mark": 1, "title": "![x](https://evil.example/x.png)", "source": "a.md"}
@@ -27,13 +25,6 @@ def test_a_conversation_has_its_questions_as_headings_and_no_title_is_markup() -
         "# Dams\n\n## Who built it?\n\n*1970-01-01 00:00 UTC · Thorough*\n\nUnderstood as: Who built X?\n\n"
         "Ada [1].\n\n- [1] !\\[x\\](https://evil.example/x.png) (a.md)\n"
     )
-
-
-def test_an_image_of_an_answer_is_a_link() -> None:
-    hostile = "Look: ![x](https://evil.example/x.png) <img src=https://evil.example/y.png> [1]."
-    rendered = MarkdownIt().render(as_markdown("Dams", [{**ANSWERED, "told": hostile}]))
-    assert "<img" not in rendered
-    assert rendered.count("evil.example") == 3
 
 
 def test_a_question_without_an_answer_says_so_with_the_words_that_there_are() -> None:

@@ -53,13 +53,6 @@ def test_each_turn_is_written_under_its_user_s_own_name_and_only_where_the_opera
     assert anna.client.post("/page/api/turns", json=body, headers=anna.headers).status_code == 400
 
 
-def test_a_turn_that_is_asked_anew_takes_the_place_of_the_last(root: Path) -> None:
-    anna, talk, turn = visitors(root)["anna"], new_id(), new_id()
-    anna.ask(FOUNDED, talk, turn)
-    anna.ask(BUILT, talk, replaces=turn)
-    assert [message.content for message in messages(root, talk)][::2] == [BUILT]
-
-
 def test_a_conversation_that_is_deleted_is_gone_from_the_history(root: Path) -> None:
     known = visitors(root)
     talk = new_id()
@@ -83,15 +76,6 @@ def test_a_user_who_is_forgotten_is_gone_from_the_page_too(root: Path) -> None:
     content = b"".join(path.read_bytes() for path in root.glob(f"{RELATIONSHIPS_FILE}*"))
     assert FOUNDED.encode() not in content
     assert BUILT.encode() in content
-
-
-def test_a_version_of_the_first_turn_leans_on_none(root: Path, chat_server: ScriptedServer) -> None:
-    chat_server.script(well_behaved())
-    anna, talk = visitors(root)["anna"], new_id()
-    first = anna.answer(FOUNDED, talk)
-    edited = anna.answer("And who built it?", talk, replaces=first["id"])
-    assert edited["state"] == "answered"
-    assert chat_server.requests_of("rewriter") == []
 
 
 def test_the_history_holds_the_version_that_was_answered_last(root: Path, chat_server: ScriptedServer) -> None:

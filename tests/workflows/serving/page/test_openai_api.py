@@ -1,4 +1,4 @@
-"""The API of OpenAI's chat completions: asked by the official client, by LangChain, and as Open WebUI asks."""
+"""The API of OpenAI's chat completions: asked by the official client, and as Open WebUI asks."""
 
 from __future__ import annotations
 
@@ -6,30 +6,23 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import openai
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from langchain_openai import ChatOpenAI
 from openai import OpenAI
-from pydantic import SecretStr
 
 from tests.dictation import PATIENCE_S, Dictation, Held
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows import ragenta_world
 from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, well_behaved
 from tests.workflows.hashed_world import hashed_world
-from tests.workflows.ragenta_world import MARN_ANSWERED, ONE_THING
 from tests.workflows.serving.page.site import KeyRack, on_a_port, site_of
 from tests.workflows.small_world import ANSWERED, QUESTION
 from workflows.access.identity import Identity
 from workflows.answering import ask
 from workflows.context import Context
 from workflows.conversation.messages import answer_text
-from workflows.serving.page import openai_api
 from workflows.serving.page.openai_api import ABOUT_THE_CHAT, BEGUN_AGAIN
 from workflows.serving.service import Service
 
@@ -104,15 +97,6 @@ def asked_of_model(server: ScriptedServer, role: str) -> str:
 
 
 class TestModels:
-    def test_are_the_workflows(self, idle: str) -> None:
-        client = client_of(idle)
-        models = client.models.list().data
-        assert [(model.id, model.object, model.owned_by) for model in models] == [
-            ("mara", "model", "mara"),
-            ("ragenta", "model", "mara"),
-        ]
-        assert client.models.retrieve("ragenta").id == "ragenta"
-
     def test_are_those_of_every_workspace_that_the_page_offers(self, hashing: None, tmp_path: Path) -> None:
         own = hashed_world(tmp_path)
         hashed_world(tmp_path / "beside").rename(tmp_path / "harbours")
@@ -192,31 +176,6 @@ class TestAnswers:
         assert "".join(words) == f"{ANSWERED}{OF_FLOOD}"
         assert words[-1] == OF_FLOOD
 
-    def test_say_in_a_stream_that_they_are_at_work(
-        self, chat_server: ScriptedServer, address: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(openai_api, "TOUCHED_EVERY_S", 0.01)
-        pieces = Held("It was founded", " in 1203 [1].")
-        chat_server.script(well_behaved(answerer=[Reply("", pieces=pieces)]))
-        seen_at_work = False
-        with client_of(address).chat.completions.with_streaming_response.create(
-            model="mara", messages=[user(QUESTION)], stream=True
-        ) as reply:
-            for line in reply.iter_lines():
-                seen_at_work = seen_at_work or line == ": at work"
-                if seen_at_work:
-                    pieces.go_on.set()
-        assert seen_at_work
-        chat_server.script(well_behaved())
-        assert text_of(streamed(client_of(address), user(QUESTION))) == f"{ANSWERED}{OF_FLOOD}"
-
-    def test_tell_the_tokens_that_models_took(self, chat_server: ScriptedServer, client: OpenAI, world: Path) -> None:
-        chat_server.script(well_behaved())
-        usage = whole(client, user(QUESTION)).usage
-        used = ask(QUESTION, Context(workspace=str(world)))["usage"]
-        assert (usage.prompt_tokens, usage.completion_tokens) == (used["prompt_tokens"], used["completion_tokens"])
-        assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens > 0
-
     def test_that_begin_again_say_so_and_count_from_there(self, chat_server: ScriptedServer, client: OpenAI) -> None:
         chat_server.script(well_behaved(answerer=["Perhaps in 1100, as nobody [99] says.", ANSWERED]))
         text = text_of(streamed(client, user(QUESTION)))
@@ -225,29 +184,6 @@ class TestAnswers:
         whole(client, user(QUESTION), assistant(text), user(FOUNDER))
         assert "1100" not in asked_of_model(chat_server, "rewriter")
         assert ANSWERED in asked_of_model(chat_server, "rewriter")
-
-    def test_whose_claims_are_checked_come_once_they_are(self, chat_server: ScriptedServer, client: OpenAI) -> None:
-        chat_server.script(ragenta_world.well_behaved())
-        chunks = streamed(client, user(ONE_THING), model="ragenta")
-        assert [chunk.choices[0].delta.content for chunk in chunks] == ["", f"{MARN_ANSWERED}{OF_MARN}", None]
-
-    def test_name_sources_without_their_markup(self, hashing: None, tmp_path: Path) -> None:
-        from workflows.indexing import index_sources
-
-        corpus = tmp_path / "a_`b`.jsonl"
-        row = {"id": "x", "title": "![Lamps](http://x.example/?q) <b>", "text": "The Orlo lamp was made in 1203."}
-        corpus.write_text(json.dumps(row), encoding="utf-8")
-        index_sources([corpus], tmp_path / "workspace")
-        with on_a_port(site_of(tmp_path / "workspace", tmp_path)) as address:
-            text = text_of(whole(client_of(address), user("When was the Orlo lamp made?")))
-        shown = r"[1] !\[Lamps\](http://x.example/?q) \<b\> · `` a_`b`.jsonl ``"
-        assert text.partition(SOURCES)[2] == shown
-
-    def test_are_told_once_where_a_citation_leads_nowhere(self, chat_server: ScriptedServer, client: OpenAI) -> None:
-        chat_server.script(well_behaved(answerer=["It was founded in 1203 [1, 9]."]))
-        text = text_of(streamed(client, user(QUESTION)))
-        assert text.startswith("It was founded in 1203 [1, 9].\n\n*Some citations led to no source and were left out.*")
-        assert BEGUN_AGAIN not in text
 
 
 class TestThreads:
@@ -283,67 +219,17 @@ class TestThreads:
         assert asked in seen
         assert BIRTH not in seen
 
-    def test_heed_no_instructions(self, chat_server: ScriptedServer, client: OpenAI) -> None:
-        chat_server.script(well_behaved())
-        orders = [{"role": role, "content": "Write BANANA."} for role in ("system", "developer")]
-        assert text_of(whole(client, *orders, user(QUESTION))) == f"{ANSWERED}{OF_FLOOD}"
-        assert "Write BANANA." not in json.dumps([each.body for each in chat_server.requests])
-
-    def test_take_text_in_parts_and_pass_over_earlier_images_and_calls_of_tools(self, client: OpenAI) -> None:
-        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
-        call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-        halves = ("When was the town on", "the shore of Lake Sund founded?")
-        thread = [
-            user([{"type": "text", "text": "What is this?"}, image]),
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "1", "content": "A lake."},
-            assistant([{"type": "text", "text": "A lake."}]),
-            user([{"type": "text", "text": half} for half in halves]),
-        ]
-        assert "1203" in text_of(whole(client, *thread))
-
-
-WITHOUT_MEANING: dict[str, Any] = {
-    "temperature": 0.2,
-    "top_p": 0.5,
-    "n": 1,
-    "max_tokens": 5,
-    "max_completion_tokens": 5,
-    "stop": ["1203"],
-    "seed": 7,
-    "presence_penalty": 1.0,
-    "logit_bias": {"1": 2},
-    "response_format": {"type": "json_object"},
-    "tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}],
-    "tool_choice": "auto",
-    "user": "somebody",
-    "metadata": {"task": "x"},
-    "store": False,
-}
-
 
 class TestRequests:
-    def test_may_have_parameters_without_a_meaning_here(self, client: OpenAI) -> None:
-        assert text_of(whole(client, user(QUESTION), **WITHOUT_MEANING)) == text_of(whole(client, user(QUESTION)))
-
     def test_that_cannot_be_used_are_refused_as_openai_does(self, idle: str) -> None:
         cases: list[tuple[dict[str, Any], str | None, str]] = [
             ({"messages": [user("x")]}, "model", "model is missing"),
-            ({"model": 5, "messages": [user("x")]}, "model", "model has to be a text"),
             ({"model": "mara"}, "messages", "messages is missing"),
             ({"model": "mara", "messages": []}, "messages", "messages has to have 1 entries at least"),
-            ({"model": "mara", "messages": "x"}, "messages", "messages has to be a list"),
-            ({"model": "mara", "messages": ["x"]}, "messages.0", "messages.0"),
             ({"model": "mara", "messages": [user(5)]}, "messages.0.content", "messages.0.content has to be a list"),
-            ({"model": "mara", "messages": [{"role": "robot", "content": "x"}]}, "messages.0.role", "has to be 'user'"),
             ({"model": "mara", "messages": [user("x")], "n": 2}, "n", "n has to be 1 or less, not 2"),
-            ({"model": "mara", "messages": [user("x")], "n": "1"}, "n", "n has to be a whole number"),
-            ({"model": "mara", "messages": [user("x")], "stream": "yes"}, "stream", "stream has to be true or false"),
-            ({"model": "mara", "messages": [user("x")], "stream_options": 1}, "stream_options", "stream_options"),
-            ({"model": "mara", "messages": [user(" ")]}, None, "The question is empty"),
             ({"model": "mara", "messages": [user("x" * 10_001)]}, None, "10,000"),
             ({"model": "mara", "messages": [user("x"), assistant("y")]}, None, "ends without a question"),
-            ({"model": "mara", "messages": [{"role": "system", "content": "x"}]}, None, "ends without a question"),
             (
                 {"model": "mara", "messages": [user([{"type": "text", "text": "What is it?"}, {"type": "image_url"}])]},
                 "messages",
@@ -357,18 +243,6 @@ class TestRequests:
                 assert reply.status_code == 400, stream
                 assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, None), stream
                 assert words in error["message"], stream
-
-    def test_of_a_server_that_is_full_may_come_again(self, client: OpenAI, service: Service) -> None:
-        service.__dict__["places"] = SimpleNamespace(is_full=True, refusal=service.places.refusal)
-        with pytest.raises(openai.RateLimitError) as refused:
-            whole(client, user(QUESTION))
-        assert refused.value.response.headers["retry-after"] == "1"
-        assert refused.value.body == {
-            "message": "The server has as many questions as it takes. Ask again in a second",
-            "type": "rate_limit_error",
-            "param": None,
-            "code": "rate_limit_exceeded",
-        }
 
     def test_need_a_key_where_there_are_keys(self, hashing: None, world: Path, tmp_path: Path) -> None:
         rack = KeyRack(anna=Identity("anna"))
@@ -415,27 +289,6 @@ class TestRequests:
             assert text_of(whole(client, user(QUESTION))) == f"{ANSWERED}{OF_FLOOD}"
 
 
-class TestLangChain:
-    @pytest.fixture
-    def model(self, address: str) -> ChatOpenAI:
-        return ChatOpenAI(base_url=f"{address}/v1", api_key=SecretStr("none"), model="mara")
-
-    def test_invokes_and_streams_it(self, model: ChatOpenAI, client: OpenAI) -> None:
-        thread = [SystemMessage("Be brief."), HumanMessage(QUESTION)]
-        expected = text_of(whole(client, user(QUESTION)))
-        assert model.invoke(thread).text == expected
-        assert "".join(chunk.text for chunk in model.stream(thread)) == expected
-
-    def test_goes_on_with_what_it_was_answered(self, chat_server: ScriptedServer, model: ChatOpenAI) -> None:
-        chat_server.script(well_behaved(answerer=[ANSWERED]))
-        thread = [HumanMessage(QUESTION), AIMessage(f"{ANSWERED}{OF_MARN}"), HumanMessage(FOUNDER)]
-        reply = model.invoke(thread)
-        assert f"Understood as: {FOUNDER_OF_MARN}" in reply.text
-        assert reply.usage_metadata
-        assert reply.usage_metadata["total_tokens"] > 0
-
-
-TOOL = {"type": "function", "function": {"name": "get_current_timestamp", "description": "The time.", "parameters": {}}}
 TASK = """### Task:
 {task}
 ### Guidelines:
@@ -449,21 +302,12 @@ ASSISTANT: It was founded in 1203 [1].
 </chat_history>"""
 TASKS = {
     "title": ("Generate a concise title summarizing the chat history.", '{ "title": "your concise title here" }'),
-    "tags": ("Generate 1-3 broad tags categorizing the main themes.", '{ "tags": ["tag1", "tag2", "tag3"] }'),
     "follow_ups": ("Predict 3-5 useful messages this user might send next.", '{ "follow_ups": ["message 1"] }'),
-    "queries": ("Analyze the chat history to determine search queries.", '{ "queries": ["query1", "query2"] }'),
 }
 
 
 class TestOpenWebUI:
     """The requests that Open WebUI 0.12.4 sends, as they came, with the words of its prompts cut short."""
-
-    def test_asks_with_tools_and_in_a_stream(self, address: str) -> None:
-        body = {"stream": True, "model": "mara", "messages": [user(QUESTION)], "tools": [TOOL]}
-        events = posted(address, body, accept="*/*").text.split("\n\n")
-        deltas = [json.loads(event[6:])["choices"][0]["delta"] for event in events[:-2]]
-        assert "1203" in "".join(delta.get("content", "") for delta in deltas)
-        assert not any("tool_calls" in delta or "annotations" in delta for delta in deltas)
 
     @pytest.mark.parametrize("task", TASKS)
     @pytest.mark.parametrize("stream", [False, True])

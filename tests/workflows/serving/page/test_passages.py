@@ -26,13 +26,9 @@ def test_cited_words_are_marked_wherever_they_stand_in_markdown() -> None:
         ("𝒜 river. 青石鎮 lies on it.", "青石鎮", "青石鎮"),
         ("Nissan **was founded** in 1933.", "Nissan **was", "Nissan was"),
         ("**Foo.** Bar.", "**Foo.**", "Foo."),
-        ("# Age\n\nIt is old.", "# Age\n\nIt", "AgeIt"),
         ("- one two\n- three", "- one two\n- thr", "one twothr"),
-        ("1. one\n2. two", "1. one", "one"),
         ("```\nx = 1\n```\nafter", "```\nx = 1\n```", "x = 1\n"),
-        ("A `piece of code` here.", "piece of code", "piece of code"),
         ("Read [the page](https://example.org/a) now.", "page](https://ex", "page"),
-        ("Two\nlines of it.", "Two\nlines", "Two\nlines"),
     ]:
         reader = read(text, cited)
         assert reader.marked.replace("\n", "") == marked.replace("\n", "")

@@ -108,14 +108,6 @@ class TestViews:
 
 
 class TestRelated:
-    def test_it_names_other_documents_and_why(self, root: Path, tmp_path: Path) -> None:
-        ada = visitors(root, tmp_path)["ada"]
-        turn = asked(ada)
-        related = ada.get(f"turns/{turn}/sources/1")["related"]
-        assert related
-        assert all(each["told"].startswith("this document explains ") for each in related)
-        assert all(" → " in each["told"] for each in related)
-
     @pytest.mark.parametrize("who", ["olga", "ada"])
     def test_nothing_outside_the_filter_in_force_is_named(self, root: Path, tmp_path: Path, who: str) -> None:
         visitor = visitors(root, tmp_path)[who]
@@ -134,21 +126,3 @@ class TestPersonalRanking:
         turn = asked(ada, personalise=True)
         moved = {each["title"]: each["moved"] for each in ada.get(f"turns/{turn}")["passages"]}
         assert re.fullmatch(r"moved up from [34]: you asked about Amstel Office", moved["Olaf Amstel"])
-
-    def test_it_needs_a_history(self, root: Path, tmp_path: Path) -> None:
-        ada = visitors(root, tmp_path, keeps_history=False)["ada"]
-        body = {"conversation": new_id(), "turn": new_id(), "question": QUESTION, "settings": {"personalise": True}}
-        reply = ada.client.post("/page/api/turns", json=body, headers=ada.headers)
-        assert (reply.status_code, "keeps no history" in reply.text) == (400, True)
-
-    def test_a_personal_answer_is_explained_and_deleted_where_the_history_has_ended(
-        self, root: Path, tmp_path: Path
-    ) -> None:
-        talk = new_id()
-        turn = visitors(root, tmp_path)["ada"].answer(QUESTION, talk, settings={"personalise": True})
-        ada = visitors(root, tmp_path, keeps_history=False)["ada"]
-        explained = ada.client.post(
-            f"/page/explanation/{turn['id']}", data={"key": "ada"}, headers={"Origin": "http://localhost"}
-        )
-        assert explained.status_code == 200
-        assert ada.client.delete(f"/page/api/conversations/{talk}", headers=ada.headers).status_code == 200

@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.builders import HashEmbedder
-from tests.workflows.reading_world import read, reading_world
+from tests.workflows.reading_world import reading_world
 from tests.workflows.remembering import views
 from tests.workflows.serving.page.site import site_of
 from tests.workflows.serving.page.window import Window
@@ -57,40 +57,3 @@ def test_a_source_tells_what_was_read_and_counts_when_it_is_closed_or_replaced(p
     page.driver.get("about:blank")
     page.until(lambda: n_views(root) == before + 3)
     assert all(view.duration is None or 0 <= view.duration < 600 for view in views(root, LOCAL))
-
-
-def test_a_related_document_opens_and_leads_back(page: Window, root: Path) -> None:
-    page.answer_to(QUESTION)
-    page.find(".turn .sources button").click()
-    title = page.text("#panel-body .chosen h3")
-    before = n_views(root)
-    page.find(".chosen .reading .listed button").send_keys(Keys.ENTER)
-    page.until(lambda: page.focused() == "Back to the source")
-    assert page.text("#panel-body .passage h3") != title
-    assert page.find("#panel-body .passage .text").text
-    assert page.violations() == []
-    page.until(lambda: n_views(root) == before + 1)
-    page.press(Keys.ENTER)
-    page.until(lambda: page.text("#panel-body .chosen h3") == title)
-
-
-def test_a_personal_ranking_is_chosen_and_tells_what_moved_on_a_phone_too(page: Window, root: Path) -> None:
-    page.resize(360, 740)
-    read(root, LOCAL, "of-a-two")
-    page.click("Settings")
-    choice = page.find("#personalise")
-    assert not choice.is_selected()
-    choice.click()
-    page.driver.refresh()
-    page.until(lambda: page.text("#open-settings") == "Settings (1)")
-    page.answer_to(OTHER)
-    page.answer_to(QUESTION, 2)
-    assert page.width_over() == 0
-    assert page.violations() == []
-    page.all(".turn .citation")[-1].click()
-    page.find(".chosen .reading .listed")
-    page.click("Show 3 passages that were found and not cited")
-    told = page.run("return [...document.querySelectorAll('.passage .note')].map((each) => each.textContent)")
-    assert [each for each in told if each.startswith("Moved up from ") and "you asked about Amstel Office" in each]
-    assert page.width_over() == 0
-    assert page.violations() == []

@@ -133,31 +133,6 @@ def test_a_related_document_opens_at_its_beginning_and_only_where_it_is_related(
     assert unrelated.status_code == 400
 
 
-def test_as_of_a_date_one_reads_what_stood_then_and_is_told_what_was_superseded(
-    tmp_path: Path, embedder: HashEmbedder
-) -> None:
-    folder, root = tmp_path / "dated", tmp_path / "workspace"
-    folder.mkdir()
-    for mark, dated in (("Early Office", "2023-01-01"), ("Late Office", "2024-02-01")):
-        (folder / "a.md").write_text(handbook(mark), encoding="utf-8")
-        index(folder, root, "a", dated, sync=True)
-    reader = visitor(site_of(root, tmp_path))
-    turn, source = opened(reader, as_of="2023-06-01")
-    part = read(reader, turn, source["number"], after=source["id"]).json()
-    assert "Early Office" in part["html"]
-    assert part["place"].endswith("superseded on 2024-02-01")
-    close_indexes()
-
-
-def test_a_passage_that_stands_no_more_says_so(people: dict[str, Visitor], root: Path, tmp_path: Path) -> None:
-    turn, source = opened(people["ada"])
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "a.md").write_text(handbook("Amstel Bureau"), encoding="utf-8")
-    index(tmp_path / "a", root, "a", sync=True)
-    reply = read(people["ada"], turn, source["number"], after=source["id"])
-    assert (reply.status_code, "does not hold this passage any more" in reply.text) == (400, True)
-
-
 def why(visitor: Visitor, turn: str) -> Any:
     return visitor.client.get(f"/page/api/turns/{turn}/why", headers=visitor.headers)
 

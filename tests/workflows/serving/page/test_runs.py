@@ -119,15 +119,6 @@ def is_closed(address: str) -> bool:
     return False
 
 
-def test_a_run_goes_on_when_its_window_is_closed(held: Held, workers: tuple[str, str]) -> None:
-    me = Client(workers[0])
-    turn = me.leave()
-    held.go_on.set()
-    assert me.follow(turn["id"])[-1]["turn"]["state"] == "answered"
-    (kept,) = me.get(f"conversations/{me.get('conversations')['conversations'][0]['id']}")["turns"]
-    assert (kept["state"], kept["text"]) == ("answered", FIRST + REST)
-
-
 @pytest.mark.parametrize("worker", [0, 1])
 def test_any_window_at_any_worker_follows_a_run_from_where_it_was(
     held: Held, workers: tuple[str, str], worker: int
@@ -158,29 +149,6 @@ def test_any_window_at_any_worker_stops_a_run(dictation: Dictation, workers: tup
     wait_for_the_end()
     assert (ended["state"], ended["text"][:2]) == ("stopped", "It")
     assert other.follow(turn)[-1]["turn"] == ended
-
-
-def test_a_stopped_question_is_asked_again_in_its_place(dictation: Dictation, workers: tuple[str, str]) -> None:
-    me, conversation = Client(workers[0]), new_id()
-    turn = me.leave(conversation=conversation)["id"]
-    me.post(f"turns/{turn}/stop")
-    with me.asking(conversation=conversation, replaces=turn) as told:
-        assert [*told][-1]["turn"]["text"] == ANSWERED
-    assert len(me.get(f"conversations/{conversation}")["turns"]) == 1
-
-
-def test_a_run_is_listed_as_soon_as_it_is_asked_and_marked_while_it_goes_on(
-    held: Held, workers: tuple[str, str]
-) -> None:
-    me, other = (Client(address) for address in workers)
-    turn = me.leave()["id"]
-    (listed,) = other.get("conversations")["conversations"]
-    assert (listed["title"], listed["running"]) == (QUESTION, True)
-    (shown,) = other.get(f"conversations/{listed['id']}")["turns"]
-    assert (shown["state"], shown["text"]) == ("running", FIRST)
-    held.go_on.set()
-    me.follow(turn)
-    assert not other.get("conversations")["conversations"][0]["running"]
 
 
 def test_several_conversations_are_answered_at_once_and_each_has_one_question(
@@ -227,17 +195,6 @@ def test_a_run_ends_with_its_conversation(dictation: Dictation, workers: tuple[s
     dictation.go_on.set()
     assert dictation.hung_up.wait(PATIENCE_S)
     assert me.http.get(f"turns/{turn}/events").status_code == 404
-
-
-def test_a_run_holds_its_place_until_it_ends(held: Held, site: Site) -> None:
-    service = Service(at_once=1)
-    with on_a_port(site, service) as address:
-        me = Client(address)
-        turn = me.leave()["id"]
-        assert service.places.at_work == 1
-        held.go_on.set()
-        me.follow(turn)
-        until(lambda: service.places.at_work == 0)
 
 
 def test_who_leaves_while_waiting_for_a_place_is_answered_nevertheless(held: Held, site: Site) -> None:

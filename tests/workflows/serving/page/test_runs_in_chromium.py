@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -47,22 +46,6 @@ def is_running(page: Window) -> bool:
     return bool(page.until(lambda: page.all(".draft") and page.text(".draft") == FIRST))
 
 
-@contextmanager
-def second_window(page: Window) -> Iterator[None]:
-    """Open the same address in another tab, and close it in the end."""
-    first, here = page.driver.current_window_handle, page.driver.current_url
-    page.driver.switch_to.new_window("tab")
-    try:
-        page.driver.get(here)
-        yield
-    finally:
-        page.driver.close()
-        page.driver.switch_to.window(first)
-
-
-# ---- One window, several conversations
-
-
 def test_another_conversation_is_shown_renamed_and_deleted_while_an_answer_runs_and_that_one_comes_back(
     page: Window, held: Held, chat_server: ScriptedServer
 ) -> None:
@@ -91,33 +74,6 @@ def test_another_conversation_is_shown_renamed_and_deleted_while_an_answer_runs_
     assert page.answered(1).text.startswith("It was founded in 1203")
 
 
-def test_a_first_question_is_listed_as_soon_as_it_is_asked_and_marked_while_it_runs(page: Window, held: Held) -> None:
-    page.ask(QUESTION)
-    page.until(lambda: threads(page) == [(QUESTION, True)])
-    mark, link = page.find(".working"), page.find("#thread-list a")
-    assert mark.rect["x"] + mark.rect["width"] < link.rect["x"] + link.rect["width"]
-    assert page.violations() == []
-    page.click("New conversation")
-    held.go_on.set()
-    page.until(lambda: threads(page) == [(QUESTION, False)])
-
-
-def test_enter_while_the_answer_runs_says_why_it_waits_and_keeps_what_was_typed(page: Window, held: Held) -> None:
-    page.ask(QUESTION)
-    assert is_running(page)
-    page.ask(OTHER)
-    assert "One question at a time" in page.text("#trouble")
-    assert page.run("return document.getElementById('question').value") == OTHER
-    assert page.violations() == []
-    page.click("Close this message")
-    assert page.focused() == "question"
-    assert not page.run("return document.getElementById('trouble').checkVisibility()")
-    held.go_on.set()
-    page.answered(1)
-    page.find("#question").send_keys(Keys.ENTER)
-    page.answered(2)
-
-
 def test_what_was_typed_and_the_place_stay_with_their_conversation(page: Window, chat_server: ScriptedServer) -> None:
     chat_server.script({**well_behaved(), "answerer": ["\n\n".join(["It was founded in 1203 [1]."] * 60)]})
     page.answer_to(QUESTION)
@@ -131,45 +87,6 @@ def test_what_was_typed_and_the_place_stay_with_their_conversation(page: Window,
     assert page.run("return document.getElementById('conversation').scrollTop") == 120
 
 
-def test_by_keyboard_alone_an_answer_is_stopped_and_its_conversation_left_and_deleted(
-    page: Window, held: Held, chat_server: ScriptedServer
-) -> None:
-    chat_server.script({**well_behaved(), "answerer": [ANSWERED, Reply("", pieces=held)]})
-    page.press(OTHER, Keys.ENTER)
-    page.answered(1)
-
-    def go_to(name: str) -> None:
-        page.run("document.body.tabIndex = -1; document.body.focus();")
-        for _ in range(40):
-            page.press(Keys.TAB)
-            if page.focused() == name:
-                return
-        raise AssertionError(f"Tab does not reach {name}")
-
-    go_to("new")
-    page.press(Keys.ENTER)
-    page.until(lambda: page.focused() == "question")
-    page.press(QUESTION, Keys.ENTER)
-    assert is_running(page)
-    go_to("stop")
-    page.press(Keys.ENTER)
-    page.until(lambda: page.text(".broken") == "The answer was stopped.")
-    assert page.focused() == "question"
-    page.until(lambda: threads(page) == [(QUESTION, False), (OTHER, False)])
-    go_to(OTHER)
-    page.press(Keys.ENTER)
-    page.until(lambda: page.questions() == [OTHER])
-    go_to("delete")
-    page.press(Keys.ENTER)
-    page.find("#delete-dialog")
-    page.press(Keys.TAB, Keys.ENTER)
-    page.until(lambda: threads(page) == [(QUESTION, False)])
-    assert page.focused() == "question"
-
-
-# ---- Windows that come and go
-
-
 def test_an_answer_goes_on_while_the_page_is_loaded_again(page: Window, held: Held) -> None:
     page.ask(QUESTION)
     assert is_running(page)
@@ -179,49 +96,6 @@ def test_an_answer_goes_on_while_the_page_is_loaded_again(page: Window, held: He
     assert "Writing the answer" in page.text(".steps summary")
     held.go_on.set()
     assert page.answered(1).text.startswith("It was founded in 1203")
-
-
-def test_an_answer_goes_on_while_the_line_is_down(page: Window, held: Held) -> None:
-    page.ask(QUESTION)
-    assert is_running(page)
-    page.driver.set_network_conditions(offline=True, latency=0, throughput=-1)
-    try:
-        page.until(lambda: "The server does not answer" in page.text("#trouble"))
-        assert page.text(".draft") == FIRST
-        held.go_on.set()
-    finally:
-        page.driver.delete_network_conditions()
-    assert page.answered(1).text.startswith("It was founded in 1203")
-    page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
-    assert page.questions() == [QUESTION]
-    page.complaints()  # The requests that were lost are in the console.
-
-
-def test_a_second_window_sees_the_words_and_stops_the_answer_for_both(page: Window, held: Held) -> None:
-    page.ask(QUESTION)
-    assert is_running(page)
-    with second_window(page):
-        assert is_running(page)
-        page.click("Stop")
-        page.until(lambda: page.text(".broken") == "The answer was stopped.")
-        assert page.text(".draft") == FIRST
-    page.until(lambda: page.text(".broken") == "The answer was stopped.")
-    assert page.text(".draft") == FIRST
-    assert page.questions() == [QUESTION]
-
-
-def test_a_conversation_that_is_deleted_in_one_window_is_gone_in_the_other(page: Window, held: Held) -> None:
-    page.ask(QUESTION)
-    assert is_running(page)
-    with second_window(page):
-        assert is_running(page)
-        page.click("Delete")
-        page.click("Delete", "#delete-dialog")
-        page.until(lambda: page.questions() == [])
-    page.until(lambda: page.questions() == [])
-    page.until(lambda: "There is no such conversation" in page.text("#trouble"))
-    assert threads(page) == []
-    page.complaints()  # The page may have looked for the deleted conversation.
 
 
 def test_a_question_in_a_conversation_that_was_deleted_elsewhere_comes_back_and_is_asked_in_a_new_one(
@@ -240,9 +114,6 @@ def test_a_question_in_a_conversation_that_was_deleted_elsewhere_comes_back_and_
     page.answered(1)
     assert (page.questions(), threads(page)) == ([OTHER], [(OTHER, False)])
     page.complaints()  # The page looked for the deleted conversation.
-
-
-# ---- Back, and where the focus goes
 
 
 @pytest.mark.parametrize("width", [1360, 390])
@@ -266,70 +137,3 @@ def test_back_closes_the_panel_before_it_leaves(page: Window, width: int) -> Non
     page.until(lambda: not page.run("return history.state?.covered"))
     page.driver.back()
     page.until(lambda: page.questions() == [QUESTION])
-
-
-def test_back_leaves_at_once_where_the_page_was_loaded_again_with_its_panel_open(page: Window) -> None:
-    for question in (QUESTION, OTHER):
-        page.click("New conversation")
-        page.until(lambda: page.questions() == [])
-        page.answer_to(question)
-    page.all(".turn .citation")[0].click()
-    page.find(".passage")
-    page.driver.refresh()
-    page.answered(1)
-    page.until(lambda: not page.run("return history.state?.covered"))
-    assert page.questions() == [OTHER]
-    page.driver.back()
-    page.until(lambda: page.questions() == [QUESTION])
-
-
-def test_back_and_a_tap_beside_it_close_the_list_on_a_phone(page: Window) -> None:
-    page.resize(390, 740)
-    page.answer_to(QUESTION)
-    for close in (page.driver.back, lambda: page.run("document.elementFromPoint(380, 300).click()")):
-        page.click("Conversations")
-        page.until(lambda: page.all("#threads.open"))
-        close()
-        page.until(lambda: not page.all("#threads.open"))
-        assert page.questions() == [QUESTION]
-        page.until(lambda: not page.run("return history.state?.covered"))
-    page.click("Conversations")
-    page.click("New conversation")
-    page.until(lambda: page.questions() == [])
-    page.driver.back()
-    page.until(lambda: page.questions() == [QUESTION])
-
-
-def test_tab_stays_within_the_panel_that_covers_a_phone(page: Window) -> None:
-    page.resize(390, 740)
-    page.answer_to(QUESTION)
-    page.click("Why this answer?")
-    page.until(lambda: "How it was made" in page.text("#panel-body"))
-    for _ in range(8):
-        page.press(Keys.TAB)
-        assert not page.run("return document.activeElement.closest('#main, #threads')")
-    assert page.violations() == []
-    page.resize(1360, 860)
-    page.until(lambda: not page.run("return document.getElementById('main').inert"))
-
-
-def test_an_open_panel_stays_with_its_conversation(page: Window) -> None:
-    page.answer_to(QUESTION)
-    page.click("Why this answer?")
-    page.until(lambda: "How it was made" in page.text("#panel-body"))
-    page.click("New conversation")
-    page.until(lambda: not page.all("#panel:not([hidden])"))
-    page.answer_to(OTHER)
-    choose(page, QUESTION)
-    page.until(lambda: page.all("#panel:not([hidden])") and "How it was made" in page.text("#panel-body"))
-
-
-def test_the_focus_stays_with_a_turn_that_is_asked_again(page: Window, held: Held) -> None:
-    held.go_on.set()
-    page.answer_to(QUESTION)
-    page.click("Ask again")
-    focused = "return document.activeElement.closest('.turn')?.id ?? document.activeElement.tagName"
-    assert page.run(focused).startswith("turn-")
-    page.answered(1)
-    assert page.run(focused).startswith("turn-")
-    assert page.violations() == []

@@ -18,13 +18,12 @@ from selenium.webdriver.common.keys import Keys
 from tests.dictation import Held
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.explanation.browser import chromium
-from tests.workflows.serving.page.site import new_id, on_a_port, site_of
+from tests.workflows.serving.page.site import new_id
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 from workflows.access.identity import LOCAL
 from workflows.conversation.kept import ANSWERED as IS_ANSWERED
 from workflows.conversation.kept import Conversations
-from workflows.serving.service import Places, Service
 
 pytestmark = pytest.mark.slow
 
@@ -97,17 +96,6 @@ def test_the_page_waits_for_the_server_and_keeps_what_was_typed(page: Window, se
     assert page.questions() == [QUESTION, "Who built the Tarn Dam?"]
 
 
-def test_a_server_that_stands_still_is_told_as_one_that_is_gone(page: Window, server: Server) -> None:
-    page.answer_to(QUESTION)
-    server.signal(signal.SIGSTOP)
-    try:
-        page.until(lambda: "The server does not answer" in page.text("#trouble"))
-    finally:
-        server.signal(signal.SIGCONT)
-    page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
-    page.answer_to("Who built the Tarn Dam?", 2)
-
-
 @pytest.fixture
 def slow_model(chat_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> ScriptedServer:
     def endlessly() -> Iterator[str]:
@@ -137,28 +125,6 @@ def test_a_turn_that_was_cut_is_offered_again_and_not_doubled(
     page.driver.refresh()
     page.answered(1)
     assert page.questions() == [QUESTION]
-
-
-def test_a_server_that_is_full_says_so_and_what_was_typed_is_kept(hashing: None, world: Path, tmp_path: Path) -> None:
-    service = Service()
-    service.__dict__["places"] = places = Places(1, 0)
-    with on_a_port(site_of(world, tmp_path), service) as address, chromium(tmp_path / "profile") as driver:
-        page = Window(driver)
-        page.open(address)
-        places.at_work = 1
-        page.ask(QUESTION)
-        page.until(lambda: "The server has as many questions as it takes" in page.text("body"))
-        page.until(lambda: page.run("return document.getElementById('question').value") == QUESTION)
-        places.at_work = 0
-        page.find("#question").send_keys(Keys.ENTER)
-        page.answered(1)
-        assert page.questions() == [QUESTION]
-
-
-def test_ctrl_c_ends_the_server_while_it_answers(slow_model: ScriptedServer, page: Window, server: Server) -> None:
-    page.ask(QUESTION)
-    page.until(lambda: page.all(".draft") and page.text(".draft") == "It was")
-    assert server.stop(signal.SIGINT) == 130
 
 
 def test_a_server_that_is_to_end_writes_answers_that_no_window_waits_for(

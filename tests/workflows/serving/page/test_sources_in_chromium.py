@@ -60,14 +60,3 @@ def test_a_source_is_rendered_and_read_on_to_both_ends_by_keyboard(page: Window)
     assert page.run("return document.activeElement.matches('.chosen .text:last-child')")
     assert page.width_over() == 0
     assert page.violations() == []
-
-
-def test_a_row_of_a_sheet_is_a_row_with_its_columns(page: Window) -> None:
-    page.answer_to("What is the colour of Torvik lamp?")
-    page.find(".turn .citation").click()
-    cells = page.until(lambda: page.all("#panel-body .chosen th, #panel-body .chosen td"))
-    assert [cell.text for cell in cells] == ["Model", "Torvik lamp", "Price", "40", "Colour", "red"]
-    assert [each.text for each in page.all("#panel-body .chosen dt")] == ["tenant"]
-    assert page.all("#panel-body .chosen td mark")
-    assert page.violations() == []
-    assert page.width_over() == 0

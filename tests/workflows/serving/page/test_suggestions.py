@@ -22,32 +22,17 @@ CASES = (
         "When did the Velm Bridge open?",
     ),
     (
-        "Oda Lisk",
-        "Oda Lisk was a painter. She was born in Kesh.",
-        ("Oda Lisk", "born in", "Kesh"),
-        "Where was Oda Lisk born?",
-    ),
-    (
         "The Mill",
         "The Mill, written by Ada Brandt, is long.",
         ("The Mill", "written by", "Ada Brandt"),
         "Who wrote The Mill?",
     ),
     ("Sava", "The Sava flows into Lake Sund.", ("Sava", "flows into", "Lake Sund"), "What does the Sava flow into?"),
-    ("Karv", "Karv is the capital of Belavia.", ("Karv", "is capital of", "Belavia"), "What is Karv the capital of?"),
-    (
-        "Hall Yster",
-        "Hall Yster is located near Ostra.",
-        ("Hall Yster", "located near", "Ostra"),
-        "Where is Hall Yster located?",
-    ),
 )
 UNFIT = (
     ("Towns of Ostra", "It is the capital of Ostra.", ("Towns of Ostra", "capital of", "Ostra")),
-    ("The Tarns", "The Tarns were founded in 1870.", ("Tarns", "were founded in", "1870")),
     ("Orlo", "Orlo founded a bank in 1871.", ("Orlo", "founded", "1871")),
     ("iron & steel: a list", "It was founded in 1872.", ("iron & steel: a list", "founded in", "1872")),
-    ("Белогорка", "Белогорка стоит на берегу озера.", ("Белогорка", "стоит на берегу", "озера")),
     ("Glass organ", "The glass organ sings.", ("glass organ", "built in", "a long time")),
 )
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from workflows.conversation.kept import ANSWERED, FAILED, KeptTurn
+from workflows.conversation.kept import ANSWERED, KeptTurn
 from workflows.serving.page.turns import Drawn, details, shown
 
 TEXT = "𝒜 river. 青石鎮 lies on it. It is old."
@@ -34,12 +34,6 @@ def result(*marks: tuple[int | None, int | None], text: str = TEXT, title: str =
 
 def kept(given: dict[str, Any] | None, state: str = ANSWERED) -> KeptTurn:
     return KeptTurn("turn-0001", "conversation-1", 1, "What?", False, {}, state, "", given, "")
-
-
-def test_a_passage_that_is_cited_as_a_whole_has_no_mark() -> None:
-    (passage,) = details(kept(result((None, None))))["passages"]
-    assert "<mark>" not in passage["html"]
-    assert passage["cited"]
 
 
 def test_a_passage_tells_whether_others_of_its_document_stand_around_it() -> None:
@@ -74,12 +68,6 @@ def test_the_words_of_answers_and_passages_neither_hide_nor_turn_what_is_read() 
     assert turn["html"].startswith('<p>Not old. It <span class="tied">is.<button')
 
 
-def test_a_claim_that_no_passage_supports_says_so_in_words() -> None:
-    turn = shown(kept({**result(), "answer": "Old. [unsupported] Long. [unsupported]"}))
-    assert turn["text"] == "Old. (no passage says so) Long. (no passage says so)"
-    assert turn["html"] == "<p>Old. (no passage says so) Long. (no passage says so)</p>\n"
-
-
 def test_a_question_back_leaves_what_it_could_mean_to_the_buttons() -> None:
     choices, back = ["Where was Ada born?", "Where was Orlo born?"], "Which do you mean: “Where was Ada born?” or …"
     understood = {"asked": "Where was she born?", "choices": choices}
@@ -88,16 +76,6 @@ def test_a_question_back_leaves_what_it_could_mean_to_the_buttons() -> None:
     assert turn["understood"]["choices"] == choices
     courtesy = {**result(), "answer": "Ask something.", "answer_kind": "clarification", "understood": None}
     assert shown(kept(courtesy))["html"] == "<p>Ask something.</p>\n"
-
-
-def test_what_is_also_related_is_told_apart_and_a_source_has_its_place() -> None:
-    related = {**result((0, 3)), "answer": "**Old** [1].\n\n- Older [1].", "answer_kind": "evidence"}
-    turn = shown(kept(related))
-    assert "<strong>Old</strong>" in turn["html"]
-    assert "Older" not in turn["html"]
-    assert turn["related"].startswith('<ul>\n<li><span class="tied">Older')
-    assert [source["place"] for source in turn["sources"]] == ["v.md"]
-    assert shown(kept({**related, "answer_kind": "answer"}))["related"] == ""
 
 
 def test_a_refusal_says_why_in_plain_words_and_names_the_closest_passages() -> None:
@@ -119,20 +97,6 @@ def test_an_answer_that_was_cut_can_go_on_with_twice_the_room() -> None:
     assert (turn["remarks"], turn["goes_on"]) == (["The answer stops here: the model reached its length limit."], 640)
     assert shown(replace(kept(cut), settings={"answer_tokens": 16_000}))["goes_on"] is None
     assert (shown(kept(result()))["remarks"], shown(kept(result()))["goes_on"]) == ([], None)
-
-
-def test_an_answer_as_of_a_date_says_so_and_when_its_sources_were_superseded() -> None:
-    given = result((0, 5))
-    given["passages"][0]["superseded_at"] = "2024-02-01"
-    drawn = shown(kept({**given, "as_of": "2023-06-15"}))
-    assert drawn["took"] == "1.2 s, 1 model call"
-    assert drawn["sources"][0]["source"] == "v.md (superseded on 2024-02-01)"
-    assert details(kept({**given, "as_of": "2023-06-15"}))["about"]["As of"] == "2023-06-15"
-
-
-def test_a_turn_without_a_result_has_nothing_behind_it() -> None:
-    assert details(kept(None, FAILED)) == {"passages": [], "facts": [], "notes": []}
-    assert shown(kept(None, FAILED))["html"] == ""
 
 
 def test_numbers_count_by_first_use_wherever_they_are_shown_and_stay_those_of_the_passages_beneath() -> None:

@@ -64,10 +64,6 @@ def test_it_counts_passages_and_documents_and_asks_across_two_of_them_first(site
     assert set(told["questions"][1:]) <= single
 
 
-def test_a_fact_that_its_passage_does_not_say_in_plain_words_is_not_asked_about(site_with: Any) -> None:
-    assert site_with(KARV).get("welcome")["questions"] == []
-
-
 def test_whoever_sees_a_part_is_told_of_that_part_alone(site_with: Any) -> None:
     rows = [{**row, "tenant": "a" if row in (DAM, BANK) else "b"} for row in (VELM, DAM, BRANDT, BANK)]
     told = site_with(*rows, identity=Identity("anna", where={"tenant": "a"})).get("welcome")
@@ -84,8 +80,3 @@ def test_files_that_could_not_be_read_are_counted(hashing: None, tmp_path: Path)
     index_sources([folder], tmp_path / "workspace", extractor=OfflineExtractor())
     told = visitor(site_of(tmp_path / "workspace", tmp_path)).get("welcome")
     assert (told["passages"], told["documents"], told["unread"]) == (1, 1, 1)
-
-
-def test_a_workspace_that_is_not_there_holds_nothing(hashing: None, tmp_path: Path) -> None:
-    told = visitor(site_of(tmp_path / "nothing", tmp_path)).get("welcome")
-    assert told == {"passages": 0, "documents": 0, "unread": 0, "questions": []}

@@ -24,7 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from graph.storage.workspace import Workspace
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import events_in, new_id
+from tests.workflows.serving.page.site import new_id
 from tests.workflows.small_world import QUESTION, well_behaved
 
 pytestmark = pytest.mark.slow
@@ -115,10 +115,6 @@ def asked(figures: dict[tuple[str, ...], float]) -> float:
     return sum(value for (name, *_), value in figures.items() if name == "mara_questions_total")
 
 
-def test_whoever_takes_a_connection_is_ready(server: Server) -> None:
-    assert server.at_first == {200}
-
-
 def test_the_workers_answer_at_one_address_and_count_together(server: Server) -> None:
     before = server.figures()
     replies = [server.ask() for _ in range(12)]
@@ -127,16 +123,6 @@ def test_the_workers_answer_at_one_address_and_count_together(server: Server) ->
     after = server.figures()
     assert asked(after) - asked(before) == 12
     assert after["mara_generation", "workspace"] >= 1
-
-
-def test_a_conversation_goes_on_whichever_worker_is_asked(server: Server) -> None:
-    conversation = new_id()
-    for count in range(1, 5):
-        body = {"conversation": conversation, "turn": new_id(), "question": QUESTION}
-        reply = httpx.post(f"{server.address}/page/api/turns", json=body, timeout=PATIENCE_S)
-        assert events_in(reply.text)[-1]["turn"]["state"] == "answered"
-        read = httpx.get(f"{server.address}/page/api/conversations/{conversation}", timeout=PATIENCE_S).json()
-        assert [turn["number"] for turn in read["turns"]] == list(range(1, count + 1))
 
 
 def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(server: Server) -> None:
@@ -190,13 +176,6 @@ def test_more_questions_than_places_are_refused_and_sigterm_ends_all(small_works
         assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
         assert server.process.stderr
         assert server.process.stderr.readlines()[-1] == "Stopped.\n"
-
-
-def test_workers_end_where_who_looks_after_them_is_killed(small_workspace: Path, tmp_path: Path) -> None:
-    with serving(small_workspace, tmp_path) as server:
-        workers = server.workers()
-        server.process.kill()
-        server.until(lambda: not [pid for pid in workers if Path(f"/proc/{pid}").exists()])
 
 
 class TestTwentyConversations:
