@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from workflows import Context, ask, retrieve, tools
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("agents", "graph", "workflows", "prompts")
@@ -98,6 +101,12 @@ def test_importing_has_no_side_effect_and_loads_nothing_heavy(fresh_process: dic
     assert (fresh_process["threads"], fresh_process["log_handlers"]) == (1, 0)
     assert not {*HEAVY} & {*fresh_process["modules"]}
     assert all(find_spec(package) for package in HEAVY), "they are installed, so that their absence means something"
+
+
+def test_the_command_line_loads_what_its_commands_need_when_they_run() -> None:
+    show = "import sys, workflows.cli.app; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert not {"numpy", "langgraph", "langchain_core", "graph.storage.record"} & set(loaded.split())
 
 
 def test_imports_run_one_way() -> None:
@@ -190,6 +199,63 @@ def test_nothing_unpickles_evaluates_or_counts_tokens_by_download() -> None:
             assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"eval", "exec", "__import__"}, path
 
 
+def reads_environment(path: Path) -> bool:
+    """Whether a file reads the environment, or changes it."""
+    names = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
+    found = [node for node in nodes_of(path) if isinstance(node, ast.Attribute) and node.attr in names]
+    imported = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom) and node.module == "os"]
+    return bool(found) or any(names & {alias.name for alias in node.names} for node in imported)
+
+
+def test_one_module_alone_reads_the_environment() -> None:
+    reading = [path for package in PACKAGES for path in sources(package) if reads_environment(path)]
+    assert [path.relative_to(ROOT).as_posix() for path in reading] == ["graph/environment.py"]
+
+
+def test_the_heavy_packages_are_imported_within_functions_alone() -> None:
+    for package in PACKAGES:
+        for path in sources(package):
+            module = nodes_of(path)[0]
+            assert isinstance(module, ast.Module)
+            at_import = [node for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
+            names = {
+                name.partition(".")[0]
+                for node in at_import
+                for name in ([a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+            }
+            assert names & set(HEAVY) <= NEED_AN_EXTRA.get(path.relative_to(ROOT).as_posix(), set()), path
+
+
+def test_each_name_is_there_whatever_modules_were_imported_before() -> None:
+    import workflows.answering
+    import workflows.explaining
+    import workflows.streaming
+
+    assert {name: getattr(workflows, name).__name__ for name in workflows.__all__} == {
+        name: name for name in workflows.__all__
+    }
+    with pytest.raises(AttributeError, match="nothing"):
+        getattr(workflows, "nothing")  # noqa: B009
+
+
+def test_a_name_is_imported_when_it_is_first_used() -> None:
+    show = "import sys, workflows; print({'langgraph', 'numpy'} & set(sys.modules)); from workflows import Context"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_passages_are_ranked_without_an_answer_and_tools_are_made_for_an_agent(small_workspace: Path) -> None:
+    context = Context(workspace=str(small_workspace))
+    passages = retrieve("Where does the Velm flow?", context)
+    assert [hit["id"] for hit in passages["passages"]] == [
+        hit["id"] for hit in ask("Where does the Velm flow?", context)["passages"]
+    ]
+    assert "answer" not in passages
+    names = ["find_passages", "ask_documents", "discover_documents", "passage_provenance", "personalized_pagerank"]
+    assert [tool.name for tool in tools(context)] == names
+    assert [tool.name for tool in tools(Context(workspace=str(small_workspace), mode="dense"))] == names[:-1]
+
+
 WORKFLOWS = ROOT / "workflows"
 
 ORDER = (
@@ -241,3 +307,14 @@ def test_each_room_imports_only_those_before_it() -> None:
         if ORDER.index(room) > ORDER.index(room_of(path))
     }
     assert not back
+
+
+def test_no_folders_within_a_room_import_each_other_in_a_circle() -> None:
+    folders = {path.parent for path in WORKFLOWS.rglob("*.py")} - {WORKFLOWS}
+    arrows: dict[Path, set[Path]] = defaultdict(set)
+    for path in (path for folder in folders for path in folder.glob("*.py")):
+        for parts in parts_imported(path):
+            named = [WORKFLOWS.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+            deepest = max((folder for folder in named if folder in folders), default=path.parent)
+            arrows[path.parent] |= {deepest} - {path.parent}
+    assert {*TopologicalSorter(arrows).static_order()} <= folders

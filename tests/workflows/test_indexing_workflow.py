@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ from workflows.settings.indexing import IndexingContext
 pytestmark = pytest.mark.usefixtures("embedder")
 
 Config = dict[str, Any]
+MANY = 130
+"""Two batches and a part of a third."""
+CHECKPOINT_LIMIT = 200_000
 
 
 @pytest.fixture
@@ -75,6 +79,30 @@ def test_batches_go_round_extract_embed_and_commit_until_all_is_published_and_no
     assert steps_of(corpus, settings) == ["load_documents", "plan_changes", "commit", "publish", "relate"]
     with Workspace(root).open_record() as record:
         assert record.commit_id == before
+
+
+def test_nothing_in_the_state_is_large(tmp_path: Path, settings: IndexingContext) -> None:
+    sentences = [f"was dammed in {year} by Ida Brandt of Karv." for year in range(1500, 1508)]
+    rows = [{"id": f"p{n}", "text": " ".join(f"Lake {n} {each}" for each in sentences)} for n in range(MANY)]
+    path = tmp_path / "many.jsonl"
+    write_lines(path, rows)
+    compiled, config = on_a_thread()
+    assert compiled.invoke(asked_for(path), config, context=settings)["report"]["added"] == MANY
+    sizes = [len(json.dumps(past.values)) for past in compiled.get_state_history(config)]
+    assert len(sizes) > 3 * MANY // 64
+    assert max(sizes) < CHECKPOINT_LIMIT
+    assert sizes[0] < 5_000, "at the end, no extraction is left in it"
+
+
+def test_events_tell_stage_counts_and_rate(corpus: Path, settings: IndexingContext) -> None:
+    events = list(graph.stream(asked_for(corpus), context=settings, stream_mode="custom"))
+    nodes = {event["stage"]: event["node"] for event in events}
+    assert nodes == {**{name: name for name in ("extract", "embed", "commit", "relate")}, "graph": "publish"}
+    for event in events:
+        assert event.keys() == {"node", "stage", "done", "total", "failed", "tokens", "rate"}
+        assert 0 <= event["done"] <= event["total"]
+    assert [event["done"] for event in events if event["stage"] == "extract"] == [0, 1, 2, 3, 4, 5]
+    assert events[-1]["rate"] > 0
 
 
 def test_events_tell_stage_counts_and_rate(corpus: Path, settings: IndexingContext) -> None:

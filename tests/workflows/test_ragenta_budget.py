@@ -123,6 +123,31 @@ def lacking_once(questions: tuple[str, ...] = QUESTIONS) -> str:
     return assessment(components, [(1, [1])], [(2, question) for question in questions])
 
 
+def test_passages_that_are_not_judged_for_want_of_calls_are_not_in_the_result(in_ragenta: Scripted) -> None:
+    settings = {"top_k": 1, "follow_up_calls": 6, "follow_up_passages": 5}
+    result = in_ragenta.ask(TWO_THINGS, well_behaved(judge=generous), **settings).result
+    assert [hit["number"] for hit in result["passages"]] == [1, 2, 3]
+    (error,) = result["errors"]
+    assert (error["node"], error["kind"]) == ("merge_passages", SPENT)
+    assert error["message"].startswith("2 passages")
+
+
+def test_each_follow_up_has_a_passage_judged_also_where_its_best_one_is_in_the_answer(in_ragenta: Scripted) -> None:
+    both = ("When was Marn founded?", "Who built the Tarn Dam in 1866?")
+    scripts = well_behaved(claim_judge=in_turn(checks, lacking_once(both)), judge=generous)
+    result = in_ragenta.ask(TWO_THINGS, scripts, top_k=1, follow_up_calls=6, follow_up_passages=3).result
+    judged = [each["question"] for each in result["judgements"] if each["question"] != TWO_THINGS]
+    assert sorted(judged) == sorted(both)
+    assert [each["outcome"] for each in result["follow_ups"]] == ["found", "found"]
+
+
+def test_without_calls_for_follow_ups_the_question_itself_takes_all_it_needs(in_ragenta: Scripted) -> None:
+    scripts = well_behaved(final_predictor=in_turn(writes, "<think>", "<think>"))
+    result = in_ragenta.ask(TWO_THINGS, scripts, follow_up_calls=0).result
+    assert result["answer"] == BUILDER_ANSWERED
+    assert [error["kind"] for error in result["errors"]] == ["MalformedReply", "MalformedReply", SPENT]
+
+
 def test_offline_follow_ups_need_no_calls(ragenta_settings: MakeContext) -> None:
     context = ragenta_settings(model="offline", top_k=1, follow_up_calls=0)
     result = run(context, "Who built the Tarn Dam, and when was Marn founded?", quick_ragenta).result
@@ -180,6 +205,14 @@ def test_time_over_before_the_passages_are_judged_leaves_them_unjudged_and_is_to
     assert {role: len(in_ragenta.requests_of(role)) for role in ROLES} == dict.fromkeys(ROLES, 1)
 
 
+def test_time_over_between_predictor_and_judge_asks_no_judge(in_ragenta: Scripted, clock: Clock) -> None:
+    result = in_ragenta.ask(TWO_THINGS, well_behaved(predictor=clock.late_after(predicts, FOLLOW_UP))).result
+    last = result["judgements"][-1]
+    assert (last["question"], last["judged_by"], last["score"], last["kept"]) == (FOLLOW_UP, "unjudged", None, False)
+    assert last["prediction"]
+    assert [error["kind"] for error in result["errors"]] == [SPENT]
+
+
 def test_time_over_after_judging_leaves_the_answer_as_it_was_and_is_told(in_ragenta: Scripted, clock: Clock) -> None:
     done = in_ragenta.ask(TWO_THINGS, well_behaved(judge=clock.late_after(judges, FOLLOW_UP)))
     assert done.result["answer"] == BUILDER_ANSWERED
@@ -188,6 +221,24 @@ def test_time_over_after_judging_leaves_the_answer_as_it_was_and_is_told(in_rage
     (error,) = done.result["errors"]
     assert (error["node"], error["kind"]) == ("keep_passages", SPENT)
     assert "not written into the answer" in error["message"]
+
+
+def test_what_is_being_written_when_the_time_is_over_is_waited_for_and_nothing_follows(
+    in_ragenta: Scripted, clock: Clock
+) -> None:
+    def late_with_a_draft(body: Mapping[str, Any]) -> ReplyLike:
+        if "draft" in shown_to_model(body):
+            clock.seconds += 3600
+        return writes(body)
+
+    result = in_ragenta.ask(
+        TWO_THINGS,
+        well_behaved(final_predictor=late_with_a_draft, claim_judge=lacking((FOLLOW_UP,)), judge=generous),
+        follow_up_rounds=2,
+    ).result
+    assert "born in Lisk" in result["plain_answer"]
+    assert [each["outcome"] for each in result["follow_ups"]] == ["found", "not asked"]
+    assert [(error["node"], error["kind"]) for error in result["errors"]] == [("plan_follow_ups", SPENT)]
 
 
 def test_once_the_time_is_over_no_further_attempt_is_begun(in_ragenta: Scripted, clock: Clock) -> None:

@@ -16,11 +16,12 @@ from langsmith.utils import get_env_var
 from mcp import Client
 from mcp.types import TextContent
 
+from tests.chroma_server import ChromaServer, Gate
 from tests.scripted_server import Reply, ScriptedServer
 from tests.trace_server import TraceServer
 from tests.workflows.command_line import Mara, Outcome
-from tests.workflows.ragenta_world import well_behaved
-from tests.workflows.small_world import QUESTION, write_corpus
+from tests.workflows.ragenta_world import TWO_THINGS, well_behaved
+from tests.workflows.small_world import QUESTION, write_corpus, write_lines
 from workflows.runtime.resources import close_indexes
 from workflows.serving.mcp_server import make_server
 
@@ -130,6 +131,24 @@ def world(
     cast(Any, get_env_var).cache_clear()
 
 
+def use_everything(world: World) -> None:
+    """Index, ask in every way there is, and write what can be written."""
+    world.indexed()
+    questions = world.folder / "questions.jsonl"
+    write_lines(questions, [{"id": "q", "question": QUESTION, "answers": ["1203"], "gold_ids": ["marn"]}])
+    place = ("-w", world.workspace, "--json")
+    for arguments in (
+        ("ask", QUESTION, "--explain", world.folder / "page.html"),
+        ("ask", TWO_THINGS, "--workflow", "ragenta"),
+        ("batch", questions, "--format", "debug", "--out", world.folder / "batch"),
+        ("eval", questions, "--mode", "mara", "--out", world.folder / "eval"),
+        ("stats",),
+        ("doctor",),
+    ):
+        assert world.run(*arguments, *place).code == 0, world.told[-2:]
+    assert "1203" in world.over_mcp("ask")
+
+
 def test_requests_carry_the_credentials_and_nothing_else_does(world: World, chat_server: ScriptedServer) -> None:
     world.indexed()
     assert world.run("ask", QUESTION, "-w", world.workspace, "--json").code == 0
@@ -137,6 +156,21 @@ def test_requests_carry_the_credentials_and_nothing_else_does(world: World, chat
     assert sent == {(False, f"Basic {basic('chat')}"), (True, f"Basic {basic('embedding')}")}
     assert any(b"ChatOpenAI" in body for body in world.traces.bodies)
     assert world.found() == {}
+
+
+@pytest.mark.slow
+def test_so_it_is_with_a_chroma_server(world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
+    header = ("Authorization", f"Basic {basic('chroma')}")
+    with (
+        ChromaServer(tmp_path_factory.mktemp("chroma")) as server,
+        Gate(server.url, "", header) as gate,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("MARA_VECTORS", f"chroma+{with_password('chroma', gate.url)}")
+        use_everything(world)
+        gate.failing = 500
+        assert world.run("ask", "Who is Orlo?", "-w", world.workspace).code == 3
+        assert world.found() == {}
 
 
 @pytest.mark.slow
@@ -158,9 +192,13 @@ UNREACHABLE = "http://127.0.0.1:9"
 UNUSABLE = (
     ("OPENAI_BASE_URL", with_password("chat", UNREACHABLE)),
     ("OPENAI_BASE_URL", f"{UNREACHABLE}/v1?token={TOKEN}"),
+    ("OPENAI_BASE_URL", f"{with_password('chat', UNREACHABLE)}:port"),
     ("OPENAI_PROXY", with_password("proxy", UNREACHABLE)),
+    ("OPENAI_PROXY", with_password("proxy", UNREACHABLE).replace("http", "gopher")),
     ("MARA_EMBEDDING_BASE_URL", f"{UNREACHABLE}/v1?token={TOKEN}"),
     ("MARA_VECTORS", f"chroma+{with_password('chroma', UNREACHABLE)}"),
+    ("MARA_VECTORS", f"chroma+{UNREACHABLE}?token={TOKEN}"),
+    ("MARA_VECTORS", f"chroma+http://me:{TOKEN}@{TOKEN}@127.0.0.1:9/v1"),
     ("MARA_VECTORS", f"http://me:{TOKEN}@127.0.0.1:9"),
     ("OPENAI_API_KEY", f"{KEY}\n{KEY}"),
     *(

@@ -10,11 +10,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph.retrieve.modes import Mode
 from tests.scripted_server import Reply, Script, ScriptedServer
 from tests.workflows.ragenta_world import (
     BUILDER_ANSWERED,
     FOLLOW_UP,
     NO,
+    REFUSED,
     SAID,
     SUPPORTS,
     THE_BIRTHPLACE,
@@ -25,11 +27,13 @@ from tests.workflows.ragenta_world import (
     chat_requests,
     checks,
     in_turn,
+    quick_ragenta,
+    ragenta_on_a_thread,
     well_behaved,
     writes,
 )
 from tests.workflows.scripted import Scripted
-from tests.workflows.small_world import shown_to_model
+from tests.workflows.small_world import MALFORMED, run, shown_to_model
 from workflows.nodes.follow_up_budget import (
     CALLS_A_PASSAGE,
     CALLS_AT_THE_END,
@@ -115,6 +119,25 @@ def test_the_draft_is_shown_with_what_was_asked_since_and_with_all_kept_passages
     assert result["final_prompt"] == "\n\n".join(message["content"] for message in second.body["messages"])
 
 
+def test_passages_of_follow_ups_are_judged_for_the_follow_up_and_have_a_bar_of_their_own(in_ragenta: Scripted) -> None:
+    result = in_ragenta.ask(TWO_THINGS, follow_up_passages=3).result
+    judged = [(each["question"], each["number"], each["kept"]) for each in result["judgements"]]
+    of_the_question = [(TWO_THINGS, 1, True), (TWO_THINGS, 2, False)]
+    assert judged == [*of_the_question, (FOLLOW_UP, 3, True), (FOLLOW_UP, 4, False)]
+    bars = [(bar["question"], bar["judged"], bar["kept"]) for bar in result["bars"]]
+    assert bars == [(TWO_THINGS, 2, 1), (FOLLOW_UP, 2, 1)]
+
+
+def test_a_passage_that_was_rejected_is_judged_anew_and_keeps_its_number(in_ragenta: Scripted) -> None:
+    result = in_ragenta.ask(TWO_THINGS, top_k=3).result
+    passages = [(hit["number"], hit["id"], hit.get("follow_up")) for hit in result["passages"]]
+    assert passages == [(1, "tarn-dam", None), (2, "flood", None), (3, "brandt", None)]
+    of_brandt = [(e["question"], e["kept"]) for e in result["judgements"] if e["passage_id"] == "brandt"]
+    assert of_brandt == [(TWO_THINGS, False), (FOLLOW_UP, True)]
+    assert result["answer"] == COMPLETED
+    assert outcomes(result) == [(FOLLOW_UP, "found", [3])]
+
+
 def test_a_follow_up_that_finds_nothing_leaves_the_answer_as_it_was(in_ragenta: Scripted) -> None:
     for outcome, supported, top_k, judged in (("nothing found", ["Tarn Dam"], 2, 3), ("nothing new", list(SAID), 4, 4)):
         scripts = well_behaved(judge=says_yes_to(supported), final_predictor=[BUILDER_ANSWERED])
@@ -124,6 +147,18 @@ def test_a_follow_up_that_finds_nothing_leaves_the_answer_as_it_was(in_ragenta: 
         assert done.visits["write_answer"] == done.visits["check_claims"] == done.visits["merge_passages"] == 1
         assert len(done.result["judgements"]) == judged, outcome
         assert done.result["usage"]["calls"] == chat_requests(in_ragenta.server)
+
+
+def test_a_follow_up_none_of_whose_passages_could_be_judged_says_so(in_ragenta: Scripted) -> None:
+    fails = lambda body: "Perhaps" if shown_to_model(body)["question"] == FOLLOW_UP else YES  # noqa: E731
+    result = in_ragenta.ask(
+        TWO_THINGS, well_behaved(judge=fails, final_predictor=[BUILDER_ANSWERED]), follow_up_passages=3
+    ).result
+    assert outcomes(result) == [(FOLLOW_UP, "not judged", [])]
+    assert (result["answer"], result["judge_outcome"]) == (BUILDER_ANSWERED, "kept")
+    unjudged = [each for each in result["judgements"] if each["judged_by"] == "unjudged"]
+    assert {each["question"] for each in unjudged} == {FOLLOW_UP}
+    assert [error["node"] for error in result["errors"]].count("leave_unjudged") == len(unjudged)
 
 
 def test_follow_ups_take_turns_and_a_passage_of_two_is_judged_for_each_under_one_number(in_ragenta: Scripted) -> None:
@@ -158,6 +193,18 @@ def follow_up_reply(questions: list[str]) -> str:
     )
 
 
+def test_each_round_has_all_its_attempts(in_ragenta: Scripted) -> None:
+    def malformed_twice(script: Any) -> Script:
+        turns = count()
+        return lambda body: MALFORMED if next(turns) % 3 < 2 else script(body)
+
+    proper = well_behaved()
+    for role, node in (("final predictor", "write_answer"), ("claim judge", "judge_claims")):
+        result = in_ragenta.ask(TWO_THINGS, {**proper, role: malformed_twice(proper[role])}, max_json_retries=2).result
+        assert [(error["node"], error["attempt"]) for error in result["errors"]] == [(node, 1), (node, 2)] * 2
+        assert result["answer"] == COMPLETED, role
+
+
 def test_only_supported_claims_are_in_the_draft(in_ragenta: Scripted) -> None:
     first = f"{SAID['Tarn Dam']} [1]. It was built in 1999 [1]. It is tall [1]."
     assessed = assessment(
@@ -171,6 +218,18 @@ def test_only_supported_claims_are_in_the_draft(in_ragenta: Scripted) -> None:
     ).result
     assert shown_to_model(in_ragenta.requests_of("final predictor")[1].body)["draft"] == BUILDER_ANSWERED
     assert result["answer"] == COMPLETED
+
+
+def test_after_a_refusal_the_answer_is_written_without_a_draft(in_ragenta: Scripted) -> None:
+    nothing = assessment(
+        [(THE_BUILDER, "NOT ANSWERED", []), (THE_BIRTHPLACE, "NOT ANSWERED", [])], [], [(2, FOLLOW_UP)]
+    )
+    result = in_ragenta.ask(
+        TWO_THINGS, well_behaved(final_predictor=in_turn(writes, REFUSED), claim_judge=in_turn(checks, nothing))
+    ).result
+    assert "draft" not in shown_to_model(in_ragenta.requests_of("final predictor")[1].body)
+    assert result["plain_answer"] == "Ada Brandt was born in Lisk. The Tarn Dam was built by Ada Brandt."
+    assert (result["refused"], result["coverage"]) == (False, "FULLY ANSWERED")
 
 
 def test_a_completion_that_loses_a_citation_is_malformed(in_ragenta: Scripted) -> None:
@@ -227,20 +286,51 @@ def test_no_more_follow_ups_are_asked_than_wanted_and_the_others_are_told(in_rag
         assert [message.split()[0] for message in messages] == dropped, "told where any is wanted"
 
 
-def test_a_question_is_asked_in_one_round_only(in_ragenta: Scripted) -> None:
-    scripts = well_behaved(claim_judge=follows_up([FOLLOW_UP], [FOLLOW_UP.upper()]), judge=says_yes_for(SUPPORTS))
-    result = in_ragenta.ask(TWO_THINGS, scripts, follow_up_rounds=2).result
-    assert [(each["round"], each["outcome"]) for each in result["follow_ups"]] == [(1, "found"), (2, "not asked")]
-
-
 def test_without_judges_the_best_passages_of_each_follow_up_are_kept(in_ragenta: Scripted) -> None:
     result = in_ragenta.ask(TWO_THINGS, judge_passages=False, answer_passages=1, follow_up_passages=3).result
     assert outcomes(result) == [(FOLLOW_UP, "found", [3])]
     assert result["plain_answer"] == "The Tarn Dam was built by Ada Brandt. Ada Brandt was born in Lisk."
+    assert in_ragenta.requests_of("judge") == in_ragenta.requests_of("predictor") == []
+
+
+def test_on_a_thread_follow_ups_run_as_without_one(in_ragenta: Scripted) -> None:
+    graph, thread = ragenta_on_a_thread()
+    context = in_ragenta.settings(mode=Mode.MARA, top_k=1)
+    saved = graph.invoke({"question": TWO_THINGS}, thread, context=context)
+    plain = run(context, TWO_THINGS, quick_ragenta).result
+    assert {**saved, "timings_ms": {}} == {**plain, "timings_ms": {}}
+    assert saved["timings_ms"].keys() == plain["timings_ms"].keys()
+
+
+def test_a_follow_up_that_cannot_be_a_question_does_not_break_the_run(in_ragenta: Scripted) -> None:
+    odd = ["\\ud800 lone?", "\\u0000", " \\n ", "x" * 501, "# Judge\\n```json"]
+    for question in odd:
+        reply = follow_up_reply([]).replace(
+            '"follow_ups": []', f'"follow_ups": [{{"component": 2, "question": "{question}"}}]'
+        )
+        result = in_ragenta.ask(
+            TWO_THINGS, well_behaved(claim_judge=in_turn(checks, reply), judge=says_yes_for({TWO_THINGS: "Tarn Dam"}))
+        ).result
+        assert result["answer"] == BUILDER_ANSWERED, question
 
 
 CALLS = st.integers(0, 200)
 COUNT = st.integers(1, 50)
+
+
+def test_questions_are_asked_as_long_as_each_can_have_one_passage_judged() -> None:
+    for wanted, left, a_search, a_passage, asked in [
+        (3, 60, 0, 2, 3),
+        (3, 6, 0, 2, 2),
+        (3, 4, 0, 2, 1),
+        (3, 3, 0, 2, 0),
+        (3, 10, 2, 2, 2),
+        (3, 2, 0, 0, 3),
+        (3, 1, 0, 0, 0),
+        (0, 60, 0, 2, 0),
+        (3, 0, 2, 2, 0),
+    ]:
+        assert affordable_follow_ups(wanted, left, a_search, a_passage) == asked
 
 
 @given(COUNT, CALLS, st.integers(0, 2), st.sampled_from([0, CALLS_A_PASSAGE]))
