@@ -105,17 +105,6 @@ def test_events_tell_stage_counts_and_rate(corpus: Path, settings: IndexingConte
     assert events[-1]["rate"] > 0
 
 
-def test_events_tell_stage_counts_and_rate(corpus: Path, settings: IndexingContext) -> None:
-    events = list(graph.stream(asked_for(corpus), context=settings, stream_mode="custom"))
-    nodes = {event["stage"]: event["node"] for event in events}
-    assert nodes == {**{name: name for name in ("extract", "embed", "commit", "relate")}, "graph": "publish"}
-    for event in events:
-        assert event.keys() == {"node", "stage", "done", "total", "failed", "tokens", "rate"}
-        assert 0 <= event["done"] <= event["total"]
-    assert [event["done"] for event in events if event["stage"] == "extract"] == [0, 1, 2, 3, 4, 5]
-    assert events[-1]["rate"] > 0
-
-
 @pytest.mark.usefixtures("small_batches")
 def test_a_run_that_stops_before_a_step_goes_on_in_a_process_that_knows_nothing_of_it(
     corpus: Path, settings: IndexingContext, root: Path, tmp_path: Path
