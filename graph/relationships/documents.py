@@ -291,6 +291,7 @@ def bring_in_step(
 
 def _drop_computed(relationships: RelationshipRecord, graph: KnowledgeGraph) -> None:
     """Drop what the generation tells, all of it in the first step; what was written besides stays, and ids it links."""
+    relationships.take_over()
     if not relationships.note(IN_STEP_WITH):
         relationships.drop_stated()
     concepts = relationships.execute(_HELD)

@@ -41,6 +41,7 @@ from graph.relationships.tables import (
     columns_of_edges,
     columns_of_nodes,
     create_statements,
+    create_views,
     insert_edge,
     joined_tables,
     table_of_edges,
@@ -266,6 +267,8 @@ class RelationshipRecord(InDatabase):
                     raise self._missing_endpoint(of, start, end, values_of) from fault
 
     def _write(self, of: NodeType | EdgeType, statement: str, rows: Iterable[Sequence[PropertyValue]]) -> None:
+        if self.computes(of):
+            self.take_over()
         changes = self._db.total_changes
         self._db.executemany(statement, rows)
         if of in COMPUTED and self._db.total_changes > changes:
@@ -381,13 +384,27 @@ class RelationshipRecord(InDatabase):
         document_of = {chunk: numbers[key] for chunk, key in chunks}
         known = self.graph.entity_index if self.graph is not None else {}
         written = [node for node in self._read_nodes(NodeType.CONCEPT, "ORDER BY id") if node.id not in known]
-        stated: dict[EdgeType, list[Stated]] = {of: list(self.execute(statement)) for of, statement in _STATED.items()}
+        stated: dict[EdgeType, list[Stated]] = {}
+        if self.graph is None or not self._holds_copies:
+            stated = {of: list(self.execute(statement)) for of, statement in _STATED.items()}
         computed: dict[EdgeType, Links] = {}
         if self.graph is not None:
             computed = _links_of(
                 self._path, self.graph.commit_id, self.note(IN_STEP_WITH), tuple(key for key, _ in documents)
             )
         return ConceptView(self.graph, [key for _, key in documents], document_of, written, stated, pruned, computed)
+
+    @property
+    def _holds_copies(self) -> bool:
+        """Whether this is a file of before, whose tables hold copies of what is computed."""
+        return self._db.has_table("digests")
+
+    def take_over(self) -> None:
+        """Put views in the place of the copies that a file of before holds, within a transaction."""
+        if self._holds_copies:
+            self._db.define((*(f"DROP TABLE {of.lower()}" for of in reversed(VIEWS)), *create_views()))
+            self._db.define(["DROP TABLE digests"])
+            self.drop_stated()
 
     def drop_stated(self) -> None:
         """Drop the edges and the names that are laid over the generation, within a transaction."""

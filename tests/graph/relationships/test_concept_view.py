@@ -12,7 +12,8 @@ from graph.errors import MissingEndpoint
 from graph.relationships.documents import relate
 from graph.relationships.exchange import import_lines, parts_of, to_json_line
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, Edge, EdgeType, NodeType
+from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType
+from graph.relationships.tables import VIEWS
 from graph.relationships.upkeep import n_pruned, prune, restore
 from graph.schema import Passage, RelationType, entity_id
 from graph.storage.workspace import Workspace
@@ -194,3 +195,28 @@ class TestWhatAUserWrote:
         with RelationshipRecord.of(published.root) as later:
             assert later.concepts.concepts_of("nissan")[0] == (NISSAN, 1.0)
             assert later.node(NodeType.CONCEPT, self.PORT) is None
+
+
+class TestAWorkspaceOfBefore:
+    """Of a file that held what is computed, what people said stays, and the rest goes with the next step."""
+
+    @pytest.fixture
+    def record(self, workspace: Workspace, record: RelationshipRecord) -> RelationshipRecord:
+        for name in ("Nissan", "Yokohama", "Gone"):
+            record.put_node(Node(NodeType.CONCEPT, entity_id(name), {"name": name, "description": "of before"}))
+        record.link_all([explains("nissan", "Gone"), related("Nissan", "Gone")])
+        for view in VIEWS:
+            record.execute(f"DROP VIEW {view.lower()}")
+            record.execute(f"CREATE TABLE {view.lower()} (source INTEGER, target INTEGER, revision INTEGER)")
+        record.execute("CREATE TABLE digests (name TEXT)")
+        record.put_node(conversation("thread"))
+        say(record, "thread", "m", "Nissan")
+        record.set_note("documents", "1 of before")
+        return record
+
+    def test_its_copies_go_and_its_mentions_stay(self, workspace: Workspace, record: RelationshipRecord) -> None:
+        bring_in_step(workspace)
+        assert not any(rows_of(record, table) for table in COMPUTED_TABLES)
+        assert [node.id for node in record.nodes(NodeType.VECTOR)] == ["datsun", "nissan"]
+        assert record.execute("SELECT id, name, description FROM concept").fetchall() == [(NISSAN, "", None)]
+        assert len(list(record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT))) == 1
