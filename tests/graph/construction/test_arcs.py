@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -42,21 +41,6 @@ def test_stored_arcs_are_those_that_a_process_would_derive(graph: TypedGraph, at
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(arcs, "_READ_AT_ONCE", read)
         assert_same(written(graph, Path(name), at_once), graph.arcs)
-
-
-@given(graphs())
-def test_every_edge_is_one_arc_each_way(graph: TypedGraph) -> None:
-    edges = sorted(zip(*(getattr(graph, name).tolist() for name in COLUMNS), strict=True))
-    there, back = (
-        [
-            (node, *(column.item(at) for column in side[1:]))
-            for node, (start, end) in enumerate(pairwise(side.starts.tolist()))
-            for at in range(start, end)
-        ]
-        for side in graph.arcs[:2]
-    )
-    assert sorted(there) == edges
-    assert sorted((source, target, kind, weight) for target, source, kind, weight in back) == edges
 
 
 def one_edge(weight: float = 1.0) -> TypedGraph:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -96,13 +95,6 @@ class TestBest:
                 ranked = [(int(i), float(scores[i])) for i in np.argsort(-scores, kind="stable") if scores[i] > 0]
                 assert index.best(asked, k) == ranked[:k]
                 assert index.best(asked, k, shown) == [hit for hit in ranked if shown[hit[0]]][:k]
-
-    def test_a_question_may_be_asked_by_several_threads_at_once(self) -> None:
-        index = bm25_of(CORPUS * 50)
-        asked = ["Yokohama ships", "Nissan 1933", "自動車"] * 20
-        with ThreadPoolExecutor(4) as threads:
-            hits = list(threads.map(lambda question: index.best(question, 9), asked))
-        assert hits == [index.best(question, 9) for question in asked]
 
 
 class TestDamage:

@@ -22,9 +22,8 @@ from graph.storage.correcting import plan_corrections
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
-from tests.builders import HashEmbedder, TripleParts, names_in, passage_of, publish_workspace, write_passages
+from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
 from tests.graph.construction import test_builder_changes as changes
-from tests.graph.construction.test_near_names import exact_pairs
 from tests.graph.storage import test_correcting_any_sequence as correcting
 
 SMALL = Sizes(shard=2, names=3, edges=4)
@@ -117,17 +116,6 @@ def test_corrections_processes_and_published_classes_give_the_same_files(workspa
     assert_same_files(workspace, record, processes=2)
     record.change_setting(PASSAGE_CLASSES, PassageClasses.PUBLISHED)
     assert_same_files(workspace, record)
-
-
-def test_more_than_a_hundred_near_names_lose_the_same_pairs(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "workspace")
-    workspace.create()
-    corpus = [passage_of(f"p{n}", f"Near {'one' if n % 2 else 'other'} {n}", "") for n in range(130)]
-    with workspace.open_record() as record:
-        write_passages(record, corpus, {}, HashEmbedder())
-        _, _, vectors = names_in(record)
-        assert len(derive_graph(record).edges) - len(corpus) < len(exact_pairs(vectors))
-        assert_same_files(workspace, record, sizes=Sizes(shard=32, names=50, edges=4_000))
 
 
 def test_pairs_that_an_index_finds_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

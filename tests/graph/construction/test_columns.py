@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import shutil
-import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,6 @@ from graph.construction.columns import (
     LazySequence,
     SortedMapping,
     TextTable,
-    expect_scattered_reads,
     load_array,
 )
 from tests.snapshots import lists_of, save_lists
@@ -43,10 +39,6 @@ class Squares(LazySequence[int]):
 
 
 class TestLazySequence:
-    @given(st.integers(0, 6), st.slices(6))
-    def test_slices_are_those_of_a_tuple(self, length: int, cut: slice) -> None:
-        assert Squares(length)[cut] == tuple(n * n for n in range(length))[cut]
-
     def test_an_index_may_count_from_the_end_and_not_lie_beyond_the_ends(self) -> None:
         for index in (-4, -1, 0, 3):
             assert Squares(4)[index] == (0, 1, 4, 9)[index]
@@ -101,12 +93,6 @@ class TestTextTable:
             with pytest.raises(ValueError, match="utf-8"):
                 read()
 
-    def test_another_shape_than_expected_is_refused(self, tmp_path: Path) -> None:
-        TextTable.of([["a", "b"], ["c", "d"]], 2).save(tmp_path, "t")
-        for width, rows in ((2, 3), (2, 1), (3, None), (1, 2)):
-            with pytest.raises(ValueError, match="bounds"):
-                TextTable.load(tmp_path, "t", width, rows)
-
 
 class TestIntLists:
     @given(lists_of_numbers)
@@ -115,11 +101,6 @@ class TestIntLists:
             save_lists(lists_of(lists), Path(name), "n")
             again = IntLists.load(Path(name), "n", len(lists), 10)
         assert again == tuple(map(tuple, lists))
-
-    @given(lists_of_numbers, st.sets(st.integers(0, 9)))
-    def test_holding_tells_which_hold_a_marked_number(self, lists: list[list[int]], chosen: set[int]) -> None:
-        marked = np.isin(np.arange(10), list(chosen))
-        assert lists_of(lists).holding(marked).tolist() == [not chosen.isdisjoint(held) for held in lists]
 
     def test_another_count_or_a_number_beyond_the_limits_is_refused(self, tmp_path: Path) -> None:
         for lists, count, limit in (
@@ -194,31 +175,6 @@ class TestLoadingAnArray:
         assert isinstance(load_array(tmp_path / "large.npy", np.uint8, (None,)).base, np.memmap)
         assert load_array(tmp_path / "small.npy", np.uint8, (None,)).base is None
 
-    @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-    def test_a_map_is_read_only_and_outlives_its_file(self, tmp_path: Path) -> None:
-        saved = np.arange(1 << 20, dtype=np.uint8)
-        np.save(tmp_path / "a.npy", saved)
-        array = load_array(tmp_path / "a.npy", np.uint8, (None,))
-        (line,) = [m for m in Path("/proc/self/maps").read_text().splitlines() if m.endswith(str(tmp_path / "a.npy"))]
-        assert line.split()[1] == "r--s"
-        shutil.rmtree(tmp_path)
-        assert np.array_equal(array, saved)
-
-    @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-    def test_the_system_is_told_of_scattered_reads_of_a_map(self, tmp_path: Path) -> None:
-        np.save(tmp_path / "a.npy", np.zeros((1 << 10, 1 << 10), dtype=np.uint8))
-        array = load_array(tmp_path / "a.npy", np.uint8, (None, 1 << 10))
-
-        def flags() -> list[str]:
-            maps = Path("/proc/self/smaps").read_text().split("VmFlags:")
-            (mine,) = [n for n, text in enumerate(maps) if str(tmp_path / "a.npy") in text]
-            return maps[mine + 1].splitlines()[0].split()
-
-        assert "rr" not in flags()
-        expect_scattered_reads(array[1:])
-        assert "rr" in flags()
-        expect_scattered_reads(np.zeros(3))
-
     def test_another_type_shape_order_or_a_pickle_is_refused(self, tmp_path: Path) -> None:
         path, pickled = tmp_path / "a.npy", np.array([{}], dtype=object)
         cases: list[tuple[Any, Any, tuple[int, ...], str]] = [
@@ -243,14 +199,3 @@ class TestLoadingAnArray:
             path.write_bytes(content)
             with pytest.raises(ValueError, match=r"\w"):
                 load_array(path, np.int32, (5,))
-
-    @given(st.integers(0, 127), st.integers(0, 255))
-    def test_a_damaged_head_is_refused_unless_it_says_the_same(self, place: int, value: int) -> None:
-        with tempfile.TemporaryDirectory() as name:
-            path = Path(name) / "a.npy"
-            np.save(path, ARRAY)
-            content = bytearray(path.read_bytes())
-            content[place] = value
-            path.write_bytes(content)
-            with suppress(ValueError):
-                assert np.array_equal(load_array(path, np.int32, (5,)), ARRAY)

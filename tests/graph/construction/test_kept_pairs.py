@@ -105,12 +105,6 @@ def test_where_many_changed_all_are_compared_again(tmp_path: Path, monkeypatch: 
         assert json.loads((kept / "kept.json").read_text())["changed"] == changed
 
 
-def test_few_names_are_all_compared_and_need_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(near_names, "find_near_names", not_again)
-    for names in ([*range(100)], [*range(50, 120)], [*range(10)], []):
-        assert found_by(names, tmp_path / "near") == wanted(names)
-
-
 def test_names_that_became_few_again_are_compared_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "near"
     monkeypatch.setattr(near_names, "EXACT_NAMES", 90)

@@ -57,12 +57,6 @@ def test_mentions_say_which_tokens_they_span_and_never_overlap() -> None:
     assert found(NameMatcher.of([("Marn", 3)]), "Marn, Marn and Marn.") == [3, 3, 3]
 
 
-def test_aliases_share_an_index_and_homonyms_are_all_found() -> None:
-    matcher = NameMatcher.of([("Mercury", 0), ("Mercury (planet)", 0), ("Mercury", 1), ("Mercury", 0)])
-    assert found(matcher, "Mercury shines") == [0, 1]
-    assert found(matcher, "Mercury (planet) shines") == [0]
-
-
 def test_names_too_short_to_mean_one_thing_are_not_found() -> None:
     for name, is_found in [("UN", False), ("日", False), ("!!!", False), ("UNO", True), ("日産", True)]:
         assert found(NameMatcher.of([(name, 0)]), f"x {name} y") == [0] * is_found, name

@@ -92,9 +92,3 @@ def test_more_neighbours_as_near_as_the_hundredth_than_can_be_held_are_cut_by_ro
     near = found_in(same, tmp_path)
     assert np.bincount(near["second"], minlength=700).max() <= 100
     assert set(near["cosine"].tolist()) == {near["cosine"][0]}
-
-
-def test_hardly_any_names_have_hardly_any_pairs(tmp_path: Path) -> None:
-    for names in [0, 1, 2]:
-        vectors = np.repeat(unit(np.ones((1, 8))), names, axis=0)
-        assert pairs_of(found_in(vectors, tmp_path)) == [(0, 1)][: max(0, names - 1)], names

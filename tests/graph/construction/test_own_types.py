@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +23,7 @@ from graph.storage.writer import Writer
 from graph.walk.factors import edge_factors
 from graph.walk.pagerank import walk
 from graph.walk.settings import Engine
-from graph.walk.strengths import UNTUNED, Tuning, adopt, to_json, tuned, workspace_tuning
+from graph.walk.strengths import UNTUNED, Tuning, to_json, tuned
 from tests.builders import HashEmbedder, passage_of
 from tests.graph.construction.test_builder_changes import assert_same
 from tests.snapshots import save
@@ -86,27 +85,8 @@ class TestGraph:
         assert graph.own == own_types_of(DECLARED).used([SUPPLIES, OWNS], ["Maker"])
         assert built(TRIPLES[1:2]).own == NO_TYPES
 
-    def test_engines_agree_on_own_types(self, graph: KnowledgeGraph) -> None:
-        beta = RelationFactors({"TEMPORAL": 0.1, "SUPPLIES": 0.6, "OWNS": 0.1}, {})
-        for engine in Engine:
-            assert scores(graph, beta, engine) == pytest.approx(scores(graph, beta), abs=1e-4), engine
-
-    def test_a_type_that_is_declared_no_more_keeps_its_name(self) -> None:
-        graph = built(declared={})
-        assert graph.own.relation_types == (OWNS, SUPPLIES)
-        assert set(graph.own.definitions.values()) == {""}
-
 
 class TestWhatChangesNothing:
-    def test_the_order_of_own_types_in_a_file(self) -> None:
-        graph = built()
-        for names in permutations(DECLARED["relations"]):
-            relations = {name: DECLARED["relations"][name] for name in names}
-            for entities in ({}, {"entities": DECLARED["entities"]}):
-                shuffled = built(declared={"relations": relations, **entities})
-                assert_same(shuffled, graph)
-                assert shuffled.own == graph.own, names
-
     def test_a_type_that_no_fact_has(self, tmp_path: Path) -> None:
         plain, declared = built(TRIPLES[1:2], {}), built(TRIPLES[1:2])
         assert_same(declared, plain)
@@ -120,16 +100,6 @@ class TestWhatChangesNothing:
             written.append((files, {**header, "generation": 0}))
         assert written[0] == written[1]
         assert "own_types" not in written[0][1]
-
-    def test_uniform_beta_is_the_walk_without_beta(self, graph: KnowledgeGraph) -> None:
-        uniform = RelationFactors.uniform(graph.own.relation_types)
-        assert sum(uniform.entity_entity.values()) == pytest.approx(1)
-        assert scores(graph, uniform) == pytest.approx(scores(graph, None), abs=1e-12)
-
-    def test_a_beta_that_knows_no_own_type_leaves_it_as_it_is_and_says_so(self, graph: KnowledgeGraph) -> None:
-        factors = edge_factors(RelationFactors.uniform(), own=graph.own.relation_types)
-        assert factors.unknown == ("OWNS", "SUPPLIES")
-        assert scores(graph, RelationFactors.uniform()) == pytest.approx(scores(graph, None), abs=1e-12)
 
 
 class TestBeta:
@@ -149,11 +119,6 @@ class TestSnapshot:
     def folder(self, graph: KnowledgeGraph, tmp_path: Path) -> Path:
         save(graph, tmp_path)
         return tmp_path
-
-    def test_it_is_read_as_it_was_written(self, graph: KnowledgeGraph, folder: Path) -> None:
-        again = load(folder)
-        assert_same(again, graph)
-        assert again.kinds == graph.kinds
 
     def test_with_other_types_its_numbers_would_be_misread_so_it_is_refused(self, folder: Path) -> None:
         for types in [
@@ -208,11 +173,6 @@ class TestWhatFollows:
         changed = {graph.kinds[index].relation for index in np.flatnonzero(plain.from_entity != factors.from_entity)}
         assert changed == {SUPPLIES}
         assert list(to_json(learned)["strengths"])[-2:] == ["GONE", "SUPPLIES"]
-
-    def test_a_history_with_strengths_of_own_types_is_read_as_it_was_written(self, tmp_path: Path) -> None:
-        strengths = {**UNTUNED.strengths, SUPPLIES: 4.0}
-        adopt(tmp_path, Tuning(0, strengths, parent=0, recall_before=0.5, recall_after=0.6))
-        assert workspace_tuning(tmp_path).strengths == strengths
 
     def test_each_own_type_has_a_matrix_of_its_own(self, graph: KnowledgeGraph) -> None:
         matrices = dict(relation_matrices(graph.typed))

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.walk import bytes_of_arrays
 from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
 from graph.relations import PassageLink
 from graph.schema import RelationType
@@ -55,19 +54,6 @@ def test_degrees_are_kept_by_kind(graph: TypedGraph) -> None:
     assert graph.n_arcs.tolist() == [3, 3, 1, 1, 1]
 
 
-def test_igraph_sees_the_same_edges(graph: TypedGraph) -> None:
-    assert sorted(graph.undirected.get_edgelist()) == [(0, 1), (0, 1), (0, 4), (1, 3)]
-    forward = [(0, 1), (0, 1), (0, 4), (1, 3)]
-    assert graph.directed.get_edgelist() == [*forward, *((b, a) for a, b in forward)]
-    assert graph.undirected.vcount() == graph.directed.vcount() == graph.n_nodes == 5
-
-
-def test_counts_are_walked_on_instead_of_weights() -> None:
-    graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 0.3), (1, 2, MENTION, 0.4)])
-    assert graph.typed.weight.tolist() == pytest.approx([0.3, 0.4])
-    assert graph.counted.weight.tolist() == [1.0, 1.0]
-
-
 def test_links_that_no_fact_makes_can_be_left_out() -> None:
     """Of the passages 3 and 4 the title is linked, with 5 and 6 a name; in 3 and 5 a fact holds it."""
     for titles, mentions, kept in [
@@ -92,28 +78,7 @@ def test_links_that_no_fact_makes_can_be_left_out() -> None:
         assert (part.n_entities, part.n_passages) == (3, 4), titles
 
 
-def test_nothing_of_it_can_be_changed(graph: TypedGraph) -> None:
-    for array in (
-        graph.weight,
-        graph.backward.weight,
-        graph.arriving.kind,
-        graph.kind_degrees,
-        graph.forward.starts,
-        graph.n_arcs,
-    ):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
-
-
 def test_edges_out_of_order_are_refused() -> None:
     source, target = np.array([1, 0], np.int32), np.array([2, 2], np.int32)
     with pytest.raises(ValueError, match="order"):
         TypedGraph(2, 1, source, target, np.zeros(2, np.uint8), np.ones(2, np.float32))
-
-
-def test_the_arrays_take_few_bytes_an_edge() -> None:
-    """Edges are counted once, arcs twice; what hangs on nodes is shared by the many edges of each."""
-    random = np.random.default_rng(0)
-    edges = [(int(a), int(b) + 50, TEMPORAL, 1.0) for a, b in random.integers(0, 50, (5_000, 2))]
-    graph = typed_graph(100, 1, edges).typed
-    assert bytes_of_arrays(graph) / len(graph) < 48
