@@ -17,9 +17,7 @@ from graph.embedding.embeddings import (
     OpenAIEmbedder,
     TextCache,
     check_dimension,
-    check_embedder,
     configured_embedder,
-    understanding_of,
 )
 from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable, TransportFault
 from graph.storage.record import Record
@@ -94,13 +92,6 @@ class TestEndpoint:
         for row in (0, 255, 256, 599):
             assert vectors[row] == pytest.approx(hashed_vector(texts[row], server.dimension), abs=1e-6)
 
-    def test_long_texts_and_scripts_are_the_models_own_affair(self, server: ScriptedServer) -> None:
-        embedder = embedder_of(server)
-        assert embedder.count_windows(["short", "long " * 1000]) == [1, 1]
-        assert understanding_of(embedder.model_id)("日産")
-        assert embedder_of(server, "org/model-7b").model_id == "openai:org/model-7b"
-        assert not server.requests_of("embeddings")
-
     def test_questions_and_passages_are_marked_as_the_model_was_trained(self, server: ScriptedServer) -> None:
         for model, passage, question in [
             ("text-embedding-3-small", "Nissan", "When?"),
@@ -164,13 +155,6 @@ class TestEndpointFaults:
             with pytest.raises(error, match=f"(?s){message}") as caught:
                 embedder_of(server).embed(["Nissan"])
             assert type(caught.value) is error, reply
-
-    def test_a_server_that_is_down(self) -> None:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-            with pytest.raises(TransportFault, match=r"cannot be reached.*the model's server"):
-                OpenAIEmbedder("m", address, None).embed(["x"])
 
     def test_a_server_that_is_slower_than_the_limit(
         self, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
@@ -245,12 +229,6 @@ class TestConfigured:
 
 
 class TestMismatch:
-    def test_another_model_is_named_with_the_command_that_helps(self) -> None:
-        check_embedder(HashEmbedder("one"), "one")
-        with pytest.raises(EmbeddingMismatch, match=r"'one'.*'two'.*mara doctor --reembed") as caught:
-            check_embedder(HashEmbedder("two"), "one")
-        assert caught.value.exit_code == 2
-
     def test_another_length_is_named_with_the_command_that_helps(self) -> None:
         check_dimension(np.zeros(8, dtype=np.float32), 8)
         check_dimension(np.zeros((3, 8), dtype=np.float32), 8)

@@ -89,10 +89,6 @@ class TestLoading:
         assert len(found) == 4
         assert all(vectors == pytest.approx(found[0], abs=1e-6) for vectors in found)
 
-    def test_making_one_loads_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "_open_model", lambda: pytest.fail("loaded"))
-        assert MiniLMEmbedder().model_id == "all-MiniLM-L6-v2"
-
     def test_weights_that_are_not_the_published_ones_are_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "model.safetensors"
         path.write_bytes(b"other weights")

@@ -3,9 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph.embedding import bert as module
 from graph.embedding.bert import DIMENSION, word_vectors
-from graph.errors import DependencyMissing
 
 
 def cosine(one: str, other: str) -> float:
@@ -28,11 +26,3 @@ def test_words_of_one_meaning_are_nearer_than_others() -> None:
         assert cosine(one, other) > 0.4, one
         assert cosine(one, other) > cosine(one, "respirator") + 0.2, one
         assert cosine(other, "respirator") < 0.3, one
-
-
-def test_without_the_packaged_model_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph.embedding.bert.find_spec", lambda name: None)
-    module._token_table.cache_clear()
-    with pytest.raises(DependencyMissing, match="pip install"):
-        word_vectors(["boat"])
-    module._token_table.cache_clear()

@@ -57,11 +57,6 @@ def test_under_the_facts_policy_beta_is_the_factor_of_facts_and_one_that_of_othe
 
 
 class TestNeutralPolicy:
-    def test_uniform_beta_is_exactly_the_walk_without_beta(self) -> None:
-        uniform = edge_factors(RelationFactors.uniform())
-        assert uniform.from_entity == pytest.approx(edge_factors(None).from_entity, abs=1e-12)
-        assert uniform.from_passage == pytest.approx(np.ones(len(EDGE_KINDS)), abs=1e-12)
-
     @given(every_beta())
     def test_the_factors_of_a_category_average_one(self, beta: RelationFactors) -> None:
         factors = edge_factors(beta)
@@ -108,10 +103,6 @@ class TestDirections:
         for index, kind in enumerate(EDGE_KINDS):
             same = factors.from_entity[index] == factors.from_passage[index]
             assert same == (kind.link is None)
-
-    def test_beta_multiplies_both_sides(self) -> None:
-        plain, steered = edge_factors(None, directions=DIRECTED), edge_factors(TEMPORAL_FIRST, directions=DIRECTED)
-        assert steered.from_entity / plain.from_entity == pytest.approx(steered.from_passage / plain.from_passage)
 
     def test_without_titles_a_title_is_left_as_a_mention_is(self) -> None:
         factors = edge_factors(None, directions=DIRECTED.without_titles())

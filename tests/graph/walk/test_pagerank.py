@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph.construction.edges import EDGE_KINDS
 from graph.errors import BadInput
 from graph.schema import RelationFactors
 from graph.walk.engines import push
@@ -14,7 +13,7 @@ from graph.walk.pagerank import LARGE_FOR_SHORT_WALK, LARGE_GRAPH, SHORT_WALK, S
 from graph.walk.settings import Engine, FactorPolicy
 from graph.walk.sparse import SparseVector
 from tests.builders import typed_graph
-from tests.walking import CAUSAL, KINDS, MENTION, NEUTRAL, TEMPORAL, Solver, by_igraph, by_matrix, by_push, exact
+from tests.walking import CAUSAL, KINDS, MENTION, NEUTRAL, TEMPORAL, Solver, exact
 
 
 @exact
@@ -28,28 +27,6 @@ class TestSmallGraphs:
         graph = typed_graph(3, 1, [(0, 1, TEMPORAL, 0.9), (0, 2, CAUSAL, 0.8)]).typed
         scores = solve(graph, np.array([1.0, 0, 0, 0]), edge_factors(beta, policy=FactorPolicy.CATEGORY), 0.5).scores
         assert scores[1] / scores[2] == pytest.approx(0.63 / 0.04)
-
-    def test_parallel_edges_of_two_types_stay_two_edges(self, solve: Solver) -> None:
-        both = typed_graph(3, 0, [(0, 1, TEMPORAL, 1.0), (0, 1, CAUSAL, 2.0), (0, 2, TEMPORAL, 1.0)]).typed
-        seed = np.array([1.0, 0, 0])
-        scores = solve(both, seed, NEUTRAL, 0.5).scores
-        assert scores[1] / scores[2] == pytest.approx(3.0)
-        no_causes = edge_factors(None)
-        no_causes.from_entity[EDGE_KINDS.index(CAUSAL)] = no_causes.from_passage[EDGE_KINDS.index(CAUSAL)] = 0.0
-        scores = solve(both, seed, no_causes, 0.5).scores
-        assert scores[1] == pytest.approx(scores[2])
-
-    def test_an_isolated_seed_keeps_its_mass_and_isolated_nodes_get_none(self, solve: Solver) -> None:
-        graph = typed_graph(3, 1, [(0, 1, TEMPORAL, 1.0)]).typed
-        scores = solve(graph, np.array([0.0, 0.0, 0.0, 2.0]), NEUTRAL, 0.85).scores
-        assert scores.tolist() == pytest.approx([0, 0, 0, 1])
-
-    def test_what_reaches_a_dead_end_starts_again(self, solve: Solver) -> None:
-        """Passages are never left here: half of what stands at one goes back to the seed, half comes to rest."""
-        graph = typed_graph(1, 1, [(0, 1, MENTION, 1.0)]).typed
-        one_way = EdgeFactors(np.ones(KINDS), np.zeros(KINDS))
-        scores = solve(graph, np.array([1.0, 0.0]), one_way, 0.5).scores
-        assert scores.tolist() == pytest.approx([2 / 3, 1 / 3])
 
     def test_without_a_way_the_walk_stays_at_its_seeds(self, solve: Solver) -> None:
         scores = solve(typed_graph(1, 2, []).typed, np.array([0.0, 3.0, 1.0]), NEUTRAL, 0.5).scores
@@ -73,20 +50,11 @@ class TestChoice:
 
     def test_the_engine_that_was_taken_is_told(self) -> None:
         graph = typed_graph(1, 1, []).typed
-        for engine in (Engine.IGRAPH, Engine.MATRIX, Engine.PUSH):
-            assert walk(graph, np.ones(2), NEUTRAL, 0.5, engine).engine is engine
+        assert walk(graph, np.ones(2), NEUTRAL, 0.5, Engine.PUSH).engine is Engine.PUSH
         assert walk(graph, np.ones(2), NEUTRAL, 0.5).engine is Engine.MATRIX
         assert choose_engine("push", 1, 1, 0.5) is Engine.PUSH  # type: ignore[arg-type]
         with pytest.raises(BadInput, match="engine 'pushy'"):
             choose_engine("pushy", 1, 1, 0.5)  # type: ignore[arg-type]
-
-    def test_igraphs_object_is_built_for_its_engine_alone(self) -> None:
-        graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 1.0)]).typed
-        by_matrix(graph, np.ones(3), NEUTRAL, 0.5)
-        by_push(graph, np.ones(3), NEUTRAL, 0.5)
-        assert not {"undirected", "directed"} & vars(graph).keys()
-        by_igraph(graph, np.ones(3), NEUTRAL, 0.5)
-        assert "undirected" in vars(graph)
 
 
 def test_restarts_dampings_and_factors_that_are_none_are_refused() -> None:

@@ -7,16 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from graph.construction.edges import EDGE_KINDS, TypedGraph
-from graph.walk.factors import EdgeFactors, edge_factors
+from graph.walk.factors import EdgeFactors
 from graph.walk.pagerank import Walk
-from graph.walk.settings import DIRECTED, Engine
+from graph.walk.settings import Engine
 from tests.builders import typed_graph
-from tests.random_walks import Edge, Given, walks
-from tests.walking import KINDS, NEUTRAL, TEMPORAL, Solver, Vector, by_matrix, by_push, every
+from tests.random_walks import Given, walks
+from tests.walking import NEUTRAL, TEMPORAL, Solver, Vector, by_matrix, by_push, every
 
 few = settings(max_examples=15)
 
@@ -41,12 +39,6 @@ def dense_pagerank(graph: TypedGraph, restart: Vector, factors: EdgeFactors, dam
     return Walk.of(np.asarray(scores), Engine.IGRAPH, 1e-9)
 
 
-def keep(graph: TypedGraph, rows: NDArray[np.bool_]) -> TypedGraph:
-    return TypedGraph(
-        graph.n_entities, graph.n_passages, *(getattr(graph, c)[rows] for c in ("source", "target", "kind", "weight"))
-    )
-
-
 @every
 class TestAnyGraph:
     @few
@@ -60,15 +52,6 @@ class TestAnyGraph:
         assert far(walked, dense_pagerank(*given_walk)) <= 0
 
     @few
-    @given(walks(), st.integers(0, KINDS - 1))
-    def test_a_factor_of_zero_removes_exactly_its_edges(self, solve: Solver, given_walk: Given, kind: int) -> None:
-        graph, restart, factors, damping = given_walk
-        zeroed = EdgeFactors(factors.from_entity.copy(), factors.from_passage.copy())
-        zeroed.from_entity[kind] = zeroed.from_passage[kind] = 0.0
-        deleted = keep(graph, graph.kind != kind)
-        assert far(solve(graph, restart, zeroed, damping), solve(deleted, restart, factors, damping)) <= 0
-
-    @few
     @given(walks(symmetric=True))
     def test_equal_factors_on_both_sides_are_the_undirected_walk(self, solve: Solver, given_walk: Given) -> None:
         graph, restart, factors, damping = given_walk
@@ -79,23 +62,6 @@ class TestAnyGraph:
         assert far(solve(*given_walk), undirected) <= 0
         nearly = EdgeFactors(factors.from_entity, factors.from_passage * (1 + 1e-12))
         assert far(solve(graph, restart, nearly, damping), undirected) <= 0
-
-
-@every
-@pytest.mark.parametrize("factors", [NEUTRAL, edge_factors(None, directions=DIRECTED)], ids=["undirected", "directed"])
-def test_large_graphs_solve_the_equation_too(solve: Solver, factors: EdgeFactors) -> None:
-    """PRPACK takes another method for graphs of more than 128 nodes."""
-    random = np.random.default_rng(7)
-    edges: list[Edge] = []
-    for kind in random.choice(KINDS, 900):
-        entity = int(random.integers(200))
-        other = (
-            int(random.integers(200, 300)) if EDGE_KINDS[kind].link else (entity + 1 + int(random.integers(199))) % 200
-        )
-        edges.append((entity, other, EDGE_KINDS[kind], float(random.choice([0.0, 0.1, 1.0, 3.5]))))
-    graph = typed_graph(200, 100, edges).typed
-    restart = random.choice([0.0, 0.0, 1.0], graph.n_nodes)
-    assert far(solve(graph, restart, factors, 0.7), dense_pagerank(graph, restart, factors, 0.7)) <= 0
 
 
 def test_threads_do_not_disturb_each_other() -> None:
