@@ -139,17 +139,6 @@ class TestPassageEdges:
         assert (edge.offset, edge.kind.link) == (-1, PassageLink.MENTION)
         assert edge.weight == pytest.approx(0.4 * 1.0 + 0.4 * similarity + 0.2 * 0.5)
 
-    def test_counts_of_passages_are_by_triples_and_by_spelling(self, record: Record) -> None:
-        passages = [
-            passage_of("a", "", "Nissan, 1933."),
-            passage_of("b", "", "Nissan again."),
-            passage_of("c", "", "x"),
-        ]
-        graph = graph_of(record, passages, {"a": [FOUNDED], "c": [("Nissan", "is", "old")]})
-        nissan = graph.entity_index[entity_id("Nissan")]
-        assert graph.triple_passages[nissan] == 2
-        assert graph.name_passages[nissan] == 3
-
 
 class TestTitles:
     def test_a_title_is_an_entity_its_passage_is_about_it_and_others_mention_it(self, record: Record) -> None:

@@ -46,11 +46,6 @@ class TestLazySequence:
             with pytest.raises(IndexError):
                 Squares(4)[index]
 
-    def test_only_what_is_asked_for_is_made(self) -> None:
-        squares = Squares(100)
-        assert (len(squares), squares[7], squares[-1], squares[3:5]) == (100, 49, 9801, (9, 16))
-        assert squares.made == [7, 99, 3, 4]
-
     def test_it_equals_iterates_and_searches_like_a_tuple(self) -> None:
         squares, plain = Squares(3), (0, 1, 4)
         assert squares == Squares(3)
@@ -145,10 +140,6 @@ class TestSortedMapping:
         assert (("b", 1) in mapping.items(), ("b", 2) in mapping.items()) == (True, False)
         assert (2 in mapping.values(), 3 in mapping.values()) == (True, False)
 
-    def test_every_key_has_a_value(self) -> None:
-        with pytest.raises(ValueError, match="1 keys have 2 values"):
-            SortedMapping(TextTable.of([["a"]], 1).column(0), [1, 2])
-
 
 ARRAY = np.arange(5, dtype=np.int32)
 
@@ -168,12 +159,6 @@ class TestLoadingAnArray:
                 assert (array.flags.writeable, array.flags.aligned, array.flags.c_contiguous) == (False, True, True), (
                     mapped_from
                 )
-
-    def test_the_large_are_mapped_and_the_small_hold_no_file(self, tmp_path: Path) -> None:
-        for name, length in (("small", 10), ("large", 1 << 20)):
-            np.save(tmp_path / f"{name}.npy", np.zeros(length, dtype=np.uint8))
-        assert isinstance(load_array(tmp_path / "large.npy", np.uint8, (None,)).base, np.memmap)
-        assert load_array(tmp_path / "small.npy", np.uint8, (None,)).base is None
 
     def test_another_type_shape_order_or_a_pickle_is_refused(self, tmp_path: Path) -> None:
         path, pickled = tmp_path / "a.npy", np.array([{}], dtype=object)
