@@ -10,7 +10,7 @@ import chromadb
 import numpy as np
 import pytest
 
-from graph.errors import BadInput, StoreUnavailable
+from graph.errors import StoreUnavailable
 from graph.publish.chroma_store import ChromaStore, connect, server_address
 from graph.publish.vector_store import Place, Vectors
 from graph.retrieve.open_index import open_index
@@ -115,23 +115,6 @@ class TestAddresses:
             connect(server_address(f"{chroma_url}/nowhere"))
         assert connect(server_address(chroma_url)) is connect(server_address(chroma_url)), "one client for all sets"
 
-    def test_a_token_of_chromas_own_variables(self, chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        for header, transport in [
-            (("Authorization", "Bearer t0ken"), None),
-            (("X-Chroma-Token", "t0ken"), "X-Chroma-Token"),
-        ]:
-            monkeypatch.setenv("CHROMA_CLIENT_AUTH_PROVIDER", "chromadb.auth.token_authn.TokenAuthClientProvider")
-            if transport:
-                monkeypatch.setenv("CHROMA_AUTH_TOKEN_TRANSPORT_HEADER", transport)
-            with Gate(chroma_url, "", header) as gate:
-                for token in ("wrong", "t0ken"):
-                    monkeypatch.setenv("CHROMA_CLIENT_AUTH_CREDENTIALS", token)
-                    if token == "wrong":
-                        with pytest.raises(StoreUnavailable, match="refuses the credentials"):
-                            connect(server_address(gate.url))
-                    else:
-                        assert connect(server_address(gate.url)).heartbeat(), header
-
     def test_what_of_an_address_is_shown(self) -> None:
         for given, shown, port in [
             ("http://localhost:8000", "http://localhost:8000", 8000),
@@ -145,21 +128,3 @@ class TestAddresses:
             assert (address.url, address.port) == (shown, port), given
             assert bool(address.credentials) == ("secret" in given), given
             assert "secret" not in repr(address), given
-
-    def test_what_is_no_address_is_bad_input_that_tells_no_secret(self) -> None:
-        for url in [
-            "localhost:8000",
-            "ftp://localhost",
-            "http://",
-            "http://[::1",
-            "http://localhost:99999",
-            "chroma",
-            "http://localhost?token=secret",
-            "http://localhost#secret",
-            "me:secret@localhost",
-            "http://me:secret/x@localhost",
-            "http://me:secret#x@localhost",
-        ]:
-            with pytest.raises(BadInput, match=r"MARA_VECTORS is .*chroma\+http://localhost:8000") as caught:
-                server_address(url)
-            assert "secret" not in str(caught.value), url

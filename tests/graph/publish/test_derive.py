@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import json
 import shutil
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import chromadb
-import numpy as np
 import pytest
 
 from graph.construction.bm25 import SparseIndex
@@ -17,11 +14,9 @@ from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import WorkspaceDamaged
 from graph.publish.chroma_store import ChromaStore, wipe_unused
 from graph.publish.derive import publish
-from graph.publish.generation_vectors import open_vectors, store_address
+from graph.publish.generation_vectors import open_vectors
 from graph.publish.vector_store import Place
-from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
-from graph.storage.writer import reembed
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
 from tests.layered import layer_of
 
@@ -77,15 +72,6 @@ class TestPublishing:
         with workspace.open_record() as record:
             assert published(workspace).facts == derive_graph(record).facts
 
-    def test_another_models_vectors_replace_the_old_ones(self, workspace: Workspace) -> None:
-        other = HashEmbedder("other")
-        with workspace.writing(), workspace.open_record() as record:
-            reembed(record, other)
-            publish(workspace, record)
-        assert nearest(workspace, other, PASSAGES[2].content) == ("c", 1.0)
-        assert published(workspace).embedding_model == "other"
-        assert np.array_equal(published(workspace).passage_vectors[2], other.embed([PASSAGES[2].content])[0])
-
 
 class TestDerivingAgain:
     """A folder that may be open somewhere is never written: what is derived again gets a number of its own."""
@@ -125,27 +111,6 @@ class TestDerivingAgain:
         with workspace.writing(), workspace.open_record() as record, pytest.raises(WorkspaceDamaged):
             publish(workspace, record)
         assert workspace.current() == 1
-
-
-def test_more_metadata_than_any_version_takes_are_no_hindrance(workspace: Workspace) -> None:
-    metadata = json.dumps({f"k{i}": 1 for i in range(10_000)})
-    with closing(sqlite3.connect(workspace.record_path)) as db, db:
-        db.execute("UPDATE passages SET metadata = ?, fingerprint = 'older' WHERE id = 'b'", (metadata,))
-    with workspace.writing(), workspace.open_record() as record:
-        record.advance_generation()
-        publish(workspace, record)
-    index = open_index(workspace.root, HashEmbedder())
-    selection = index.select({"k9999": 1})
-    assert selection is not None
-    assert [index.graph.passage_ids[row] for row in selection.rows] == ["b"]
-    index.close()
-
-
-def test_the_environment_says_which_store(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MARA_VECTORS", "")
-    assert store_address(workspace, "unused", 1) == "embedded"
-    monkeypatch.setenv("MARA_VECTORS", "chroma+http://name:secret@chroma.test:8000")
-    assert store_address(workspace, "unused", 1) == "http://chroma.test:8000"
 
 
 def test_nothing_of_chroma_is_asked_to_phone_home(workspace: Workspace) -> None:

@@ -43,10 +43,6 @@ class TestFew:
         rows, _ = NearVectors(vectors).search(vectors[0], 2, within)
         assert rows.tolist() == nearest(vectors, vectors[0], 2, within)
 
-    def test_no_file_and_no_package_is_needed(self, tmp_path: Path) -> None:
-        assert graphs_to_write(unit_vectors(50), tmp_path, "facts") == []
-        assert len(NearVectors.open(unit_vectors(50), tmp_path, "facts").search(unit_vectors(1)[0], 99)[0]) == 50
-
     def test_many_are_kept_in_half_precision(self) -> None:
         assert exact_dtype(mapped_store.COMPARED_ONE_BY_ONE) == np.float32
         assert exact_dtype(mapped_store.COMPARED_ONE_BY_ONE + 1) == np.float16
@@ -107,10 +103,3 @@ class TestMany:
             (tmp_path / "facts.1.hnsw").write_bytes(content)
             with pytest.raises(ValueError, match=r"facts\.1\.hnsw"):
                 NearVectors.open(vectors, tmp_path, "facts")
-
-    def test_so_is_one_that_is_missing_or_of_others(self, near: NearVectors, tmp_path: Path) -> None:
-        with pytest.raises(ValueError, match="is not of"):
-            NearVectors.open(unit_vectors(3900).astype(np.float16), tmp_path, "facts")
-        (tmp_path / "facts.1.hnsw").unlink()
-        with pytest.raises(OSError, match="facts"):
-            NearVectors.open(unit_vectors(4000).astype(np.float16), tmp_path, "facts")
