@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph.checks.doctor import examine_workspace, repair_workspace
+from graph.checks.doctor import examine_workspace
 from graph.errors import BadInput, DependencyMissing
 from graph.publish import generation_vectors, mapped_store
 from graph.publish.derive import publish
-from graph.publish.generation_vectors import store_address
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
@@ -74,11 +73,6 @@ def file_of(workspace: Workspace, name: str, generation: int = 0) -> Path:
 
 
 class TestPublishing:
-    def test_a_generation_says_what_holds_its_vectors(self, workspace: Workspace) -> None:
-        assert layer_of(workspace).store == store_address(workspace, "", 1) == "mapped"
-        assert not (workspace.index_folder(1) / "chroma").exists()
-        assert assert_opens(workspace, FIRST) == 1
-
     def test_readers_and_the_next_generation_follow_it_without_the_variable(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -133,14 +127,6 @@ class TestPublishing:
 
 
 class TestLayers:
-    def test_a_small_change_writes_what_changed_alone(self, changed: Workspace) -> None:
-        assert generations(changed) == {"1", "2"}
-        assert layer_of(changed).base == 1
-        assert [len(rows) for rows in layer_of(changed).gone.values()] == [3, 2]
-        assert len(np.load(file_of(changed, "passages.npy"))) == 1
-        assert len(np.load(file_of(changed, "facts.npy"))) == 2
-        assert assert_opens(changed, SECOND) == 2
-
     def test_a_large_index_takes_more_that_is_new_but_hides_no_more(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -151,13 +137,6 @@ class TestLayers:
         assert assert_opens(workspace, {**FIRST, "x": 1, "y": 1}) == 2
         write(workspace.root, {}, removed=["f"])
         assert layer_of(workspace).base == 3
-
-    def test_the_same_record_gives_the_same_files(self, workspace: Workspace) -> None:
-        first = {path.name: path.read_bytes() for path in vectors_of(workspace).glob("*/*")}
-        with workspace.writing(), workspace.open_record() as record:
-            publish(workspace, record)
-        assert workspace.current() == 2
-        assert {path.name: path.read_bytes() for path in vectors_of(workspace).glob("*/*")} == first
 
 
 @pytest.mark.slow
@@ -172,10 +151,6 @@ def test_graphs_of_neighbours_answer_as_comparing_all_does(tmp_path: Path, monke
     write(tmp_path, {"c": 1}, removed=["f"])
     assert layer_of(workspace).base == 1
     assert assert_opens(workspace, SECOND) == 2
-
-
-def gone(workspace: Workspace) -> None:
-    shutil.rmtree(vectors_of(workspace))
 
 
 def base_gone(workspace: Workspace) -> None:
@@ -201,7 +176,6 @@ def named_elsewhere(workspace: Workspace) -> None:
 
 
 DAMAGES: list[Callable[[Workspace], None]] = [
-    gone,
     a_vector_short,
     base_of_another_set,
     base_gone,
@@ -222,31 +196,6 @@ class TestDamages:
 
 
 class TestDoctor:
-    def test_what_is_sound_is_found_so_and_nothing_is_written(
-        self, changed: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("MARA_VECTORS")
-        before = everything_in(changed.root / "index")
-        report = examine_workspace(changed.root)
-        assert report.ok, [finding for finding in report.findings if not finding.ok]
-        assert any(finding.check == "search index: vectors of facts" for finding in report.findings)
-        assert everything_in(changed.root / "index") == before
-
-    @pytest.mark.parametrize("damage", mostly_slow({damage.__name__: damage for damage in DAMAGES}, 1))
-    def test_what_is_damaged_is_named_and_repaired(
-        self, changed: Workspace, damage: Callable[[Workspace], None], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        read_at_once(monkeypatch)
-        damage(changed)
-        assert any(
-            f.check.startswith("search index") and f.repairable for f in examine_workspace(changed.root).findings
-        )
-        _, done, after = repair_workspace(changed.root)
-        assert done
-        assert after.ok
-        assert layer_of(changed).store == "mapped"
-        assert assert_opens(changed, SECOND) == changed.current()
-
     def test_another_vector_of_a_fact_is_found(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         read_at_once(monkeypatch)
         path = file_of(workspace, "facts.npy")

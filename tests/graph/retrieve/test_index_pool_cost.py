@@ -10,7 +10,6 @@ from graph.publish.vector_store import OpenCost
 from graph.retrieve import index_pool
 from graph.retrieve.index_pool import OPEN_BYTES_VARIABLE, Taken, budget_of_environment, parts_of
 from graph.storage.workspace import Layer
-from tests.builders import passage_of, publish_workspace
 
 
 @pytest.fixture
@@ -49,17 +48,6 @@ class TestTheBudget:
 
 
 class TestWhatAGenerationTakes:
-    def test_more_where_it_holds_more(self, tmp_path: Path) -> None:
-        few, many = (
-            publish_workspace(
-                tmp_path / str(n), [passage_of(f"p{i}", f"Title {i}", f"Text {i}. " * 40) for i in range(n)]
-            )
-            for n in (3, 90)
-        )
-        small, large = (sum(parts_of(each.index_folder(1)).values(), OpenCost()) for each in (few, many))
-        assert 6_000_000 < small.bytes < large.bytes
-        assert (small.files, small.threads) == (large.files, large.threads)
-
     def test_without_an_embedded_search_index_it_takes_no_threads(self, tmp_path: Path) -> None:
         (tmp_path / "passage_vectors.npy").write_bytes(bytes(1_000))
         (tmp_path / "bm25").mkdir()

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS
 from graph.errors import EmbeddingMismatch, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.publish.chroma_store import ChromaSet, ChromaStore
 from graph.publish.vector_store import Place
@@ -104,17 +101,6 @@ class TestSearching:
         index.forget_vectors()
         assert index.score_passages("Nissan") is not scores
 
-    def test_a_question_is_embedded_once_an_instruction(self, workspace: Workspace) -> None:
-        embedder = HashEmbedder()
-        index = open_index(workspace.root, embedder)
-        index.encode("When?")
-        index.encode("When?")
-        index.search_passages("When?", 2)
-        index.search_facts("When?", 2)
-        index.score_passages("When?")
-        assert embedder.asked == ["When?", "When?"]
-        index.close()
-
     def test_vectors_of_another_length_are_refused_with_what_to_do(self, workspace: Workspace) -> None:
         class Shorter(HashEmbedder):
             def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
@@ -125,16 +111,6 @@ class TestSearching:
             with pytest.raises(EmbeddingMismatch, match=r"gives 8.*mara doctor --reembed"):
                 ask("When?")
         index.close()
-
-    def test_threads_may_search_side_by_side(self, index: Index) -> None:
-        expected = index.search_passages("Nissan", 3)
-        found: list[object] = []
-        threads = [threading.Thread(target=lambda: found.append(index.search_passages("Nissan", 3))) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert found == [expected] * 6
 
 
 def test_a_workspace_without_facts_and_passages_of_one_text_are_searched(tmp_path: Path) -> None:
@@ -213,9 +189,6 @@ class TestDerivingAgain:
             ("passages.bounds.npy", overwrite),
             ("edge_weight.npy", Path.unlink),
             ("bm25/weights.npy", empty),
-            ("facts.text.npy", truncate),
-            ("passage_vectors.npy", truncate),
-            ("bm25/terms.text.npy", overwrite),
         ]
         for generation, (name, damage) in enumerate(damages, start=1):
             caplog.clear()
@@ -267,23 +240,6 @@ class TestDerivingAgain:
         assert [passage.id for passage in index.graph.passages] == ["new", "nissan", "sund"]
         assert workspace.current() == index.graph.generation == 2
         index.close()
-
-    def test_a_snapshot_of_a_version_that_numbered_relations_otherwise(self, workspace: Workspace) -> None:
-        numbered = [("relations", "fact_relations"), ("edge_kinds", "edge_kind")]
-        for generation, (names, numbers) in enumerate(numbered, start=1):
-            folder = workspace.index_folder(generation)
-            header = json.loads((folder / "snapshot.json").read_text())
-            turned = np.load(folder / f"{numbers}.npy")
-            np.save(folder / f"{numbers}.npy", (len(header[names]) - 1 - turned).astype(turned.dtype))
-            (folder / "snapshot.json").write_text(json.dumps({**header, names: header[names][::-1]}))
-            index = open_index(workspace.root, Silent())
-            assert index.graph.generation == generation + 1
-            facts = {fact.fact.text: fact.fact.relation for fact in index.graph.facts.values()}
-            assert facts["Lake Sund lies in Ostra"] is RelationType.SPATIAL
-            relations = {EDGE_KINDS[kind].relation for kind in index.graph.edges.kind.tolist()}
-            assert {RelationType.TEMPORAL, RelationType.SPATIAL, RelationType.PRIMARY} <= relations
-            assert RelationType.CAUSALITY not in relations
-            index.close()
 
     def test_what_cannot_be_mended_is_given_up(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(folder: Path) -> None:

@@ -97,14 +97,6 @@ def test_threads_open_a_workspace_once(pool: IndexPool, workspace: Workspace) ->
     assert len(set(map(id, opened))) == 1
 
 
-def test_a_workspace_that_is_deleted_and_made_anew_is_the_new_one_from_then_on(tmp_path: Path, pool: IndexPool) -> None:
-    for passages in (PASSAGES, PASSAGES[:1], PASSAGES[1:]):
-        workspace = publish_workspace(tmp_path / "workspace", passages)
-        index = pool.get(workspace.root, HashEmbedder())
-        assert passages_in(index) == sorted(passage.id for passage in passages)
-        shutil.rmtree(workspace.root)
-
-
 def test_one_that_was_replaced_or_put_back_answers_as_it_stands(
     template: Path, tmp_path: Path, pool: IndexPool
 ) -> None:
@@ -140,19 +132,3 @@ class TestWhatIsReferredTo:
         pool.close_unused()
         assert not GenerationHold.is_held(workspace.index_folder(1))
         assert pool.get(workspace.root, HashEmbedder(), generation=1).graph.generation == 4
-
-    def test_a_run_that_fails_keeps_nothing_and_closing_closes_all(self, pool: IndexPool, workspace: Workspace) -> None:
-        def fail() -> None:
-            begun = pool.get(workspace.root, HashEmbedder())
-            self.write_and_ask(pool, workspace, "a", "b")
-            raise RuntimeError(begun)
-
-        with pytest.raises(RuntimeError):
-            fail()
-        pool.close_unused()
-        assert not GenerationHold.is_held(workspace.index_folder(1))
-        begun = pool.get(workspace.root, HashEmbedder())
-        self.write_and_ask(pool, workspace, "c", "d")
-        pool.close()
-        assert begun.graph.generation == 3
-        assert not any(GenerationHold.is_held(folder) for folder in (workspace.root / "index").iterdir())

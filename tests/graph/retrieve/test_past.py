@@ -78,10 +78,6 @@ class TestWhatItHolds:
         with pytest.raises(EmbeddingMismatch):
             indexes.get(shop.root, HashEmbedder(), "2023")
 
-    def test_nothing_is_derived_of_what_stands_now(self, shop: Workspace, indexes: PastIndexes) -> None:
-        assert texts(indexes.get(shop.root, Silent(), "2025-06")) == the_lamp_of(2025)
-        assert not folders(shop)
-
     def test_it_lies_beside_the_workspace_also_where_a_server_holds_the_vectors(
         self, shop: Workspace, indexes: PastIndexes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
