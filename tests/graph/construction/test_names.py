@@ -1,15 +1,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.columns import SortedMapping, TextTable
 from graph.text import Mention, NameMatcher, find_name, tokens
-from tests.snapshots import lists_of
 
 SENTENCES = {
     "Latin": ("Nissan Motor", "In 1933 the Nissan Motor company began."),
@@ -60,25 +56,6 @@ def test_mentions_say_which_tokens_they_span_and_never_overlap() -> None:
 def test_names_too_short_to_mean_one_thing_are_not_found() -> None:
     for name, is_found in [("UN", False), ("日", False), ("!!!", False), ("UNO", True), ("日産", True)]:
         assert found(NameMatcher.of([(name, 0)]), f"x {name} y") == [0] * is_found, name
-
-
-name_lists = st.lists(st.lists(st.sampled_from(["Ann", "Bob", "日", "-", "(x)"]), max_size=3).map(" ".join), max_size=6)
-token_lists = st.lists(st.sampled_from(["ann", "bob", "日", "x", "eve"]), max_size=12)
-
-
-def sorted_mapping(lists: Mapping[str, Sequence[int]]) -> SortedMapping[Sequence[int]]:
-    keys = sorted(lists)
-    return SortedMapping(TextTable.of(([key] for key in keys), 1).column(0), lists_of(lists[key] for key in keys))
-
-
-@given(name_lists, token_lists, st.lists(st.booleans(), min_size=6, max_size=6))
-def test_a_matcher_over_columns_finds_what_the_one_that_learnt_the_names_finds(
-    names: list[str], words: list[str], among: list[bool]
-) -> None:
-    learnt = NameMatcher.of([(name, index) for index, name in enumerate(names)])
-    over = NameMatcher(sorted_mapping(learnt.indices), sorted_mapping(learnt.lengths))
-    assert over.find(words) == learnt.find(words)
-    assert over.find(words, np.array(among)) == learnt.find(words, np.array(among))
 
 
 @given(st.lists(st.sampled_from(["ann", "bob", "cat", "dan", "eve"]), max_size=12), st.data())
