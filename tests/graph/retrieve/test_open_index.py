@@ -72,11 +72,6 @@ def assert_answers(index: Index) -> None:
 
 
 class TestSearching:
-    def test_the_nearest_passages_come_first(self, index: Index) -> None:
-        assert_answers(index)
-        ((passage, cosine),) = index.search_passages(PASSAGES[1].content, 1)
-        assert (index.graph.passages[passage].id, round(cosine, 5)) == ("sund", 1.0)
-
     def test_the_nearest_facts_come_first_with_scores_from_zero_to_one(self, index: Index) -> None:
         hits = index.search_facts("marn lies by lake sund", 9)
         assert hits[0][0].fact.subject == "Marn"

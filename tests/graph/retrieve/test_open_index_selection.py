@@ -124,13 +124,6 @@ def test_above_a_size_the_nearest_passages_are_looked_up_and_are_those_of_a_comp
                     searches.clear()
 
 
-def test_the_passages_nearest_to_a_question_are_looked_up_once(houses: Index, searches: list[int | None]) -> None:
-    houses.forget_vectors()
-    hits = [houses.search_passages("House 5 stands", 7) for _ in range(3)]
-    assert hits[0] == hits[1] == hits[2]
-    assert searches == [None]
-
-
 def test_what_was_selected_last_is_kept_and_no_more_than_that(houses: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     select = GenerationVectors.select
