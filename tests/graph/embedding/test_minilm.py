@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from graph.embedding import bert as module
 from graph.embedding.bert import DIMENSION, MiniLMEmbedder, model_folder, unit_rows
 from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged
-from tests.graph.embedding.bert_reference import Array, Reference
+from tests.graph.embedding.bert_reference import Reference
 
 SENTENCES = ["Nissan was founded in 1933 in Yokohama.", "The cat sleeps."]
 LONG = " ".join(f"Sentence number {i} tells of ships, harbours and the sea." for i in range(30))
@@ -64,31 +63,6 @@ def test_latin_letters_are_understood_and_other_scripts_are_not(minilm: MiniLMEm
 
 
 class TestLoading:
-    def test_threads_load_the_model_once(self, monkeypatch: pytest.MonkeyPatch, minilm: MiniLMEmbedder) -> None:
-        minilm.embed(["load"])
-        entered, go_on = threading.Event(), threading.Event()
-        loads: list[int] = []
-
-        def slow_open() -> tuple[Any, Any]:
-            loads.append(1)
-            entered.set()
-            assert go_on.wait(10)
-            return minilm._tokenizer, minilm._session
-
-        monkeypatch.setattr(module, "_open_model", slow_open)
-        fresh = MiniLMEmbedder()
-        found: list[Array] = []
-        threads = [threading.Thread(target=lambda: found.append(fresh.embed(SENTENCES))) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        assert entered.wait(10)
-        go_on.set()
-        for thread in threads:
-            thread.join()
-        assert len(loads) == 1
-        assert len(found) == 4
-        assert all(vectors == pytest.approx(found[0], abs=1e-6) for vectors in found)
-
     def test_weights_that_are_not_the_published_ones_are_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "model.safetensors"
         path.write_bytes(b"other weights")

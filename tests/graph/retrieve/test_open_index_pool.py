@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -85,15 +86,8 @@ def test_closing_lets_go_of_every_file_from_any_thread(workspace: Workspace) -> 
 
 
 def test_threads_open_a_workspace_once(pool: IndexPool, workspace: Workspace) -> None:
-    opened: list[Index] = []
-    threads = [
-        threading.Thread(target=lambda: opened.append(pool.get(workspace.root, HashEmbedder()))) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(opened) == 4
+    with ThreadPoolExecutor(4) as threads:
+        opened = [*threads.map(lambda _: pool.get(workspace.root, HashEmbedder()), range(4))]
     assert len(set(map(id, opened))) == 1
 
 
