@@ -10,15 +10,12 @@ import chromadb
 import numpy as np
 import pytest
 
-from graph.errors import MaraError, StoreUnavailable, WorkspaceLocked
+from graph.errors import MaraError, StoreUnavailable
 from graph.publish.chroma_store import connect, server_address
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
-from graph.storage.writer import reembed
 from tests.builders import (
     DIMENSION,
-    HOLD_LOCK,
-    Child,
     HashEmbedder,
     chroma_of,
     drop_vectors,
@@ -125,20 +122,3 @@ class TestReadersInOtherProcesses:
         assert current.graph.passages[row] == SHIPS[5]
         assert chroma_of(current).count("facts") == len(current.graph.facts)
         current.close()
-
-
-class TestWhileAWriterIsAtWork:
-    @pytest.mark.slow
-    def test_a_snapshot_of_another_model_does_not_answer(self, tmp_path: Path) -> None:
-        """As while `mara doctor --reembed` derives what it has committed."""
-        workspace = publish_workspace(tmp_path, CARS, BUILT)
-        other = HashEmbedder("other")
-        with workspace.open_record() as record:
-            reembed(record, other)
-        with Child(HOLD_LOCK, tmp_path) as writer:
-            assert writer.hear() == "locked"
-            with pytest.raises(WorkspaceLocked):
-                open_index(tmp_path, other)
-        index = open_index(tmp_path, other)
-        assert index.graph.embedding_model == "other"
-        index.close()

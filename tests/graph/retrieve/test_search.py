@@ -105,12 +105,6 @@ class TestFuse:
 
 
 class TestFacts:
-    def test_candidates_are_the_nearest_with_their_cosines(self, index: Index) -> None:
-        hits = find_facts(index, "marn is town", replace(MARA, fact_candidates=2))
-        assert len(hits) == 2
-        assert hits[0][0].fact.text == "Marn is town"
-        assert hits[0][1] == pytest.approx(1, abs=1e-5)
-
     def test_the_baseline_spreads_scores_over_all_facts(self, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
         plain, scaled = (
             find_facts(index, "marn is town", replace(settings, fact_candidates=99)) for settings in (MARA, HIPPORAG2)
@@ -288,7 +282,6 @@ class TestWalking:
         alone, together = self.walked(index, seeds, plain), self.walked(index, seeds, MARA)
         assert together.keys() == alone.keys()
         assert together != pytest.approx(alone)
-        assert [*together.values()] == sorted(together.values(), reverse=True)
         assert list(self.walked(index, seeds, MARA, k=2).items()) == list(together.items())[:2]
         single = {"1933": 1.0}
         assert self.walked(index, single, MARA) == self.walked(index, single, plain)
@@ -309,10 +302,6 @@ class TestWalking:
         factors = factors_for(None, MARA)
         with pytest.raises(BadInput, match="no seed"):
             walk_passages(index, "", restart_of(index, Start(MARA, {}, {})), factors, MARA, 5)
-        alone = Start(MARA, {}, {index.graph.passage_index["marn"]: 0.05})
-        ranking, _ = walk_passages(index, "", restart_of(index, alone), factors, MARA, 9)
-        assert ids(index, ranking)[0] == "marn"
-        assert sum(score for _, score in ranking) < 1
 
 
 nodes_scored = st.dictionaries(st.integers(0, 11), st.sampled_from([0.0, 0.25, 0.5, 0.5, 1.0]), max_size=8)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from graph.embedding import bert as module
-from graph.embedding.bert import DIMENSION, MiniLMEmbedder, model_folder, unit_rows
+from graph.embedding.bert import DIMENSION, MiniLMEmbedder, model_folder, unit_rows, word_vectors
 from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged
 from tests.graph.embedding.bert_reference import Reference
 
@@ -100,3 +100,25 @@ def test_a_vector_is_the_same_to_the_last_bit_in_whatever_batch_its_text_was() -
     alone = np.concatenate([embedder.embed([text]) for text in texts])
     assert np.array_equal(together, alone)
     assert np.array_equal(embedder.embed(texts[::-1])[::-1], together)
+
+
+def cosine(one: str, other: str) -> float:
+    vectors = word_vectors([one, other])
+    return float(vectors[0] @ vectors[1])
+
+
+def test_each_word_has_a_unit_vector() -> None:
+    vectors = word_vectors(["boat", "slipway", "日本", "vx-210"])
+    assert vectors.shape == (4, DIMENSION)
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+    assert np.array_equal(word_vectors(["boat"])[0], vectors[0])
+    assert not word_vectors([""]).any()
+    assert len(word_vectors([])) == 0
+
+
+def test_words_of_one_meaning_are_nearer_than_others() -> None:
+    for one, other in [("bought", "purchased"), ("boat", "ship"), ("salary", "wage"), ("begin", "start")]:
+        assert cosine(one, other) > 0.4, one
+        assert cosine(one, other) > cosine(one, "respirator") + 0.2, one
+        assert cosine(other, "respirator") < 0.3, one
