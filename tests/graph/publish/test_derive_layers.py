@@ -19,10 +19,10 @@ from graph.publish.vector_store import COLLECTIONS
 from graph.retrieve.open_index import open_index
 from graph.storage.place import collections_prefix
 from graph.storage.workspace import Layer, Workspace
-from tests.builders import Child, Silent
+from tests.builders import Silent
 from tests.cases import mostly_slow
 from tests.damages import everything_in
-from tests.layered import assert_answers, assert_opens, facts_of, generations, layer_of, write
+from tests.layered import assert_answers, assert_opens, generations, layer_of, write
 
 KEYS = "abcdefghijkl"
 FIRST = dict.fromkeys("abcdefghij", 0)
@@ -137,35 +137,6 @@ class TestPublishing:
         assert layer_of(workspace).base == 2
         assert generations(workspace) == {"2"}
         assert assert_opens(workspace, SECOND) == 2
-
-
-class TestReaders:
-    @pytest.mark.slow
-    def test_one_of_another_process_keeps_answering(self, changed: Workspace) -> None:
-        with Child(READER, changed.root) as reader:
-            assert reader.hear() == "generation 2"
-            write(changed.root, dict.fromkeys("abcdefgh", 3))
-            write(changed.root, {"a": 4})
-            assert generations(changed) == {"1", "2", "3", "4"}
-            reader.tell()
-            assert reader.hear() == f"{sorted(SECOND)} {len(facts_of(SECOND))}"
-        changed.prune()
-        assert generations(changed) == {"3", "4"}
-
-
-READER = """
-import sys
-from pathlib import Path
-from graph.publish.vector_store import COLLECTIONS
-from graph.retrieve.open_index import open_index
-from tests.builders import HashEmbedder
-index = open_index(Path(sys.argv[1]), HashEmbedder())
-print("generation", index.graph.generation)
-input()
-found = [index.graph.passages[passage].id for passage, _ in index.search_passages("text", 99)]
-print(sorted(found), len(index.search_facts("text", 99)))
-input()
-"""
 
 
 def base_gone(workspace: Workspace) -> None:

@@ -21,7 +21,7 @@ from graph.storage.place import name_record, place_name
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder
 from tests.graph.publish.test_vector_store import unit_vectors, vectors_of
-from tests.layered import assert_answers, assert_opens, layer_of, write
+from tests.layered import assert_answers, assert_opens, write
 from tests.qdrant import use_local_qdrant
 
 pytestmark = pytest.mark.slow
@@ -82,17 +82,6 @@ class TestWorkspace:
         write(tmp_path, FIRST)
         return Workspace(tmp_path)
 
-    def test_a_reader_of_an_older_generation_keeps_its_set(self, workspace: Workspace, client: Any) -> None:
-        older = open_index(workspace.root, HashEmbedder())
-        first = layer_of(workspace).key
-        write(workspace.root, {"x": 1}, removed=["f"])
-        assert sets_of(workspace, client) == {first, layer_of(workspace).key}
-        assert_answers(older, FIRST)
-        older.close()
-        write(workspace.root, {"y": 1})
-        assert assert_opens(workspace, {**dict.fromkeys("abcdegh", 0), "x": 1, "y": 1}) == 3
-        assert sets_of(workspace, client) == {layer_of(workspace).key}
-
     def test_folders_with_one_record_in_postgres_leave_each_others_vectors(
         self, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -137,15 +126,3 @@ class TestReaching:
         ):
             QdrantStore().open(PLACE)
         assert "confidential" not in str(caught.value)
-
-
-def sets_of(workspace: Workspace, client: Any) -> set[str]:
-    """The keys of a workspace's sets on the server."""
-    prefix = f"{record_id(workspace)}-"
-    names = (each.name for each in client.get_collections().collections)
-    return {name.removeprefix(prefix).partition("-")[0] for name in names if name.startswith(prefix)}
-
-
-def record_id(workspace: Workspace) -> str:
-    with workspace.open_record() as record:
-        return record.workspace_id
