@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.construction import columns
-from graph.construction.columns import (
-    IntLists,
-    LazySequence,
-    SortedMapping,
-    TextTable,
-    load_array,
-)
+from graph.construction.columns import IntLists, SortedMapping, TextTable, load_array
 from tests.snapshots import lists_of, save_lists
 
 strings = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -24,36 +18,6 @@ tables = st.integers(1, 4).flatmap(
     lambda width: st.tuples(st.just(width), st.lists(st.lists(strings, min_size=width, max_size=width), max_size=8))
 )
 lists_of_numbers = st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=8)
-
-
-class Squares(LazySequence[int]):
-    """The squares from 0 on; says which of them were made."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__(length, self.square)
-        self.made: list[int] = []
-
-    def square(self, index: int) -> int:
-        self.made.append(index)
-        return index * index
-
-
-class TestLazySequence:
-    def test_an_index_may_count_from_the_end_and_not_lie_beyond_the_ends(self) -> None:
-        for index in (-4, -1, 0, 3):
-            assert Squares(4)[index] == (0, 1, 4, 9)[index]
-        for index in (-5, 4):
-            with pytest.raises(IndexError):
-                Squares(4)[index]
-
-    def test_it_equals_iterates_and_searches_like_a_tuple(self) -> None:
-        squares, plain = Squares(3), (0, 1, 4)
-        assert squares == Squares(3)
-        assert squares == plain
-        assert plain == squares
-        assert all(squares != other for other in (Squares(2), (0, 1), (0, 1, 4, 9), (0, 4, 1), [0, 1, 4], 3))
-        assert (list(squares), list(reversed(squares))) == ([0, 1, 4], [4, 1, 0])
-        assert (4 in squares, 5 in squares, squares.index(4), squares.count(1)) == (True, False, 2, 1)
 
 
 class TestTextTable:

@@ -17,12 +17,7 @@ from hypothesis import strategies as st
 from graph.construction import columns, knowledge_graph
 from graph.construction.build import derive_graph
 from graph.construction.edges import EDGE_KINDS, Edges, TypedGraph
-from graph.construction.knowledge_graph import (
-    _NUMBERED,
-    SNAPSHOT_VERSION,
-    KnowledgeGraph,
-    load,
-)
+from graph.construction.knowledge_graph import _NUMBERED, SNAPSHOT_VERSION, KnowledgeGraph, load
 from graph.schema import Passage, RelationType, entity_id
 from graph.storage.record import Record
 from graph.text import tokens

@@ -14,7 +14,6 @@ import pytest
 from graph.construction.build import derive_graph
 from graph.construction.edges import EDGE_KINDS, EdgeKind
 from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header
-from graph.explain.flows import EdgeFacts
 from graph.own_types import NO_TYPES, own_types_of
 from graph.schema import Extraction, RelationFactors, RelationType, Triple
 from graph.storage.record import Record, declare_types, declared_types
@@ -149,11 +148,3 @@ class TestWhatFollows:
         changed = {graph.kinds[index].relation for index in np.flatnonzero(plain.from_entity != factors.from_entity)}
         assert changed == {SUPPLIES}
         assert list(to_json(learned)["strengths"])[-2:] == ["GONE", "SUPPLIES"]
-
-    def test_an_edge_has_its_own_facts(self, graph: KnowledgeGraph) -> None:
-        facts = EdgeFacts(graph)
-        predicates = {
-            graph.kinds[graph.edges.kind[edge]].relation: {fact.fact.predicate for fact in facts.of(int(edge))}
-            for edge in facts.edges
-        }
-        assert predicates == {SUPPLIES: {"supplies", "buys from"}, OWNS: {"owns"}, TEMPORAL: {"founded in"}}

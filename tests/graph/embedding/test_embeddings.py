@@ -11,12 +11,7 @@ import pytest
 
 from graph.embedding.bert import MiniLMEmbedder
 from graph.embedding.e5 import E5Embedder
-from graph.embedding.embeddings import (
-    QUESTION_TO_FACT,
-    OpenAIEmbedder,
-    TextCache,
-    configured_embedder,
-)
+from graph.embedding.embeddings import QUESTION_TO_FACT, OpenAIEmbedder, TextCache, configured_embedder
 from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable, TransportFault
 from graph.storage.record import Record
 from graph.storage.writer import Writer

@@ -14,14 +14,7 @@ from graph.errors import MaraError, StoreUnavailable
 from graph.publish.chroma_store import connect, server_address
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
-from tests.builders import (
-    DIMENSION,
-    HashEmbedder,
-    chroma_of,
-    drop_vectors,
-    passage_of,
-    publish_workspace,
-)
+from tests.builders import DIMENSION, HashEmbedder, chroma_of, drop_vectors, passage_of, publish_workspace
 from tests.fleet import BUILT, CARS, SHIPS, opened, seen, whole
 
 
