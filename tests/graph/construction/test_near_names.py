@@ -196,21 +196,6 @@ def test_names_that_became_few_again_are_compared_anew(tmp_path: Path, monkeypat
     assert not json.loads((kept / "kept.json").read_text())["by_index"]
 
 
-def test_pairs_are_exact_to_the_bar_in_whatever_builds_and_blocks_they_were_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(near_names, "_NEW_ROWS", 32)
-    monkeypatch.setattr(near_names, "_OLD_ROWS", 32)
-    names, dimension = np.arange(150), 64
-    own = np.random.default_rng(3).standard_normal((len(names), dimension))
-    vectors = unit(np.full((len(names), dimension), (0.8 / dimension) ** 0.5) + own * (0.2 / dimension) ** 0.5)
-    for count in (90, 91, 150):
-        near = near_pairs(ids_of(names[:count]), vectors[:count], np.ones(count, dtype=np.bool_), tmp_path / "near")
-    cosines = dict(zip(pairs_of(near), near["cosine"].tolist(), strict=True))
-    assert cosines == pytest.approx(exact_pairs(vectors), abs=1e-12)
-    assert sum(cosine < 0.801 for cosine in cosines.values()) > 10
-
-
 def test_what_is_damaged_is_found_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lenient: Callable[[], None]
 ) -> None:

@@ -232,15 +232,6 @@ class TestMany:
                 rows, _ = near.search(question, 10, within)
                 assert rows.tolist() == nearest(vectors.astype(np.float32), question, 10, within), count
 
-    def test_the_same_vectors_give_the_same_files(
-        self, near: NearVectors, vectors: NDArray[np.float16], tmp_path: Path
-    ) -> None:
-        (tmp_path / "again").mkdir()
-        for build in graphs_to_write(vectors, tmp_path / "again", "facts"):
-            build()
-        for path in tmp_path.glob("*.hnsw"):
-            assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
-
     def test_a_damaged_file_is_refused(self, near: NearVectors, vectors: NDArray[np.float16], tmp_path: Path) -> None:
         for content in [b"", b"garbage" * 1000]:
             (tmp_path / "facts.1.hnsw").unlink()
