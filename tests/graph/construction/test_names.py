@@ -2,22 +2,15 @@ from __future__ import annotations
 
 import unicodedata
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from graph.text import Mention, NameMatcher, find_name, tokens
 
 SENTENCES = {
     "Latin": ("Nissan Motor", "In 1933 the Nissan Motor company began."),
     "Latin with accents": ("Malmö", "She moved to Malmö."),
     "Cyrillic": ("Белогорка", "Село Белогорка стоит на озере."),
-    "Greek": ("Αλκμήνη Ρούσου", "Η ΑΛΚΜΉΝΗ ΡΟΎΣΟΥ ζωγράφιζε."),
     "Arabic": ("وادي النور", "يقع وادي النور بين جبلين."),
-    "Hebrew": ("עמק האור", "זהו עמק האור."),
     "Devanagari": ("सोनपुरा", "यह सोनपुरा गाँव है।"),
     "Han": ("日産自動車", "昔日産自動車は横浜にあった"),
-    "kana": ("トヨタ", "昨日トヨタの車を見た"),
-    "Hangul": ("현대자동차", "그는 현대자동차에서 일했다."),
     "Hangul, decomposed": ("현대자동차", unicodedata.normalize("NFD", "그는 현대자동차에서 일했다.")),
     "Thai": ("กรุงเทพ", "เขาอยู่กรุงเทพแล้ว"),
 }
@@ -56,19 +49,6 @@ def test_mentions_say_which_tokens_they_span_and_never_overlap() -> None:
 def test_names_too_short_to_mean_one_thing_are_not_found() -> None:
     for name, is_found in [("UN", False), ("日", False), ("!!!", False), ("UNO", True), ("日産", True)]:
         assert found(NameMatcher.of([(name, 0)]), f"x {name} y") == [0] * is_found, name
-
-
-@given(st.lists(st.sampled_from(["ann", "bob", "cat", "dan", "eve"]), max_size=12), st.data())
-def test_a_mention_spells_its_name_and_no_longer_name_stands_there(words: list[str], data: st.DataObject) -> None:
-    name = st.lists(st.sampled_from(["ann", "bob", "cat"]), min_size=1, max_size=3).map(" ".join)
-    names = data.draw(st.lists(name, unique=True, max_size=6))
-    position = 0
-    for mention in NameMatcher.of([(name, index) for index, name in enumerate(names)]).find(words):
-        assert position <= mention.start
-        assert " ".join(words[mention.start : mention.end]) == names[mention.name]
-        longer = [" ".join(words[mention.start : end]) for end in range(mention.end + 1, len(words) + 1)]
-        assert not set(longer) & set(names)
-        position = mention.end
 
 
 class TestFindName:

@@ -3,24 +3,12 @@ from __future__ import annotations
 import httpx
 import openai
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graph.endpoints.openai_protocol import as_mara_error, retry_after_s, timeout_s
 from graph.errors import BadInput, ModelUnavailable, TransportFault
 
 ENDLESS_DATE = "Fri, 31 Dec 100000000000000 23:59:59 GMT"
 REQUEST = httpx.Request("POST", "http://127.0.0.1/v1/embeddings")
-
-
-HEADER_VALUES = st.text(st.characters(codec="latin-1")) | st.builds(
-    "{}, {} {} {} {}:{}:{} {}".format,
-    st.sampled_from(("Fri", "Frix", "")),
-    st.integers(-1, 10**15),
-    st.sampled_from(("Dec", "Mai")),
-    *(st.integers(-1, 10**15) for _ in range(4)),
-    st.sampled_from(("GMT", "+0200", "-9999", f"+{10**15}")),
-)
 
 
 def status_error(status: int, headers: dict[str, str] | None = None) -> openai.APIStatusError:
@@ -51,19 +39,6 @@ class TestFaults:
             assert (error.exit_code, error.status) == (3, status)
             assert role in str(error)
             assert advice in str(error)
-
-    def test_the_hint_names_only_settings_that_are_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for role, named, hint in [
-            ("chat", {}, "Check the network and the model's server"),
-            ("chat", {"MARA_EXTRACTION_URLS": "http://a"}, "Check MARA_EXTRACTION_URLS and the server"),
-            ("chat", {"MARA_EMBEDDING_BASE_URL": "http://a"}, "Check the network and the model's server"),
-            ("embedding", {"MARA_EMBEDDING_BASE_URL": "http://a"}, "Check MARA_EMBEDDING_BASE_URL and the server"),
-        ]:
-            for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE", "MARA_EXTRACTION_URLS", "MARA_EMBEDDING_BASE_URL"):
-                monkeypatch.delenv(name, raising=False)
-            for name, value in named.items():
-                monkeypatch.setenv(name, value)
-            assert as_mara_error(openai.APIConnectionError(request=REQUEST), role).hint == hint
 
     def test_what_may_pass_says_what_it_was(self) -> None:
         for fault, cause, status, words in [
@@ -106,9 +81,3 @@ class TestRetryAfter:
     def test_what_cannot_be_read_is_nothing(self) -> None:
         for value in ["", ENDLESS_DATE, "soon", "nan", "inf", "1e999", "Tue, 05 Mai 10:00", "5 minutes"]:
             assert retry_after_s({"retry-after": value}) is None
-
-    @settings(max_examples=50)
-    @given(HEADER_VALUES, HEADER_VALUES)
-    def test_no_header_breaks_it(self, value: str, date: str) -> None:
-        wait = retry_after_s({"retry-after": value, "date": date})
-        assert wait is None or 0 <= wait < float("inf")

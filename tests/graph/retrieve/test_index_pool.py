@@ -83,15 +83,6 @@ def test_two_generations_are_kept_open(pool: IndexPool, workspace: Workspace) ->
     assert pool.get(workspace.root, HashEmbedder(), generation=1).graph.generation == 5
 
 
-def test_an_open_index_survives_a_damaged_current(pool: IndexPool, workspace: Workspace) -> None:
-    old = pool.get(workspace.root, HashEmbedder())
-    (workspace.root / "CURRENT").write_text("oops")
-    new = pool.get(workspace.root, HashEmbedder())
-    assert new is pool.get(workspace.root, HashEmbedder())
-    assert passages_in(new) == ["marn", "nissan", "sund"]
-    assert passages_in(old) == ["marn", "nissan", "sund"]
-
-
 def test_closing_lets_go_of_every_file_from_any_thread(workspace: Workspace) -> None:
     pool = IndexPool()
     pool.get(workspace.root, HashEmbedder())

@@ -18,7 +18,7 @@ from graph.walk.settings import Engine, FactorPolicy
 from graph.walk.sparse import SparseVector
 from tests.builders import typed_graph
 from tests.random_walks import Given, walks
-from tests.walking import CAUSAL, KINDS, MENTION, NEUTRAL, TEMPORAL, Solver, Vector, by_matrix, by_push, every, exact
+from tests.walking import CAUSAL, KINDS, NEUTRAL, TEMPORAL, Solver, Vector, by_matrix, by_push, every, exact
 
 
 @exact
@@ -32,16 +32,6 @@ class TestSmallGraphs:
         graph = typed_graph(3, 1, [(0, 1, TEMPORAL, 0.9), (0, 2, CAUSAL, 0.8)]).typed
         scores = solve(graph, np.array([1.0, 0, 0, 0]), edge_factors(beta, policy=FactorPolicy.CATEGORY), 0.5).scores
         assert scores[1] / scores[2] == pytest.approx(0.63 / 0.04)
-
-    def test_without_a_way_the_walk_stays_at_its_seeds(self, solve: Solver) -> None:
-        scores = solve(typed_graph(1, 2, []).typed, np.array([0.0, 3.0, 1.0]), NEUTRAL, 0.5).scores
-        assert scores.tolist() == pytest.approx([0, 0.75, 0.25])
-        graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 0.0), (0, 2, MENTION, 1.0)]).typed
-        nothing = EdgeFactors(np.zeros(KINDS), np.zeros(KINDS))
-        scores = solve(graph, np.array([1.0, 0, 1.0]), nothing, 0.7).scores
-        assert scores.tolist() == pytest.approx([0.5, 0, 0.5])
-        scores = solve(graph, np.array([1.0, 0, 0]), NEUTRAL, 0.5).scores
-        assert scores.tolist() == pytest.approx([2 / 3, 0, 1 / 3]), "an edge of weight zero is none"
 
 
 class TestChoice:
