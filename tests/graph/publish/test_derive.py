@@ -117,3 +117,16 @@ def test_an_index_file_that_is_being_written_is_left_to_what_writes_it(tmp_path:
     (tmp_path / "segment" / "header.bin").write_bytes(b"\1\0")
     wipe_unused(tmp_path)
     assert (tmp_path / "segment" / "header.bin").read_bytes() == b"\1\0"
+
+
+def test_nothing_of_a_passage_that_goes_stays_in_what_builds_keep(workspace: Workspace) -> None:
+    def is_kept() -> bool:
+        return any(b"Nissan built" in path.read_bytes() for path in workspace.build_cache.rglob("*.npy"))
+
+    publish_workspace(workspace.root, [passage_of("x", "X", "Nissan built it.")])
+    assert is_kept()
+    publish_workspace(workspace.root, [], removed=["x"])
+    assert not is_kept()
+    with workspace.writing(), workspace.open_record() as record:
+        workspace.withdraw(record)
+    assert not workspace.build_cache.exists()
