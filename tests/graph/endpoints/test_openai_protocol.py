@@ -40,7 +40,7 @@ class TestFaults:
             assert role in str(error)
             assert advice in str(error)
 
-    def test_what_may_pass_says_what_it_was(self) -> None:
+    def test_what_may_pass_says_what_it_was(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for fault, cause, status, words in [
             (status_error(429), "rate limit", 429, "429"),
             *((status_error(code), "server error", code, str(code)) for code in (409, 500, 502, 503, 529)),
@@ -54,6 +54,10 @@ class TestFaults:
             assert isinstance(error, TransportFault)
             assert (error.cause, error.status, error.retry_after_s, error.exit_code) == (cause, status, None, 3)
             assert words in str(error)
+        unreachable = openai.APIConnectionError(request=REQUEST)
+        assert as_mara_error(unreachable, "chat").hint == "Check the network and the model's server"
+        monkeypatch.setenv("MARA_EXTRACTION_URLS", "http://a")
+        assert as_mara_error(unreachable, "chat").hint == "Check MARA_EXTRACTION_URLS and the server"
         busy = as_mara_error(status_error(503, {"Retry-After": "7"}), "embedding")
         assert isinstance(busy, TransportFault)
         assert busy.retry_after_s == 7
