@@ -20,9 +20,7 @@ from graph.schema import Extraction, Passage, RelationType
 from graph.storage.correcting import plan_corrections
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
-from graph.storage.writer import Writer
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
-from tests.graph.construction import test_builder_changes as changes
 from tests.graph.storage import test_correcting_any_sequence as correcting
 
 SMALL = Sizes(shard=2, names=3, edges=4)
@@ -77,17 +75,6 @@ def assert_same_files(workspace: Workspace, record: Record, *, processes: int = 
         at_once = built_at_once(record, Path(folder) / "once")
         assert {name for name in in_parts if in_parts[name] != at_once.get(name)} == set()
         assert in_parts.keys() == at_once.keys()
-
-
-@settings(max_examples=5, deadline=None)
-@given(st.lists(st.tuples(changes.passages, changes.extractions), max_size=8, unique_by=lambda item: item[0].id))
-def test_any_corpus_gives_the_same_files(corpus: list[tuple[Passage, Extraction]]) -> None:
-    with TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder) / "workspace")
-        workspace.create()
-        with workspace.open_record() as record:
-            Writer(record, HashEmbedder()).write(corpus)
-            assert_same_files(workspace, record)
 
 
 @settings(max_examples=4, deadline=None)
