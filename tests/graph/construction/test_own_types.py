@@ -102,11 +102,12 @@ class TestSnapshot:
         return tmp_path
 
     def test_with_other_types_its_numbers_would_be_misread_so_it_is_refused(self, folder: Path) -> None:
-        for types in [
+        others: list[dict[str, Any]] = [
             {},
             {"relations": {"SUPPLIES": {}}},
             {"relations": {"SUPPLIES": {}, "TEMPORAL": {}}},
-        ]:
+        ]
+        for types in others:
             path = folder / "snapshot.json"
             path.write_text(json.dumps({**json.loads(path.read_text()), "own_types": types}))
             for read in (load_header, load):
