@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from graph.construction.build import Sizes, build_generation, derive_graph
 from graph.construction.edge_weights import PASSAGE_CLASSES
-from graph.construction.edges import EDGE_KINDS
 from graph.construction.knowledge_graph import load
 from graph.corrections.kinds import Apart, Merge, Pin, Split, Statement, What
 from graph.errors import WorkspaceDamaged
@@ -21,10 +20,7 @@ from graph.schema import Extraction, Passage, RelationType
 from graph.storage.correcting import plan_corrections
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
-from graph.storage.writer import Writer
-from tests.builders import HashEmbedder, TripleParts, names_in, passage_of, publish_workspace, write_passages
-from tests.graph.construction import test_builder_changes as changes
-from tests.graph.construction.test_near_names import exact_pairs
+from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
 from tests.graph.storage import test_correcting_any_sequence as correcting
 
 SMALL = Sizes(shard=2, names=3, edges=4)
@@ -81,18 +77,7 @@ def assert_same_files(workspace: Workspace, record: Record, *, processes: int = 
         assert in_parts.keys() == at_once.keys()
 
 
-@settings(max_examples=8, deadline=None)
-@given(st.lists(st.tuples(changes.passages, changes.extractions), max_size=8, unique_by=lambda item: item[0].id))
-def test_any_corpus_gives_the_same_files(corpus: list[tuple[Passage, Extraction]]) -> None:
-    with TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder) / "workspace")
-        workspace.create()
-        with workspace.open_record() as record:
-            Writer(record, HashEmbedder()).write(corpus)
-            assert_same_files(workspace, record)
-
-
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(correcting.first, st.lists(correcting.corrections, min_size=1, max_size=4))
 def test_any_corrections_give_the_same_files(corpus: list[tuple[Passage, Extraction]], corrections: list[What]) -> None:
     with TemporaryDirectory() as folder:
@@ -117,27 +102,6 @@ def test_corrections_processes_and_published_classes_give_the_same_files(workspa
     assert_same_files(workspace, record, processes=2)
     record.change_setting(PASSAGE_CLASSES, PassageClasses.PUBLISHED)
     assert_same_files(workspace, record)
-
-
-def test_more_than_a_hundred_near_names_lose_the_same_pairs(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "workspace")
-    workspace.create()
-    corpus = [passage_of(f"p{n}", f"Near {'one' if n % 2 else 'other'} {n}", "") for n in range(130)]
-    with workspace.open_record() as record:
-        write_passages(record, corpus, {}, HashEmbedder())
-        _, _, vectors = names_in(record)
-        assert len(derive_graph(record).edges) - len(corpus) < len(exact_pairs(vectors))
-        assert_same_files(workspace, record, sizes=Sizes(shard=32, names=50, edges=4_000))
-
-
-def test_pairs_that_an_index_finds_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph.construction.near_names.EXACT_NAMES", 10)
-    corpus = [passage_of(f"p{n}", f"{'Nissan' if n % 2 else 'Datsun'} {n}", "Nissan 3 and Datsun 4") for n in range(30)]
-    workspace = publish_workspace(tmp_path / "workspace", corpus)
-    with workspace.open_record() as record:
-        plan_corrections(record, [(Apart(("Nissan 1", "Nissan 3")), "")]).commit(record, HashEmbedder())
-        assert any(EDGE_KINDS[kind].relation == "SYNONYMY" for kind in derive_graph(record).edges.kind)
-        assert_same_files(workspace, record, sizes=Sizes(shard=8, names=20, edges=100))
 
 
 def test_what_a_passage_says_is_read_again_only_where_its_neighbourhood_changed(

@@ -12,10 +12,9 @@ from graph.construction.build import derive_graph
 from graph.construction.edges import EDGE_KINDS, EdgeKind
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relations import PassageLink
-from graph.schema import PASSAGE_RELATIONS, Extraction, Passage, RelationType, entity_id
+from graph.schema import Extraction, Passage, RelationType, entity_id
 from graph.storage.record import Record
 from graph.storage.writer import Writer
-from graph.text import NameMatcher, normalise_name
 from tests.builders import DIMENSION, HashEmbedder, TripleParts, extraction_of, passage_of, write_passages
 
 TEMPORAL, SPATIAL = RelationType.TEMPORAL, RelationType.SPATIAL
@@ -140,30 +139,6 @@ class TestPassageEdges:
         assert (edge.offset, edge.kind.link) == (-1, PassageLink.MENTION)
         assert edge.weight == pytest.approx(0.4 * 1.0 + 0.4 * similarity + 0.2 * 0.5)
 
-    def test_all_three_classes_hold_members(self, record: Record) -> None:
-        passages = [passage_of(f"p{i}", f"Place {i}", f"Place {i} lies by town {i % 5}.") for i in range(30)]
-        triples: dict[str, list[TripleParts]] = {
-            f"p{i}": [(f"Place {i}", "lies by", f"town {i % 5}", SPATIAL), (f"town {i % 5}", "has", f"shop {i}")]
-            for i in range(30)
-        }
-        graph = graph_of(record, passages, triples)
-        kinds = [EDGE_KINDS[kind] for kind in graph.edges.kind]
-        classes = [kind.relation for kind in kinds if kind.link is PassageLink.MENTION]
-        assert len(classes) == 60
-        for relation in PASSAGE_RELATIONS:
-            assert classes.count(relation) >= 10
-
-    def test_counts_of_passages_are_by_triples_and_by_spelling(self, record: Record) -> None:
-        passages = [
-            passage_of("a", "", "Nissan, 1933."),
-            passage_of("b", "", "Nissan again."),
-            passage_of("c", "", "x"),
-        ]
-        graph = graph_of(record, passages, {"a": [FOUNDED], "c": [("Nissan", "is", "old")]})
-        nissan = graph.entity_index[entity_id("Nissan")]
-        assert graph.triple_passages[nissan] == 2
-        assert graph.name_passages[nissan] == 3
-
 
 class TestTitles:
     def test_a_title_is_an_entity_its_passage_is_about_it_and_others_mention_it(self, record: Record) -> None:
@@ -198,26 +173,6 @@ class TestMentions:
         assert edge.kind.link is PassageLink.OTHER_TITLE
         assert edge.offset == len("Marn\nMarn lies on ")
         assert edge.count == 0
-
-    def test_names_of_any_script_are_linked(self, record: Record) -> None:
-        for name, text in [
-            ("日産自動車", "昔日産自動車は横浜にあった"),
-            ("Белогорка", "Село Белогорка стоит."),
-            ("सोनपुरा", "यह सोनपुरा गाँव है।"),
-            ("محمد", "ﷺ ﷺ ﷺ محمد"),
-        ]:
-            graph = graph_of(record, [passage_of("a", name, "."), passage_of("b", "", text)])
-            assert edge_between(graph, normalise_name(name), "b").offset == text.index(name), name
-
-    def test_only_the_longest_name_is_linked(self, record: Record) -> None:
-        passages = [
-            passage_of("a", "Sund", "."),
-            passage_of("b", "Sund Bridge", "."),
-            passage_of("c", "", "The Sund Bridge."),
-        ]
-        graph = graph_of(record, passages)
-        assert edges_between(graph, "sund", "c") == []
-        assert edge_between(graph, "sund bridge", "c")
 
     def test_names_too_frequent_to_mean_anything_link_nothing_more(self, record: Record) -> None:
         """With the passage of that title, 20 passages are the limit of a small corpus."""
@@ -294,25 +249,3 @@ class TestNaming:
         }
         (fact,) = graph_of(record, [passage_of(key, "", key) for key in "abc"], triples).facts.values()
         assert fact.fact.text == "NISSAN founded 1933"
-
-    def test_the_names_that_mentions_were_found_by_are_handed_on(self, record: Record) -> None:
-        graph = graph_of(record, [passage_of("a", "Mercury (planet)", "x"), passage_of("b", "Venus", "x")])
-        relearnt = NameMatcher.of([*((name, index) for index, name in enumerate(graph.entity_names)), *graph.aliases])
-        for learnt in ("indices", "lengths"):
-            handed_on = {key: list(numbers) for key, numbers in getattr(graph.names, learnt).items()}
-            assert handed_on == dict(getattr(relearnt, learnt))
-        mercury = graph.entity_index[entity_id("Mercury")]
-        assert [mention.name for mention in graph.names.find(["mercury", "planet"])] == [mercury]
-
-    def test_nodes_are_in_the_order_of_their_ids(self, record: Record) -> None:
-        graph = graph_of(record, [passage_of(key, f"Title {key}", "x") for key in "cab"])
-        assert [passage.id for passage in graph.passages] == ["a", "b", "c"]
-        ids = [entity_id(name) for name in graph.entity_names]
-        assert ids == sorted(ids)
-
-
-def test_a_passage_without_title_or_facts_is_a_node_without_edges(record: Record) -> None:
-    empty = derive_graph(record)
-    assert (empty.n_nodes, len(empty.edges), len(empty.facts)) == (0, 0, 0)
-    graph = graph_of(record, [passage_of("a", "", "nothing is known here")])
-    assert (graph.n_entities, graph.n_nodes, len(graph.edges)) == (0, 1, 0)

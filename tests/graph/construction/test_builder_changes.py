@@ -117,8 +117,8 @@ def builds(tmp_path: Path) -> Builds:
     return Builds(tmp_path)
 
 
-@settings(max_examples=8, deadline=None)
-@given(st.lists(batches, min_size=1, max_size=6))
+@settings(max_examples=5, deadline=None)
+@given(st.lists(batches, min_size=2, max_size=4))
 def test_any_sequence_of_changes_gives_the_graph_of_a_fresh_build(
     changes: list[tuple[list[tuple[Passage, Extraction]], set[str]]],
 ) -> None:

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import shutil
-import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.construction import columns
-from graph.construction.columns import (
-    IntLists,
-    LazySequence,
-    SortedMapping,
-    TextTable,
-    expect_scattered_reads,
-    load_array,
-)
+from graph.construction.columns import IntLists, SortedMapping, TextTable, load_array
 from tests.snapshots import lists_of, save_lists
 
 strings = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -28,45 +18,6 @@ tables = st.integers(1, 4).flatmap(
     lambda width: st.tuples(st.just(width), st.lists(st.lists(strings, min_size=width, max_size=width), max_size=8))
 )
 lists_of_numbers = st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=8)
-
-
-class Squares(LazySequence[int]):
-    """The squares from 0 on; says which of them were made."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__(length, self.square)
-        self.made: list[int] = []
-
-    def square(self, index: int) -> int:
-        self.made.append(index)
-        return index * index
-
-
-class TestLazySequence:
-    @given(st.integers(0, 6), st.slices(6))
-    def test_slices_are_those_of_a_tuple(self, length: int, cut: slice) -> None:
-        assert Squares(length)[cut] == tuple(n * n for n in range(length))[cut]
-
-    def test_an_index_may_count_from_the_end_and_not_lie_beyond_the_ends(self) -> None:
-        for index in (-4, -1, 0, 3):
-            assert Squares(4)[index] == (0, 1, 4, 9)[index]
-        for index in (-5, 4):
-            with pytest.raises(IndexError):
-                Squares(4)[index]
-
-    def test_only_what_is_asked_for_is_made(self) -> None:
-        squares = Squares(100)
-        assert (len(squares), squares[7], squares[-1], squares[3:5]) == (100, 49, 9801, (9, 16))
-        assert squares.made == [7, 99, 3, 4]
-
-    def test_it_equals_iterates_and_searches_like_a_tuple(self) -> None:
-        squares, plain = Squares(3), (0, 1, 4)
-        assert squares == Squares(3)
-        assert squares == plain
-        assert plain == squares
-        assert all(squares != other for other in (Squares(2), (0, 1), (0, 1, 4, 9), (0, 4, 1), [0, 1, 4], 3))
-        assert (list(squares), list(reversed(squares))) == ([0, 1, 4], [4, 1, 0])
-        assert (4 in squares, 5 in squares, squares.index(4), squares.count(1)) == (True, False, 2, 1)
 
 
 class TestTextTable:
@@ -101,12 +52,6 @@ class TestTextTable:
             with pytest.raises(ValueError, match="utf-8"):
                 read()
 
-    def test_another_shape_than_expected_is_refused(self, tmp_path: Path) -> None:
-        TextTable.of([["a", "b"], ["c", "d"]], 2).save(tmp_path, "t")
-        for width, rows in ((2, 3), (2, 1), (3, None), (1, 2)):
-            with pytest.raises(ValueError, match="bounds"):
-                TextTable.load(tmp_path, "t", width, rows)
-
 
 class TestIntLists:
     @given(lists_of_numbers)
@@ -115,11 +60,6 @@ class TestIntLists:
             save_lists(lists_of(lists), Path(name), "n")
             again = IntLists.load(Path(name), "n", len(lists), 10)
         assert again == tuple(map(tuple, lists))
-
-    @given(lists_of_numbers, st.sets(st.integers(0, 9)))
-    def test_holding_tells_which_hold_a_marked_number(self, lists: list[list[int]], chosen: set[int]) -> None:
-        marked = np.isin(np.arange(10), list(chosen))
-        assert lists_of(lists).holding(marked).tolist() == [not chosen.isdisjoint(held) for held in lists]
 
     def test_another_count_or_a_number_beyond_the_limits_is_refused(self, tmp_path: Path) -> None:
         for lists, count, limit in (
@@ -164,10 +104,6 @@ class TestSortedMapping:
         assert (("b", 1) in mapping.items(), ("b", 2) in mapping.items()) == (True, False)
         assert (2 in mapping.values(), 3 in mapping.values()) == (True, False)
 
-    def test_every_key_has_a_value(self) -> None:
-        with pytest.raises(ValueError, match="1 keys have 2 values"):
-            SortedMapping(TextTable.of([["a"]], 1).column(0), [1, 2])
-
 
 ARRAY = np.arange(5, dtype=np.int32)
 
@@ -187,37 +123,6 @@ class TestLoadingAnArray:
                 assert (array.flags.writeable, array.flags.aligned, array.flags.c_contiguous) == (False, True, True), (
                     mapped_from
                 )
-
-    def test_the_large_are_mapped_and_the_small_hold_no_file(self, tmp_path: Path) -> None:
-        for name, length in (("small", 10), ("large", 1 << 20)):
-            np.save(tmp_path / f"{name}.npy", np.zeros(length, dtype=np.uint8))
-        assert isinstance(load_array(tmp_path / "large.npy", np.uint8, (None,)).base, np.memmap)
-        assert load_array(tmp_path / "small.npy", np.uint8, (None,)).base is None
-
-    @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-    def test_a_map_is_read_only_and_outlives_its_file(self, tmp_path: Path) -> None:
-        saved = np.arange(1 << 20, dtype=np.uint8)
-        np.save(tmp_path / "a.npy", saved)
-        array = load_array(tmp_path / "a.npy", np.uint8, (None,))
-        (line,) = [m for m in Path("/proc/self/maps").read_text().splitlines() if m.endswith(str(tmp_path / "a.npy"))]
-        assert line.split()[1] == "r--s"
-        shutil.rmtree(tmp_path)
-        assert np.array_equal(array, saved)
-
-    @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-    def test_the_system_is_told_of_scattered_reads_of_a_map(self, tmp_path: Path) -> None:
-        np.save(tmp_path / "a.npy", np.zeros((1 << 10, 1 << 10), dtype=np.uint8))
-        array = load_array(tmp_path / "a.npy", np.uint8, (None, 1 << 10))
-
-        def flags() -> list[str]:
-            maps = Path("/proc/self/smaps").read_text().split("VmFlags:")
-            (mine,) = [n for n, text in enumerate(maps) if str(tmp_path / "a.npy") in text]
-            return maps[mine + 1].splitlines()[0].split()
-
-        assert "rr" not in flags()
-        expect_scattered_reads(array[1:])
-        assert "rr" in flags()
-        expect_scattered_reads(np.zeros(3))
 
     def test_another_type_shape_order_or_a_pickle_is_refused(self, tmp_path: Path) -> None:
         path, pickled = tmp_path / "a.npy", np.array([{}], dtype=object)
@@ -243,14 +148,3 @@ class TestLoadingAnArray:
             path.write_bytes(content)
             with pytest.raises(ValueError, match=r"\w"):
                 load_array(path, np.int32, (5,))
-
-    @given(st.integers(0, 127), st.integers(0, 255))
-    def test_a_damaged_head_is_refused_unless_it_says_the_same(self, place: int, value: int) -> None:
-        with tempfile.TemporaryDirectory() as name:
-            path = Path(name) / "a.npy"
-            np.save(path, ARRAY)
-            content = bytearray(path.read_bytes())
-            content[place] = value
-            path.write_bytes(content)
-            with suppress(ValueError):
-                assert np.array_equal(load_array(path, np.int32, (5,)), ARRAY)

@@ -1,21 +1,12 @@
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.arrays import find, packed, unpacked
+from graph.construction.arrays import find, packed
 
 hashes = st.sampled_from([f"{high:016x}{low:08x}" for high in (0, 1, 2**63, 2**64 - 1) for low in (0, 1, 2**32 - 1)])
 ids = st.lists(hashes.map(lambda digits: f"entity-{digits}"), max_size=12)
-
-
-@given(ids)
-def test_groups_are_the_distinct_ids_in_order(keys: list[str]) -> None:
-    distinct, first, place = np.unique(packed(keys), return_index=True, return_inverse=True)
-    assert unpacked(distinct, "entity") == sorted(set(keys))
-    assert [sorted(set(keys))[each] for each in place.tolist()] == keys
-    assert [keys.index(key) for key in sorted(set(keys))] == first.tolist()
 
 
 @given(ids, ids)

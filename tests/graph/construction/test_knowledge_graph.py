@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -16,27 +16,20 @@ from hypothesis import strategies as st
 
 from graph.construction import columns, knowledge_graph
 from graph.construction.build import derive_graph
-from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges, TypedGraph
-from graph.construction.knowledge_graph import (
-    _NUMBERED,
-    SNAPSHOT_VERSION,
-    GraphFact,
-    KnowledgeGraph,
-    load,
-    load_header,
-)
-from graph.schema import Fact, Passage, RelationType, entity_id
+from graph.construction.edges import EDGE_KINDS, Edges, TypedGraph
+from graph.construction.knowledge_graph import _NUMBERED, SNAPSHOT_VERSION, KnowledgeGraph, load
+from graph.schema import Passage, RelationType, entity_id
 from graph.storage.record import Record
-from graph.text import NameMatcher, normalise_name, tokens
+from graph.text import tokens
 from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
 from tests.graph.construction.test_builder_changes import assert_same as assert_same_graph
 from tests.random_walks import graphs as random_graphs
-from tests.snapshots import facts_of, save
+from tests.snapshots import save
 
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
-    """Built once: nobody can write to it."""
+    """A graph that is only read."""
     passages = [
         Passage("日産", "Nissan (company)", "Nissan\u2028was founded.\n", "a.txt", {"year": 1933, "x": 0.5, "b": True}),
         passage_of("b", "Nissan Motor", "Text."),
@@ -61,91 +54,23 @@ def assert_same(one: KnowledgeGraph, other: KnowledgeGraph) -> None:
 
 
 strings = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
-words = st.sampled_from(["Anna", "berg", "日本", "Ö", "-", "x", "(film)"])
-spellings = st.one_of(strings, st.lists(words, min_size=1, max_size=3).map(" ".join))
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> KnowledgeGraph:
-    """Any graph, with the names in any script, and texts of any characters."""
-    names = draw(
-        st.lists(spellings.map(normalise_name), unique=True, max_size=6).map(lambda n: sorted(n, key=entity_id))
-    )
-    ids = sorted(draw(st.sets(strings, max_size=4)))
-    metadata = st.dictionaries(strings, st.one_of(strings, st.integers(), st.booleans(), st.floats(allow_nan=False)))
-    passages = [Passage(key, draw(strings), draw(strings), draw(strings), draw(metadata)) for key in ids]
-    entity, passage = st.integers(0, max(0, len(names) - 1)), st.integers(0, max(0, len(ids) - 1))
-    facts = {}
-    for _ in range(draw(st.integers(0, 4)) if names and ids else 0):
-        fact = Fact(draw(strings), draw(strings), draw(strings), draw(st.sampled_from(list(RelationType))))
-        held = sorted(draw(st.sets(passage, min_size=1)))
-        facts[fact.id] = GraphFact(fact, draw(entity), draw(entity), tuple(held))
-    nodes = st.integers(0, max(0, len(names) + len(ids) - 1))
-    edge = st.tuples(entity, nodes, st.sampled_from(EDGE_KINDS), st.floats(0, 1, width=32))
-    bare = typed_graph(len(names), len(ids), draw(st.lists(edge, max_size=6)) if names else [])
-    aliases = tuple((draw(spellings), draw(entity)) for _ in range(draw(st.integers(0, 3)) if names else 0))
-    return replace(
-        bare,
-        commit_id=draw(strings),
-        entity_names=tuple(names),
-        entity_labels=tuple(draw(strings) for _ in names),
-        passages=tuple(passages),
-        facts=facts_of(facts),
-        aliases=aliases,
-        names=NameMatcher.of([*((name, index) for index, name in enumerate(names)), *aliases]),
-    )
 
 
 class TestSnapshot:
-    @settings(max_examples=30)
-    @given(graphs(), st.booleans(), st.data())
-    def test_any_graph_comes_back_mapped_or_read(
-        self, graph: KnowledgeGraph, mapped: bool, data: st.DataObject
+    def test_it_comes_back_mapped_or_read_also_where_its_folder_is_removed(
+        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(columns, "_MAPPED_FROM", 0 if mapped else 1 << 20)
-            save(graph, Path(name))
-            again = load(Path(name))
+        for mapped_from in (0, 1 << 20):
+            monkeypatch.setattr(columns, "_MAPPED_FROM", mapped_from)
+            (tmp_path / "snapshot").mkdir()
+            save(graph, tmp_path / "snapshot")
+            again = load(tmp_path / "snapshot")
+            shutil.rmtree(tmp_path / "snapshot")
             assert_same(again, graph)
             for index, entity in enumerate(graph.entity_names):
                 assert again.entity_index[entity_id(entity)] == index
-            known = [*graph.entity_names, *(alias for alias, _ in graph.aliases)]
-            text = " ".join(data.draw(st.lists(st.sampled_from(known) if known else words, max_size=4)))
-            assert again.names.find(tokens(text)) == graph.names.find(tokens(text))
-
-    def test_it_may_lie_mapped_in_a_folder_that_is_removed(
-        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(columns, "_MAPPED_FROM", 0)
-        save(graph, tmp_path)
-        again = load(tmp_path)
-        shutil.rmtree(tmp_path)
-        assert_same(again, graph)
-
-    def test_the_header_states_sizes_and_names_of_numbers(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        save(graph, tmp_path)
-        header = load_header(tmp_path)
-        assert (header["passages"], header["entities"], header["facts"]) == (3, graph.n_entities, 2)
-        assert (header["edges"], header["generation"], header["embedding_model"]) == (len(graph.edges), 1, "hash")
-        assert header["relations"] == [relation.value for relation in RelationType]
-        assert len(set(header["edge_kinds"])) == len(EDGE_KINDS)
-        assert header["edge_kinds"][KIND_INDEX[EdgeKind(RelationType.SYNONYMY)]] == "SYNONYMY"
-        assert header["edge_kinds"][KIND_INDEX[EDGE_KINDS[-1]]] == "PERIPHERAL (mention)"
-
-
-FILES = [
-    "snapshot.json",
-    *(f"edge_{name}.npy" for name in ("source", "target", "kind", "weight", "count", "offset")),
-    *(f"arc_{name}.npy" for name in ("forward", "backward", "counts", "node", "kind", "weight")),
-    *("triple_passages.npy", "name_passages.npy", "name_shares.npy", "passage_vectors.npy", "alias_entities.npy"),
-    *("fact_ends.npy", "fact_relations.npy", "fact_passages.starts.npy", "fact_passages.values.npy"),
-    *(f"{name}.{part}.npy" for name in ("entities", "passages", "facts", "aliases") for part in ("text", "bounds")),
-    *(
-        f"{name}.{part}.npy"
-        for name in ("spellings", "first_words")
-        for part in ("text", "bounds", "numbers.starts", "numbers.values")
-    ),
-]
+            for text in ("the nissan company", "nissan motor 日本"):
+                assert again.names.find(tokens(text)) == graph.names.find(tokens(text)) != []
 
 
 @contextmanager
@@ -170,25 +95,14 @@ class TestDamage:
         yield
         load(folder, thorough=True)
 
-    def test_these_are_the_files(self, folder: Path) -> None:
-        assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
-
     def test_a_file_that_is_gone_or_not_as_it_was_written_is_refused(self, folder: Path) -> None:
-        for name in FILES:
-            path = folder / name
+        for path in [*folder.iterdir()]:
             whole = path.read_bytes()
-            for damaged in (None, whole[:-1], whole + b"0", b"", b"\xffgarbage" * 100):
+            for damaged in (None, whole[:-1], whole + b"0"):
                 with restored(path):
                     path.unlink() if damaged is None else path.write_bytes(damaged)
                     with pytest.raises((OSError, ValueError)):
                         load(folder)
-
-    def test_a_file_of_fewer_rows_is_refused(self, folder: Path) -> None:
-        for path in folder.glob("*.npy"):
-            with restored(path):
-                np.save(path, np.load(path)[:-1])
-                with pytest.raises(ValueError, match=r"\w"):
-                    load(folder)
 
     def test_a_number_that_leads_nowhere_is_refused(self, folder: Path) -> None:
         for name in [
@@ -226,60 +140,23 @@ class TestDamage:
             with pytest.raises(ValueError, match="order of their sources"):
                 load(folder)
 
-    def test_bytes_that_are_no_text_are_refused_when_they_are_read(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        save(graph, tmp_path)
-        for name in ("entities", "passages", "facts"):
-            text = np.load(tmp_path / f"{name}.text.npy")
-            np.save(tmp_path / f"{name}.text.npy", np.full_like(text, 0xFF))
-        again = load(tmp_path)
-        for read in (again.entity_names, again.entity_labels, again.passages, again.facts.values()):
-            with pytest.raises(ValueError, match="utf-8"):
-                list(read)
-
     def test_a_header_of_another_version_or_count_or_none_is_refused(self, folder: Path) -> None:
         path = folder / "snapshot.json"
         whole = json.loads(path.read_text())
         changes: list[Any] = [
-            *({"snapshot_version": version} for version in (0, SNAPSHOT_VERSION - 1, SNAPSHOT_VERSION + 1, None)),
-            *(
-                {name: count}
-                for name in ("passages", "entities", "facts", "edges")
-                for count in (0, 1000, -1, "3", None)
-            ),
-            *({"generation": "1"}, {"commit_id": None}, {"embedding_model": 3}),
-            *({"relations": [*RelationType][::-1]}, {"relations": [*RelationType, "NEW"]}, {"relations": None}),
-            *({"edge_kinds": _NUMBERED["edge_kinds"][:-1]}, {"edge_kinds": None}),
+            *({"snapshot_version": version} for version in (SNAPSHOT_VERSION - 1, SNAPSHOT_VERSION + 1)),
+            *({name: count} for name in ("passages", "entities", "facts", "edges") for count in (0, 1000)),
+            *({"generation": "1"}, {"relations": [*RelationType][::-1]}),
+            {"edge_kinds": _NUMBERED["edge_kinds"][:-1]},
         ]
         with restored(path):
-            for content in (*(json.dumps(whole | change) for change in changes), "[]", "3", "null", '"snapshot"', "{}"):
+            for content in (*(json.dumps(whole | change) for change in changes), "[]", "{}"):
                 path.write_text(content)
                 with pytest.raises(ValueError, match=r"\w"):
                     load(folder)
 
-    def test_a_folder_without_a_snapshot_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError):
-            load(tmp_path)
-
 
 class TestLookUps:
-    def test_passages_entities_and_names_are_found_in_a_built_and_a_loaded_graph(
-        self, graph: KnowledgeGraph, tmp_path: Path
-    ) -> None:
-        save(graph, tmp_path)
-        for known in (graph, load(tmp_path)):
-            nissan = known.entity_index[entity_id(" NISSAN ")]
-            assert known.passages[known.passage_index["日産"]].title == "Nissan (company)"
-            assert known.entity_names[nissan] == "nissan"
-            assert [mention.name for mention in known.names.find(["the", "nissan", "company"])] == [nissan]
-            assert [mention.end for mention in known.names.find(["nissan", "company"])] == [2]
-            assert list(known.facts.passages) == [fact.passages for fact in known.facts.values()]
-            mappings: list[Mapping[str, object]] = [known.entity_index, known.passage_index, known.facts]
-            for mapping in mappings:
-                assert "entity-0" not in mapping
-                assert mapping.get("entity-0") is None
-                with pytest.raises(KeyError):
-                    mapping["entity-0"]
-
     @settings(max_examples=30)
     @given(st.sets(strings, min_size=1, max_size=12), st.sets(strings, max_size=4))
     def test_ids_of_many_passages_are_read_where_they_lie(self, ids: set[str], others: set[str]) -> None:

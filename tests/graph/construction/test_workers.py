@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.construction.workers import Workers
+from graph.construction.workers import Workers, build_processes
 from graph.errors import BadInput, OutOfResources
 
 
@@ -71,3 +71,13 @@ def test_a_process_that_ended_is_an_error_each_time_and_says_what_to_do(tmp_path
         for task in ("end", "note"):
             with pytest.raises(OutOfResources, match="OMP_NUM_THREADS"):
                 workers.run(2 * [(task, 9)])
+
+
+def test_processes_work_beside_this_one_for_a_large_corpus_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for setting, passages, processes in (("1", 10**6, 0), ("3", 100, 0), ("3", 10**6, 3)):
+        monkeypatch.setenv("OMP_NUM_THREADS", setting)
+        assert build_processes(passages) == processes
+    for setting in ("0", "many", "-1"):
+        monkeypatch.setenv("OMP_NUM_THREADS", setting)
+        with pytest.raises(BadInput, match="OMP_NUM_THREADS"):
+            build_processes(0)

@@ -3,24 +3,12 @@ from __future__ import annotations
 import httpx
 import openai
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graph.endpoints.openai_protocol import as_mara_error, retry_after_s, timeout_s
 from graph.errors import BadInput, ModelUnavailable, TransportFault
 
 ENDLESS_DATE = "Fri, 31 Dec 100000000000000 23:59:59 GMT"
 REQUEST = httpx.Request("POST", "http://127.0.0.1/v1/embeddings")
-
-
-HEADER_VALUES = st.text(st.characters(codec="latin-1")) | st.builds(
-    "{}, {} {} {} {}:{}:{} {}".format,
-    st.sampled_from(("Fri", "Frix", "")),
-    st.integers(-1, 10**15),
-    st.sampled_from(("Dec", "Mai")),
-    *(st.integers(-1, 10**15) for _ in range(4)),
-    st.sampled_from(("GMT", "+0200", "-9999", f"+{10**15}")),
-)
 
 
 def status_error(status: int, headers: dict[str, str] | None = None) -> openai.APIStatusError:
@@ -31,7 +19,7 @@ def test_the_timeout_is_a_minute_unless_the_environment_says_otherwise(monkeypat
     assert timeout_s() == 60
     monkeypatch.setenv("MARA_TIMEOUT_S", "2.5")
     assert timeout_s() == 2.5
-    for value in ("soon", "0", "-1", "nan", "inf", "1e999"):
+    for value in ("soon", "0", "nan"):
         monkeypatch.setenv("MARA_TIMEOUT_S", value)
         with pytest.raises(BadInput, match=rf"MARA_TIMEOUT_S is '{value}'.*positive number of seconds"):
             timeout_s()
@@ -42,10 +30,8 @@ class TestFaults:
         for status, role, advice in [
             (401, "chat", "OPENAI_API_KEY"),
             (403, "embedding", "OPENAI_API_KEY"),
-            (404, "chat", "MARA_CHAT_MODEL"),
             (404, "embedding", "MARA_EMBEDDING_MODEL"),
             (400, "chat", "limits"),
-            (422, "embedding", "limits"),
             (413, "chat", r"(413): too long by far"),
         ]:
             error = as_mara_error(status_error(status), role, "too long by far")
@@ -54,21 +40,7 @@ class TestFaults:
             assert role in str(error)
             assert advice in str(error)
 
-    def test_the_hint_names_only_settings_that_are_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for role, named, hint in [
-            ("chat", {}, "Check the network and the model's server"),
-            ("chat", {"OPENAI_BASE_URL": "http://a"}, "Check OPENAI_BASE_URL and the server"),
-            ("chat", {"MARA_EXTRACTION_URLS": "http://a"}, "Check MARA_EXTRACTION_URLS and the server"),
-            ("chat", {"MARA_EMBEDDING_BASE_URL": "http://a"}, "Check the network and the model's server"),
-            ("embedding", {"MARA_EMBEDDING_BASE_URL": "http://a"}, "Check MARA_EMBEDDING_BASE_URL and the server"),
-        ]:
-            for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE", "MARA_EXTRACTION_URLS", "MARA_EMBEDDING_BASE_URL"):
-                monkeypatch.delenv(name, raising=False)
-            for name, value in named.items():
-                monkeypatch.setenv(name, value)
-            assert as_mara_error(openai.APIConnectionError(request=REQUEST), role).hint == hint
-
-    def test_what_may_pass_says_what_it_was(self) -> None:
+    def test_what_may_pass_says_what_it_was(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for fault, cause, status, words in [
             (status_error(429), "rate limit", 429, "429"),
             *((status_error(code), "server error", code, str(code)) for code in (409, 500, 502, 503, 529)),
@@ -82,6 +54,10 @@ class TestFaults:
             assert isinstance(error, TransportFault)
             assert (error.cause, error.status, error.retry_after_s, error.exit_code) == (cause, status, None, 3)
             assert words in str(error)
+        unreachable = openai.APIConnectionError(request=REQUEST)
+        assert as_mara_error(unreachable, "chat").hint == "Check the network and the model's server"
+        monkeypatch.setenv("MARA_EXTRACTION_URLS", "http://a")
+        assert as_mara_error(unreachable, "chat").hint == "Check MARA_EXTRACTION_URLS and the server"
         busy = as_mara_error(status_error(503, {"Retry-After": "7"}), "embedding")
         assert isinstance(busy, TransportFault)
         assert busy.retry_after_s == 7
@@ -98,23 +74,14 @@ class TestRetryAfter:
         assert later > 1e6, "the clock counts where the reply has no date"
         for headers, seconds in [
             ({"retry-after": "20"}, 20.0),
-            ({"retry-after": " 0.5 "}, 0.5),
             ({"retry-after": "-3"}, 0.0),
             ({"retry-after": "20", "retry-after-ms": "1500"}, 1.5),
-            ({"retry-after": "20", "retry-after-ms": "soon"}, 20.0),
             ({"retry-after": "Tue, 05 May 2026 10:00:30 GMT", "date": self.DATE}, 30.0),
             ({"retry-after": "Tue, 05 May 2026 12:00:30 +0200", "date": self.DATE}, 30.0),
             ({"retry-after": "Tue, 05 May 2026 09:00:00 GMT", "date": self.DATE}, 0.0),
-            ({"retry-after": "Tue, 05 May 2020 09:00:00 GMT"}, 0.0),
         ]:
             assert retry_after_s(headers) == seconds
 
     def test_what_cannot_be_read_is_nothing(self) -> None:
         for value in ["", ENDLESS_DATE, "soon", "nan", "inf", "1e999", "Tue, 05 Mai 10:00", "5 minutes"]:
             assert retry_after_s({"retry-after": value}) is None
-
-    @settings(max_examples=50)
-    @given(HEADER_VALUES, HEADER_VALUES)
-    def test_no_header_breaks_it(self, value: str, date: str) -> None:
-        wait = retry_after_s({"retry-after": value, "date": date})
-        assert wait is None or 0 <= wait < float("inf")

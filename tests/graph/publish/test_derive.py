@@ -1,14 +1,9 @@
 from __future__ import annotations
 
-import json
 import shutil
-import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import chromadb
-import numpy as np
 import pytest
 
 from graph.construction.bm25 import SparseIndex
@@ -17,11 +12,9 @@ from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import WorkspaceDamaged
 from graph.publish.chroma_store import ChromaStore, wipe_unused
 from graph.publish.derive import publish
-from graph.publish.generation_vectors import open_vectors, store_address
+from graph.publish.generation_vectors import open_vectors
 from graph.publish.vector_store import Place
-from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
-from graph.storage.writer import reembed
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
 from tests.layered import layer_of
 
@@ -39,20 +32,6 @@ def workspace(template: Path, tmp_path: Path) -> Workspace:
     return Workspace(Path(shutil.copytree(template, tmp_path / "workspace")))
 
 
-@pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids that are written to Chroma from here on."""
-    ids: list[str] = []
-    upsert = chromadb.Collection.upsert
-
-    def watched(self: chromadb.Collection, **content: Any) -> None:
-        ids.extend(content["ids"])
-        upsert(self, **content)
-
-    monkeypatch.setattr(chromadb.Collection, "upsert", watched)
-    return ids
-
-
 def nearest(workspace: Workspace, embedder: HashEmbedder, text: str) -> tuple[str, float]:
     graph = published(workspace)
     with closing(open_vectors(workspace, "unused", graph)) as vectors:
@@ -65,10 +44,10 @@ def published(workspace: Workspace) -> KnowledgeGraph:
 
 
 class TestPublishing:
-    def test_a_change_is_published(self, workspace: Workspace, written: list[str]) -> None:
+    def test_a_change_is_published(self, workspace: Workspace) -> None:
         changed = [passage_of("b", "Title b", "other text"), passage_of("e", "Title e", "more")]
         publish_workspace(workspace.root, changed, {"b": TRIPLES["b"], "e": TRIPLES["a"]}, removed=["d"])
-        assert len(written) == 4 + 3, "so small an index is written as a whole"
+        assert layer_of(workspace).base == 2, "so small an index is written as a whole"
         assert [passage.id for passage in published(workspace).passages] == ["a", "b", "c", "e"]
         with closing(open_vectors(workspace, "unused", published(workspace))) as vectors:
             assert (vectors.count("passages"), vectors.count("facts")) == (4, 3)
@@ -77,24 +56,15 @@ class TestPublishing:
         with workspace.open_record() as record:
             assert published(workspace).facts == derive_graph(record).facts
 
-    def test_another_models_vectors_replace_the_old_ones(self, workspace: Workspace) -> None:
-        other = HashEmbedder("other")
-        with workspace.writing(), workspace.open_record() as record:
-            reembed(record, other)
-            publish(workspace, record)
-        assert nearest(workspace, other, PASSAGES[2].content) == ("c", 1.0)
-        assert published(workspace).embedding_model == "other"
-        assert np.array_equal(published(workspace).passage_vectors[2], other.embed([PASSAGES[2].content])[0])
-
 
 class TestDerivingAgain:
     """A folder that may be open somewhere is never written: what is derived again gets a number of its own."""
 
-    def test_it_is_made_from_nothing_under_the_next_number(self, workspace: Workspace, written: list[str]) -> None:
+    def test_it_is_made_from_nothing_under_the_next_number(self, workspace: Workspace) -> None:
         with workspace.writing(), workspace.open_record() as record:
             published_now = publish(workspace, record)
             assert published_now == record.generation == workspace.current() == 2
-        assert sorted(written) == sorted([*"0123", *"0123"])
+        assert layer_of(workspace).base == 2
 
     def test_what_an_interrupted_publication_left_is_not_used_and_goes(self, workspace: Workspace) -> None:
         with workspace.writing(), workspace.open_record() as record:
@@ -127,27 +97,6 @@ class TestDerivingAgain:
         assert workspace.current() == 1
 
 
-def test_more_metadata_than_any_version_takes_are_no_hindrance(workspace: Workspace) -> None:
-    metadata = json.dumps({f"k{i}": 1 for i in range(10_000)})
-    with closing(sqlite3.connect(workspace.record_path)) as db, db:
-        db.execute("UPDATE passages SET metadata = ?, fingerprint = 'older' WHERE id = 'b'", (metadata,))
-    with workspace.writing(), workspace.open_record() as record:
-        record.advance_generation()
-        publish(workspace, record)
-    index = open_index(workspace.root, HashEmbedder())
-    selection = index.select({"k9999": 1})
-    assert selection is not None
-    assert [index.graph.passage_ids[row] for row in selection.rows] == ["b"]
-    index.close()
-
-
-def test_the_environment_says_which_store(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MARA_VECTORS", "")
-    assert store_address(workspace, "unused", 1) == "embedded"
-    monkeypatch.setenv("MARA_VECTORS", "chroma+http://name:secret@chroma.test:8000")
-    assert store_address(workspace, "unused", 1) == "http://chroma.test:8000"
-
-
 def test_nothing_of_chroma_is_asked_to_phone_home(workspace: Workspace) -> None:
     layer = layer_of(workspace)
     opened = ChromaStore().open(Place(workspace.index_folder(1), layer.store, layer.key))
@@ -168,3 +117,16 @@ def test_an_index_file_that_is_being_written_is_left_to_what_writes_it(tmp_path:
     (tmp_path / "segment" / "header.bin").write_bytes(b"\1\0")
     wipe_unused(tmp_path)
     assert (tmp_path / "segment" / "header.bin").read_bytes() == b"\1\0"
+
+
+def test_nothing_of_a_passage_that_goes_stays_in_what_builds_keep(workspace: Workspace) -> None:
+    def is_kept() -> bool:
+        return any(b"Nissan built" in path.read_bytes() for path in workspace.build_cache.rglob("*.npy"))
+
+    publish_workspace(workspace.root, [passage_of("x", "X", "Nissan built it.")])
+    assert is_kept()
+    publish_workspace(workspace.root, [], removed=["x"])
+    assert not is_kept()
+    with workspace.writing(), workspace.open_record() as record:
+        workspace.withdraw(record)
+    assert not workspace.build_cache.exists()

@@ -11,33 +11,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from graph.construction.knowledge_graph import load
 from graph.publish.chroma_store import ChromaSet, connect, server_address
-from graph.publish.derive import publish
 from graph.publish.generation_vectors import GenerationVectors, open_vectors
 from graph.publish.vector_store import COLLECTIONS
 from graph.retrieve.open_index import open_index
 from graph.storage.place import collections_prefix
 from graph.storage.workspace import Layer, Workspace
-from graph.storage.writer import reembed
-from tests.builders import Child, HashEmbedder, Silent
+from tests.builders import Silent
 from tests.cases import mostly_slow
 from tests.damages import everything_in
-from tests.layered import assert_answers, assert_opens, facts_of, generations, layer_of, write
+from tests.layered import assert_answers, assert_opens, generations, layer_of, write
 
 KEYS = "abcdefghijkl"
 FIRST = dict.fromkeys("abcdefghij", 0)
 SECOND = {**dict.fromkeys("abdeghij", 0), "c": 1}
 """After the change that the layer holds: one passage changed, one gone."""
-
-
-class Retrained(HashEmbedder):
-    """Other vectors under the same name."""
-
-    def _vector(self, text: str) -> NDArray[np.float64]:
-        return super()._vector(f"again {text}")
 
 
 def opened(workspace: Workspace) -> GenerationVectors:
@@ -90,11 +80,6 @@ def changed(layered: Path, tmp_path: Path) -> Workspace:
 
 
 class TestPublishing:
-    def test_a_whole_index_lies_on_itself(self, workspace: Workspace) -> None:
-        layer = layer_of(workspace)
-        with workspace.open_record() as record:
-            assert layer == Layer(1, layer.key, layer.key, record.vectors_id, "chroma")
-
     def test_a_small_change_writes_what_changed_alone(self, changed: Workspace) -> None:
         assert generations(changed) == {"1", "2"}
         vectors = opened(changed)
@@ -153,71 +138,9 @@ class TestPublishing:
         assert generations(workspace) == {"2"}
         assert assert_opens(workspace, SECOND) == 2
 
-    @pytest.mark.slow
-    def test_no_layer_lies_over_vectors_that_were_replaced(self, changed: Workspace) -> None:
-        write(changed.root, {"c": 1})
-        retrained = Retrained()
-        with changed.writing(), changed.open_record() as record:
-            reembed(record, retrained)
-            publish(changed, record)
-        assert layer_of(changed).base == changed.current()
-        write(changed.root, {"x": 1}, embedder=retrained)
-        assert layer_of(changed).base == (changed.current() or 0) - 1
-        index = open_index(changed.root, retrained)
-        assert_answers(index, {**SECOND, "x": 1}, retrained)
-        index.close()
-
-
-class TestReaders:
-    @pytest.mark.slow
-    def test_open_indexes_that_share_a_base_do_not_disturb_each_other(self, changed: Workspace) -> None:
-        older = open_index(changed.root, Silent())
-        write(changed.root, {"x": 1})
-        newer = open_index(changed.root, Silent())
-        assert_answers(older, SECOND)
-        older.close()
-        assert_answers(newer, {**SECOND, "x": 1})
-        third = dict.fromkeys("abcdefgh", 3)
-        write(changed.root, third)
-        assert_answers(newer, {**SECOND, "x": 1})
-        newer.close()
-        assert assert_opens(changed, {**SECOND, "x": 1, **third}) == 4
-
-    @pytest.mark.slow
-    def test_one_of_another_process_keeps_answering(self, changed: Workspace) -> None:
-        with Child(READER, changed.root) as reader:
-            assert reader.hear() == "generation 2"
-            write(changed.root, dict.fromkeys("abcdefgh", 3))
-            write(changed.root, {"a": 4})
-            assert generations(changed) == {"1", "2", "3", "4"}
-            reader.tell()
-            assert reader.hear() == f"{sorted(SECOND)} {len(facts_of(SECOND))}"
-        changed.prune()
-        assert generations(changed) == {"3", "4"}
-
-
-READER = """
-import sys
-from pathlib import Path
-from graph.publish.vector_store import COLLECTIONS
-from graph.retrieve.open_index import open_index
-from tests.builders import HashEmbedder
-index = open_index(Path(sys.argv[1]), HashEmbedder())
-print("generation", index.graph.generation)
-input()
-found = [index.graph.passages[passage].id for passage, _ in index.search_passages("text", 99)]
-print(sorted(found), len(index.search_facts("text", 99)))
-input()
-"""
-
 
 def base_gone(workspace: Workspace) -> None:
     shutil.rmtree(workspace.index_folder(1))
-
-
-def base_garbled(workspace: Workspace) -> None:
-    for path in workspace.index_folder(1).glob("chroma/*/chroma.sqlite3"):
-        path.write_bytes(b"\xffgarbage" * 100)
 
 
 def base_of_another_set(workspace: Workspace) -> None:
@@ -254,12 +177,9 @@ def said(change: Callable[[Layer], object]) -> Callable[[Workspace], None]:
 
 OF_THE_BASE = [base_gone, base_of_another_set]
 DAMAGES: dict[str, Callable[[Workspace], None]] = {
-    **{damage.__name__: damage for damage in (*OF_THE_BASE, base_garbled, base_lacks_a_fact, layer_gone, said_gone)},
-    "of no shape": said(lambda layer: {"base": 1, "key": layer.key, "gone": 5}),
+    **{damage.__name__: damage for damage in (*OF_THE_BASE, base_lacks_a_fact, layer_gone, said_gone)},
     "nothing gone": said(lambda layer: replace(layer, gone={})),
-    "on itself": said(lambda layer: replace(layer, base=2)),
     "on what never was": said(lambda layer: replace(layer, base=9)),
-    "on another set": said(lambda layer: replace(layer, base_key="another")),
     "rows that are none": said(lambda layer: replace(layer, new={"facts": [900, 901], "passages": [902]})),
     "as an older version wrote it": said(lambda layer: {"base": 1, "commit": "c", "vectors": "", "removed": {}}),
 }

@@ -10,30 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graph.checks.doctor import examine_workspace, repair_workspace
-from graph.errors import BadInput, DependencyMissing, StoreUnavailable
+from graph.checks.doctor import examine_workspace
+from graph.errors import BadInput, StoreUnavailable
 from graph.publish import qdrant_store
-from graph.publish.derive import publish, publish_committed
-from graph.publish.generation_vectors import store_address
+from graph.publish.derive import publish_committed
 from graph.publish.qdrant_store import QdrantStore
 from graph.publish.vector_store import COLLECTIONS, Place
 from graph.retrieve.open_index import open_index
 from graph.storage.place import name_record, place_name
 from graph.storage.workspace import Workspace
-from graph.storage.writer import reembed
 from tests.builders import HashEmbedder
 from tests.graph.publish.test_vector_store import unit_vectors, vectors_of
-from tests.layered import assert_answers, assert_opens, layer_of, write
-from tests.qdrant import LOCAL, use_local_qdrant
+from tests.layered import assert_answers, assert_opens, write
+from tests.qdrant import use_local_qdrant
 
 pytestmark = pytest.mark.slow
 
 FIRST = dict.fromkeys("abcdefgh", 0)
 PLACE = Place(Path("nowhere"), "qdrant", "0a", "w-")
-
-
-class Other(HashEmbedder):
-    model_id = "another"
 
 
 @pytest.fixture(autouse=True)
@@ -88,52 +82,6 @@ class TestWorkspace:
         write(tmp_path, FIRST)
         return Workspace(tmp_path)
 
-    def test_readers_and_writers_follow_what_it_was_published_with(
-        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("MARA_VECTORS", f",{LOCAL}")
-        assert layer_of(workspace).store == "qdrant"
-        assert store_address(workspace, record_id(workspace), 1) == "http://qdrant.test:6333"
-        assert assert_opens(workspace, FIRST) == 1
-        write(workspace.root, {"c": 1}, removed=["f"])
-        assert layer_of(workspace).store == "qdrant"
-        assert assert_opens(workspace, {**dict.fromkeys("abdegh", 0), "c": 1}) == 2
-
-    def test_a_reader_of_an_older_generation_keeps_its_set(self, workspace: Workspace, client: Any) -> None:
-        older = open_index(workspace.root, HashEmbedder())
-        first = layer_of(workspace).key
-        write(workspace.root, {"x": 1}, removed=["f"])
-        assert sets_of(workspace, client) == {first, layer_of(workspace).key}
-        assert_answers(older, FIRST)
-        older.close()
-        write(workspace.root, {"y": 1})
-        assert assert_opens(workspace, {**dict.fromkeys("abcdegh", 0), "x": 1, "y": 1}) == 3
-        assert sets_of(workspace, client) == {layer_of(workspace).key}
-
-    def test_it_moves_to_another_store_and_back(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-        for store in "mapped", "chroma", "qdrant":
-            monkeypatch.setenv("MARA_VECTORS", LOCAL if store == "qdrant" else f"{store},{LOCAL}")
-            assert_opens(workspace, FIRST)
-            assert layer_of(workspace).store == store
-
-    def test_another_model_replaces_all_vectors(self, workspace: Workspace) -> None:
-        with workspace.writing(), workspace.open_record() as record:
-            reembed(record, Other())
-            publish(workspace, record)
-        index = open_index(workspace.root, Other())
-        assert_answers(index, FIRST, Other())
-        index.close()
-
-    def test_a_doctor_finds_what_is_missing_and_puts_it_back(self, workspace: Workspace, client: Any) -> None:
-        assert examine_workspace(workspace.root).ok
-        client.delete(f"{record_id(workspace)}-{layer_of(workspace).key}-facts", points_selector=[0, 1])
-        report = examine_workspace(workspace.root)
-        assert any("facts instead of" in finding.message for finding in report.findings)
-        _, done, after = repair_workspace(workspace.root)
-        assert done
-        assert after.ok
-        assert_opens(workspace, FIRST)
-
     def test_folders_with_one_record_in_postgres_leave_each_others_vectors(
         self, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -178,22 +126,3 @@ class TestReaching:
         ):
             QdrantStore().open(PLACE)
         assert "confidential" not in str(caught.value)
-
-    def test_a_package_that_is_missing_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.undo()
-        monkeypatch.setenv("MARA_VECTORS", "qdrant+http://127.0.0.1:10")
-        monkeypatch.setitem(__import__("sys").modules, "qdrant_client", None)
-        with pytest.raises(DependencyMissing, match=r"mara-rag\[qdrant\]"):
-            QdrantStore().open(PLACE)
-
-
-def sets_of(workspace: Workspace, client: Any) -> set[str]:
-    """The keys of a workspace's sets on the server."""
-    prefix = f"{record_id(workspace)}-"
-    names = (each.name for each in client.get_collections().collections)
-    return {name.removeprefix(prefix).partition("-")[0] for name in names if name.startswith(prefix)}
-
-
-def record_id(workspace: Workspace) -> str:
-    with workspace.open_record() as record:
-        return record.workspace_id

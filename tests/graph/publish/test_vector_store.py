@@ -120,15 +120,6 @@ class TestEveryStore:
         assert address.startswith("http://") == kept.store.remote
         assert (kept.store.cost(kept.place()) == OpenCost()) == kept.store.remote
 
-    def test_more_are_written_than_one_request_takes(self, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module in "chroma_store", "qdrant_store":
-            monkeypatch.setattr(f"graph.publish.{module}._PAGE", 20)
-        vectors = unit_vectors(130)
-        opened = kept.write(vectors)
-        assert opened.count("facts") == 130
-        assert opened.vectors("facts", range(130)) == pytest.approx(vectors, abs=1e-3)
-        opened.close()
-
     def test_sets_are_apart_and_each_stays_when_another_one_is_written(self, kept: Kept) -> None:
         first = kept.write(unit_vectors(30))
         second = kept.write(unit_vectors(10, seed=1), place=kept.place("2", "0b"))

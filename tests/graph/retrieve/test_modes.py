@@ -21,23 +21,18 @@ def test_the_preset_matters_to_mara_alone() -> None:
         assert settings_of(Mode.MARA_MATRIX, preset) is MARA_MATRIX
 
 
-def test_the_preset_of_the_source_documents() -> None:
-    assert (SEED.damping, SEED.passage_weight, SEED.fact_candidates, SEED.entity_seeds) == (0.5, 0.05, 10, 5)
-    assert (SEED.policy, SEED.directed) == (FactorPolicy.CATEGORY, False)
-    assert SEED.title_edges
-    assert SEED.mention_edges
-    assert SEED.beta
-    assert not SEED.counts
-    assert SEED.name_weight == 0
-
-
-def test_the_published_baseline_has_no_beta_five_facts_and_every_passage_as_a_seed() -> None:
-    assert (HIPPORAG2.beta, HIPPORAG2.counts, HIPPORAG2.fact_candidates) == (False, True, 5)
+def test_the_published_baseline_and_what_the_source_documents_change_in_it() -> None:
     assert (HIPPORAG2.passage_seeds, HIPPORAG2.passage_weight, HIPPORAG2.damping) == (0, 0.05, 0.5)
+    assert (HIPPORAG2.beta, HIPPORAG2.counts, HIPPORAG2.fact_candidates, HIPPORAG2.entity_seeds) == (False, True, 5, 5)
     assert not any((HIPPORAG2.directed, HIPPORAG2.title_edges, HIPPORAG2.mention_edges, HIPPORAG2.name_shares))
-    assert HIPPORAG2.fact_bar == 0
-    assert HIPPORAG2.least_damping == HIPPORAG2.damping
-    assert HIPPORAG2.name_weight == 0
+    assert (HIPPORAG2.fact_bar, HIPPORAG2.least_damping, HIPPORAG2.name_weight) == (0, 0.5, 0)
+    own = {"fact_candidates": 10, "beta": True, "policy": FactorPolicy.CATEGORY, "counts": False}
+    assert asdict(SEED) == asdict(HIPPORAG2) | own | {"title_edges": True, "mention_edges": True}
+
+
+def test_without_synonyms_a_walk_follows_none() -> None:
+    assert MARA.directions == DIRECTED
+    assert replace(MARA, synonym_edges=False).directions.synonym == 0
 
 
 def test_the_matrix_variant_differs_from_the_baseline_in_beta_and_the_passage_weight_alone() -> None:
@@ -50,13 +45,3 @@ def test_the_matrix_variant_differs_from_the_baseline_in_beta_and_the_passage_we
     for chosen in (0.01, 0.03, 0.05, 0.1):
         assert effective_passage_weight(MARA_MATRIX, chosen) == pytest.approx(chosen)
     assert effective_passage_weight(MARA_MATRIX, None) == HIPPORAG2.passage_weight
-
-
-def test_the_default_walks_directed_from_names_and_sharpened_hybrid_seeds() -> None:
-    assert MARA.directions == DIRECTED
-    assert MARA.hybrid_seeds
-    assert MARA.seed_sharpness > 1
-    assert MARA.name_weight > 0
-    assert MARA.policy is FactorPolicy.NEUTRAL
-    without = replace(MARA, synonym_edges=False)
-    assert (MARA.directions.synonym, without.directions.synonym) == (DIRECTED.synonym, 0)

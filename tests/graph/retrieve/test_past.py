@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from graph.retrieve.past import PastIndexes
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
 from tests.builders import HashEmbedder, Silent, passage_of, publish_workspace, write_dated
+from tests.killing import KILLED, Step, kill_at
 
 LAMPS = [passage_of("lamp", "Lamp", f"The lamp costs {price} euros.") for price in (40, 45, 50)]
 COSTS = [{"lamp": [("lamp", "costs", f"{price} euros")]} for price in (40, 45, 50)]
@@ -78,10 +81,6 @@ class TestWhatItHolds:
         with pytest.raises(EmbeddingMismatch):
             indexes.get(shop.root, HashEmbedder(), "2023")
 
-    def test_nothing_is_derived_of_what_stands_now(self, shop: Workspace, indexes: PastIndexes) -> None:
-        assert texts(indexes.get(shop.root, Silent(), "2025-06")) == the_lamp_of(2025)
-        assert not folders(shop)
-
     def test_it_lies_beside_the_workspace_also_where_a_server_holds_the_vectors(
         self, shop: Workspace, indexes: PastIndexes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -135,15 +134,19 @@ def test_a_date_of_which_no_version_is_kept_is_refused(shop: Workspace, indexes:
 class TestHousekeeping:
     @pytest.fixture
     def years(self, tmp_path: Path) -> Workspace:
-        """A lamp with a price for each of many years."""
-        for year in range(2001, 2009):
+        """A lamp that has another text each year."""
+        for year in range(2001, 2006):
             write_dated(tmp_path / "years", str(year), [passage_of("lamp", "Lamp", f"The lamp of {year}.")])
         return Workspace(tmp_path / "years")
 
-    def test_those_that_were_asked_last_and_one_that_is_read_stay(self, years: Workspace, indexes: PastIndexes) -> None:
+    def test_those_that_were_asked_last_and_one_that_is_read_stay(
+        self, years: Workspace, indexes: PastIndexes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(past, "_KEPT", 2)
+        monkeypatch.setattr(past, "_KEPT_OPEN", 1)
         other = PastIndexes(IndexPool())
         read = other.get(years.root, HashEmbedder(), "2001")
-        for year in range(2002, 2008):
+        for year in range(2002, 2006):
             assert texts(indexes.get(years.root, HashEmbedder(), str(year))) == {f"The lamp of {year}."}
         assert len(folders(years)) == past._KEPT + 1
         assert read.search_passages("The lamp of 2001.", 1)
@@ -160,21 +163,17 @@ class TestHousekeeping:
         assert texts(PastIndexes(pool).get(shop.root, HashEmbedder(), "2023")) == the_lamp_of(2023)
 
     def test_threads_that_ask_at_once_get_the_same(self, shop: Workspace, indexes: PastIndexes) -> None:
-        answers: list[tuple[int, Index]] = []
         together = threading.Barrier(8)
 
-        def ask(year: int) -> None:
+        def ask(year: int) -> Index:
             together.wait()
-            answers.append((year, indexes.get(shop.root, HashEmbedder(), str(year))))
+            return indexes.get(shop.root, HashEmbedder(), str(year))
 
-        threads = [threading.Thread(target=ask, args=(2023 + number % 2,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(answers) == 8
-        assert all(texts(index) == the_lamp_of(year) for year, index in answers)
-        assert len({id(index) for _, index in answers}) == len(folders(shop)) == 2
+        years = [2023, 2024] * 4
+        with ThreadPoolExecutor(8) as threads:
+            answers = [*threads.map(ask, years)]
+        assert [texts(index) for index in answers] == [the_lamp_of(year) for year in years]
+        assert len({id(index) for index in answers}) == len(folders(shop)) == 2
 
 
 def test_in_a_workspace_that_may_not_be_written_it_is_read_or_derived_elsewhere(
@@ -191,3 +190,52 @@ def test_in_a_workspace_that_may_not_be_written_it_is_read_or_derived_elsewhere(
     assert texts(PastIndexes(pool).get(shop.root, Silent(), "2023")) == the_lamp_of(2023)
     assert texts(indexes.get(shop.root, HashEmbedder(), "2024")) == the_lamp_of(2024)
     assert folders(shop) == before
+
+
+STEPS = (
+    Step("graph/retrieve/past.py", "_take_vectors"),
+    Step("graph/storage/record.py", "copy_to"),
+    Step("graph/publish/derive.py", "publish"),
+    Step("graph/storage/workspace.py", "publish"),
+    Step("graph/storage/workspace.py", "write_atomically", 2),
+    Step("graph/retrieve/past.py", "_prune"),
+)
+
+
+def derive(root: Path, at: Step | None = None) -> None:
+    if at is not None:
+        kill_at(at)
+    pool = IndexPool()
+    index = PastIndexes(pool).get(root, HashEmbedder(), "2023")
+    right = [passage.text for passage in index.graph.passages] == [LAMPS[0].text]
+    pool.close()
+    os._exit(0 if right else 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.function)
+def test_a_process_that_is_killed_leaves_the_next_one_a_whole_index(shop: Workspace, step: Step) -> None:
+    spawned = multiprocessing.get_context("spawn")
+    before = shop.record_path.read_bytes()
+    killed = spawned.Process(target=derive, args=(shop.root, step))
+    killed.start()
+    killed.join()
+    assert killed.exitcode == KILLED, "the step is never reached"
+    again = spawned.Process(target=derive, args=(shop.root,))
+    again.start()
+    again.join()
+    assert again.exitcode == 0
+    assert [path.name for path in shop.past.iterdir() if path.name.startswith("new-")] == []
+    assert shop.record_path.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_processes_that_ask_at_once_all_get_it(shop: Workspace) -> None:
+    spawned = multiprocessing.get_context("spawn")
+    processes = [spawned.Process(target=derive, args=(shop.root,)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert len([path for path in shop.past.iterdir() if path.is_dir()]) == 1

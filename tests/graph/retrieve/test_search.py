@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -32,7 +31,7 @@ from graph.retrieve.search import (
     walk_passages,
     weigh_entity_seeds,
 )
-from graph.retrieve.seeds import COMMON_NOUN_SHARE, min_max
+from graph.retrieve.seeds import COMMON_NOUN_SHARE
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType, entity_id
 from graph.walk.factors import edge_factors
@@ -56,7 +55,6 @@ TRIPLES: dict[str, list[TripleParts]] = {
     "leaf": [("Nissan Leaf", "built in", "Oppama", RelationType.SPATIAL)],
     "marn": [("Marn", "is", "town", RelationType.HIERARCHICAL), ("Marn", "near", "Nissan", RelationType.SPATIAL)],
 }
-WORDS = ("Nissan", "harbour", "Yokohama", "Marn", "town", "is", "Orlo", "日産自動車", "xylophone")
 ALL_PASSAGES = Start(MARA, {}, dict.fromkeys(range(len(PASSAGES)), 1.0))
 """A start from every passage alike."""
 TEMPORAL_ALONE = RelationFactors(
@@ -93,32 +91,7 @@ def facts_of(index: Index, **scores: float) -> list[tuple[GraphFact, float]]:
     return [(by_object[name.strip("_")], score) for name, score in scores.items()]
 
 
-rankings = st.lists(st.tuples(st.integers(0, 20), st.floats(-1, 1)), max_size=12, unique_by=lambda pair: pair[0]).map(
-    lambda pairs: sorted(pairs, key=lambda pair: -pair[1])
-)
-
-
 class TestFuse:
-    @given(rankings, rankings)
-    def test_at_either_end_one_list_stays(
-        self, dense: list[tuple[int, float]], sparse: list[tuple[int, float]]
-    ) -> None:
-        for alpha, only in ((1.0, dense), (0.0, sparse)):
-            fused = fuse(dense, sparse, alpha)
-            assert [passage for passage, _ in fused] == [passage for passage, _ in only]
-            assert [score for _, score in fused] == min_max(np.array([score for _, score in only])).tolist()
-
-    @given(rankings, rankings, st.floats(0.01, 0.99))
-    def test_between_them_each_passage_has_its_share_of_either_list(
-        self, dense: list[tuple[int, float]], sparse: list[tuple[int, float]], alpha: float
-    ) -> None:
-        fused = fuse(dense, sparse, alpha)
-        assert fused == sorted(fused, key=lambda pair: (-pair[1], pair[0]))
-        near, worded = (dict(fuse(dense, sparse, end)) for end in (1.0, 0.0))
-        assert {passage for passage, _ in fused} == near.keys() | worded.keys()
-        for passage, score in fused:
-            assert score == pytest.approx(alpha * near.get(passage, 0.0) + (1 - alpha) * worded.get(passage, 0.0))
-
     def test_a_passage_in_one_list_alone_has_nothing_from_the_other(self) -> None:
         fused = fuse([(0, 0.9), (1, 0.5), (2, 0.1)], [(2, 7.0), (3, 3.0), (0, 5.0)], 0.6)
         assert [passage for passage, _ in fused] == [0, 2, 1, 3]
@@ -126,17 +99,12 @@ class TestFuse:
         assert dict(fuse([], [(4, 0.01)], 0.65)) == pytest.approx({4: 0.35}), "a single hit counts in full"
         assert dict(fuse([(1, 0.9), (4, 0.1)], [(4, 0.01)], 0.3)) == pytest.approx({4: 0.7, 1: 0.3})
         assert [passage for passage, _ in fuse([(9, 1.0)], [(2, 1.0)], 0.5)] == [2, 9], "ties go by index"
+        assert fuse([(9, 1.0)], [(2, 1.0)], 0.0) == [(2, 1.0)]
         nearly = [(9, 1.0), (2, 1.0), (5, 1.0 - 2**-53), (1, -1e6)]
         assert [passage for passage, _ in fuse(nearly, [(7, 3.0)], 1.0)] == [9, 2, 5, 1], "equal but for rounding"
 
 
 class TestFacts:
-    def test_candidates_are_the_nearest_with_their_cosines(self, index: Index) -> None:
-        hits = find_facts(index, "marn is town", replace(MARA, fact_candidates=2))
-        assert len(hits) == 2
-        assert hits[0][0].fact.text == "Marn is town"
-        assert hits[0][1] == pytest.approx(1, abs=1e-5)
-
     def test_the_baseline_spreads_scores_over_all_facts(self, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
         plain, scaled = (
             find_facts(index, "marn is town", replace(settings, fact_candidates=99)) for settings in (MARA, HIPPORAG2)
@@ -154,13 +122,6 @@ class TestFacts:
 
 
 class TestRanking:
-    def test_dense_is_by_cosine(self, index: Index) -> None:
-        question = PASSAGES[3].content
-        ranking = rank_passages(index, question, Mode.DENSE, 3, 0.65)
-        assert ids(index, ranking)[0] == "marn"
-        exact = index.score_passages(question)
-        assert [score for _, score in ranking] == pytest.approx([exact[p] for p, _ in ranking], abs=1e-5)
-
     def test_sparse_is_by_words_and_leaves_out_passages_without_any(self, index: Index) -> None:
         ranking = rank_passages(index, "Where is the harbour of Yokohama?", Mode.SPARSE, 9, 0.65)
         assert ids(index, ranking) == ["yokohama", "nissan"]
@@ -175,29 +136,10 @@ class TestRanking:
         for mode in WALKING_MODES:
             with pytest.raises(BadInput, match="does not rank by similarity"):
                 rank_passages(index, question, mode, 9, 0.65)
-        for mode in (Mode.DENSE, Mode.SPARSE, Mode.HYBRID):
-            assert len(rank_passages(index, question, mode, 1, 0.5)) == 1
-
-    @examples(max_examples=25)
-    @given(
-        st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join),
-        st.integers(1, len(PASSAGES) + 2),
-        st.none() | st.sets(st.sampled_from([passage.id for passage in PASSAGES])),
-    )
-    def test_hybrid_at_either_end_is_the_single_ranking_at_every_depth_and_under_any_filter(
-        self, index: Index, question: str, k: int, shown: set[str] | None
-    ) -> None:
-        selection = None if shown is None else Selection.of(index.graph, index.graph.passages_of(sorted(shown)))
-        for alpha, mode in ((1.0, Mode.DENSE), (0.0, Mode.SPARSE)):
-            single = rank_passages(index, question, mode, k, 0.5, selection)
-            assert rank_passages(index, question, Mode.HYBRID, k, alpha, selection) == single
-
-    def test_a_passage_that_alone_holds_a_word_of_the_question_is_a_hit_in_full(self, index: Index) -> None:
-        ranking = rank_passages(index, "harbour", Mode.HYBRID, 9, 0.3)
-        dense = rank_passages(index, "harbour", Mode.DENSE, 9, 0.3)
-        assert ids(index, ranking)[0] == "yokohama"
-        assert ranking[0][1] >= 0.7
-        assert {passage for passage, _ in ranking} == {passage for passage, _ in dense}
+        for mode, alpha in ((Mode.DENSE, 1.0), (Mode.SPARSE, 0.0)):
+            single = rank_passages(index, question, mode, 1, 0.5)
+            assert len(single) == 1
+            assert rank_passages(index, question, Mode.HYBRID, 1, alpha) == single
 
 
 class TestSeeds:
@@ -208,13 +150,6 @@ class TestSeeds:
         assert few == rank_passages(index, "Marn", Mode.HYBRID, 2, MARA.alpha, exactly=True)
         dense = replace(MARA, passage_seeds=2, hybrid_seeds=False)
         assert seed_passages(index, "Marn", dense, 99) == rank_passages(index, "Marn", Mode.DENSE, 2, 0, exactly=True)
-
-    def test_a_ranking_that_is_computed_is_the_one_that_chroma_finds(self, index: Index) -> None:
-        for mode in [Mode.DENSE, Mode.HYBRID]:
-            computed = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5, exactly=True)
-            hits = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5)
-            assert [passage for passage, _ in computed] == [passage for passage, _ in hits]
-            assert [score for _, score in computed] == pytest.approx([score for _, score in hits], abs=1e-5)
 
     @given(st.lists(st.integers(-3, 3), max_size=30), st.integers(0, 35))
     def test_the_best_are_those_of_all_in_order_ties_by_index(self, scores: list[int], k: int) -> None:
@@ -280,27 +215,12 @@ class TestSeeds:
             start = start_near(index, "?", {}, 0.05, settings, candidates=ranking)
             assert start.passages == pytest.approx({0: 0.05, 1: second * 0.05})
 
-    def test_without_candidates_they_are_the_passages_nearest_to_the_words(self, index: Index) -> None:
-        nearby = seed_passages(index, "Marn", MARA, 99)
-        start = start_near(index, "Marn", {}, 1.0, MARA)
-        assert start.passages == start_near(index, "Marn", {}, 1.0, MARA, candidates=nearby).passages
-        nearest = list(start.passages or ())
-        assert nearest == [passage for passage, _ in nearby][: len(nearest)] != []
-
     def test_entities_come_before_passages_in_a_restart_vector(self, index: Index) -> None:
         restart = restart_of(index, Start(MARA, {2: 1.0, 0: 0.75}, {3: 0.5, 1: 0.05}))
         first = index.graph.n_entities
         assert restart.places.tolist() == [0, 2, first + 1, first + 3]
         assert restart.values.tolist() == [0.75, 1.0, 0.05, 0.5]
         assert restart.length == index.graph.n_nodes
-
-    def test_where_every_passage_is_a_seed_they_weigh_as_their_ranking_says(self, index: Index) -> None:
-        for sharpness in [1.0, 3.0]:
-            settings = replace(SEED, seed_sharpness=sharpness)
-            every = passages_of(index, start_near(index, "Marn", {}, 0.05, settings))
-            ranked = passages_of(index, start_near(index, "Marn", {}, 0.05, replace(settings, passage_seeds=99)))
-            assert every.tolist() == pytest.approx(ranked.tolist())
-            assert every.max() == 0.05
 
 
 class TestTrust:
@@ -319,11 +239,6 @@ class TestTrust:
     def test_convergence_counts_where_the_seeds_weigh_more_than_one_name(self) -> None:
         assert trusting([MARA.name_weight], MARA).convergence == 0
         assert trusting([MARA.name_weight, MARA.name_weight / 2], MARA).convergence == MARA.convergence > 0
-
-    def test_the_published_walks_have_one_damping_and_no_convergence(self) -> None:
-        for settings in [SEED, HIPPORAG2]:
-            assert trusting([], settings) == trusting([9.0], settings) == settings
-            assert settings.convergence == 0
 
 
 def test_the_managers_passage_weight_scales_the_set_one_where_the_settings_let_it() -> None:
@@ -367,26 +282,9 @@ class TestWalking:
         alone, together = self.walked(index, seeds, plain), self.walked(index, seeds, MARA)
         assert together.keys() == alone.keys()
         assert together != pytest.approx(alone)
-        assert [*together.values()] == sorted(together.values(), reverse=True)
         assert list(self.walked(index, seeds, MARA, k=2).items()) == list(together.items())[:2]
         single = {"1933": 1.0}
         assert self.walked(index, single, MARA) == self.walked(index, single, plain)
-
-    def test_uniform_beta_ranks_as_none_does(self, index: Index) -> None:
-        for settings in (MARA, replace(SEED, policy=FactorPolicy.NEUTRAL)):
-            without = self.walked(index, {"1933": 1.0, "Marn": 0.5}, settings)
-            with_beta = self.walked(index, {"1933": 1.0, "Marn": 0.5}, settings, beta=RelationFactors.uniform())
-            assert list(with_beta) == list(without)
-            assert with_beta == pytest.approx(without, abs=1e-9)
-
-    def test_beta_steers_the_walk(self, index: Index) -> None:
-        spatial = RelationFactors(
-            {**TEMPORAL_ALONE.entity_entity, "SPATIAL": 1, "TEMPORAL": 0}, TEMPORAL_ALONE.entity_passage
-        )
-        settings = replace(SEED, damping=0.85)
-        by_time = self.walked(index, {"Nissan": 1.0}, settings, beta=TEMPORAL_ALONE)
-        by_place = self.walked(index, {"Nissan": 1.0}, settings, beta=spatial)
-        assert by_place["yokohama"] > by_time["yokohama"]
 
     def test_title_and_mention_edges_can_be_left_out_as_in_the_published_baseline(self, index: Index) -> None:
         """Orlo's passage holds no triple: nothing but its title links it."""
@@ -404,21 +302,6 @@ class TestWalking:
         factors = factors_for(None, MARA)
         with pytest.raises(BadInput, match="no seed"):
             walk_passages(index, "", restart_of(index, Start(MARA, {}, {})), factors, MARA, 5)
-        alone = Start(MARA, {}, {index.graph.passage_index["marn"]: 0.05})
-        ranking, _ = walk_passages(index, "", restart_of(index, alone), factors, MARA, 9)
-        assert ids(index, ranking)[0] == "marn"
-        assert sum(score for _, score in ranking) < 1
-        for engine, expected in ((Engine.AUTO, Engine.MATRIX), (Engine.PUSH, Engine.PUSH)):
-            _, walk = walk_passages(index, "", restart_of(index, ALL_PASSAGES), factors, MARA, 5, engine)
-            assert walk.engine is expected
-            assert 0 <= walk.error < 0.1
-
-    def test_every_engine_walks_as_the_reference_does(self, index: Index) -> None:
-        for settings in [MARA, SEED, HIPPORAG2]:
-            for engine in [Engine.MATRIX, Engine.PUSH]:
-                seeds = {"1933": 1.0, "Marn": 0.5}
-                reference = self.walked(index, seeds, settings, engine=Engine.IGRAPH)
-                assert self.walked(index, seeds, settings, engine=engine) == pytest.approx(reference, abs=1e-3)
 
 
 nodes_scored = st.dictionaries(st.integers(0, 11), st.sampled_from([0.0, 0.25, 0.5, 0.5, 1.0]), max_size=8)

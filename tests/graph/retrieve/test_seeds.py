@@ -35,11 +35,6 @@ class TestEntitySeeds:
         facts = [(5, 4, 0.5), (3, 2, 0.9)]
         assert list(entity_seeds(facts, rare, 3)) == [2, 3, 4]
 
-    @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 1)), max_size=8))
-    def test_the_order_of_the_facts_does_not_matter(self, facts: list[tuple[int, int, float]]) -> None:
-        forward, backward = entity_seeds(facts, rare, 9), entity_seeds(facts[::-1], rare, 9)
-        assert forward == pytest.approx(backward)
-
 
 class TestRarity:
     def test_the_rarest_weighs_one_and_one_over_n_falls_faster_than_the_logarithm(self) -> None:
@@ -75,11 +70,6 @@ class TestNameSeeds:
             ("Nissan and Japan", 0.25),
         ]:
             assert name_seeds(question, self.matcher, once, 1.0) == {NISSAN: nissan, JAPAN: 1.0}
-
-    def test_scripts_without_capitals_name_as_well_as_any(self) -> None:
-        assert name_seeds("日産自動車 of Japan", self.matcher, once, 1.0) == {4: 1.0, JAPAN: 1.0}
-        assert name_seeds("which nissan is 日産自動車?", self.matcher, once, 1.0) == {NISSAN: 0.25, 4: 1.0}
-        assert name_seeds("日産自動車はいつできたか", self.matcher, once, 1.0) == {4: 1.0}
 
 
 class TestPassageSeeds:

@@ -85,16 +85,3 @@ def test_what_only_selected_passages_hold_is_shown_as_they_spell_it(graph: Knowl
     assert selection.facts.keys() == {key for key, fact in graph.facts.items() if fact.fact.object != "1933"}
     assert all(selection.fact(key) == graph.facts[key] for key in selection.facts)
     assert selection.label(entity(graph, "Ostra")) == "OSTRA"
-
-
-def test_everything_selected_is_the_whole_graph_and_nothing_is_empty(graph: KnowledgeGraph) -> None:
-    everything = Selection.of(graph, graph.passages_of(graph.passage_index))
-    assert everything.facts.keys() == graph.facts.keys()
-    assert everything.passages.all()
-    assert everything.entities.all()
-    assert not everything.shared.any()
-    nothing = Selection.of(graph, graph.passages_of([]))
-    assert nothing.is_empty
-    assert not nothing.facts
-    assert not nothing.entities.any()
-    assert nothing.shared.all()

@@ -10,18 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from filelock import FileLock
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from graph.checks.doctor import examine_workspace
 from graph.construction.edges import EDGE_KINDS
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
 from graph.schema import RelationFactors, RelationType
-from graph.storage.marks import Mark, MarkKind, add_marks, read_marks
 from graph.walk import strengths
 from graph.walk.factors import edge_factors
-from graph.walk.pagerank import walk
-from graph.walk.settings import DIRECTED, Engine
+from graph.walk.settings import DIRECTED
 from graph.walk.strengths import (
     NEVER_TUNED,
     STRONGEST,
@@ -38,9 +33,6 @@ from graph.walk.strengths import (
     tuned,
     workspace_tuning,
 )
-from tests.builders import passage_of, publish_workspace, typed_graph
-from tests.damages import read_at_once
-from tests.walking import CAUSAL, MENTION, TEMPORAL
 
 FACTORS = edge_factors(RelationFactors.uniform(), directions=DIRECTED)
 
@@ -70,15 +62,6 @@ class TestFactors:
             assert (factors.from_entity / FACTORS.from_entity).tolist() == expected
             assert (factors.from_passage / FACTORS.from_passage).tolist() == expected
 
-    @given(st.sampled_from([0.25, 0.5, 2.0, 4.0]))
-    @settings(max_examples=4)
-    def test_one_strength_for_all_types_changes_no_walk(self, strength: float) -> None:
-        graph = typed_graph(3, 2, [(0, 1, TEMPORAL, 1), (0, 2, CAUSAL, 2), (1, 3, MENTION, 1), (2, 4, MENTION, 1)])
-        restart = np.array([1.0, 0, 0, 0, 0])
-        same = strengthened(FACTORS, dict.fromkeys(TUNED_RELATIONS, strength))
-        walks = [walk(graph.typed, restart, factors, 0.7, Engine.IGRAPH).scores for factors in (FACTORS, same)]
-        assert walks[0] == pytest.approx(walks[1], rel=1e-9)
-
 
 class TestHistory:
     def test_what_is_adopted_is_the_next_version_and_current(self, tmp_path: Path) -> None:
@@ -100,14 +83,12 @@ class TestHistory:
         third = adopt(tmp_path, proposal(SPATIAL=2.0))
         assert (third.version, third.parent) == (3, 0), "it follows all versions"
 
-    def test_there_is_no_going_to_a_version_that_is_none(self, tmp_path: Path) -> None:
+    def test_a_version_that_is_none_is_refused(self, tmp_path: Path) -> None:
         adopt(tmp_path, proposal(TEMPORAL=2.0))
         for version in (-1, 2):
-            with pytest.raises(BadInput, match="from 0 to 1"):
-                revert(tmp_path, version)
-            with pytest.raises(BadInput, match="from 0 to 1"):
-                workspace_tuning(tmp_path, version)
-            assert workspace_tuning(tmp_path).version == 1
+            for choose in (revert, workspace_tuning):
+                with pytest.raises(BadInput, match="from 0 to 1"):
+                    choose(tmp_path, version)
 
     def test_a_refusal_leaves_the_history_as_it_was(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         first = adopt(tmp_path, proposal(TEMPORAL=2.0))
@@ -139,17 +120,6 @@ class TestHistory:
         assert workspace_tuning(tmp_path) is UNTUNED
 
 
-def test_the_doctor_has_nothing_to_say_of_tuning_and_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read_at_once(monkeypatch)
-    root = publish_workspace(tmp_path / "workspace", [passage_of("velm", "Velm", "A river.")]).root
-    made = adopt(root, proposal(TEMPORAL=2.0))
-    marked = [Mark("Which river?", "velm", MarkKind.GOLD)]
-    add_marks(root, marked)
-    assert [finding for finding in examine_workspace(root).findings if not finding.ok or finding.repairable] == []
-    assert workspace_tuning(root) == made
-    assert read_marks(root) == marked
-
-
 def put(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
     """Return a change that sets one value of the file."""
 
@@ -165,29 +135,14 @@ FIRST = ("versions", 0)
 NONSENSE = [
     put("format_version", value=2),
     put("current", value=2),
-    put("current", value=-1),
-    put("current", value=True),
-    put("current", value="1"),
-    put("versions", value={}),
-    put("extra", value=1),
-    put(*FIRST, value=[]),
     put(*FIRST, "version", value=2),
     put(*FIRST, "parent", value=1),
-    put(*FIRST, "parent", value=None),
-    put(*FIRST, "strengths", value=[]),
     put(*FIRST, "strengths", value={}),
     put(*FIRST, "strengths", "SPATIAL", value=5),
-    put(*FIRST, "strengths", "SPATIAL", value=0.1),
     put(*FIRST, "strengths", "SPATIAL", value=float("nan")),
-    put(*FIRST, "strengths", "SPATIAL", value=10**400),
-    put(*FIRST, "strengths", "SPATIAL", value="2"),
     put(*FIRST, "strengths", "magical", value=1.0),
     put(*FIRST, "recall_before", value=1.5),
-    put(*FIRST, "recall_after", value=None),
     put(*FIRST, "made_from", value={"questions": -1}),
-    put(*FIRST, "made_from", value=3),
-    put(*FIRST, "settings", value={"seed": [0]}),
-    put(*FIRST, "more", value=1),
 ]
 
 
@@ -203,31 +158,17 @@ class TestReading:
             with pytest.raises(WorkspaceDamaged, match=r"tuning\.json cannot be read") as refused:
                 workspace_tuning(tmp_path)
             assert "untuned" in refused.value.hint
-        for data in (b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000):
+        for data in (b"", b"[]", b"[" * 100_000):
             path.write_bytes(data)
-            with pytest.raises(WorkspaceDamaged):
-                load_history(tmp_path)
             with pytest.raises(WorkspaceDamaged):
                 revert(tmp_path, 0)
 
     def test_a_strength_is_a_number_within_the_bounds(self) -> None:
-        for strength in (WEAKEST, STRONGEST, 1, 0.9):
+        for strength in (WEAKEST, STRONGEST):
             assert proposal(SPATIAL=strength).strengths[RelationType.SPATIAL] == strength
-        wrong: list[Any] = [0.2, 4.01, 0, -1, float("nan"), float("inf"), True, "1", None, 10**400]
+        wrong: list[Any] = [0.2, 4.01, float("nan"), True, "1"]
         for strength in wrong:
             with pytest.raises(ValueError, match="SPATIAL"):
                 proposal(SPATIAL=strength)
         with pytest.raises(ValueError, match="each relation type"):
             Tuning(1, {RelationType.SPATIAL: 1.0})
-
-    def test_a_file_that_cross_validation_wrote_is_read_as_it_was(self, tmp_path: Path) -> None:
-        strengths = {**{str(relation): 1.0 for relation in TUNED_RELATIONS}, "TEMPORAL": 2.0, "SUPPLIES": 0.5}
-        recalls = {"recall_before": 0.5, "recall_after": 0.75}
-        version = {"version": 1, "parent": 0, "strengths": strengths, "made_from": {"questions": 20}, **recalls}
-        body = {"format_version": 1, "current": 1, "versions": [{**version, "settings": {"folds": 5, "seed": 0}}]}
-        (tmp_path / TUNING_FILE).write_text(json.dumps(body, indent=2), encoding="utf-8")
-        tuning = workspace_tuning(tmp_path)
-        assert (tuning.strengths[RelationType.TEMPORAL], tuning.strengths[RelationType("SUPPLIES")]) == (2.0, 0.5)
-        assert (tuning.recall_after, tuning.settings) == (0.75, {"folds": 5, "seed": 0})
-        assert revert(tmp_path, 0).version == 0
-        assert load_history(tmp_path).get(1) == tuning

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -28,14 +27,6 @@ def graph() -> TypedGraph:
         0,
         [(int(a), int(b), TEMPORAL, float(w)) for (a, b), w in zip(pairs, random.random(3_000), strict=True) if a != b],
     ).typed
-
-
-def test_it_takes_far_fewer_steps_than_plain_iteration_promises(graph: TypedGraph) -> None:
-    for damping in (0.5, 0.7, 0.85):
-        restart = np.eye(graph.n_nodes)[0]
-        _, error, arcs = matrix.solve(graph, restart, NEUTRAL, damping, dtype=np.float64, tolerance=1e-9)
-        assert error <= 1e-9 + 1e-12
-        assert arcs // (2 * len(graph)) < 0.75 * math.log(1e-9) / math.log(damping)
 
 
 def test_a_smaller_tolerance_is_a_smaller_error_down_to_rounding(graph: TypedGraph) -> None:
