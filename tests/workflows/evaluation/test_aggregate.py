@@ -74,15 +74,6 @@ def test_a_gold_passage_beyond_the_fifth_counts_for_mrr_and_not_for_mrr_at_5() -
     assert (figures["mrr"], figures["mrr_at_5"]) == (pytest.approx(1 / 6, abs=1e-6), 0.0)
 
 
-def test_attribution_and_checking_stand_among_the_figures() -> None:
-    claims = {"claims": 3, "supported": 2, "quoted": 0, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
-    rows = [row("one", citation_recall=1 / 3, claims=claims, coverage="FULLY ANSWERED", written_from=["a"])]
-    figures = system_metrics(rows, [timing(1.0)])
-    assert (figures["citation_recall"], figures["claim_support_rate"]) == (0.333333, 0.666667)
-    assert figures["coverage"] == {"FULLY ANSWERED": 1}
-    assert figures["written_from"] == {"passages": 1.0, "precision": 1.0, "recall": 0.5}
-
-
 def test_errors_are_counted_by_kind_and_by_node() -> None:
     errors = [
         {"node": "filter_facts", "kind": "MalformedReply"},

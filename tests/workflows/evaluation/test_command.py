@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from graph.retrieve.modes import Mode
 from tests.builders import HashEmbedder
-from tests.scripted_server import Reply, Script, ScriptedServer
+from tests.scripted_server import Script, ScriptedServer
 from tests.workflows.command_line import Mara, Outcome
 from tests.workflows.evaluation.river_run import QUESTIONS
 from tests.workflows.small_world import well_behaved, write_lines
@@ -124,32 +123,6 @@ def test_without_a_model_the_table_holds_evidence_and_says_what_is_left_out(run_
     report = (run_eval.out / "report.md").read_text(encoding="utf-8")
     assert "## Evidence, side by side" in report
     assert "| `closed-book` | left out |" in report
-
-
-@pytest.mark.usefixtures("without_report")
-def test_a_question_that_the_model_lost_is_told_in_the_table_and_asked_again(
-    run_eval: Eval, chat_server: ScriptedServer
-) -> None:
-    lost = Reply("no such key", status=401)
-    chat_server.script({**scripts_of_every_role(), "closed book": ["Lake Sund", lost, "Lake Sund"]})
-    asked = ("--answers", "--model", "scripted", "--concurrency", "1")
-    first = run_eval(*asked)
-    assert next(line for line in first.out.splitlines() if line.startswith("closed-book")).split()[-1] == "1"
-    assert "closed-book: 1 failed (ModelUnavailable 1)" in first.out
-    again = run_eval(*asked, "--json")
-    assert again.json["systems"]["closed-book"]["failed"] == 0
-
-
-def test_ragenta_shows_the_passages_kept_and_the_coverage_and_its_report_the_citations(run_eval: Eval) -> None:
-    shown = run_eval("--mode", "ragenta", "--mode", "basic-rag", "--limit", "2", "--verbose")
-    assert shown.code == 0
-    line = next(line for line in shown.err.splitlines() if line.startswith("ragenta"))
-    assert re.search(r"kept: [1-9]\d* passages|nothing supports: 0 passages", line)
-    assert re.search(r"evidence, not judged|partially answered|not answered", line)
-    report = (run_eval.out / "report.md").read_text(encoding="utf-8")
-    assert "### Citations" in report
-    assert "### Judged passages and checked claims" in report
-    assert "--mode ragenta" in report
 
 
 @pytest.mark.usefixtures("without_report")

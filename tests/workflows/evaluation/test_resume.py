@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,22 +61,6 @@ def test_further_systems_are_asked_beside_those_of_a_run(run: Runs, order: Order
     assert list(done.results) == [*SYSTEMS, "sparse"]
     assert {system: done.results[system] for system in SYSTEMS} == finished.results
     assert list(done.metrics["systems"]) == [*SYSTEMS, "sparse"]
-
-
-def test_more_questions_of_the_same_draw_are_asked_beside_those_of_a_run(
-    run: Runs, order: Orders, watch: Watch, tmp_path: Path
-) -> None:
-    order = partial(order, systems=("mara",))
-    run(order(limit=2))
-    done = run(order(limit=4))
-    whole = run(order(limit=4, out=tmp_path / "whole"))
-    assert len(done.results["mara"]) == 4
-    assert (done.folder / "results.jsonl").read_bytes() == (whole.folder / "results.jsonl").read_bytes()
-    watch.asked.clear()
-    run(order(limit=None))
-    assert sum(watch.asked.values()) == len(IDS) - 4
-    with pytest.raises(BadInput, match=r"questions\.limit was None, now 2"):
-        run(order(limit=2))
 
 
 def test_a_run_is_not_gone_on_with_otherwise_unless_it_is_restarted(

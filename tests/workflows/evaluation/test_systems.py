@@ -12,7 +12,6 @@ from graph.retrieve.modes import Mode, Preset
 from workflows.context import Context
 from workflows.evaluation.systems import (
     NEED_A_MODEL,
-    SWITCHES,
     Control,
     Given,
     answer_systems,
@@ -23,7 +22,6 @@ from workflows.settings.enums import UnsupportedClaims, Workflow
 from workflows.settings.ragenta import RagentaContext
 
 TWO_BETAS = ("uniform-beta+oracle-beta", "no-beta+random-beta")
-OF_RAGENTA = {"walk", "no-judge", "no-claims", "no-follow-ups"}
 BASE = Context(workspace="somewhere", top_k=20)
 
 
@@ -76,16 +74,6 @@ def test_a_mode_with_its_switches_is_a_system_and_changes_nothing_else() -> None
         assert changed_by(spec) == changed, spec
     assert parse_system("mara + alpha = .5", BASE).context == parse_system("mara+alpha=.5", BASE).context
     assert parse_system("ragenta", BASE.model_copy(update={"mode": Mode.DENSE})).context.mode is Mode.HYBRID
-
-
-def test_every_named_switch_changes_the_description_of_its_workflow() -> None:
-    for name in SWITCHES:
-        workflow = "ragenta" if name in OF_RAGENTA else "mara"
-        assert _described(f"{workflow}+{name}") != _described(workflow), name
-
-
-def _described(spec: str) -> dict[str, Any]:
-    return parse_system(spec, BASE).describe()
 
 
 def test_an_oracle_filter_has_thirty_candidates_unless_another_number_is_set() -> None:

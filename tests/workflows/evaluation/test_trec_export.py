@@ -84,16 +84,3 @@ def test_scores_fall_strictly_in_single_precision(scores: list[float]) -> None:
     assert all(above > below for above, below in pairwise(single))
     falling = all(above > below for above, below in pairwise(scores))
     assert not falling or single == scores, "what falls already is as it was"
-
-
-def test_an_impossible_export_is_refused(mara: Mara, run: Run, tmp_path: Path) -> None:
-    before = sorted(run.folder.iterdir())
-    for which, out, said in (
-        (f"{run.folder}:sparse", "trec", "has no system 'sparse'"),
-        ("nowhere", "trec", "There is no run at nowhere"),
-        (run.folder, "run", "is not empty"),
-        (run.folder, "run/run.json", "is a file"),
-    ):
-        done = mara("eval", "export", which, "--out", tmp_path / out)
-        assert (done.code, said in " ".join(done.err.split())) == (2, True), out
-    assert sorted(run.folder.iterdir()) == before

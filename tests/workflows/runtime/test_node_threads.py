@@ -17,7 +17,6 @@ from langgraph.types import RetryPolicy, Send
 from typing_extensions import TypedDict
 
 from agents.chat.usage import Usage, count_usage, tallied
-from graph.errors import TransportFault
 from workflows.context import Context
 from workflows.runtime.node import Node
 from workflows.runtime.workflow_graph import THREADS, OnOwnThreads
@@ -82,18 +81,6 @@ def test_it_has_the_settings_the_config_and_the_context_variables_of_its_caller(
 
 
 @either_way
-def test_its_errors_are_its_callers(ask: Ask) -> None:
-    for fault in (KeyError("x"), TransportFault("busy", "wait")):
-
-        def work(state: Seen, runtime: Runtime[Context], fault: Exception = fault) -> dict[str, Any]:
-            raise fault
-
-        with pytest.raises(type(fault)) as raised:
-            ask(of(work))
-        assert raised.value is fault
-
-
-@either_way
 def test_calls_of_nodes_side_by_side_are_counted_apart(ask: Ask) -> None:
     together = threading.Barrier(4, timeout=10)
 
@@ -106,19 +93,6 @@ def test_calls_of_nodes_side_by_side_are_counted_apart(ask: Ask) -> None:
         return {"seen": [(state["number"], spent.usage.requests)]}
 
     assert sorted(ask(of(work, fanned_out=4))["seen"]) == [(number, number) for number in range(4)]
-
-
-@either_way
-def test_results_come_in_the_order_in_which_they_were_sent(ask: Ask) -> None:
-    last_is_done = threading.Event()
-
-    def work(state: Seen, runtime: Runtime[Context]) -> dict[str, Any]:
-        if state["number"] == 2:
-            last_is_done.set()
-        assert last_is_done.wait(10)
-        return {"seen": [state["number"]]}
-
-    assert ask(of(work, fanned_out=3))["seen"] == [0, 1, 2]
 
 
 def test_as_many_run_at_once_as_there_are_threads_and_no_more_than_the_caller_wants() -> None:

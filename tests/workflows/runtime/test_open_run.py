@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.errors import BadInput
-from tests.scripted_server import ScriptedServer
-from tests.workflows.ragenta_world import TWO_THINGS, quick_ragenta, well_behaved
 from tests.workflows.small_world import QUESTION, QUICK_RETRIES, on_a_thread, run
 from workflows import mara
 from workflows.context import Context
 from workflows.runtime import resources
-from workflows.runtime.resources import OpenRun
-from workflows.settings.ragenta import RagentaContext
 
 MakeContext = Callable[..., Context]
 
 
 class Openings:
-    """What was looked up for runs: identities, indexes with the generation asked for, and selections."""
+    """How often a run's identity, index and selection were looked up, and the generations asked for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.identities = 0
+        self._calls: Counter[str] = Counter()
         self.generations: list[int | None] = []
-        self.selections = 0
-        names = ("within_reach", "open_workspace_index", "selection_of")
-        within, opened, selected = (vars(resources)[name] for name in names)
+        for name in ("within_reach", "open_workspace_index", "selection_of"):
+            self._count(monkeypatch, name)
 
-        def within_reach(*args: Any) -> Any:
-            self.identities += 1
-            return within(*args)
+    def _count(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        looked_up = vars(resources)[name]
 
-        def open_workspace_index(context: Context, generation: int | None = None) -> Any:
-            self.generations.append(generation)
-            return opened(context, generation)
+        def counted(*args: Any) -> Any:
+            self._calls[name] += 1
+            if name == "open_workspace_index":
+                self.generations.append(args[1] if len(args) > 1 else None)
+            return looked_up(*args)
 
-        def selection_of(*args: Any) -> Any:
-            self.selections += 1
-            return selected(*args)
-
-        for counted in (within_reach, open_workspace_index, selection_of):
-            monkeypatch.setattr(resources, counted.__name__, counted)
+        monkeypatch.setattr(resources, name, counted)
 
     @property
-    def counts(self) -> tuple[int, int, int]:
-        return self.identities, len(self.generations), self.selections
+    def counts(self) -> tuple[int, ...]:
+        return tuple(self._calls.values())
 
 
 @pytest.fixture
@@ -62,28 +53,6 @@ def test_a_question_is_opened_once(settings: MakeContext, openings: Openings) ->
         assert asked.result["answer"]
         assert openings.counts == (number,) * 3
     assert openings.generations == [None] * 3
-
-
-def test_each_follow_up_question_is_a_run_of_its_own_within_one_budget(
-    chat_server: ScriptedServer,
-    ragenta_settings: Callable[..., RagentaContext],
-    openings: Openings,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    budgets: list[Any] = []
-    at = OpenRun.at
-
-    def noted(self: OpenRun, *args: Any) -> OpenRun:
-        budgets.append(self.budget)
-        return at(self, *args)
-
-    monkeypatch.setattr(OpenRun, "at", noted)
-    chat_server.script(well_behaved())
-    result = quick_ragenta.invoke({"question": TWO_THINGS}, context=ragenta_settings())
-    searched = [each for each in result["follow_ups"] if each["outcome"] != "not asked"]
-    assert searched
-    assert openings.counts == (1 + len(searched),) * 3
-    assert len(set(map(id, budgets))) == 1
 
 
 def test_a_fork_opens_the_generation_that_its_state_began_with(settings: MakeContext, openings: Openings) -> None:
@@ -115,8 +84,3 @@ def test_a_resumed_interrupt_opens_it_again_and_goes_on_with_what_was_spent(
     assert openings.counts == (2, 2, 2)
     assert openings.generations == [None, result["generation"]]
     assert graph.get_state(thread).values["spent"]["seconds"] >= spent > 0
-
-
-def test_a_workspace_that_cannot_be_opened_fails_the_run_before_any_node(settings: MakeContext) -> None:
-    with pytest.raises(BadInput, match="There is no workspace"):
-        run(settings(workspace="nowhere-at-all"))

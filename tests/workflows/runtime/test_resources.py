@@ -13,7 +13,7 @@ from agents.chat import local_model
 from agents.fact_filter import FACT_FILTER, ChatFactFilter, KeepAllFacts, OfflineFactFilter
 from agents.manager import MANAGER, ChatManager, OfflineManager
 from agents.offline.extractor import OFFLINE_EXTRACTOR
-from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch, ModelUnavailable
+from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable
 from tests.extracting import PASSAGES, proper_reply
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import QUESTION, run, well_behaved, write_lines
@@ -47,13 +47,9 @@ def test_the_context_names_the_chat_model_then_the_environment_then_none() -> No
         (SERVER, "", DEFAULT_CHAT_MODEL),
         ({**KEY, **NAMED}, "", "named-model"),
         ({**SERVER, **NAMED}, "own-model", "own-model"),
-        ({}, "own-model", "own-model"),
         ({**KEY, **NAMED}, OFFLINE, OFFLINE),
         ({"MARA_CHAT_MODEL": "local"}, "", PACKAGED),
-        ({**KEY, "MARA_CHAT_MODEL": "local"}, "", PACKAGED),
         ({"MARA_CHAT_MODEL": "local:/models/own.gguf"}, "", "local:own"),
-        ({**SERVER, **NAMED}, "local", PACKAGED),
-        ({"MARA_CHAT_MODEL": "local"}, OFFLINE, OFFLINE),
         ({"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}, "", OFFLINE),
     ]
     for environment, model, expected in cases:
@@ -67,7 +63,6 @@ def test_agents_are_offline_ones_the_models_or_none(settings: MakeContext, monke
     cases: list[tuple[Any, dict[str, Any], type, type]] = [
         (FACT_FILTER, {}, OfflineFactFilter, ChatFactFilter),
         (FACT_FILTER, {"mode": "hipporag2"}, KeepAllFacts, ChatFactFilter),
-        (FACT_FILTER, {"mode": "mara-matrix"}, KeepAllFacts, ChatFactFilter),
         (FACT_FILTER, {"filter_facts": False}, KeepAllFacts, KeepAllFacts),
         (MANAGER, {}, OfflineManager, ChatManager),
         (ANSWERER, {}, OfflineAnswerer, ChatAnswerer),
@@ -124,16 +119,6 @@ def test_a_client_of_a_server_may_name_no_model_file_but_its_operator_may(
     opened = chat_model_of(Context(), 0.0)
     assert opened
     assert opened.name == "local:own"
-
-
-def test_a_local_model_that_is_not_installed_says_so_to_a_question_and_to_indexing(
-    monkeypatch: pytest.MonkeyPatch, settings: MakeContext
-) -> None:
-    monkeypatch.setattr(local_model, "find_spec", lambda _: None)
-    with pytest.raises(DependencyMissing, match="pip install --no-deps xllamacpp"):
-        run(settings(model="local"))
-    with pytest.raises(DependencyMissing, match="pip install --no-deps xllamacpp"):
-        extractor_for(IndexingContext(model="local"))
 
 
 def test_a_change_of_the_environment_is_seen_by_the_next_run(

@@ -33,7 +33,6 @@ from tests.scripted_server import ScriptedServer
 from tests.trace_server import TraceServer
 from tests.workflows.small_world import (
     ANSWERED,
-    MALFORMED,
     MANAGED,
     on_a_thread,
     run,
@@ -179,11 +178,6 @@ def test_no_word_of_a_hidden_passage_is_in_any_result(corpus: list[Owned], asked
 
 
 class TestSelectedPassages:
-    def test_names_that_hidden_passages_alone_hold_are_no_seeds(self, root: Path) -> None:
-        for where, expected in ((ANN, {"lake sund", "marn"}), (BOB, {"lake sund", "Project Orlo", "marn"})):
-            result = run(context(root, where, fact_candidates=1, entity_seeds=0), QUESTION).result
-            assert {seed["text"] for seed in result["seeds"]["entities"]} - {"1203"} == expected
-
     def test_the_walk_crosses_hidden_passages(self, root: Path) -> None:
         """Ida Brandt's passage is reached from Project Orlo's, which stays out of sight."""
         seen = context(root, {"source": {"$in": ["ann-1.txt", "bob-3.txt"]}}, passage_seeds=1, name_weight=1)
@@ -357,13 +351,3 @@ class TestModels:
         for request in chat_server.requests:
             shown = json.dumps({**shown_to_model(request.body), "question": ""})
             assert not [word for word in ONLY["bob"] if word in shown]
-
-    def test_retries_and_fallbacks_keep_within_the_filter(self, root: Path, chat_server: ScriptedServer) -> None:
-        chat_server.script({role: [MALFORMED] for role in ("fact filter", "manager", "answerer")})
-        done = run(context(root, ANN, filter_facts=True, model="any"), QUESTION)
-        assert {"keep_top_facts", "neutral_relations", "quote_passages"} <= done.visits.keys()
-        assert done.result["fact_outcome"] == "failed"
-        assert done.kept
-        assert {citation["passage_id"] for citation in done.result["citations"]} <= {"ann-1", "ann-2"}
-        assert "OutsideFilter" not in {kind for _, kind in kinds(done.result)}
-        assert leaked(done.result, ONLY["bob"]) == []

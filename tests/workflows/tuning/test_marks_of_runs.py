@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graph.errors import BadInput, WorkspaceMissing
+from graph.errors import BadInput
 from graph.storage.marks import Mark, MarkKind, read_marks
 from graph.storage.workspace import Workspace
 from tests.builders import passage_of, publish_workspace
@@ -126,14 +126,6 @@ class TestPeople:
             with pytest.raises(BadInput):
                 record_mark(root, question, passages, served=True)
         assert read_marks(root) == []
-
-    def test_without_a_workspace_there_is_nothing_to_mark(self, tmp_path: Path) -> None:
-        for act in (list_marks, forget):
-            with pytest.raises(WorkspaceMissing):
-                act(tmp_path / "none", RIVER)
-        with pytest.raises(WorkspaceMissing):
-            record_mark(tmp_path / "none", RIVER, ["velm"], served=True)
-        assert not (tmp_path / "none").exists()
 
 
 class TestListing:
