@@ -15,7 +15,7 @@ from tests.workflows.evaluation.river_run import QUESTIONS
 from tests.workflows.small_world import well_behaved, write_lines
 from tests.workflows.workspaces import use_embedder
 from workflows.evaluation import ask_system, runner
-from workflows.evaluation.systems import ANSWER_SYSTEMS, NEED_A_MODEL
+from workflows.evaluation.systems import ANSWER_SYSTEMS
 from workflows.runs.run_folder import load_run
 
 
@@ -112,17 +112,6 @@ def test_answers_are_compared_in_one_table_with_a_model(run_eval: Eval, chat_ser
     requests = len(chat_server.requests)
     assert run_eval(*asked).out == shown.out
     assert len(chat_server.requests) == requests, "a finished run asks nothing again"
-
-
-def test_without_a_model_the_table_holds_evidence_and_says_what_is_left_out(run_eval: Eval) -> None:
-    shown = run_eval("--answers", "--limit", "2")
-    said = " ".join(shown.out.split())
-    assert "No chat model is configured: EM, F1 and gold in answer are those of quoted evidence" in said
-    for name in NEED_A_MODEL:
-        assert f"`{name}` is left out: it " in said
-    report = (run_eval.out / "report.md").read_text(encoding="utf-8")
-    assert "## Evidence, side by side" in report
-    assert "| `closed-book` | left out |" in report
 
 
 @pytest.mark.usefixtures("without_report")

@@ -42,8 +42,6 @@ def test_a_row_tells_how_its_answer_came_about(whole: Run) -> None:
     assert row["retrieved_scores"] == sorted(row["retrieved_scores"], reverse=True)
     assert row["ranked_by"] == "walk"
     assert sum(row["relation_factors"]["entity_entity"].values()) == pytest.approx(1)
-    assert {"subject", "predicate", "object", "relation", "score", "kept"} == set(row["facts"][0])
-    assert {"lake sund"} <= {seed["text"].lower() for seed in row["seeds"]["entities"]}
     assert row["failed"] is None
     for citation in row["citations"]:
         assert f"[{citation['number']}]" in row["answer"]

@@ -13,10 +13,10 @@ from agents.chat import local_model
 from agents.fact_filter import FACT_FILTER, ChatFactFilter, KeepAllFacts, OfflineFactFilter
 from agents.manager import MANAGER, ChatManager, OfflineManager
 from agents.offline.extractor import OFFLINE_EXTRACTOR
-from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable
+from graph.errors import BadInput, ModelUnavailable
 from tests.extracting import PASSAGES, proper_reply
 from tests.scripted_server import ScriptedServer
-from tests.workflows.small_world import QUESTION, run, well_behaved, write_lines
+from tests.workflows.small_world import write_lines
 from workflows.context import Context
 from workflows.indexing import index_sources
 from workflows.runtime.agents import agent_of
@@ -121,19 +121,6 @@ def test_a_client_of_a_server_may_name_no_model_file_but_its_operator_may(
     assert opened.name == "local:own"
 
 
-def test_a_change_of_the_environment_is_seen_by_the_next_run(
-    chat_server: ScriptedServer, settings: MakeContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chat_server.script(well_behaved())
-    run(settings())
-    with ScriptedServer(well_behaved()) as other:
-        monkeypatch.setenv("OPENAI_BASE_URL", other.base_url)
-        run(settings())
-        assert (len(chat_server.requests), len(other.requests)) == (3, 3)
-    monkeypatch.delenv("OPENAI_BASE_URL")
-    assert run(settings()).result["models"]["chat"] == OFFLINE
-
-
 def test_a_run_keeps_the_generation_it_began_with_while_the_next_one_sees_the_newest(tmp_path: Path) -> None:
     corpus, context = tmp_path / "corpus.jsonl", Context(workspace=str(tmp_path / "workspace"))
     write_lines(corpus, [{"id": "a", "title": "Velm", "text": "The Velm is a river."}])
@@ -146,12 +133,3 @@ def test_a_run_keeps_the_generation_it_began_with_while_the_next_one_sees_the_ne
     assert after.graph.generation > before.graph.generation
     assert [passage.id for passage in after.graph.passages] == ["a", "b"]
     assert before.search_passages("the river", 5)[0][0] == 0
-
-
-def test_a_workspace_of_another_embedding_model_says_what_to_do(
-    chat_server: ScriptedServer, settings: MakeContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MARA_EMBEDDING_MODEL", "another-model")
-    with pytest.raises(EmbeddingMismatch, match=r"all-MiniLM-L6-v2.*openai:another-model.*mara doctor --reembed"):
-        run(settings(), QUESTION)
-    assert chat_server.requests == []
