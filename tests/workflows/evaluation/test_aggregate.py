@@ -108,11 +108,8 @@ def test_tokens_cost_what_they_cost_where_prices_are_given_and_all_are_known() -
 
 def test_nothing_measured_is_none_and_not_nought() -> None:
     figures = system_metrics([row("one", gold_ids=[], failed=GONE)], [timing(None)])
-    for name in ("recall", "all_gold", "precision", "retrieval_f1", "written_from"):
-        assert set(figures[name].values()) == {None}
-    assert figures["f1"] == {"mean": None, "median": None, "std": None}
-    unmeasured = ("mrr", "mrr_at_5", "em", "refusal_rate", "citation_support_rate", "citation_gold_rate")
-    for name in (*unmeasured, "citation_recall", "gold_citation_recall", "claim_support_rate", "model_calls"):
+    assert {*figures["recall"].values(), *figures["f1"].values(), *figures["written_from"].values()} == {None}
+    for name in ("mrr", "em", "refusal_rate", "citation_support_rate", "claim_support_rate", "model_calls"):
         assert figures[name] is None
     assert figures["latency_ms"] == {"total": None, "nodes": {}}
     json.dumps(figures, allow_nan=False)

@@ -131,10 +131,7 @@ def test_an_unusable_order_exits_with_2_and_leaves_no_folder(run_eval: Eval) -> 
     cases = [
         (("--mode", "mara+no-bets"), "'no-bets' in 'mara+no-bets' is not a switch"),
         (("--mode", "mara", "--mode", "mara"), "mara is given twice"),
-        (("--limit", "0"), "The limit is 0"),
         (("--answers", "--retrieval-only"), "--answers and --retrieval-only exclude each other"),
-        (("--mode", "closed-book"), "needs a chat model"),
-        (("--limit", "many"), "has to be a whole number"),
         (("--concurrency", "0"), "has to be 1 or more"),
         (("-w", "nowhere"), "There is no workspace at nowhere"),
     ]

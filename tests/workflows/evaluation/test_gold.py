@@ -41,7 +41,6 @@ class TestByTitleAndText:
             assert known == "p2"
             assert lacking.startswith("missing-")
             assert resolved([LEAF, NISSAN], gold, gold) == ResolvedGold((lacking,), 2)
-            assert resolved([LEAF, NISSAN], gold, Gold(id="p9")) == ResolvedGold((lacking, "p9"), 2)
 
     def test_among_passages_of_one_title_the_text_decides(self) -> None:
         other = Passage("p3", "Nissan", "A village.")

@@ -198,16 +198,6 @@ class TestUpload:
         with pytest.raises(BadInput, match="LANGSMITH_API_KEY"):
             push_run(run_of(mara=ROWS))
 
-    def test_the_same_questions_are_the_same_data_set_also_where_it_was_made_in_part(
-        self, langsmith_server: FakeLangSmith
-    ) -> None:
-        push_run(run_of(dense=ROWS, mara=ROWS))
-        langsmith_server.examples.pop(next(iter(langsmith_server.examples)))
-        push_run(run_of(mara=ROWS))
-        assert len(langsmith_server.datasets) == 1
-        assert len(langsmith_server.examples) == len(ROWS)
-        assert len(langsmith_server.sessions) == 3
-
     def test_a_refused_upload_or_a_part_that_does_not_arrive_is_an_error(self, langsmith_server: FakeLangSmith) -> None:
         cases = [
             ("/datasets", 401, "LANGSMITH_API_KEY"),

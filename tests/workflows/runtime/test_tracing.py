@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import langsmith
 import pytest
-from langsmith.run_helpers import tracing_context
 
 from graph.errors import BadInput, ModelUnavailable
 from tests.scripted_server import ScriptedServer
@@ -149,22 +147,3 @@ def test_a_question_that_fails_ends_its_trace_with_the_error(settings: MakeConte
     first, second = traces.trees()
     assert "nowhere" in first.error
     assert "ModelUnavailable" in second.error
-
-
-def test_a_program_around_a_run_is_not_described_and_may_switch_tracing_off(
-    settings: MakeContext, traces: TraceServer
-) -> None:
-    @langsmith.traceable
-    def program(traced: bool) -> None:
-        with tracing_context(enabled=traced):
-            ask(QUESTION, settings())
-
-    with traces.tracing():
-        program(traced=True)
-        program(traced=False)
-    around, alone = traces.trees()
-    for root in (around, alone):
-        assert not [key for key in root.metadata if key.startswith("mara_")]
-    (own,) = around.children
-    assert (own.name, own.metadata["mara_mode"]) == ("mara", "mara")
-    assert not alone.children

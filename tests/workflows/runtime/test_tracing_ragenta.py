@@ -17,13 +17,7 @@ from tests.workflows.ragenta_world import (
 from tests.workflows.traced import without_timings
 from workflows.context import Context, asking
 
-AGENTS = {
-    "predict_answer": "predictor",
-    "score_passage": "judge",
-    "write_answer": "final_predictor",
-    "judge_claims": "claim_judge",
-}
-"""The nodes that ask an agent, and its name as a step of the trace."""
+AGENTS = ("predictor", "judge", "final_predictor", "claim_judge")
 
 LARGEST_RUN = 100_000
 
@@ -48,24 +42,19 @@ def test_a_question_of_two_parts_is_described_with_its_claims_and_its_follow_up(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
 ) -> None:
     chat_server.script(well_behaved())
-    plain = invoke(ragenta_settings(), TWO_THINGS)
+    plain = quick_ragenta.invoke(asking(TWO_THINGS), context=ragenta_settings())
     with traces.tracing():
-        result = invoke(ragenta_settings(), TWO_THINGS)
+        result = quick_ragenta.invoke(asking(TWO_THINGS), context=ragenta_settings())
     assert without_timings(result) == without_timings(plain)
     root = traces.tree()
     about = {"mara_workspace": "workspace", "mara_generation": result["generation"], "mara_mode": "hybrid"}
-    steps = [step for agent in AGENTS.values() for step in root.all(agent)]
+    steps = [step for agent in AGENTS for step in root.all(agent)]
     assert len(steps) == 2 * 3 + 2 * 2
     for described in (root, *nodes_of(root), *steps, *root.all("ChatOpenAI")):
         assert about.items() <= described.metadata.items(), described.name
         assert described.tags.count("mode:hybrid") == 1, described.name
         assert described.payloads < LARGEST_RUN
     assert all(not run.error for run in root.walk())
-    first, second = root.all("claim_judge")
-    assert [claim["cited"] for claim in first.inputs["claims"]] == [[1]]
-    assert (first.outputs["coverage"], first.outputs["follow_ups"]) == ("PARTIALLY ANSWERED", [FOLLOW_UP])
-    assert (second.outputs["coverage"], second.outputs["follow_ups"]) == ("FULLY ANSWERED", [])
-    drafts = [step.inputs.get("draft") for step in root.all("final_predictor")]
-    assert drafts == [None, "The Tarn Dam was built by Ada Brandt [1]."]
+    assert [step.outputs["coverage"] for step in root.all("claim_judge")] == ["PARTIALLY ANSWERED", "FULLY ANSWERED"]
     search = root.one("search_follow_up")
     assert search.one("rank_passages").inputs["query"] == search.inputs["question"] == FOLLOW_UP

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,15 +16,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from agents.answerer import ANSWERER
-from agents.claim_judge import CLAIM_JUDGE
-from agents.fact_filter import FACT_FILTER
-from agents.final_predictor import FINAL_PREDICTOR
 from agents.judge import JUDGE
-from agents.manager import MANAGER
-from agents.predictor import PREDICTOR
-from agents.rewriter import REWRITER
 from graph.retrieve.modes import Mode
-from graph.schema import Passage, entity_id
+from graph.schema import entity_id
 from graph.walk.settings import Engine
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
 from tests.cases import mostly_slow
@@ -48,7 +41,6 @@ from workflows.streaming import ask_stream, event_json
 
 QUESTION = "Where does Lake Sund of Project Orlo lie, and who founded Marn in 1203?"
 REFUSAL = "NOT IN THE PASSAGES"
-AGENTS = (ANSWERER, CLAIM_JUDGE, FACT_FILTER, FINAL_PREDICTOR, JUDGE, MANAGER, PREDICTOR, REWRITER)
 ANN, BOB, NO_OWNER = {"owner": "ann"}, {"owner": "bob"}, {"owner": "nobody"}
 NODES = ["filter_facts", "seed_graph", "walk_graph", "write_answer"]
 
@@ -120,34 +112,39 @@ def kinds(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 NAMES = st.sampled_from(["Marn", "MARN", "marn", "Lake Sund", "LAKE SUND", "Duke Orlo", "Ostra", "1203", "Marn Castle"])
 
 
-@dataclass(frozen=True)
-class Owned:
-    """A passage to be, with an owner; its number makes what it says its own."""
+Owned = tuple[str, str, list[str], list[tuple[str, str]]]
+"""Of a passage to be: its owner, its title, the names in its text, and those of its triples."""
 
-    owner: str
-    title: str
-    mentions: tuple[str, ...]
-    triples: tuple[tuple[str, str], ...]
 
-    def passage(self, number: int) -> Passage:
-        text = f"{' and '.join(self.mentions)} in tale{number}."
-        return passage_of(f"id{number}", self.title, text, owner=self.owner)
+def own_parts(number: int, triples: list[tuple[str, str]]) -> list[TripleParts]:
+    return [(subject, verb, object_) for subject, object_ in triples for verb in ("meets", f"verb{number}")]
 
-    def parts(self, number: int) -> list[TripleParts]:
-        return [(subject, verb, object_) for subject, object_ in self.triples for verb in ("meets", f"verb{number}")]
 
-    def says(self, number: int) -> str:
-        spelled = [name for pair in self.triples for name in pair]
-        return " ".join([self.title, *self.mentions, *spelled, f"tale{number} verb{number} id{number}"])
+def published(root: Path, corpus: list[Owned]) -> None:
+    """Publish passages, each with words that it alone says."""
+    passages = [
+        passage_of(f"id{number}", title, f"{' and '.join(mentions)} in tale{number}.", owner=owner)
+        for number, (owner, title, mentions, _) in enumerate(corpus)
+    ]
+    publish_workspace(root, passages, {f"id{number}": own_parts(number, each[3]) for number, each in enumerate(corpus)})
+
+
+def said(corpus: list[Owned], numbers: set[int]) -> str:
+    """All that some passages say."""
+    words: list[str] = []
+    for number in numbers:
+        _, title, mentions, triples = corpus[number]
+        spelled = [name for pair in triples for name in pair]
+        words += [title, *mentions, *spelled, f"tale{number} verb{number} id{number}"]
+    return " ".join(words)
 
 
 corpora = st.lists(
-    st.builds(
-        Owned,
+    st.tuples(
         st.sampled_from(["ann", "bob"]),
         NAMES,
-        st.lists(NAMES, max_size=2).map(tuple),
-        st.lists(st.tuples(NAMES, NAMES), max_size=2).map(tuple),
+        st.lists(NAMES, max_size=2),
+        st.lists(st.tuples(NAMES, NAMES), max_size=2),
     ),
     min_size=1,
     max_size=7,
@@ -159,13 +156,12 @@ corpora = st.lists(
 def test_no_word_of_a_hidden_passage_is_in_any_result(corpus: list[Owned], asked: list[str], engine: Engine) -> None:
     with TemporaryDirectory() as folder:
         root = Path(folder) / "workspace"
-        passages = [each.passage(number) for number, each in enumerate(corpus)]
-        publish_workspace(root, passages, {f"id{n}": each.parts(n) for n, each in enumerate(corpus)})
+        published(root, corpus)
         question = f"Who saw {' and '.join(asked)}?"
         for owner in ("ann", "bob"):
-            own = {f"id{n}" for n, each in enumerate(corpus) if each.owner == owner}
-            seen = " ".join(each.says(n) for n, each in enumerate(corpus) if each.owner == owner)
-            hidden = " ".join(each.says(n) for n, each in enumerate(corpus) if each.owner != owner)
+            numbers = {n for n, each in enumerate(corpus) if each[0] == owner}
+            own, seen = {f"id{n}" for n in numbers}, said(corpus, numbers)
+            hidden = said(corpus, {*range(len(corpus))} - numbers)
             secret = {*hidden.split(), "LAKE SUND", "Lake Sund"}
             secret = {word for word in secret if word in hidden and word not in seen + seen.casefold()}
             for mode in Mode:
@@ -218,16 +214,13 @@ class TestUnknownKeys:
 
     def test_a_key_that_no_passage_has_is_an_error_with_the_keys_that_there_are(self, root: Path) -> None:
         unknown, nothing = ("encode_question", "UnknownKeys"), ("encode_question", "NothingSelected")
-        for wanted in ("2021", {"$in": ["2021"]}, {"$gte": "2020"}):
+        for wanted in ("2021", {"$gte": "2020"}):
             result = run(context(root, {"dya": wanted}), QUESTION).result
             assert kinds(result) == [unknown, nothing]
-            message = f"`where` asks for metadata that no passage has; {self.KEYS}"
-            assert result["errors"][0]["message"] == message
+            assert result["errors"][0]["message"] == f"`where` asks for metadata that no passage has; {self.KEYS}"
         result = run(context(root, {"dya": {"$ne": "2021-01-01"}}), QUESTION).result
         assert result["passages"]
         assert kinds(result) == [unknown]
-        for where in ({"owner": "bob", "day": "1900"}, {"source": "bob-3.txt", "day": {"$ne": "1900"}}):
-            assert unknown not in kinds(run(context(root, where), QUESTION).result), "no selected passage has it"
 
     def test_keys_that_hidden_passages_alone_have_are_not_named(self, tmp_path: Path) -> None:
         passages = [
@@ -264,10 +257,7 @@ class TestForks:
     def test_a_fork_under_another_filter_keeps_nothing_of_the_run_before(
         self, root: Path, node: str, mode: Mode, chat_server: ScriptedServer
     ) -> None:
-        picked = [
-            '{"facts": [["LAKE SUND", "lies in", "Belavia"',
-            '{"facts": [1]}',
-        ]
+        picked = ['{"facts": [["LAKE SUND", "lies in", "Belavia"', '{"facts": [1]}']
         chat_server.script({"fact filter": picked, "manager": [MANAGED], "answerer": [ANSWERED]})
         graph, thread = on_a_thread()
         settings = {"mode": mode, "filter_facts": True, "model": "any"}
@@ -314,7 +304,7 @@ class TestForks:
     def test_no_agent_is_shown_a_refused_reply_to_passages_that_are_hidden_now(self, root: Path) -> None:
         refused = {"reason": "not JSON", "raw": "Ida Brandt", "final": False}
         (hidden,) = [hit for hit in run(context(root, BOB), QUESTION).result["passages"] if hit["id"] == "bob-2"]
-        for agent in AGENTS:
+        for agent in (ANSWERER, JUDGE):
             state = {"passages": [hidden], agent.refusal: refused}
             seen: list[Any] = []
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graph.errors import BadInput, WorkspaceMissing
+from graph.errors import BadInput
 from graph.schema import RelationType
 from graph.storage.marks import Mark, MarkKind, add_marks
 from graph.walk.strengths import TUNED_RELATIONS, UNTUNED, workspace_tuning
@@ -158,10 +158,6 @@ class TestEvidence:
         with pytest.raises(BadInput, match=f"{N - 1} questions; tuning needs {N}"):
             tune_workspace(context_of(root))
 
-    def test_a_published_baseline_or_no_workspace_is_not_tuned(self, root: Path, tmp_path: Path) -> None:
+    def test_a_published_baseline_is_not_tuned(self, root: Path) -> None:
         with pytest.raises(BadInput, match="hipporag2"):
             tune_workspace(context_of(root, mode="hipporag2"))
-        with pytest.raises(WorkspaceMissing):
-            tuning_history(tmp_path / "none")
-        with pytest.raises(WorkspaceMissing):
-            revert_tuning(tmp_path / "none", 0)
