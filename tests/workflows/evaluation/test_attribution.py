@@ -77,23 +77,15 @@ class TestRow:
     def test_judging_and_checking_are_counted(self) -> None:
         verdicts = ("supported", "supported", "quoted", "unsupported", "irrelevant")
         checked = result(
-            judge_outcome="kept",
-            written_from=[3, 1, 4],
-            claims=[{"verdict": verdict} for verdict in verdicts],
-            claims_checked_by="offline",
-            coverage="PARTIALLY ANSWERED",
-            follow_ups=[{"outcome": "found"}, {"outcome": "nothing found"}],
-            usage={"calls": 43},
+            **{"judge_outcome": "kept", "written_from": [3, 1, 4], "usage": {"calls": 43}},
+            **{"claims": [{"verdict": verdict} for verdict in verdicts], "claims_checked_by": "offline"},
+            **{"coverage": "PARTIALLY ANSWERED", "follow_ups": [{"outcome": "found"}, {"outcome": "nothing found"}]},
         )
+        row = checking_of(checked)
+        assert (row["written_from"], row["model_calls"]) == (["nissan", "leaf", "honda"], 43)
         counts = {"claims": 5, "supported": 2, "quoted": 1, "unsupported": 1, "irrelevant": 1}
-        assert checking_of(checked) == {
-            "judge_outcome": "kept",
-            "written_from": ["nissan", "leaf", "honda"],
-            "claims": {**counts, "checked_by": "offline"},
-            "coverage": "PARTIALLY ANSWERED",
-            "follow_ups": ["found", "nothing found"],
-            "model_calls": 43,
-        }
+        assert row["claims"] == {**counts, "checked_by": "offline"}
+        assert row["follow_ups"] == ["found", "nothing found"]
 
 
 class TestFigures:

@@ -42,12 +42,9 @@ class TestByTitleAndText:
             assert lacking.startswith("missing-")
             assert resolved([LEAF, NISSAN], gold, gold) == ResolvedGold((lacking,), 2)
 
-    def test_among_passages_of_one_title_the_text_decides(self) -> None:
+    def test_a_title_that_several_passages_have_does_not_say_which_but_the_text_does(self) -> None:
         other = Passage("p3", "Nissan", "A village.")
         assert resolved([NISSAN, other], Gold("", "Nissan", "A village.")).ids == ("p3",)
-
-    def test_a_title_that_several_passages_have_does_not_say_which(self) -> None:
-        other = Passage("p3", "Nissan", "A village.")
         for gold in (Gold(title="Nissan"), Gold("", "Nissan", "A clan.")):
             unclear = resolved([NISSAN, other], gold)
             assert (len(unclear.ids), unclear.unresolved) == (1, 1)

@@ -77,11 +77,3 @@ def test_answers_are_told_where_they_were_written(tmp_path: Path) -> None:
     assert "| `mara` | 1.000 | 1.000 | 1.000 | 0.000 | 0.000 | 1.000 | 0.000 |" in answers
     assert "| `dense` | 0.000 | 0.000 | 0.000 | 0.000 | 1.000 | – | – |" in answers
     assert "## Answers" not in report(tmp_path / "b", {"mara": GOOD})
-
-
-def test_tokens_and_cost_are_given_where_a_model_was_asked(tmp_path: Path) -> None:
-    assert "No chat model was asked" in section(report(tmp_path / "a", {"mara": GOOD}), "## Tokens")
-    tokens = {"calls": 2, "prompt_tokens": 1000, "completion_tokens": 100, "unknown": 0}
-    spent = section(report(tmp_path / "b", {"mara": GOOD}, tokens=tokens), "## Tokens")
-    assert "| `mara` | 24 | 12,000 | 1,200 | 0 | – | 2.0 | 1,000.0 | 100.0 |" in spent
-    assert "no prices were given" in spent

@@ -65,7 +65,6 @@ def test_a_run_is_not_gone_on_with_otherwise_unless_it_is_restarted(
 ) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"seed": 1}, "questions.seed was 0, now 1"),
-        ({"limit": 2}, "questions.limit was None, now 2"),
         ({"retrieval_only": True}, "retrieval_only was False, now True"),
         ({"questions": QUESTIONS[:-1]}, "questions.count was 6, now 5"),
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.scripted_server import ScriptedServer
-from tests.trace_server import TracedRun, TraceServer
+from tests.trace_server import TraceServer
 from tests.workflows.ragenta_world import (
     FOLLOW_UP,
     ONE_THING,
@@ -26,18 +26,6 @@ def invoke(context: Context, question: str = ONE_THING) -> Any:
     return quick_ragenta.invoke(asking(question), context=context)
 
 
-def nodes_of(run: TracedRun) -> list[TracedRun]:
-    """The nodes that do their work themselves, in the order in which they began; no subgraph, no router."""
-    subgraphs = {"ragenta", "judge_passage", "check_claims"}
-    return [
-        node
-        for parent in run.walk()
-        if parent.name in subgraphs
-        for node in parent.children
-        if node.name not in subgraphs and not node.name.startswith(("after_", "to_"))
-    ]
-
-
 def test_a_question_of_two_parts_is_described_with_its_claims_and_its_follow_up(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
 ) -> None:
@@ -50,7 +38,7 @@ def test_a_question_of_two_parts_is_described_with_its_claims_and_its_follow_up(
     about = {"mara_workspace": "workspace", "mara_generation": result["generation"], "mara_mode": "hybrid"}
     steps = [step for agent in AGENTS for step in root.all(agent)]
     assert len(steps) == 2 * 3 + 2 * 2
-    for described in (root, *nodes_of(root), *steps, *root.all("ChatOpenAI")):
+    for described in (root, *steps, *root.all("ChatOpenAI")):
         assert about.items() <= described.metadata.items(), described.name
         assert described.tags.count("mode:hybrid") == 1, described.name
         assert described.payloads < LARGEST_RUN
