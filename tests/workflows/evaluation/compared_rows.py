@@ -41,15 +41,13 @@ def beta(shares: Mapping[str, float]) -> dict[str, Any]:
 def write_run(
     folder: Path,
     systems: Mapping[str, Sequence[Mapping[str, Any]]],
-    times: Mapping[str, float] | None = None,
-    tokens: Mapping[str, int] | None = None,
     **settings: Any,
 ) -> Run:
     """Write the folder of a finished run, and return it as read."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = {name: [{**each, "system": name} for each in own] for name, own in systems.items()}
-    nodes = {"encode_question": 4.0, "walk_graph": 6.0} if times is None else dict(times)
-    counts = tokens or {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 0}
+    nodes = {"encode_question": 4.0, "walk_graph": 6.0}
+    counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 0}
     timings = {
         name: [
             {"id": each["id"], "system": name, "total_ms": 12.0, "timings_ms": nodes, "usage": counts} for each in own
@@ -57,23 +55,15 @@ def write_run(
         for name, own in rows.items()
     }
     asked = max(len(own) for own in rows.values())
-    described = {name: _described(name) for name in rows}
     about = {"file": "questions.jsonl", "sha256": "c0ffee", "count": asked, "asked": asked, "seed": 0, "limit": None}
+    about |= {"unresolved_gold": 0, "without_gold": 0, **settings.pop("questions", {})}
     run: dict[str, Any] = {
-        "format_version": 1,
-        "systems": described,
-        "questions": {**about, "unresolved_gold": 0, "without_gold": 0},
-        "workspace_id": "w1",
-        "generation": 3,
+        **{"format_version": 1, "workspace_id": "w1", "generation": 3, "retrieval_only": True, "top_k": 20},
+        "systems": {name: _described(name) for name in rows},
         "models": {"chat": "offline", "embedding": "small", "store": "embedded"},
         "versions": {"python": "3.11"},
-        "retrieval_only": True,
-        "top_k": 20,
-    }
-    run = {
-        **run,
         **settings,
-        "questions": {**about, "unresolved_gold": 0, "without_gold": 0, **settings.get("questions", {})},
+        "questions": about,
     }
     (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")
     for name, lines in (("results.jsonl", rows), ("timings.jsonl", timings)):

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 
-from tests.workflows.small_world import QUESTION, QUICK_RETRIES, on_a_thread, run
-from workflows import mara
+from tests.workflows.small_world import QUESTION, on_a_thread, run
 from workflows.context import Context
 from workflows.runtime import resources
 
@@ -68,19 +66,3 @@ def test_a_fork_opens_the_generation_that_its_state_began_with(settings: MakeCon
         assert len(result["passages"]) == (3 if node == "seed_graph" else 10)
         assert openings.counts == tuple(each + 1 for each in counted)
         assert openings.generations[-1] == generation
-
-
-def test_a_resumed_interrupt_opens_it_again_and_goes_on_with_what_was_spent(
-    settings: MakeContext, openings: Openings
-) -> None:
-    graph = mara.build(QUICK_RETRIES).compile(checkpointer=InMemorySaver(), interrupt_before=["write_answer"])
-    thread: Any = {"configurable": {"thread_id": "one"}}
-    paused = graph.invoke({"question": QUESTION}, thread, context=settings())
-    assert "answer" not in paused or not paused["answer"]
-    spent = graph.get_state(thread).values["spent"]["seconds"]
-    assert openings.counts == (1, 1, 1)
-    result = graph.invoke(None, thread, context=settings())
-    assert result["answer"]
-    assert openings.counts == (2, 2, 2)
-    assert openings.generations == [None, result["generation"]]
-    assert graph.get_state(thread).values["spent"]["seconds"] >= spent > 0

@@ -16,9 +16,7 @@ from agents.offline.extractor import OFFLINE_EXTRACTOR
 from graph.errors import BadInput, ModelUnavailable
 from tests.extracting import PASSAGES, proper_reply
 from tests.scripted_server import ScriptedServer
-from tests.workflows.small_world import write_lines
 from workflows.context import Context
-from workflows.indexing import index_sources
 from workflows.runtime.agents import agent_of
 from workflows.runtime.extraction import extractor_for
 from workflows.runtime.resources import (
@@ -27,7 +25,6 @@ from workflows.runtime.resources import (
     OpenRun,
     chat_model_name,
     chat_model_of,
-    open_workspace_index,
 )
 from workflows.settings.indexing import IndexingContext
 
@@ -119,17 +116,3 @@ def test_a_client_of_a_server_may_name_no_model_file_but_its_operator_may(
     opened = chat_model_of(Context(), 0.0)
     assert opened
     assert opened.name == "local:own"
-
-
-def test_a_run_keeps_the_generation_it_began_with_while_the_next_one_sees_the_newest(tmp_path: Path) -> None:
-    corpus, context = tmp_path / "corpus.jsonl", Context(workspace=str(tmp_path / "workspace"))
-    write_lines(corpus, [{"id": "a", "title": "Velm", "text": "The Velm is a river."}])
-    index_sources([corpus], tmp_path / "workspace")
-    before = open_workspace_index(context)
-    write_lines(corpus, [{"id": "b", "title": "Marn", "text": "Marn is a town."}])
-    index_sources([corpus], tmp_path / "workspace")
-    assert open_workspace_index(context, before.graph.generation) is before
-    after = open_workspace_index(context)
-    assert after.graph.generation > before.graph.generation
-    assert [passage.id for passage in after.graph.passages] == ["a", "b"]
-    assert before.search_passages("the river", 5)[0][0] == 0

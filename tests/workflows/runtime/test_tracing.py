@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +18,10 @@ from tests.workflows.small_world import (
     quick_graph,
     run,
     well_behaved,
-    write_lines,
 )
 from tests.workflows.traced import RETRIEVAL, shape, without_timings
-from tests.workflows.workspaces import ROWS
 from workflows.answering import ask
 from workflows.context import Context, asking
-from workflows.indexing import index_sources
 
 MakeContext = Callable[..., Context]
 KEY = "sk-test-very-secret"
@@ -118,25 +114,6 @@ def long_lists_of_numbers(value: Any) -> Iterator[list[Any]]:
             yield value
         for each in value:
             yield from long_lists_of_numbers(each)
-
-
-def test_indexing_is_traced_with_its_requests_below_the_node_that_made_them(
-    traces: TraceServer, chat_server: ScriptedServer, tmp_path: Path
-) -> None:
-    chat_server.script([json.dumps({"entities": ["Velm"], "triples": []})])
-    corpus = tmp_path / "corpus.jsonl"
-    write_lines(corpus, ROWS)
-    with traces.tracing():
-        index_sources([corpus], tmp_path / "written")
-    root = traces.tree()
-    requests = root.all("ChatOpenAI")
-    assert len(requests) == len(ROWS)
-    assert [request for node in root.all("extract") for request in node.children] == requests
-    for step in root.walk():
-        if not step.name.endswith("_step"):
-            assert step.metadata["mara_workspace"] == "written"
-            assert step.metadata["mara_chat_model"] == "gpt-6-luna"
-        assert_small(step)
 
 
 def test_a_question_that_fails_ends_its_trace_with_the_error(settings: MakeContext, traces: TraceServer) -> None:
