@@ -75,11 +75,11 @@ def test_a_gold_passage_beyond_the_fifth_counts_for_mrr_and_not_for_mrr_at_5() -
 
 
 def test_errors_are_counted_by_kind_and_by_node() -> None:
-    errors = [
-        {"node": "filter_facts", "kind": "MalformedReply"},
+    malformed, fallback = (
         {"node": "filter_facts", "kind": "MalformedReply"},
         {"node": "keep_top_facts", "kind": "Fallback"},
-    ]
+    )
+    errors = [malformed, malformed, fallback]
     rows = [row("one", errors=errors, fact_outcome="failed"), row("two", fact_outcome="kept")]
     figures = system_metrics(rows, [timing(1.0)] * 2)
     assert figures["fallbacks"] == {"keep_top_facts": 1}

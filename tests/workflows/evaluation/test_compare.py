@@ -104,13 +104,9 @@ def test_the_dominant_relation_is_above_all_others_in_the_first_beta_that_prefer
 
 
 def test_differences_are_grouped_by_type_hops_and_dominant_relation() -> None:
-    kinds: list[dict[str, Any]] = [
-        {"type": "bridge", "hops": 2},
-        {"type": "comparison", "hops": 10},
-        {"type": "", "hops": None},
-    ]
-    first = [each | kind for each, kind in zip(FIRST, kinds, strict=True)]
-    second = [each | kind for each, kind in zip(SECOND, kinds, strict=True)]
+    kinds = [("bridge", 2), ("comparison", 10), ("", None)]
+    first = [{**each, "type": kind, "hops": hops} for each, (kind, hops) in zip(FIRST, kinds, strict=True)]
+    second = [{**each, "type": kind, "hops": hops} for each, (kind, hops) in zip(SECOND, kinds, strict=True)]
     second[0]["relation_factors"] = beta(TEMPORAL)
     both = compared(first, second, metrics=["recall@5"]).groups
     assert list(both["type"]) == ["bridge", "comparison", "untyped"]

@@ -40,8 +40,6 @@ def test_a_row_tells_how_its_answer_came_about(whole: Run) -> None:
     assert row["gold_ids"] == ["sund", "brandt"]
     assert row["gold_answers"] == ["Karv", "the harbour of Karv"]
     assert set(row["gold_ids"]) <= set(row["retrieved_ids"])
-    assert row["retrieved_scores"] == sorted(row["retrieved_scores"], reverse=True)
-    assert row["ranked_by"] == "walk"
     assert sum(row["relation_factors"]["entity_entity"].values()) == pytest.approx(1)
     assert row["failed"] is None
     for citation in row["citations"]:

@@ -12,7 +12,6 @@ from graph.retrieve.modes import Mode, Preset
 from workflows.context import Context
 from workflows.evaluation.systems import (
     NEED_A_MODEL,
-    Control,
     Given,
     answer_systems,
     parse_system,
@@ -107,15 +106,6 @@ def test_a_system_that_needs_a_chat_model_is_refused_without_one() -> None:
         with pytest.raises(BadInput, match="needs a chat model, and none is configured"):
             parse_system(spec, BASE)
         assert parse_system(spec, BASE.model_copy(update={"model": "scripted"})).name == spec
-
-
-def test_offline_agents_stand_in_for_filter_and_manager() -> None:
-    served = BASE.model_copy(update={"model": "scripted"})
-    assert parse_system("mara+offline-agents", served).describe()["controls"] == ["offline-agents"]
-    for both in ("no-filter", "no-beta", "oracle-filter", "uniform-beta"):
-        with pytest.raises(BadInput, match="says twice what"):
-            parse_system(f"mara+offline-agents+{both}", served)
-    assert parse_system("hipporag2+offline-agents", served).controls == (Control.OFFLINE_AGENTS,)
 
 
 def test_a_system_describes_itself_down_to_the_walk_and_says_nothing_of_the_machine() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.workflows.command_line import Mara
 from tests.workflows.evaluation.compared_rows import row, write_run
-from workflows.evaluation.trec_export import ranking_of, trec_id
+from workflows.evaluation.trec_export import ranking_of
 from workflows.runs.run_folder import Run
 
 pytrec_eval = pytest.importorskip("pytrec_eval", reason="no wheel for this machine", exc_type=ModuleNotFoundError)
@@ -67,12 +67,6 @@ def test_trec_eval_finds_the_recall_of_the_run(mara: Mara, run: Run, tmp_path: P
             mean = sum(scores.get(measure, 0.0) for scores in by_question.values()) / len(by_question)
             assert mean == pytest.approx(figure, abs=1e-6), (system, measure)
         assert len(by_question) == figures["with_gold"] == 6
-
-
-@given(st.text(min_size=1))
-def test_an_id_is_one_word_of_trec_and_can_be_read_back(text: str) -> None:
-    assert trec_id(text).split() == [trec_id(text)]
-    assert unquote(trec_id(text)) == text
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), max_size=20))

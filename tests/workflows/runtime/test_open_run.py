@@ -1,4 +1,4 @@
-"""A run is opened once for all its nodes; a fork, a thread and a resumed interrupt open it again."""
+"""A run is opened once for all its nodes; a fork and the next question of a thread open it again."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from workflows.runtime import resources
 MakeContext = Callable[..., Context]
 
 
-class Openings:
+class Openings(Counter[str]):
     """How often a run's identity, index and selection were looked up, and the generations asked for."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._calls: Counter[str] = Counter()
+    def __init__(self) -> None:
+        super().__init__()
         self.generations: list[int | None] = []
-        for name in ("within_reach", "open_workspace_index", "selection_of"):
-            self._count(monkeypatch, name)
 
-    def _count(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        looked_up = vars(resources)[name]
-
+    def counting(self, look_up: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any) -> Any:
-            self._calls[name] += 1
-            if name == "open_workspace_index":
+            self[look_up.__name__] += 1
+            if look_up.__name__ == "open_workspace_index":
                 self.generations.append(args[1] if len(args) > 1 else None)
-            return looked_up(*args)
+            return look_up(*args)
 
-        monkeypatch.setattr(resources, name, counted)
+        return counted
 
     @property
     def counts(self) -> tuple[int, ...]:
-        return tuple(self._calls.values())
+        return tuple(self.values())
 
 
 @pytest.fixture
 def openings(monkeypatch: pytest.MonkeyPatch) -> Openings:
-    return Openings(monkeypatch)
+    openings = Openings()
+    for name in ("within_reach", "open_workspace_index", "selection_of"):
+        monkeypatch.setattr(resources, name, openings.counting(vars(resources)[name]))
+    return openings
 
 
 def test_a_question_is_opened_once(settings: MakeContext, openings: Openings) -> None:

@@ -33,15 +33,14 @@ class Collector:
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
-        collector = self
+        requests = self.requests
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                if self.headers.get("content-encoding") == "gzip":
-                    body = gzip.decompress(body)
-                sent = ExportTraceServiceRequest.FromString(body)
-                collector.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, sent))
+                raw = gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                requests.append((self.path, headers, ExportTraceServiceRequest.FromString(raw)))
                 self.send_response(200)
                 self.end_headers()
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from graph.errors import BadInput, ModelUnavailable
 from tests.scripted_server import ScriptedServer
-from tests.trace_server import TracedRun, TraceServer
+from tests.trace_server import TraceServer
 from tests.workflows.small_world import (
     ANSWERED,
     QUESTION,
@@ -26,6 +27,7 @@ from workflows.context import Context, asking
 MakeContext = Callable[..., Context]
 KEY = "sk-test-very-secret"
 LARGEST_RUN = 100_000
+A_VECTOR = re.compile(r"\[(-?\d+\.\d+(e-?\d+)?, ){20}")
 TYPES = {
     "embed_question": "embedding",
     "search_facts": "retriever",
@@ -76,11 +78,9 @@ def test_the_walk_is_a_tool_with_its_seeds_factors_and_best_passages(
     assert walk.inputs["passage_seeds"] == result["seeds"]["passages"]
     factors, shares = walk.metadata["mara_factors"], result["relation_factors"]["entity_entity"]
     assert factors["TEMPORAL"]["from_entity"] == pytest.approx(0.3 * 5 * shares["TEMPORAL"])
-    assert factors["PRIMARY own title"]["from_entity"] > factors["PRIMARY own title"]["from_passage"]
     ranking = walk.outputs["output"]
     assert ranking["passages"] == [{key: hit[key] for key in ("id", "title", "score")} for hit in result["passages"]]
-    for name in ("engine", "error", "damping"):
-        assert ranking[name] == result["walk"][name]
+    assert (ranking["engine"], ranking["damping"]) == (result["walk"]["engine"], 0.5)
 
 
 def test_no_vector_no_key_and_no_whole_graph_is_sent(
@@ -95,25 +95,8 @@ def test_no_vector_no_key_and_no_whole_graph_is_sent(
         for step in root.walk():
             text = json.dumps(step.fields)
             assert KEY not in text
-            assert_small(step)
-
-
-def assert_small(step: TracedRun) -> None:
-    """A run is under the limit of LangSmith, and holds no vector."""
-    assert step.payloads < LARGEST_RUN
-    assert not list(long_lists_of_numbers(step.fields)), step.name
-
-
-def long_lists_of_numbers(value: Any) -> Iterator[list[Any]]:
-    """Yield every list within a value that looks like a vector."""
-    if isinstance(value, dict):
-        for each in value.values():
-            yield from long_lists_of_numbers(each)
-    elif isinstance(value, list):
-        if len(value) > 20 and all(isinstance(each, float) for each in value):
-            yield value
-        for each in value:
-            yield from long_lists_of_numbers(each)
+            assert not A_VECTOR.search(text), step.name
+            assert step.payloads < LARGEST_RUN
 
 
 def test_a_question_that_fails_ends_its_trace_with_the_error(settings: MakeContext, traces: TraceServer) -> None:

@@ -98,10 +98,8 @@ def test_wrong_arguments_are_a_message_to_the_model_and_end_no_agent(settings: M
     for arguments, said in cases:
         message = call({"entity_seeds": VELM, **arguments}, settings())
         assert (message.status, said in message.content) == ("error", True), arguments
-    wrong: list[dict[str, Any]] = [{"where": {"year": 1}}, {"k": 0}]
-    for refused in wrong:
-        with pytest.raises(ValidationError, match=next(iter(refused))):
-            walk_tool(settings()).invoke(refused)
+    with pytest.raises(ValidationError, match="where"):
+        walk_tool(settings()).invoke({"where": {"year": 1}})
 
 
 def test_faults_that_no_model_can_mend_are_raised(tmp_path: Path) -> None:
