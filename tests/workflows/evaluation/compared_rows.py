@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.workflows.small_world import write_lines
 from workflows.evaluation.runner import run_metrics
 from workflows.evaluation.systems import Control
 from workflows.runs.run_folder import Run, load_run
@@ -67,8 +68,7 @@ def write_run(
     }
     (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")
     for name, lines in (("results.jsonl", rows), ("timings.jsonl", timings)):
-        text = "".join(json.dumps(each) + "\n" for own in lines.values() for each in own)
-        (folder / name).write_text(text, encoding="utf-8")
+        write_lines(folder / name, [each for own in lines.values() for each in own])
     (folder / "metrics.json").write_text(json.dumps(run_metrics(run, rows, timings)), encoding="utf-8")
     return load_run(folder)
 

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
-
 import pytest
 
 from graph.errors import BadInput
@@ -22,12 +19,6 @@ from workflows.evaluation import (
 
 # Worked by hand: gold a and d stand at places 2 and 5 of b a c e d, gold x and y nowhere.
 RANKING = ["b", "a", "c", "e", "d"]
-
-
-def averaged_at(
-    measure: Callable[..., float], rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int
-) -> float | None:
-    return averaged(partial(measure, k=k), rankings, golds)
 
 
 def test_the_measures_of_one_ranking_at_each_depth() -> None:
@@ -70,7 +61,7 @@ def test_measures_without_gold_or_of_no_places_are_refused() -> None:
         with pytest.raises(BadInput, match="gold answer"):
             match("Paris", [])
     with pytest.raises(BadInput, match="2 rankings do not fit 1 question"):
-        averaged_at(recall_at_k, [["a"], ["b"]], [["a"]], 1)
+        averaged(reciprocal_rank, [["a"], ["b"]], [["a"]])
 
 
 def test_answers_are_normalised_as_squad_does() -> None:

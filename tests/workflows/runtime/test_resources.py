@@ -73,16 +73,6 @@ def test_agents_are_offline_ones_the_models_or_none(settings: MakeContext, monke
         assert type(agent_of(agent, OpenRun(settings(**changes)))) is on_a_model, changes
 
 
-def test_a_callers_own_agents_win_over_the_configured_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key")
-    own_filter, own_manager = KeepAllFacts(), OfflineManager()
-    context = Context(filter_facts=False)
-    changed = context.with_agents(fact_filter=own_filter).with_agents(manager=own_manager)
-    assert (agent_of(FACT_FILTER, OpenRun(changed)), agent_of(MANAGER, OpenRun(changed))) == (own_filter, own_manager)
-    assert not context.beside.agents
-    assert changed.model_dump() == context.model_dump()
-
-
 def test_several_servers_extract_in_turns_and_are_one_extractor(monkeypatch: pytest.MonkeyPatch) -> None:
     context = IndexingContext()
     assert extractor_for(context).name == OFFLINE_EXTRACTOR

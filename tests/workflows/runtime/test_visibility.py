@@ -29,7 +29,6 @@ from tests.workflows.small_world import (
     shown_to_model,
     well_behaved,
 )
-from tests.workflows.traced import without_timings
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.runtime.resources import OpenRun, close_indexes
@@ -183,13 +182,6 @@ class TestUnknownKeys:
 
 
 class TestOnAThread:
-    def test_a_second_question_may_bring_another_filter(self, root: Path) -> None:
-        graph, thread = on_a_thread()
-        for where in (ANN, BOB, NO_OWNER, {}, ANN):
-            asked = context(root, where)
-            result = graph.invoke({"question": QUESTION}, thread, context=asked)
-            assert without_timings(result) == without_timings(run(asked, QUESTION).result)
-
     def test_the_filter_is_in_no_state(self, root: Path) -> None:
         graph, thread = on_a_thread()
         secret = {"owner": {"$in": ["ann", "a-secret-value"]}, "a-secret-key": {"$ne": 1}}

@@ -82,10 +82,6 @@ def call(arguments: dict[str, Any], context: Context) -> Any:
     return flow.invoke({"messages": [AIMessage("", tool_calls=[asked])]})["messages"][-1]
 
 
-def weights_of(**shares: float) -> dict[str, Any]:
-    return {"relation_weights": {"entity_entity": shares, "entity_passage": {}}}
-
-
 def test_wrong_arguments_are_a_message_to_the_model_and_end_no_agent(settings: MakeContext) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         *(({"damping": damping}, "damping") for damping in (1.0, -0.1, math.nan)),
@@ -93,7 +89,7 @@ def test_wrong_arguments_are_a_message_to_the_model_and_end_no_agent(settings: M
         ({"passage_weight": 0.1}, "passage_weight needs a question"),
         ({"question": "?" * (QUESTION_LIMIT + 1)}, "question"),
         ({"question": QUESTION, "passage_seeds": [{"id": "velm", "weight": 1}]}, "exclude each other"),
-        *((weights_of(**{name: 1}), name) for name in ("temporal", "PRIMARY")),
+        ({"relation_weights": {"entity_entity": {"PRIMARY": 1}, "entity_passage": {}}}, "PRIMARY"),
     ]
     for arguments, said in cases:
         message = call({"entity_seeds": VELM, **arguments}, settings())
