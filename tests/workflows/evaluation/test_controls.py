@@ -67,7 +67,6 @@ def test_the_oracle_filter_keeps_the_candidates_that_a_gold_passage_supports_in_
     assert OracleFilter(facts, [4]).choose("?", candidates, 10).kept == (kesh, velm)
     assert OracleFilter(facts, [4]).choose("?", candidates, 1).kept == (kesh,)
     assert OracleFilter(facts, []).choose("?", candidates, 10).kept == ()
-    assert OracleFilter({}, [4]).choose("?", candidates, 10).kept == ()
 
 
 def test_an_oracle_filter_walks_from_facts_of_gold_passages_alone(settings: MakeContext) -> None:

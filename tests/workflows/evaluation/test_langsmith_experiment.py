@@ -16,7 +16,6 @@ from workflows.evaluation.langsmith_experiment import (
     example_of,
     outputs_of,
     push_run,
-    summary_citation_support,
 )
 from workflows.runs.run_folder import Run
 
@@ -100,11 +99,6 @@ class TestEvaluators:
         scores = scores_of(outputs_of(ROWS[3], TIMINGS[3]), example_of(ROWS[3])["outputs"])
         assert (scores["recall@20"], scores["mrr"], scores["em"], scores["f1"]) == (0.0, 0.0, 0.0, 0.0)
         assert not {"refusal_rate", "latency_ms"} & scores.keys()
-
-    def test_citation_support_is_that_of_all_citations_together(self) -> None:
-        outputs = [outputs_of(row, timing) for row, timing in zip(ROWS, TIMINGS, strict=True)]
-        assert summary_citation_support(outputs, []) == {"key": "citation_support_rate", "score": 0.5}
-        assert summary_citation_support([{}], []) == {"results": []}
 
 
 class FakeLangSmith(LangSmithApi):

@@ -44,17 +44,6 @@ def test_rows_hold_the_judging_and_checking_that_a_system_does(offline: Run) -> 
     assert {row["model_calls"] for rows in offline.results.values() for row in rows} == {0}
 
 
-def test_the_hybrid_of_either_is_that_of_the_mode(run: Runs, order: Orders, tmp_path: Path) -> None:
-    systems = ("hybrid", "ragenta", "basic-rag+alpha=1", "dense", "ragenta+alpha=0", "sparse")
-    done = run(order(systems=systems, retrieval_only=True, out=tmp_path / "retrieval"))
-    ids = {name: [row["retrieved_ids"] for row in rows] for name, rows in done.results.items()}
-    assert ids["ragenta"] == ids["hybrid"]
-    assert ids["basic-rag+alpha=1"] == ids["dense"]
-    assert ids["ragenta+alpha=0"] == ids["sparse"]
-    assert {row["workflow"] for rows in done.results.values() for row in rows} == {"retrieval"}
-    assert {row["written_from"] is None for rows in done.results.values() for row in rows} == {True}
-
-
 def test_passages_of_follow_ups_are_no_part_of_the_ranking_and_may_be_written_from(
     run: Runs, order: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:

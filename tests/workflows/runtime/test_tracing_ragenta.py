@@ -1,29 +1,22 @@
-"""The trace of workflow ragenta at LangSmith: each agent below its node, passage by passage, and described."""
+"""The trace of workflow ragenta at LangSmith: its nodes, agents and requests, described."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from tests.scripted_server import ScriptedServer
 from tests.trace_server import TraceServer
 from tests.workflows.ragenta_world import (
     FOLLOW_UP,
-    ONE_THING,
     TWO_THINGS,
     MakeContext,
     quick_ragenta,
     well_behaved,
 )
 from tests.workflows.traced import without_timings
-from workflows.context import Context, asking
+from workflows.context import asking
 
 AGENTS = ("predictor", "judge", "final_predictor", "claim_judge")
 
 LARGEST_RUN = 100_000
-
-
-def invoke(context: Context, question: str = ONE_THING) -> Any:
-    return quick_ragenta.invoke(asking(question), context=context)
 
 
 def test_a_question_of_two_parts_is_described_with_its_claims_and_its_follow_up(
