@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.workflows.small_world import write_lines
 from workflows.evaluation.runner import run_metrics
 from workflows.evaluation.systems import Control
 from workflows.runs.run_folder import Run, load_run
@@ -17,41 +18,18 @@ TEMPORAL = {**UNIFORM, "TEMPORAL": 0.6, "SPATIAL": 0.1, "CAUSALITY": 0.1, "ATTRI
 
 def row(id_: str, retrieved: str, gold: str = "a b", **other: Any) -> dict[str, Any]:
     """Return a row of results; passages are named by words."""
+    unmeasured = (
+        *("answer", "refused", "em", "f1", "relation_factors", "passage_weight", "judge_outcome", "written_from"),
+        *("citation_recall", "citation_precision", "gold_citation_recall", "gold_citation_precision"),
+        *("claims", "coverage", "follow_ups", "model_calls", "failed"),
+    )
     return {
-        "id": id_,
-        "question": f"What is {id_}?",
-        "type": "bridge",
-        "hops": 2,
-        "system": "mara",
-        "mode": "mara",
-        "workflow": "mara",
-        "gold_ids": gold.split(),
-        "gold_answers": [],
-        "retrieved_ids": retrieved.split(),
-        "retrieved_scores": [],
-        "ranked_by": "walk",
-        "answer": None,
-        "refused": None,
-        "citations": [],
-        "citation_recall": None,
-        "citation_precision": None,
-        "gold_citation_recall": None,
-        "gold_citation_precision": None,
-        "em": None,
-        "f1": None,
-        "relation_factors": None,
-        "passage_weight": None,
-        "fact_outcome": "kept",
-        "facts": [],
+        **dict.fromkeys(unmeasured),
+        **{"id": id_, "question": f"What is {id_}?", "type": "bridge", "hops": 2},
+        **{"system": "mara", "mode": "mara", "workflow": "mara"},
+        **{"gold_ids": gold.split(), "gold_answers": [], "retrieved_ids": retrieved.split(), "retrieved_scores": []},
+        **{"ranked_by": "walk", "citations": [], "fact_outcome": "kept", "facts": [], "errors": []},
         "seeds": {"entities": [], "passages": []},
-        "judge_outcome": None,
-        "written_from": None,
-        "claims": None,
-        "coverage": None,
-        "follow_ups": None,
-        "model_calls": None,
-        "errors": [],
-        "failed": None,
         **other,
     }
 
@@ -64,15 +42,13 @@ def beta(shares: Mapping[str, float]) -> dict[str, Any]:
 def write_run(
     folder: Path,
     systems: Mapping[str, Sequence[Mapping[str, Any]]],
-    times: Mapping[str, float] | None = None,
-    tokens: Mapping[str, int] | None = None,
     **settings: Any,
 ) -> Run:
     """Write the folder of a finished run, and return it as read."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = {name: [{**each, "system": name} for each in own] for name, own in systems.items()}
-    nodes = {"encode_question": 4.0, "walk_graph": 6.0} if times is None else dict(times)
-    counts = tokens or {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 0}
+    nodes = {"encode_question": 4.0, "walk_graph": 6.0}
+    counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 0}
     timings = {
         name: [
             {"id": each["id"], "system": name, "total_ms": 12.0, "timings_ms": nodes, "usage": counts} for each in own
@@ -80,28 +56,19 @@ def write_run(
         for name, own in rows.items()
     }
     asked = max(len(own) for own in rows.values())
-    described = {name: _described(name) for name in rows}
     about = {"file": "questions.jsonl", "sha256": "c0ffee", "count": asked, "asked": asked, "seed": 0, "limit": None}
+    about |= {"unresolved_gold": 0, "without_gold": 0, **settings.pop("questions", {})}
     run: dict[str, Any] = {
-        "format_version": 1,
-        "systems": described,
-        "questions": {**about, "unresolved_gold": 0, "without_gold": 0},
-        "workspace_id": "w1",
-        "generation": 3,
+        **{"format_version": 1, "workspace_id": "w1", "generation": 3, "retrieval_only": True, "top_k": 20},
+        "systems": {name: _described(name) for name in rows},
         "models": {"chat": "offline", "embedding": "small", "store": "embedded"},
         "versions": {"python": "3.11"},
-        "retrieval_only": True,
-        "top_k": 20,
-    }
-    run = {
-        **run,
         **settings,
-        "questions": {**about, "unresolved_gold": 0, "without_gold": 0, **settings.get("questions", {})},
+        "questions": about,
     }
     (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")
     for name, lines in (("results.jsonl", rows), ("timings.jsonl", timings)):
-        text = "".join(json.dumps(each) + "\n" for own in lines.values() for each in own)
-        (folder / name).write_text(text, encoding="utf-8")
+        write_lines(folder / name, [each for own in lines.values() for each in own])
     (folder / "metrics.json").write_text(json.dumps(run_metrics(run, rows, timings)), encoding="utf-8")
     return load_run(folder)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,22 +24,13 @@ def run(tmp_path: Path) -> Path:
     return write_run(tmp_path / "run", {"mara": walked, "dense": dense}).folder
 
 
-def examples_of(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-
 def test_each_question_with_beta_becomes_an_example_with_its_outcome(mara: Mara, run: Path, tmp_path: Path) -> None:
     file = tmp_path / "beta.jsonl"
     summary = mara("eval", "export", "--beta", run, "--out", file, "--json").json
     assert summary == {"file": str(file), "written": 3, "without_beta": 3, "below": 0}
-    first, second, third = examples_of(file)
+    first, second, third = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
     assert first["outcome"] == {"id": "full", "system": "mara", "recall@5": 1.0, "mrr": 1.0, "f1": 0.5}
     assert (second["outcome"]["recall@5"], second["outcome"]["mrr"], third["outcome"]["recall@5"]) == (0.5, 0.5, None)
-
-
-def test_the_messages_are_what_a_manager_is_sent_and_should_reply(mara: Mara, run: Path, tmp_path: Path) -> None:
-    mara("eval", "export", "--beta", f"{run}:mara", "--out", tmp_path / "beta.jsonl")
-    first, second, _ = examples_of(tmp_path / "beta.jsonl")
     sent = [message.content for message in manager_messages("What is full?")]
     assert [message["role"] for message in first["messages"]] == ["system", "user", "assistant"]
     assert [message["content"] for message in first["messages"][:2]] == sent

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 
 import pytest
 
 from graph.retrieve.modes import Mode
 from tests.builders import HashEmbedder
-from tests.scripted_server import Reply, Script, ScriptedServer
 from tests.workflows.command_line import Mara, Outcome
 from tests.workflows.evaluation.river_run import QUESTIONS
-from tests.workflows.small_world import well_behaved, write_lines
+from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import use_embedder
 from workflows.evaluation import ask_system, runner
-from workflows.evaluation.systems import ANSWER_SYSTEMS, NEED_A_MODEL
+from workflows.evaluation.systems import NEED_A_MODEL
 from workflows.runs.run_folder import load_run
 
 
@@ -50,8 +47,6 @@ def test_all_modes_are_asked_and_the_folder_holds_all_files(run_eval: Eval) -> N
     assert shown.code == 0
     for mode in Mode:
         assert f"\n{mode} " in shown.out
-    assert "2 questions of questions.jsonl" in shown.out
-    assert str(run_eval.out / "report.md") in shown.out.replace("\n", "")
     written = {path.name for path in run_eval.out.iterdir()}
     assert {"run.json", "results.jsonl", "timings.jsonl", "metrics.json", "report.md"} <= written
     assert "`mara-matrix`" in (run_eval.out / "report.md").read_text(encoding="utf-8")
@@ -68,54 +63,11 @@ def test_each_system_has_its_difference_to_the_baseline(run_eval: Eval) -> None:
     assert (other["baseline"], list(other["differences"])) == ("dense", ["mara", "hybrid"])
     less = other["differences"]["mara"]["recall@5"]
     assert less["difference"] == pytest.approx(recall["mara"] - recall["dense"], abs=1e-6)
-    assert less["low"] <= less["difference"] <= less["high"]
     refused = run_eval("--mode", "mara", "--retrieval-only", "--baseline", "sparse")
     assert (refused.code, "The baseline 'sparse' is not of this run" in refused.err) == (2, True)
 
 
-def scripts_of_every_role() -> dict[str, Script]:
-    """Answer whatever is asked; the judge keeps what it sees, and the claim check finds every claim supported."""
-    supported = {
-        "structure": "single",
-        "components": [{"text": "All", "coverage": "FULLY ANSWERED", "claims": [1]}],
-        "claims": [{"number": 1, "supported_by": [1], "relevant": True}],
-        "follow_ups": [],
-    }
-    return {
-        **well_behaved(),
-        "closed book": ["Lake Sund"],
-        "answerer": ["Lake Sund [1]."],
-        "predictor": ["Lake Sund"],
-        "judge": ["Yes 0.9"],
-        "final predictor": ["Lake Sund [1]."],
-        "claim judge": [json.dumps(supported)],
-    }
-
-
-def test_answers_are_compared_in_one_table_with_a_model(run_eval: Eval, chat_server: ScriptedServer) -> None:
-    chat_server.script(scripts_of_every_role())
-    asked = ("--answers", "--limit", "2", "--model", "scripted")
-    shown = run_eval(*asked)
-    assert shown.code == 0
-    report = (run_eval.out / "report.md").read_text(encoding="utf-8")
-    table = report.split("## Answers of `scripted`, side by side")[1].split("## Retrieval")[0]
-    lines = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
-    rows = {name.strip("`"): figures for name, *figures in lines}
-    assert list(rows) == list(ANSWER_SYSTEMS)
-    assert rows["closed-book"][4] == "–"
-    assert rows["gold-passages"][4].endswith(" w")
-    assert rows["ragenta"][4] == "1.000 c"
-    assert [rows[name][5] for name in ("closed-book", "mara+offline-agents", "mara")] == ["1.0", "1.0", "3.0"]
-    for name in ANSWER_SYSTEMS:
-        assert f"\n{name} " in shown.out
-    assert max(map(len, shown.out.splitlines()[:11])) <= 80
-    assert "R@5 − `hybrid`" in report
-    requests = len(chat_server.requests)
-    assert run_eval(*asked).out == shown.out
-    assert len(chat_server.requests) == requests, "a finished run asks nothing again"
-
-
-def test_without_a_model_the_table_holds_evidence_and_says_what_is_left_out(run_eval: Eval) -> None:
+def test_without_a_model_the_table_of_answers_holds_evidence_and_says_what_is_left_out(run_eval: Eval) -> None:
     shown = run_eval("--answers", "--limit", "2")
     said = " ".join(shown.out.split())
     assert "No chat model is configured: EM, F1 and gold in answer are those of quoted evidence" in said
@@ -124,32 +76,6 @@ def test_without_a_model_the_table_holds_evidence_and_says_what_is_left_out(run_
     report = (run_eval.out / "report.md").read_text(encoding="utf-8")
     assert "## Evidence, side by side" in report
     assert "| `closed-book` | left out |" in report
-
-
-@pytest.mark.usefixtures("without_report")
-def test_a_question_that_the_model_lost_is_told_in_the_table_and_asked_again(
-    run_eval: Eval, chat_server: ScriptedServer
-) -> None:
-    lost = Reply("no such key", status=401)
-    chat_server.script({**scripts_of_every_role(), "closed book": ["Lake Sund", lost, "Lake Sund"]})
-    asked = ("--answers", "--model", "scripted", "--concurrency", "1")
-    first = run_eval(*asked)
-    assert next(line for line in first.out.splitlines() if line.startswith("closed-book")).split()[-1] == "1"
-    assert "closed-book: 1 failed (ModelUnavailable 1)" in first.out
-    again = run_eval(*asked, "--json")
-    assert again.json["systems"]["closed-book"]["failed"] == 0
-
-
-def test_ragenta_shows_the_passages_kept_and_the_coverage_and_its_report_the_citations(run_eval: Eval) -> None:
-    shown = run_eval("--mode", "ragenta", "--mode", "basic-rag", "--limit", "2", "--verbose")
-    assert shown.code == 0
-    line = next(line for line in shown.err.splitlines() if line.startswith("ragenta"))
-    assert re.search(r"kept: [1-9]\d* passages|nothing supports: 0 passages", line)
-    assert re.search(r"evidence, not judged|partially answered|not answered", line)
-    report = (run_eval.out / "report.md").read_text(encoding="utf-8")
-    assert "### Citations" in report
-    assert "### Judged passages and checked claims" in report
-    assert "--mode ragenta" in report
 
 
 @pytest.mark.usefixtures("without_report")
@@ -169,10 +95,7 @@ def test_an_unusable_order_exits_with_2_and_leaves_no_folder(run_eval: Eval) -> 
     cases = [
         (("--mode", "mara+no-bets"), "'no-bets' in 'mara+no-bets' is not a switch"),
         (("--mode", "mara", "--mode", "mara"), "mara is given twice"),
-        (("--limit", "0"), "The limit is 0"),
         (("--answers", "--retrieval-only"), "--answers and --retrieval-only exclude each other"),
-        (("--mode", "closed-book"), "needs a chat model"),
-        (("--limit", "many"), "has to be a whole number"),
         (("--concurrency", "0"), "has to be 1 or more"),
         (("-w", "nowhere"), "There is no workspace at nowhere"),
     ]

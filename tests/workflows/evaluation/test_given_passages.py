@@ -42,18 +42,6 @@ def test_a_closed_book_is_asked_the_question_alone(
     assert all((row["retrieved_ids"], row["citations"], row["written_from"]) == ([], [], []) for row in rows)
 
 
-def test_offline_agents_leave_the_answer_alone_to_the_model(
-    run: Runs, order: Orders, served: Context, chat_server: ScriptedServer
-) -> None:
-    chat_server.script({"answerer": ["Lake Sund [1]."]})
-    done = run(order(context=served, systems=("mara+offline-agents",), concurrency=1))
-    assert {request.role for request in chat_server.requests} == {"answerer"}
-    without = served.model_copy(update={"model": "offline"})
-    offline = run(order(context=without, systems=("mara",), restart=True)).results["mara"]
-    rankings = [[row["retrieved_ids"] for row in rows] for rows in (done.results["mara+offline-agents"], offline)]
-    assert rankings[0] == rankings[1]
-
-
 def test_a_system_without_retrieval_has_no_part_in_retrieval_alone(run: Runs, order: Orders) -> None:
     with pytest.raises(BadInput, match="'gold-passages' retrieves nothing"):
         run(order(systems=("mara", "gold-passages"), retrieval_only=True))

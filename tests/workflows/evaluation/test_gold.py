@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from graph.schema import Passage
-from graph.sources.documents import read_documents
-from workflows.runs.question_files import AskedQuestion, Gold, GoldLookup, ResolvedGold, read_questions
+from workflows.runs.question_files import AskedQuestion, Gold, GoldLookup, ResolvedGold
 
 
 def asking(*gold: Gold) -> AskedQuestion:
@@ -44,14 +41,10 @@ class TestByTitleAndText:
             assert known == "p2"
             assert lacking.startswith("missing-")
             assert resolved([LEAF, NISSAN], gold, gold) == ResolvedGold((lacking,), 2)
-            assert resolved([LEAF, NISSAN], gold, Gold(id="p9")) == ResolvedGold((lacking, "p9"), 2)
 
-    def test_among_passages_of_one_title_the_text_decides(self) -> None:
+    def test_a_title_that_several_passages_have_does_not_say_which_but_the_text_does(self) -> None:
         other = Passage("p3", "Nissan", "A village.")
         assert resolved([NISSAN, other], Gold("", "Nissan", "A village.")).ids == ("p3",)
-
-    def test_a_title_that_several_passages_have_does_not_say_which(self) -> None:
-        other = Passage("p3", "Nissan", "A village.")
         for gold in (Gold(title="Nissan"), Gold("", "Nissan", "A clan.")):
             unclear = resolved([NISSAN, other], gold)
             assert (len(unclear.ids), unclear.unresolved) == (1, 1)
@@ -66,16 +59,3 @@ class TestByTitleAndText:
         ]
         assert resolved(chunks, Gold("", "Nissan", "Founded in 1933. It grew.")).ids == ("c1", "c2")
         assert resolved(chunks, Gold("", "Nissan", "130,000 employees")).ids == ("c3",)
-
-
-def test_a_question_file_finds_the_passages_that_were_indexed_from_it(tmp_path: Path) -> None:
-    context = [["Nissan", ["Founded in 1933.", "It grew."]], ["Leaf", ["A car."]], ["Renault", ["In France."]]]
-    entry = {"_id": "a", "question": "Who?", "context": context, "supporting_facts": [["Leaf", 0], ["Nissan", 1]]}
-    path = tmp_path / "dev.json"
-    path.write_text(json.dumps([entry]))
-    passages = list(read_documents([path]).passages.values())
-    [question] = read_questions(path)
-    gold = GoldLookup(passages).resolve(question)
-    titles = {passage.id: passage.title for passage in passages}
-    assert [titles[key] for key in gold.ids] == ["Leaf", "Nissan"]
-    assert gold.unresolved == 0

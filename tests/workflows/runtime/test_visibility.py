@@ -6,26 +6,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 
 from agents.answerer import ANSWERER
-from agents.claim_judge import CLAIM_JUDGE
-from agents.fact_filter import FACT_FILTER
-from agents.final_predictor import FINAL_PREDICTOR
 from agents.judge import JUDGE
-from agents.manager import MANAGER
-from agents.predictor import PREDICTOR
-from agents.rewriter import REWRITER
 from graph.retrieve.modes import Mode
-from graph.schema import Passage, entity_id
+from graph.schema import entity_id
 from graph.walk.settings import Engine
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
 from tests.cases import mostly_slow
@@ -33,14 +23,12 @@ from tests.scripted_server import ScriptedServer
 from tests.trace_server import TraceServer
 from tests.workflows.small_world import (
     ANSWERED,
-    MALFORMED,
     MANAGED,
     on_a_thread,
     run,
     shown_to_model,
     well_behaved,
 )
-from tests.workflows.traced import without_timings
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.runtime.resources import OpenRun, close_indexes
@@ -49,7 +37,6 @@ from workflows.streaming import ask_stream, event_json
 
 QUESTION = "Where does Lake Sund of Project Orlo lie, and who founded Marn in 1203?"
 REFUSAL = "NOT IN THE PASSAGES"
-AGENTS = (ANSWERER, CLAIM_JUDGE, FACT_FILTER, FINAL_PREDICTOR, JUDGE, MANAGER, PREDICTOR, REWRITER)
 ANN, BOB, NO_OWNER = {"owner": "ann"}, {"owner": "bob"}, {"owner": "nobody"}
 NODES = ["filter_facts", "seed_graph", "walk_graph", "write_answer"]
 
@@ -118,72 +105,21 @@ def kinds(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(record["node"], record["kind"]) for record in result["errors"] if record["kind"] != "Evidence"]
 
 
-NAMES = st.sampled_from(["Marn", "MARN", "marn", "Lake Sund", "LAKE SUND", "Duke Orlo", "Ostra", "1203", "Marn Castle"])
-
-
-@dataclass(frozen=True)
-class Owned:
-    """A passage to be, with an owner; its number makes what it says its own."""
-
-    owner: str
-    title: str
-    mentions: tuple[str, ...]
-    triples: tuple[tuple[str, str], ...]
-
-    def passage(self, number: int) -> Passage:
-        text = f"{' and '.join(self.mentions)} in tale{number}."
-        return passage_of(f"id{number}", self.title, text, owner=self.owner)
-
-    def parts(self, number: int) -> list[TripleParts]:
-        return [(subject, verb, object_) for subject, object_ in self.triples for verb in ("meets", f"verb{number}")]
-
-    def says(self, number: int) -> str:
-        spelled = [name for pair in self.triples for name in pair]
-        return " ".join([self.title, *self.mentions, *spelled, f"tale{number} verb{number} id{number}"])
-
-
-corpora = st.lists(
-    st.builds(
-        Owned,
-        st.sampled_from(["ann", "bob"]),
-        NAMES,
-        st.lists(NAMES, max_size=2).map(tuple),
-        st.lists(st.tuples(NAMES, NAMES), max_size=2).map(tuple),
-    ),
-    min_size=1,
-    max_size=7,
-)
-
-
-@hypothesis_settings(max_examples=6)
-@given(corpus=corpora, asked=st.lists(NAMES, min_size=1, max_size=3), engine=st.sampled_from(Engine))
-def test_no_word_of_a_hidden_passage_is_in_any_result(corpus: list[Owned], asked: list[str], engine: Engine) -> None:
-    with TemporaryDirectory() as folder:
-        root = Path(folder) / "workspace"
-        passages = [each.passage(number) for number, each in enumerate(corpus)]
-        publish_workspace(root, passages, {f"id{n}": each.parts(n) for n, each in enumerate(corpus)})
-        question = f"Who saw {' and '.join(asked)}?"
-        for owner in ("ann", "bob"):
-            own = {f"id{n}" for n, each in enumerate(corpus) if each.owner == owner}
-            seen = " ".join(each.says(n) for n, each in enumerate(corpus) if each.owner == owner)
-            hidden = " ".join(each.says(n) for n, each in enumerate(corpus) if each.owner != owner)
-            secret = {*hidden.split(), "LAKE SUND", "Lake Sund"}
-            secret = {word for word in secret if word in hidden and word not in seen + seen.casefold()}
-            for mode in Mode:
-                settings = context(root, {"owner": owner}, mode=mode, engine=engine, filter_facts=len(asked) > 1)
-                result = run(settings, question).result
-                assert leaked(result, secret) == []
-                assert kinds(result) == ([] if own else [("encode_question", "NothingSelected")])
-                assert {*ids(result)} == own if mode is not Mode.SPARSE else {*ids(result)} <= own
-        close_indexes()
+def test_no_word_of_a_hidden_passage_is_in_any_result(root: Path) -> None:
+    """Names that both owners spell, in other cases, are spelled as the passages that are seen spell them."""
+    for (where, other), mode in product(((ANN, "bob"), (BOB, "ann")), Mode):
+        result = run(context(root, where, mode=mode, filter_facts=True), QUESTION).result
+        own = {passage.id for passage in PASSAGES if not passage.id.startswith(other)}
+        assert {*ids(result)} == own if mode is not Mode.SPARSE else {*ids(result)} <= own
+        assert kinds(result) == []
+        assert leaked(result, ONLY[other]) == [], (where, mode)
+    for engine in Engine:
+        result = run(context(root, ANN, engine=engine), QUESTION).result
+        assert (leaked(result, ONLY["bob"]), len(ids(result))) == ([], 2), engine
+    assert leaked(run(context(root, {}), QUESTION).result, ONLY["bob"])
 
 
 class TestSelectedPassages:
-    def test_names_that_hidden_passages_alone_hold_are_no_seeds(self, root: Path) -> None:
-        for where, expected in ((ANN, {"lake sund", "marn"}), (BOB, {"lake sund", "Project Orlo", "marn"})):
-            result = run(context(root, where, fact_candidates=1, entity_seeds=0), QUESTION).result
-            assert {seed["text"] for seed in result["seeds"]["entities"]} - {"1203"} == expected
-
     def test_the_walk_crosses_hidden_passages(self, root: Path) -> None:
         """Ida Brandt's passage is reached from Project Orlo's, which stays out of sight."""
         seen = context(root, {"source": {"$in": ["ann-1.txt", "bob-3.txt"]}}, passage_seeds=1, name_weight=1)
@@ -224,16 +160,13 @@ class TestUnknownKeys:
 
     def test_a_key_that_no_passage_has_is_an_error_with_the_keys_that_there_are(self, root: Path) -> None:
         unknown, nothing = ("encode_question", "UnknownKeys"), ("encode_question", "NothingSelected")
-        for wanted in ("2021", {"$in": ["2021"]}, {"$gte": "2020"}):
+        for wanted in ("2021", {"$gte": "2020"}):
             result = run(context(root, {"dya": wanted}), QUESTION).result
             assert kinds(result) == [unknown, nothing]
-            message = f"`where` asks for metadata that no passage has; {self.KEYS}"
-            assert result["errors"][0]["message"] == message
+            assert result["errors"][0]["message"] == f"`where` asks for metadata that no passage has; {self.KEYS}"
         result = run(context(root, {"dya": {"$ne": "2021-01-01"}}), QUESTION).result
         assert result["passages"]
         assert kinds(result) == [unknown]
-        for where in ({"owner": "bob", "day": "1900"}, {"source": "bob-3.txt", "day": {"$ne": "1900"}}):
-            assert unknown not in kinds(run(context(root, where), QUESTION).result), "no selected passage has it"
 
     def test_keys_that_hidden_passages_alone_have_are_not_named(self, tmp_path: Path) -> None:
         passages = [
@@ -249,13 +182,6 @@ class TestUnknownKeys:
 
 
 class TestOnAThread:
-    def test_a_second_question_may_bring_another_filter(self, root: Path) -> None:
-        graph, thread = on_a_thread()
-        for where in (ANN, BOB, NO_OWNER, {}, ANN):
-            asked = context(root, where)
-            result = graph.invoke({"question": QUESTION}, thread, context=asked)
-            assert without_timings(result) == without_timings(run(asked, QUESTION).result)
-
     def test_the_filter_is_in_no_state(self, root: Path) -> None:
         graph, thread = on_a_thread()
         secret = {"owner": {"$in": ["ann", "a-secret-value"]}, "a-secret-key": {"$ne": 1}}
@@ -270,10 +196,7 @@ class TestForks:
     def test_a_fork_under_another_filter_keeps_nothing_of_the_run_before(
         self, root: Path, node: str, mode: Mode, chat_server: ScriptedServer
     ) -> None:
-        picked = [
-            '{"facts": [["LAKE SUND", "lies in", "Belavia"',
-            '{"facts": [1]}',
-        ]
+        picked = ['{"facts": [["LAKE SUND", "lies in", "Belavia"', '{"facts": [1]}']
         chat_server.script({"fact filter": picked, "manager": [MANAGED], "answerer": [ANSWERED]})
         graph, thread = on_a_thread()
         settings = {"mode": mode, "filter_facts": True, "model": "any"}
@@ -320,7 +243,7 @@ class TestForks:
     def test_no_agent_is_shown_a_refused_reply_to_passages_that_are_hidden_now(self, root: Path) -> None:
         refused = {"reason": "not JSON", "raw": "Ida Brandt", "final": False}
         (hidden,) = [hit for hit in run(context(root, BOB), QUESTION).result["passages"] if hit["id"] == "bob-2"]
-        for agent in AGENTS:
+        for agent in (ANSWERER, JUDGE):
             state = {"passages": [hidden], agent.refusal: refused}
             seen: list[Any] = []
 
@@ -357,13 +280,3 @@ class TestModels:
         for request in chat_server.requests:
             shown = json.dumps({**shown_to_model(request.body), "question": ""})
             assert not [word for word in ONLY["bob"] if word in shown]
-
-    def test_retries_and_fallbacks_keep_within_the_filter(self, root: Path, chat_server: ScriptedServer) -> None:
-        chat_server.script({role: [MALFORMED] for role in ("fact filter", "manager", "answerer")})
-        done = run(context(root, ANN, filter_facts=True, model="any"), QUESTION)
-        assert {"keep_top_facts", "neutral_relations", "quote_passages"} <= done.visits.keys()
-        assert done.result["fact_outcome"] == "failed"
-        assert done.kept
-        assert {citation["passage_id"] for citation in done.result["citations"]} <= {"ann-1", "ann-2"}
-        assert "OutsideFilter" not in {kind for _, kind in kinds(done.result)}
-        assert leaked(done.result, ONLY["bob"]) == []

@@ -8,20 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph import MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from pydantic import ValidationError
 
 from graph.errors import BadInput, WorkspaceMissing
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, entity_id
-from tests.workflows.small_world import QUESTION, quick_graph
+from graph.schema import entity_id
+from tests.workflows.small_world import QUESTION
 from workflows.answering import ask
-from workflows.context import QUESTION_LIMIT, Context, asking
+from workflows.context import QUESTION_LIMIT, Context
 from workflows.for_agents import walk_tool
-from workflows.runtime.walk_tool import AgentArguments
 
 MakeContext = Callable[..., Context]
 
@@ -69,30 +66,6 @@ def test_an_entity_is_named_by_its_id_or_its_name(settings: MakeContext) -> None
     assert by_name["passages"][0]["text"]
 
 
-def test_an_agent_sees_a_schema_with_every_argument_and_relation_described(settings: MakeContext) -> None:
-    function = convert_to_openai_tool(walk_tool(settings()))["function"]
-    assert function["name"] == "personalized_pagerank"
-    arguments = function["parameters"]["properties"]
-    assert arguments.keys() == {
-        *("entity_seeds", "passage_seeds", "question", "passage_weight", "relation_weights", "damping", "k")
-    }
-    assert all(argument["description"] for argument in arguments.values())
-    for relation in (*ENTITY_RELATIONS, *PASSAGE_RELATIONS):
-        assert relation in arguments["relation_weights"]["description"]
-    factors = arguments["relation_weights"]["anyOf"][0]["properties"]
-    assert list(factors["entity_entity"]["properties"]) == list(ENTITY_RELATIONS)
-    assert list(factors["entity_passage"]["properties"]) == list(PASSAGE_RELATIONS)
-    assert not factors["entity_entity"]["additionalProperties"]
-    question, damping = arguments["question"]["anyOf"][0], arguments["damping"]["anyOf"][0]
-    assert (question["minLength"], question["maxLength"]) == (1, QUESTION_LIMIT)
-    assert (damping["minimum"], damping["exclusiveMaximum"]) == (0, 1)
-    every = {
-        "entity_entity": dict.fromkeys(ENTITY_RELATIONS, 0.2),
-        "entity_passage": dict.fromkeys(PASSAGE_RELATIONS, 0.3),
-    }
-    AgentArguments.model_validate({"relation_weights": every})
-
-
 def test_seeds_that_are_unknown_or_hidden_count_alike_and_lead_nowhere(settings: MakeContext) -> None:
     for context, name in ((settings(), "No such name"), (settings(where={"year": 1}), "Velm")):
         walked = walk_tool(context).invoke(
@@ -109,33 +82,20 @@ def call(arguments: dict[str, Any], context: Context) -> Any:
     return flow.invoke({"messages": [AIMessage("", tool_calls=[asked])]})["messages"][-1]
 
 
-def weights_of(**shares: float) -> dict[str, Any]:
-    return {"relation_weights": {"entity_entity": shares, "entity_passage": {}}}
-
-
 def test_wrong_arguments_are_a_message_to_the_model_and_end_no_agent(settings: MakeContext) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         *(({"damping": damping}, "damping") for damping in (1.0, -0.1, math.nan)),
-        *(({"entity_seeds": [{"id": "Velm", "weight": weight}]}, "weight") for weight in (-1, math.inf)),
-        ({"entity_seeds": [{"id": "Velm", "weight": 1, "colour": "red"}]}, "colour"),
         ({"entity_seeds": [{"id": "Velm", "weight": 1.7e308}, {"id": "Marn", "weight": 1.7e308}]}, "no seed"),
-        *(({"question": QUESTION, "passage_weight": weight}, "passage_weight") for weight in (-1, math.nan)),
         ({"passage_weight": 0.1}, "passage_weight needs a question"),
-        ({"question": " \n\u3000"}, "question"),
         ({"question": "?" * (QUESTION_LIMIT + 1)}, "question"),
         ({"question": QUESTION, "passage_seeds": [{"id": "velm", "weight": 1}]}, "exclude each other"),
-        *((weights_of(TEMPORAL=share), "TEMPORAL") for share in (-1, math.nan)),
-        *((weights_of(**{name: 1}), name) for name in ("temporal", "FOO", "PRIMARY")),
-        ({"relation_weights": {"entity_entity": {}}}, "entity_passage"),
-        ({"k": 0}, "k"),
+        ({"relation_weights": {"entity_entity": {"PRIMARY": 1}, "entity_passage": {}}}, "PRIMARY"),
     ]
     for arguments, said in cases:
         message = call({"entity_seeds": VELM, **arguments}, settings())
         assert (message.status, said in message.content) == ("error", True), arguments
-    wrong: list[dict[str, Any]] = [{"where": {"year": 1}}, {"k": 0}, {"entity_seeds": ["Velm"]}]
-    for refused in wrong:
-        with pytest.raises(ValidationError, match=next(iter(refused))):
-            walk_tool(settings()).invoke(refused)
+    with pytest.raises(ValidationError, match="where"):
+        walk_tool(settings()).invoke({"where": {"year": 1}})
 
 
 def test_faults_that_no_model_can_mend_are_raised(tmp_path: Path) -> None:
@@ -143,21 +103,3 @@ def test_faults_that_no_model_can_mend_are_raised(tmp_path: Path) -> None:
         call({"entity_seeds": VELM}, Context(workspace=str(tmp_path / "none")))
     with pytest.raises(BadInput, match="Mode dense does not walk"):
         walk_tool(Context(workspace=str(tmp_path), mode="dense"))
-
-
-def test_the_node_calls_the_tool_so_that_any_callback_sees_it(settings: MakeContext) -> None:
-    seen: list[tuple[str, Any]] = []
-
-    class Watching(BaseCallbackHandler):
-        def on_tool_start(self, serialized: Any, input_str: str, **more: Any) -> None:
-            seen.append((serialized["name"], more["inputs"]))
-
-        def on_tool_end(self, output: Any, **more: Any) -> None:
-            seen.append(("end", output))
-
-    result = quick_graph.invoke(asking(QUESTION), {"callbacks": [Watching()]}, context=settings())
-    (name, arguments), (_, walked) = seen
-    assert name == "personalized_pagerank"
-    assert arguments["entity_seeds"] == result["seeds"]["entities"]
-    assert [hit["score"] for hit in walked["passages"]] == [hit["score"] for hit in result["passages"]]
-    assert "text" not in walked["passages"][0]
