@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.development_data import HIPPORAG, HOTPOT, MT_RAG_BENCHMARK, MTRAG, MUSIQUE, SHA256, TRIPLES, make
+from benchmarks.development_data import HIPPORAG, HOTPOT, MUSIQUE, TRIPLES, make
 from benchmarks.evaluation.sets import rows_of
-
-DATA = Path(os.environ.get("MARA_DEVELOPMENT_DATA") or "unset")
 
 MUSIQUE_TASK = {
     "id": "2hop__1_2",
@@ -60,49 +57,11 @@ HOTPOT_TASKS = [
 ]
 
 
-def turn(speaker: str, text: str, **more: object) -> dict[str, object]:
-    return {"speaker": speaker, "text": text, **more}
-
-
-def mtrag_task(id_: str, collection: str, passages: Mapping[str, str], *turns: object, **more: object) -> Any:
-    """A task in the public form."""
-    contexts = [{"document_id": name, "text": text, "score": 1.0} for name, text in passages.items()]
-    answer = [turn("agent", "So it is.")]
-    return {"task_id": id_, "Collection": collection, "contexts": contexts, "input": turns, "targets": answer, **more}
-
-
-def enriched(answerability: str, kind: str) -> dict[str, object]:
-    return {"Multi-Turn": [kind], "Answerability": [answerability]}
-
-
-MTRAG_TASKS = [
-    mtrag_task(
-        "a<::>1", "mt-rag-govt-1", {"g": "Law."}, turn("user", "Why?"), turn="1", **enriched("ANSWERABLE", "N/A")
-    ),
-    mtrag_task(
-        "b<::>2",
-        "mt-rag-fiqa-beir-1",
-        {"f1": " Cars. ", "f2": "Banks."},
-        turn("user", "What?"),
-        turn("agent", "That."),
-        turn("user", "How?"),
-        **enriched("ANSWERABLE", "Follow-up"),
-    ),
-    mtrag_task(
-        "c<::>1",
-        "ibmcloud",
-        {"f1": "Cars.", "i1": "A cloud."},
-        turn("user", "Where?", enrichments={"Multi-Turn": ["N/A"]}),
-        answerability=["PARTIAL"],
-    ),
-]
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A folder with made-up files in the forms and the places of both repositories."""
+    """A folder with made-up files in the form and the places of the repository."""
     folder = tmp_path / "repository"
-    put(folder, {MUSIQUE: [MUSIQUE_TASK], TRIPLES: OPENIE, HOTPOT: HOTPOT_TASKS, MTRAG: MTRAG_TASKS})
+    put(folder, {MUSIQUE: [MUSIQUE_TASK], TRIPLES: OPENIE, HOTPOT: HOTPOT_TASKS})
     return folder
 
 
@@ -150,86 +109,3 @@ def test_hotpot_has_each_title_once_and_the_supporting_ones_in_the_order_of_the_
         ("ht3", "Mara", "A demon."),
     ]
     assert [row["gold_ids"] for row in made(folder, "questions")] == [["ht1", "ht2"], ["ht3", "ht2"]]
-
-
-def test_mtrag_has_the_passages_and_the_last_turns_of_two_collections(repository: Path, tmp_path: Path) -> None:
-    list(make(MT_RAG_BENCHMARK[0], repository, tmp_path))
-    folder = tmp_path / "mtrag_dev"
-    assert [(row["id"], row["text"]) for row in made(folder, "corpus")] == [
-        ("f1", "Cars."),
-        ("f2", "Banks."),
-        ("i1", "A cloud."),
-    ]
-    first, second = made(folder, "questions")
-    assert first == {
-        "id": "b-2",
-        "question": "How?",
-        "messages": [{"role": "user", "content": "What?"}, {"role": "assistant", "content": "That."}],
-        "gold_ids": ["f1", "f2"],
-        "answers": ["So it is."],
-        "answerability": "ANSWERABLE",
-        "turn": 2,
-        "type": "Follow-up",
-    }
-    assert (second["answerability"], second["type"], second["messages"]) == ("PARTIAL", "N/A", [])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_dir(), reason="MARA_DEVELOPMENT_DATA names no folder")
-def test_the_sets_in_the_public_forms_give_the_files_of_the_figures_to_the_byte(tmp_path: Path) -> None:
-    """The made files are written back into the public forms, as far as these hold what the sets do."""
-    musique, hotpot, mtrag = (DATA / each.name for each in (*HIPPORAG, *MT_RAG_BENCHMARK))
-    texts = {row["id"]: row for folder in (musique, hotpot, mtrag) for row in made(folder, "corpus")}
-    docs = [
-        {**texts[row["id"]], "extracted_entities": row["entities"], "extracted_triples": row["triples"]}
-        for row in made(musique, "openie")
-    ]
-    tasks = [
-        {
-            "id": row["id"],
-            "question": row["question"],
-            "answer": row["answers"][0],
-            "answer_aliases": row["answers"][1:],
-            "paragraphs": [
-                {"title": texts[gold]["title"], "paragraph_text": texts[gold]["text"], "is_supporting": True}
-                for gold in row["gold_ids"]
-            ],
-        }
-        for row in made(musique, "questions")
-    ]
-    put(tmp_path, {MUSIQUE: tasks, TRIPLES: {"docs": docs}})
-    put(tmp_path, {HOTPOT: hotpot_tasks(made(hotpot, "corpus"), made(hotpot, "questions"))})
-    put(tmp_path, {MTRAG: [mtrag_public(row, texts) for row in made(mtrag, "questions")]})
-    told = [line for each in (*HIPPORAG, *MT_RAG_BENCHMARK) for line in make(each, tmp_path, tmp_path)]
-    assert sum(line.endswith(", that of the figures") for line in told) == len(SHA256), told
-
-
-def hotpot_tasks(corpus: list[dict[str, Any]], questions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Tasks of which the first has the whole corpus as its context, each other one its gold passages."""
-    titles = {row["id"]: row["title"] for row in corpus}
-    tasks = [
-        {
-            "_id": row["id"],
-            "question": row["question"],
-            "answer": row["answers"][0],
-            "type": row["type"],
-            "supporting_facts": [[titles[gold], 0] for gold in row["gold_ids"]],
-            "context": [[titles[gold], []] for gold in row["gold_ids"]],
-        }
-        for row in questions
-    ]
-    tasks[0]["context"] = [[row["title"], [row["text"]]] for row in corpus]
-    return tasks
-
-
-def mtrag_public(row: Mapping[str, Any], texts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """A question as a task."""
-    before = [turn("user" if each["role"] == "user" else "agent", each["content"]) for each in row["messages"]]
-    return {
-        "task_id": row["id"],
-        "Collection": "mt-rag-fiqa",
-        "contexts": [{"document_id": gold, "text": texts[gold]["text"]} for gold in row["gold_ids"]],
-        "input": [*before, turn("user", row["question"])],
-        "targets": [turn("agent", answer) for answer in row["answers"]],
-        **enriched(row["answerability"], row["type"]),
-    }

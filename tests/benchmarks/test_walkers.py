@@ -6,7 +6,6 @@ import pytest
 from benchmarks.synthetic import Counts, draw_questions, synthetic_graph
 from benchmarks.walkers import factor_by_relation, published_graph, published_walk
 from graph.construction.edges import TypedGraph
-from graph.schema import RelationType
 from graph.walk.factors import edge_factors
 from graph.walk.pagerank import walk
 from graph.walk.settings import Engine
@@ -24,12 +23,3 @@ def test_the_published_way_finds_what_the_igraph_engine_finds(graph: TypedGraph)
         published = published_walk(network, question.restart, factor_by_relation(factors), 0.5)
         reference = walk(graph, question.restart, factors, 0.5, Engine.IGRAPH)
         assert np.abs(published - reference.scores).sum() < 1e-12
-
-
-def test_each_relation_type_has_its_factor(graph: TypedGraph) -> None:
-    (question,) = draw_questions(graph, 1, np.random.default_rng(0))
-    factors = factor_by_relation(edge_factors(question.beta))
-    assert set(factors) == {relation.value for relation in RelationType}
-    assert factors["TEMPORAL"] == pytest.approx(5 * question.beta.entity_entity["TEMPORAL"])
-    assert factors["PRIMARY"] == pytest.approx(3 * question.beta.entity_passage["PRIMARY"])
-    assert factors["SYNONYMY"] == 1

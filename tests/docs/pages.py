@@ -26,7 +26,6 @@ _LINK_FORMS = (
 """Links and pictures with or without a title, definitions of references, and HTML."""
 _REFERENCE = re.compile(r"\]\[(?P<label>[^\]\n]+)\]")
 _DEFINED = re.compile(r"^ {0,3}\[(?P<label>[^\]]+)\]:", re.MULTILINE)
-_POINTER = re.compile(r"\bsee\s+\[[^\]]+\]\((?P<target>[^)\s]+)\)\s+for\b", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
 
@@ -66,11 +65,6 @@ def undefined_references(text: str) -> list[str]:
     plain_text = _INLINE_CODE.sub("`code`", prose(text))
     defined = {label.casefold() for label in _DEFINED.findall(plain_text)}
     return [label for label in _REFERENCE.findall(plain_text) if label.casefold() not in defined]
-
-
-def pointers(text: str) -> list[str]:
-    """Where a page points for something by "see ... for ..."."""
-    return [found["target"] for found in _POINTER.finditer(_INLINE_CODE.sub("`code`", prose(text)))]
 
 
 def inline_code(text: str) -> Iterator[str]:
@@ -123,15 +117,9 @@ def sources() -> dict[str, str]:
 
 
 @cache
-def modules() -> dict[str, ast.Module]:
-    """Every module of the project, parsed."""
-    return {module: ast.parse(text) for module, text in sources().items()}
-
-
-@cache
 def nodes() -> dict[str, list[ast.AST]]:
-    """Everything in every module of the project: walking through them takes as long as parsing them."""
-    return {module: list(ast.walk(tree)) for module, tree in modules().items()}
+    """Every node of the syntax tree of every module of the project."""
+    return {module: list(ast.walk(ast.parse(text))) for module, text in sources().items()}
 
 
 @cache

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
-import subprocess
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -67,9 +64,6 @@ def runs_of_mara(compose: dict[str, Any]) -> list[list[str]]:
     return [*services, *(container["args"] for container, _ in containers() if "mara" in container["image"])]
 
 
-IMAGE = ("agents", "graph", "prompts", "workflows", "pyproject.toml", "README.md", "LICENSE")
-
-
 def is_left_out(path: str) -> bool:
     """Whether `.dockerignore` keeps a file or one of its folders out of an image, as Docker matches."""
     stars = {r"\*\*/": "(.*/)?", r"\*": "[^/]*"}
@@ -95,15 +89,6 @@ class TestImage:
         ignored = [line.rstrip("/").replace("*", "x") for line in read(ROOT / ".gitignore").splitlines()]
         assert set(self.SECRETS) <= set(ignored)
         assert [name for name in ignored if not is_left_out(name)] == []
-
-    def test_what_is_installed_enters_and_nothing_else_is_copied(self) -> None:
-        files = [path for top in IMAGE for path in (ROOT / top, *(ROOT / top).rglob("*")) if path.is_file()]
-        names = [str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts]
-        assert [name for name in names if is_left_out(name)] == []
-        copied = re.findall(r"^COPY (.+) \S+$", read(DEPLOY / "Dockerfile"), re.MULTILINE)
-        assert sorted(" ".join(copied).split()) == sorted(IMAGE)
-        packages = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["setuptools"]["packages"]["find"]["include"]
-        assert {each.rstrip("*") for each in packages} <= set(IMAGE)
 
 
 class TestEnvironment:
@@ -157,14 +142,6 @@ class TestCommands:
             assert problem_of(shlex.join(["mara", *run])) == ""
         assert [run[0] for run in runs_of_mara(compose)].count("serve") == 2
 
-    def test_of_the_image_are_as_well(self) -> None:
-        dockerfile = read(DEPLOY / "Dockerfile")
-        wanted = re.search(r"'\.\[(.+?)\]'", dockerfile)
-        assert wanted
-        extras = set(re.findall(r"^(\w+) = \[", read(ROOT / "pyproject.toml"), re.MULTILINE))
-        assert set(wanted[1].split(",")) <= extras
-        assert "USER 10001" in dockerfile
-
     def test_probes_ask_for_addresses_that_there_are(self) -> None:
         (served,) = of_kind("Deployment")
         (container,) = served["spec"]["template"]["spec"]["containers"]
@@ -178,33 +155,12 @@ class TestCommands:
 class TestFit:
     """What one manifest names, another one has."""
 
-    def test_selectors_find_pods(self) -> None:
-        labels = [pod["metadata"]["labels"] for pod in pods()]
-        for each in of_kind("Service"):
-            assert each["spec"]["selector"] in labels, each["metadata"]["name"]
-        for each in of_kind("Deployment", "StatefulSet", "PodDisruptionBudget"):
-            assert each["spec"]["selector"]["matchLabels"] in labels, each["metadata"]["name"]
-
     def test_the_network_policy_names_components_that_there_are(self) -> None:
         components = {pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods()}
         (policy,) = of_kind("NetworkPolicy")
         guarded = policy["spec"]["podSelector"]["matchExpressions"][0]["values"]
         let_in = policy["spec"]["ingress"][0]["from"][0]["podSelector"]["matchExpressions"][0]["values"]
         assert {*guarded, *let_in} == components
-
-    def test_configurations_volumes_and_claims_are_there(self) -> None:
-        for container, pod in containers():
-            claims = [
-                each["persistentVolumeClaim"] for each in pod.get("volumes", ()) if "persistentVolumeClaim" in each
-            ]
-            assert {each["claimName"] for each in claims} <= named("PersistentVolumeClaim") | {"mara-documents"}
-            assert {each["configMapRef"]["name"] for each in container.get("envFrom", ())} <= named("ConfigMap")
-        for workload in of_kind("Deployment", "StatefulSet", "Job"):
-            pod = workload["spec"]["template"]["spec"]
-            templates = workload["spec"].get("volumeClaimTemplates", ())
-            there = {each["name"] for each in pod.get("volumes", ())} | {each["metadata"]["name"] for each in templates}
-            mounted = {each["name"] for container in pod["containers"] for each in container["volumeMounts"]}
-            assert mounted == there
 
     def test_servers_read_and_the_job_writes(self) -> None:
         mounts = {
@@ -214,36 +170,3 @@ class TestFit:
         }
         assert mounts["serve"]["readOnly"]
         assert "readOnly" not in mounts["index"]
-
-    def test_the_kustomization_names_every_file_but_the_job(self) -> None:
-        kustomization = yaml.safe_load(read(KUBERNETES / "kustomization.yaml"))
-        there = {path.name for path in KUBERNETES.glob("*.yaml")} - {"kustomization.yaml", "index-job.yaml"}
-        assert set(kustomization["resources"]) == there
-        (job,) = of_kind("Job")
-        (image,) = kustomization["images"]
-        named_image = job["spec"]["template"]["spec"]["containers"][0]["image"]
-        assert named_image == f"{image['newName']}:{image['newTag']}"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-def test_kubectl_puts_the_manifests_together() -> None:
-    done = subprocess.run(
-        ["kubectl", "kustomize", str(KUBERNETES)], check=False, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    made = list(yaml.safe_load_all(done.stdout))
-    assert sorted(each["kind"] for each in made) == sorted(each["kind"] for each in objects() if each["kind"] != "Job")
-    assert "registry.example.com/mara:" in done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("docker") is None, reason="the docker command is not installed")
-def test_docker_compose_takes_the_file(tmp_path: Path) -> None:
-    if subprocess.run(["docker", "compose", "version"], check=False, capture_output=True).returncode:
-        pytest.skip("the docker command has no compose")
-    environment = tmp_path / "env"
-    environment.write_text(read(DEPLOY / "example.env").replace("WORD=", "WORD=a").replace("_KEY=\nD", "_KEY=b\nD"))
-    command = ["docker", "compose", "--env-file", str(environment), "-f", str(DEPLOY / "docker-compose.yaml")]
-    done = subprocess.run([*command, "config", "--quiet"], check=False, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr

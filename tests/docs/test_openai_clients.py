@@ -1,4 +1,4 @@
-"""The examples for clients of OpenAI's API run, and the settings are those that were tried."""
+"""The examples for clients of OpenAI's API run."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.docs.pages import ROOT, blocks, read
 from tests.workflows.serving.page.site import on_a_port, site_of
 from workflows.admin.demo import run_demo
 from workflows.indexing import no_progress
 from workflows.runtime.resources import close_indexes
-from workflows.settings.enums import Workflow
 
 PAGE = read(ROOT / "docs" / "chat.md")
 ADDRESS = "http://127.0.0.1:8700"
@@ -41,9 +39,3 @@ def test_the_examples_run(address: str, tmp_path: Path, capsys: pytest.CaptureFi
         told = capsys.readouterr().out
         assert "1933" in told
         assert "**Sources**\n\n- [1] Nissan · `corpus.jsonl`" in told
-
-
-def test_librechat_is_told_the_address_and_the_models_that_there_are() -> None:
-    (settings,) = (yaml.safe_load(block.body) for block in blocks(PAGE) if block.kind == "yaml")
-    (endpoint,) = settings["endpoints"]["custom"]
-    assert (endpoint["baseURL"], endpoint["models"]["default"]) == (f"{ADDRESS}/v1", [*Workflow])

@@ -22,10 +22,6 @@ def test_right_is_an_answer_that_holds_the_string_as_whole_words() -> None:
         assert outcome(answer, answers=["EUR 2,150"]) is expected, answer
 
 
-def test_any_of_several_answers_is_right() -> None:
-    assert outcome("on 2024-03-14", answers=["14 March 2024", "2024-03-14"]) is RIGHT
-
-
 def test_a_rival_before_the_answer_makes_it_wrong_and_behind_it_does_not() -> None:
     question: dict[str, Any] = {"answers": ["EUR 66"], "rivals": ["EUR 58"]}
     assert outcome("EUR 66; in 2023 EUR 58", **question) is RIGHT
@@ -33,18 +29,7 @@ def test_a_rival_before_the_answer_makes_it_wrong_and_behind_it_does_not() -> No
     assert outcome("EUR 58", **question) is WRONG
 
 
-def test_of_a_list_one_of_each_group_has_to_be_there() -> None:
-    groups = [["Hedda", "Lunt"], ["Marek"]]
-    assert outcome("Marek and Lunt", all_of=groups) is RIGHT
-    assert outcome("Hedda Lunt", all_of=groups) is WRONG
-
-
 def test_a_refusal_is_right_where_nothing_is_to_be_found_alone() -> None:
     assert outcome("", refused=True, answers=[]) is RIGHT
     assert outcome("Something", answers=[]) is WRONG
     assert outcome("", refused=True, answers=["EUR 66"]) is REFUSED
-
-
-def test_yes_and_no_count_as_the_first_word_alone() -> None:
-    for answer, expected in [("No, it is not.", RIGHT), ("There is no crane.", WRONG), ("Yes", WRONG)]:
-        assert outcome(answer, answers=["no"]) is expected, answer
