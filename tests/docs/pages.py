@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
@@ -114,22 +113,3 @@ def sources() -> dict[str, str]:
     return {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): read(path) for path in paths
     }
-
-
-@cache
-def nodes() -> dict[str, list[ast.AST]]:
-    """Every node of the syntax tree of every module of the project."""
-    return {module: list(ast.walk(ast.parse(text))) for module, text in sources().items()}
-
-
-@cache
-def strings_of_the_code() -> frozenset[str]:
-    """Every string of the project's code that stands as it is, without placeholders."""
-    return frozenset(text for each in nodes().values() for text in strings_among(each))
-
-
-def strings_among(found: Iterable[ast.AST]) -> Iterator[str]:
-    """The strings among some nodes."""
-    for node in found:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -36,20 +35,13 @@ def of_kind(*kinds: str) -> list[dict[str, Any]]:
     return [each for each in objects() if each["kind"] in kinds]
 
 
-def named(kind: str) -> set[str]:
-    return {each["metadata"]["name"] for each in of_kind(kind)}
-
-
 def pods() -> list[dict[str, Any]]:
     """Return the templates of the pods."""
     return [each["spec"]["template"] for each in of_kind("Deployment", "StatefulSet", "Job")]
 
 
-def containers() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield each container with its pod's settings."""
-    for pod in pods():
-        for container in pod["spec"]["containers"]:
-            yield container, pod["spec"]
+def containers() -> list[dict[str, Any]]:
+    return [container for pod in pods() for container in pod["spec"]["containers"]]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +53,7 @@ def compose() -> dict[str, Any]:
 def runs_of_mara(compose: dict[str, Any]) -> list[list[str]]:
     """Return the arguments of every command of mara in the manifests."""
     services = [each["command"] for each in compose["services"].values() if each.get("image") == "mara"]
-    return [*services, *(container["args"] for container, _ in containers() if "mara" in container["image"])]
+    return [*services, *(container["args"] for container in containers() if "mara" in container["image"])]
 
 
 def is_left_out(path: str) -> bool:
@@ -95,7 +87,7 @@ class TestEnvironment:
     """Each variable is one that is read, and no secret is written down."""
 
     def test_of_kubernetes(self) -> None:
-        given = {each["name"] for container, _ in containers() for each in container["env"]}
+        given = {each["name"] for container in containers() for each in container["env"]}
         (configuration,) = of_kind("ConfigMap")
         assert {*given, *configuration["data"]} <= VARIABLES | OF_OTHERS
         assert {"MARA_RECORD_URL", "MARA_OPEN_BYTES", "MARA_AUTH"} <= given
@@ -114,7 +106,7 @@ class TestEnvironment:
 
     def test_secrets_are_named_and_never_written(self, compose: dict[str, Any]) -> None:
         assert not of_kind("Secret")
-        for container, _ in containers():
+        for container in containers():
             for each in container["env"]:
                 if PASSWORDS.search(each["name"]) or each["name"] == "MARA_RECORD_URL":
                     assert "secretKeyRef" in each["valueFrom"], each["name"]
@@ -127,7 +119,7 @@ class TestEnvironment:
     def test_the_page_tells_how_to_make_every_secret(self) -> None:
         keys = {
             each["valueFrom"]["secretKeyRef"]["key"]
-            for container, _ in containers()
+            for container in containers()
             for each in container["env"]
             if "valueFrom" in each and not each["valueFrom"]["secretKeyRef"].get("optional")
         }
@@ -165,7 +157,7 @@ class TestFit:
     def test_servers_read_and_the_job_writes(self) -> None:
         mounts = {
             container["name"]: next(each for each in container["volumeMounts"] if each["name"] == "workspaces")
-            for container, _ in containers()
+            for container in containers()
             if container["name"] in ("serve", "index")
         }
         assert mounts["serve"]["readOnly"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.docs.pages import PAGES, ROOT, anchors, links, read, strings_of_the_code, tables, undefined_references
+from tests.docs.pages import PAGES, ROOT, anchors, links, read, sources, tables, undefined_references
 
 
 def relative_links(page: Path) -> list[str]:
@@ -26,7 +26,7 @@ def test_links_resolve() -> None:
 
 
 def test_pages_that_the_code_names_exist() -> None:
-    named = {name for text in strings_of_the_code() for name in re.findall(r"\bdocs/[\w-]+\.md\b", text)}
+    named = {name for text in sources().values() for name in re.findall(r"\bdocs/[\w-]+\.md\b", text)}
     assert "docs/settings.md" in named
     assert [name for name in named if not (ROOT / name).exists()] == []
 
