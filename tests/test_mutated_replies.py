@@ -7,36 +7,27 @@ import random
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from agents.answerer import ChatAnswerer
-from agents.answers.claims import split_claims
 from agents.chat.model import ChatModel
 from agents.chat.replies import ThinkFilter
-from agents.claim_judge import ChatClaimJudge
-from agents.extractor import ChatExtractor
-from agents.fact_filter import ChatFactFilter
-from agents.final_predictor import ChatFinalPredictor, Draft
-from agents.judge import ChatJudge
-from agents.manager import ChatManager
-from agents.predictor import ChatPredictor
 from graph.embedding.embeddings import OpenAIEmbedder
 from graph.errors import MalformedReply, ModelUnavailable
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Passage
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
 from tests.agents.chat.test_model_envelope import body, event
 from tests.agents.chat.test_model_streaming import streamed
 from tests.chatting import TEXT, Verdict, ask_object, messages, model_on
-from tests.parsing import FACTS, FRAGMENTS, QUESTION, SHOWN, Saying
+from tests.parsing import FRAGMENTS, REPLIES
 from tests.scripted_server import Reply, ScriptedServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")]
 
-REPLIES = 20_000
+COUNT = 20_000
 ENVELOPES_IN = 5
 """One reply in so many goes over HTTP."""
 
@@ -46,8 +37,6 @@ MOST_S = 5.0
 MOST_GROWTH = 32 * 2**20
 """Bytes that the second half may hold at once beyond the first."""
 
-DRAFT = Draft("It was in Moor [1].", (1,), ("Where?",))
-CLAIMS = split_claims("Anna Berg was born in Moor [1]. She died in Graz [1].")
 FACTORS = {
     "entity_entity": {relation.value: 0.5 for relation in ENTITY_RELATIONS},
     "entity_passage": {relation.value: 0.5 for relation in PASSAGE_RELATIONS},
@@ -68,16 +57,17 @@ EXTRACTION = {
         {"subject": "Anna Berg", "predicate": "born in", "object": "Moor", "relation": "SPATIAL", "confidence": 0.9}
     ],
 }
-AGENTS: Sequence[tuple[str, Callable[[ChatModel], object]]] = (
-    ("Anna Berg was born in Moor [1]. She died\n\n- in Graz [1].", lambda m: ChatAnswerer(m).answer(QUESTION, SHOWN)),
-    ("It was in Moor [1], in 1933 [1].", lambda m: ChatFinalPredictor(m).answer(QUESTION, SHOWN, DRAFT)),
-    ("She was born in 1933.", lambda m: ChatPredictor(m).predict(QUESTION, SHOWN[0])),
-    ("<think>Is it?</think>Yes 0.9", lambda m: ChatJudge(m).judge(QUESTION, SHOWN[0], "In Moor.")),
-    (f"```json\n{json.dumps(FACTORS)}\n```", lambda m: ChatManager(m).weigh(QUESTION)),
-    (json.dumps({"facts": [1]}), lambda m: ChatFactFilter(m).choose(QUESTION, FACTS, 3)),
-    (json.dumps(ASSESSMENT), lambda m: ChatClaimJudge(m).assess(QUESTION, CLAIMS, SHOWN, 2)),
-    (json.dumps(EXTRACTION), lambda m: ChatExtractor(m).extract(Passage("p", "Anna Berg", SHOWN[0].text))),
+AGENTS = (
+    ("answerer", "Anna Berg was born in Moor [1]. She died\n\n- in Graz [1]."),
+    ("final predictor", "It was in Moor [1], in 1933 [1]."),
+    ("predictor", "She was born in 1933."),
+    ("judge", "<think>Is it?</think>Yes 0.9"),
+    ("manager", f"```json\n{json.dumps(FACTORS)}\n```"),
+    ("fact filter", json.dumps({"facts": [1]})),
+    ("claim judge", json.dumps(ASSESSMENT)),
+    ("extractor", json.dumps(EXTRACTION)),
 )
+"""Each agent with a reply that it takes."""
 ODD: Sequence[Any] = (
     *(None, True, -1, 0.5, 2**70, -(2**70), 10**400, float("nan"), float("inf"), "", "x", "1", "\ud800", "\x00"),
     *([], {}, [[]], [None], {"a": {}}, ["x"] * 2_000, "x" * 50_000, {str(number): number for number in range(2_000)}),
@@ -159,13 +149,13 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 
 def say(mutations: Mutations) -> None:
     """A mutated text, said to an agent and shown piece by piece."""
-    reply, ask = mutations.random.choice(AGENTS)
+    agent, reply = mutations.random.choice(AGENTS)
     text = mutations.text(reply)
     spoken = ThinkFilter(thinks_first=mutations.random.random() < 0.2)
     step = mutations.random.choice((1, 7, 1_000)) if len(text) < 5_000 else 1_000
     for start in range(0, len(text), step):
         spoken.feed(text[start : start + step])
-    ask(Saying(text))
+    REPLIES[agent](text)
 
 
 def send_whole(mutations: Mutations, endpoint: Endpoint) -> None:
@@ -225,7 +215,7 @@ def most_memory() -> int:
 
 
 def test_no_mutated_reply_raises_lingers_or_stays_in_memory(soak_share: float, endpoint: Endpoint) -> None:
-    count = int(REPLIES * soak_share)
+    count = int(COUNT * soak_share)
     slowest, held = (0.0, -1), 0
     for seed in range(count):
         if seed == count // 2:

@@ -30,7 +30,7 @@ from graph.walk.settings import Engine
 
 pytestmark = pytest.mark.slow
 
-PASSAGES, QUESTIONS, ROUNDS = 2_000, 24, 6
+PASSAGES, ROUNDS = 2_000, 6
 DAMPING = 0.5
 MARA = str(Path(sys.executable).with_name("mara"))
 
@@ -52,21 +52,11 @@ def medians(ways: Mapping[str, Callable[[Any], object]], given: Iterable[Any]) -
     return {name: median(taken[1:]) for name, taken in seconds.items()}
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made-up passages, whose questions the embedded model reads."""
-    root = tmp_path_factory.mktemp("made-up") / "workspace"
-    build_workspace(root, PASSAGES)
-    return root
+def test_the_command_line_takes_little_more_than_the_import_of_langgraph(tmp_path: Path) -> None:
+    build_workspace(tmp_path / "workspace", PASSAGES)
+    facts = [extraction.triples[0] for _, extraction in Corpus().passages(3 * ROUNDS) if extraction.triples]
+    questions = [f"Who {fact.predicate} {fact.object}, and where is {fact.subject}?" for fact in facts]
 
-
-@pytest.fixture(scope="module")
-def questions() -> list[str]:
-    made = [extraction.triples[0] for _, extraction in Corpus().passages(3 * QUESTIONS) if extraction.triples]
-    return [f"Who {fact.predicate} {fact.object}, and where is {fact.subject}?" for fact in made]
-
-
-def test_the_command_line_takes_little_more_than_the_import_of_langgraph(workspace: Path, questions: list[str]) -> None:
     def run(*command: str) -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -74,7 +64,7 @@ def test_the_command_line_takes_little_more_than_the_import_of_langgraph(workspa
         {
             "langgraph": lambda _: run(sys.executable, "-c", "import langgraph.graph"),
             "help": lambda _: run(MARA, "--help"),
-            "ask": lambda question: run(MARA, "ask", question, "-w", str(workspace)),
+            "ask": lambda question: run(MARA, "ask", question, "-w", str(tmp_path / "workspace")),
         },
         questions[:ROUNDS],
     )
