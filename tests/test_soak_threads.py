@@ -14,8 +14,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +147,12 @@ def write_state(folder: Path, state: str) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], Facts]:
+def expected_answers(place: Path) -> dict[tuple[str, str], Facts]:
     """{(state, case): the answer of a workspace that nothing disturbs}."""
     answers = {}
     for state in STATES:
-        folder = tmp_path_factory.mktemp(state)
+        folder = place / state
+        folder.mkdir()
         write_state(folder, state)
         index_sources([folder], folder / "workspace", sync=True)
         answers.update({(state, case.name): case.ask(folder / "workspace")[1] for case in CASES})
@@ -247,68 +247,28 @@ def ask_until(stopped: threading.Event, first: int, answers: Answers, workspace:
         answers.judge(case, workspace)
 
 
-@dataclass
-class Soak:
-    """The outcome of a soak: samples taken while it went on, before and after it, and errors that ended a thread."""
-
-    answers: Answers
-    writer: Writer
-    samples: list[Sample]
-    before: Sample
-    after: Sample
-    failed: list[BaseException]
-
-
-@pytest.fixture(scope="module")
-def soak(
-    tmp_path_factory: pytest.TempPathFactory, soak_share: float, expected: Mapping[tuple[str, str], Facts]
-) -> Soak:
-    folder, workspace = tmp_path_factory.mktemp("documents"), tmp_path_factory.mktemp("soaked") / "workspace"
-    done = Soak(Answers(expected), Writer(folder, workspace), [], sample(), sample(), [])
-    done.writer.write("first")
-    stopped = threading.Event()
-
-    def kept(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as fault:
-            done.failed.append(fault)
-
-    works = [partial(done.writer.write_until, stopped)]
-    works += [partial(ask_until, stopped, first, done.answers, workspace) for first in range(THREADS)]
-    threads = [threading.Thread(target=kept, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    ends = time.monotonic() + WHOLE_S * soak_share
-    while time.monotonic() < ends and not done.failed:
-        done.samples.append(sample())
-        stopped.wait(SAMPLE_S)
-    stopped.set()
-    for thread in threads:
-        thread.join()
+def test_every_answer_is_of_the_state_of_its_generation_and_nothing_piles_up(tmp_path: Path, soak_share: float) -> None:
+    folder, workspace = tmp_path / "documents", tmp_path / "workspace"
+    folder.mkdir()
+    answers, writer = Answers(expected_answers(tmp_path)), Writer(folder, workspace)
+    before, samples, stopped = sample(), list[Sample](), threading.Event()
+    writer.write("first")
+    with ThreadPoolExecutor(1 + THREADS) as pool:
+        works = [pool.submit(writer.write_until, stopped)]
+        works += [pool.submit(ask_until, stopped, first, answers, workspace) for first in range(THREADS)]
+        ends = time.monotonic() + WHOLE_S * soak_share
+        while time.monotonic() < ends and not any(work.done() for work in works):
+            samples.append(sample())
+            stopped.wait(SAMPLE_S)
+        stopped.set()
     close_indexes()
-    done.after = sample()
-    return done
-
-
-def test_no_question_and_no_sync_fails_and_every_answer_is_right_for_a_state(soak: Soak) -> None:
-    assert soak.failed == []
-    assert soak.answers.wrong == []
-    assert set(soak.answers.right) == {case.name for case in CASES}
-    assert len(soak.answers.states) >= 5, "the documents changed while they were asked"
-
-
-def test_every_answer_is_of_the_state_that_its_generation_holds(soak: Soak) -> None:
-    held = {generation: soak.writer.states.get(generation) for generation in soak.answers.states}
-    told = soak.answers.states
-    assert {generation: states for generation, states in told.items() if held[generation] not in states} == {}
-
-
-def test_memory_and_open_files_stay_level(soak: Soak) -> None:
-    warm = soak.samples[len(soak.samples) // 2 :]
+    assert [work.exception() for work in works] == [None] * len(works)
+    assert answers.wrong == []
+    assert set(answers.right) == {case.name for case in CASES}
+    assert len(answers.states) >= 5, "the documents changed while they were asked"
+    written = {generation: writer.states.get(generation) for generation in answers.states}
+    assert {key: states for key, states in answers.states.items() if written[key] not in states} == {}
+    warm = samples[len(samples) // 2 :]
     assert growth([each.resident for each in warm]) < MEMORY_MARGIN
     assert growth([each.files for each in warm]) < FILES_MARGIN
-
-
-def test_with_every_index_closed_no_more_files_are_open_than_before(soak: Soak) -> None:
-    assert soak.after.files - soak.before.files <= FILES_OF_THE_PROCESS
+    assert sample().files - before.files <= FILES_OF_THE_PROCESS
