@@ -1,10 +1,10 @@
-"""The page for contributors names files, commands and benchmarks that exist, and every folder of the packages."""
+"""The page for contributors names files, commands and benchmarks that exist."""
 
 from __future__ import annotations
 
 import re
 
-from tests.docs.pages import PACKAGES, ROOT, blocks, inline_code, read
+from tests.docs.pages import ROOT, blocks, inline_code, read
 
 PAGE = read(ROOT / "docs" / "contributing.md")
 IN_PROSE = set(inline_code(PAGE))
@@ -19,19 +19,9 @@ def named_paths() -> set[str]:
     return {code for code in IN_PROSE if PATH.fullmatch(code)} - MADE | {w for w in IN_SHELL if w.startswith("tests/")}
 
 
-def folders() -> set[str]:
-    """The folders of the packages that hold modules, the packages themselves aside."""
-    found = {path.parent for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
-    return {f"{folder.relative_to(ROOT).as_posix()}/" for folder in found if folder.parent != ROOT}
-
-
 def test_every_path_exists() -> None:
     assert len(named_paths()) > 50
     assert [name for name in named_paths() if not (ROOT / name).exists()] == []
-
-
-def test_the_map_names_every_folder_of_the_packages() -> None:
-    assert folders() - IN_PROSE == set()
 
 
 def test_every_target_of_make_and_every_benchmark_exists() -> None:

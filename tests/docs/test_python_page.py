@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import ROOT, blocks, inline_code, read
-from workflows import streaming
+from tests.docs.pages import ROOT, blocks, read
 from workflows.admin.demo import run_demo
 from workflows.indexing import no_progress
 from workflows.runtime.resources import close_indexes
@@ -38,11 +37,3 @@ def test_the_examples_run(sample: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert made["without_beta"]["relation_factors"] is None
     assert "1933" in made["chain"].invoke("When was Nissan founded?").to_string()
     assert made["result"]["answer"] in capsys.readouterr().out
-
-
-def test_every_event_is_described() -> None:
-    told = set(inline_code(read(PAGE)))
-    for event in (streaming.NodeStarted, streaming.Progress, streaming.Token, streaming.Answered):
-        fields = [name for name in event.__dataclass_fields__ if name != "kind"]
-        assert f"{event.__name__}({', '.join(fields)})" in told
-        assert event.__dataclass_fields__["kind"].default in told

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.site import __main__ as site
-from docs.site.sections import SECTIONS, fill_for_the_site, main, write_committed
+from docs.site.sections import write_committed
 from tests.docs.pages import read
 
 LOADED = re.compile(r"<(?:script|img|iframe|source)\s[^>]*?src=[\"']?([^\s\"'>]+)|<link\s[^>]*?href=[\"']?([^\s\"'>]+)")
@@ -19,16 +19,6 @@ LOADED = re.compile(r"<(?:script|img|iframe|source)\s[^>]*?src=[\"']?([^\s\"'>]+
 def test_the_committed_sections_are_what_the_code_gives() -> None:
     for page in site.PAGES:
         assert write_committed(read(page)) == read(page), f"{page.name}: run `make drawings`"
-
-
-def test_only_the_marked_parts_are_written_anew(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- from the code: modes -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
-    main([str(page)])
-    modes = SECTIONS["modes"]()
-    assert read(page) == f"before\n<!-- from the code: modes -->\n\n{modes}\n<!-- end -->\nafter\n"
-    assert write_committed(read(page)) == read(page)
-    assert fill_for_the_site("a\n<!-- on the site: modes -->\nb\n") == f"a\n{modes}\nb\n"
 
 
 @pytest.mark.slow
@@ -41,6 +31,3 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tm
     for name, page in built.items():
         assert [each for found in LOADED.findall(page) for each in found if "//" in each] == [], name
         assert "<!-- on the site" not in page, name
-    assert "<code>mara graph export</code>" in built["reference.html"]
-    assert "<code>name_shares</code>" in built["settings.html"]
-    assert "mara+preset=seed" in built["evaluation.html"]
