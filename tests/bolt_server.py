@@ -9,7 +9,6 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 
 from tests.chroma_server import free_port
 
@@ -46,13 +45,11 @@ class BoltEndpoint:
 
     Attributes:
         address: host and port.
-        http_address: host and port of the same server where it speaks HTTP, not Bolt.
     """
 
     def __init__(self, folder: Path) -> None:
         port, http = free_port(), free_port()
         self.address = f"127.0.0.1:{port}"
-        self.http_address = f"127.0.0.1:{http}"
         self._databases = 0
         self._process = subprocess.Popen(
             [sys.executable, "-c", _SERVE, str(folder), str(port), str(http), PASSWORD],
@@ -86,9 +83,7 @@ class BoltEndpoint:
     def __enter__(self) -> BoltEndpoint:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import SecretStr
 
 from agents.answerer import ChatAnswerer, OfflineAnswerer
-from agents.answers.citations import locate_quote, parse_citations, quotable, strip_citations, without_marks
+from agents.answers.citations import parse_citations, quotable, strip_citations, without_marks
 from agents.answers.claims import citing_sentences, join_claims, plain_text, split_claims, strip_marks
 from agents.chat.material import quoted
 from agents.chat.model import ChatModel, ChatReply
@@ -25,7 +25,6 @@ from agents.fact_filter import ChatFactFilter, FactFilterReply
 from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
 from agents.manager import ChatManager, OfflineManager
-from agents.offline.alignment import passage_sentences
 from agents.offline.comparison import Side, compare
 from agents.offline.entities import scan_entities, title_names
 from agents.offline.evidence import best_sentence, find_evidence
@@ -42,23 +41,12 @@ from graph.own_types import own_types_of
 from graph.schema import Fact, Passage, RelationType, ScoredFact
 from graph.sentences import sentence_spans
 from graph.sources.loaders.document import Document, sane_title
-from graph.sources.loaders.files import plain_title
 from graph.sources.loaders.html import decode_page, normalised_address, parse_html
 from graph.sources.loaders.markdown import parse_markdown
 from graph.sources.splitting import estimate_tokens, split_document
 from graph.storage.entry import Entry
 from graph.taxonomy import question_cues, type_triple
-from graph.text import (
-    NameMatcher,
-    date_spans,
-    is_date,
-    name_length,
-    normalise_name,
-    title_name,
-    token_spans,
-    tokens,
-    year_in,
-)
+from graph.text import NameMatcher, date_spans, is_date, normalise_name, title_name, token_spans, tokens, year_in
 
 Parser = Callable[[str], object]
 
@@ -137,17 +125,16 @@ REPLIES: dict[str, Parser] = {
     "object": lambda text: parse_object(text, FactFilterReply),
     "string in an object": lambda text: parse_object(json.dumps({"facts": [text]}), FactFilterReply),
     "answerer": lambda text: ChatAnswerer(Saying(text)).answer(QUESTION, SHOWN),
-    "cited answer": lambda text: ChatAnswerer(Saying(f"{text} [1]")).answer(QUESTION, SHOWN),
     "final predictor": lambda text: ChatFinalPredictor(Saying(f"It [1] {text}")).answer(
         QUESTION, SHOWN, Draft(f"{text} [1]", (1,), ())
     ),
     "predictor": lambda text: ChatPredictor(Saying(text)).predict(QUESTION, SHOWN[0]),
     "judge": lambda text: ChatJudge(Saying(text)).judge(QUESTION, SHOWN[0], text),
-    "judge that thinks": lambda text: ChatJudge(Saying(f"<think>{text}</think>Yes 0.9")).judge(QUESTION, SHOWN[0], ""),
     "manager": lambda text: ChatManager(Saying(text)).weigh(QUESTION),
-    "claim judge": lambda text: ChatClaimJudge(Saying(text)).assess(QUESTION, split_claims(text)[:3], SHOWN, 2),
+    "claim judge": lambda text: ChatClaimJudge(Saying(text)).assess(QUESTION, split_claims(TEXT), SHOWN, 2),
     "fact filter": lambda text: ChatFactFilter(Saying(text)).choose(QUESTION, FACTS, 3),
-    "extractor": _extracted_reply,
+    "extractor": lambda text: ChatExtractor(Saying(text)).extract(Passage("p", "Moor", TEXT)),
+    "names in an extraction": _extracted_reply,
     "stream": _streamed,
     "citations": lambda text: parse_citations(text, range(9)),
     "no citations": strip_citations,
@@ -159,14 +146,11 @@ REPLIES: dict[str, Parser] = {
     "no marks behind claims": strip_marks,
     "plain text": plain_text,
     "citing sentence": citing_sentences,
-    "located": lambda text: locate_quote(text, TEXT),
     "fed back": lambda text: quoted("reply", text),
 }
 PASSAGES: dict[str, Parser] = {
     "name": normalise_name,
-    "length of a name": name_length,
     "name of a title": title_name,
-    "tokens": tokens,
     "places of tokens": token_spans,
     "sentences": sentence_spans,
     "terms": terms,
@@ -174,23 +158,14 @@ PASSAGES: dict[str, Parser] = {
     "dates": date_spans,
     "year": year_in,
     "entities": scan_entities,
-    "entities of a title": lambda text: scan_entities(TEXT, text),
-    "entities below a title": lambda text: scan_entities(text, "Anna Berg"),
     "extractor": lambda text: OfflineExtractor().extract(Passage("p", "Anna Berg", text)),
-    "extractor without a title": lambda text: OfflineExtractor().extract(Passage("p", "", text)),
-    "extractor of a title": lambda text: OfflineExtractor().extract(Passage("p", text, TEXT)),
     "extractor of own types": lambda text: OfflineExtractor(OWN).extract(Passage("p", "Anna Berg", text)),
     "own type of a predicate": OWN.relation_of,
-    "own type of a name": lambda text: OWN.entity_type_of(text, [text], [text]),
     "names of a title": title_names,
     "type of a triple": lambda text: type_triple(text, text, text),
-    "type of a class": lambda text: type_triple("Bob", "is", text),
     "evidence": _evidence,
     "known names": lambda text: MATCHER.find(tokens(text)),
-    "quotable sentences": lambda text: passage_sentences([NumberedPassage(1, "p", "Moor", text)]),
-    "place of a quote": lambda text: locate_quote("The geologist was born in Moor.", text, QUESTION),
     "support": lambda text: is_supported("Anna Berg was born in Moor in 1933.", text),
-    "support of a passage's own words": lambda text: is_supported(text, text),
     "evidence for a question": lambda text: find_evidence(QUESTION, [NumberedPassage(1, "p", "Moor", text)], None),
     "days": days_in,
     "words and codes": word_spans,
@@ -199,7 +174,6 @@ PASSAGES: dict[str, Parser] = {
     "quotes": lambda text: OfflineAnswerer().answer(QUESTION, [NumberedPassage(1, "p", "Moor", text)]),
     "chunks": lambda text: split_document(Document("Moor", TEXT * 40 + text, "moor.txt")),
     "length in tokens": estimate_tokens,
-    "first line": plain_title,
     "property": sane_title,
     "Markdown": lambda text: parse_markdown(text, "moor.md"),
     "front matter": lambda text: parse_markdown(f"---\n{text}\n---\nMoor", "moor.md"),

@@ -37,7 +37,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
 _WORD = re.compile(r"\w+")
@@ -181,9 +180,7 @@ class ScriptedServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.released.set()
         self._http.shutdown()
         self._http.server_close()

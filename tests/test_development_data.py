@@ -95,11 +95,3 @@ def test_the_walk_finds_more_than_the_baselines_also_of_text_alone(musique: Path
         ("hotpot_train100", hotpot, Mode.HYBRID),
     ):
         assert recall_at_5(name, workspace, Mode.MARA) >= recall_at_5(name, workspace, baseline)
-
-
-@pytest.mark.parametrize(("alpha", "mode"), [(1.0, Mode.DENSE), (0.0, Mode.SPARSE)])
-def test_hybrid_at_either_end_is_the_single_ranking(musique: Path, alpha: float, mode: Mode) -> None:
-    name = "musique_train100"
-    for top_k in (5, 20):
-        single = rankings_of(name, musique, mode=mode, top_k=top_k)
-        assert rankings_of(name, musique, mode=Mode.HYBRID, top_k=top_k, alpha=alpha) == single

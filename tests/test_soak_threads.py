@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,10 @@ from graph.walk.settings import Engine
 from workflows import mara, ragenta, retrieval
 from workflows.answering import ask
 from workflows.context import Context
-from workflows.for_agents import MaraRetriever
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes
 from workflows.settings.ragenta import RagentaContext
-from workflows.streaming import Answered, aask_stream, ask_stream
+from workflows.streaming import Answered, ask_stream
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
@@ -97,14 +96,6 @@ def streamed(question: str, context: Context) -> tuple[int, Facts]:
     return last.result["generation"], essence(last.result)
 
 
-def streamed_on_a_loop(question: str, context: Context) -> tuple[int, Facts]:
-    async def last() -> Any:
-        return [event async for event in aask_stream(question, context)][-1]
-
-    answered = asyncio.run(last())
-    return answered.result["generation"], essence(answered.result)
-
-
 def invoked_on_a_loop(question: str, context: Context) -> tuple[int, Facts]:
     graph = ragenta.graph if isinstance(context, RagentaContext) else mara.graph
     result = asyncio.run(graph.ainvoke({"question": question}, context=context))
@@ -116,67 +107,52 @@ def retrieved(question: str, context: Context) -> tuple[int, Facts]:
     return result["generation"], essence(result)
 
 
-def as_documents(question: str, context: Context) -> tuple[None, Facts]:
-    found = MaraRetriever(context=context).invoke(question)
-    return None, tuple((document.id, document.page_content) for document in found)
-
-
 @dataclass(frozen=True)
 class Case:
     """A question, how it is asked, and with which settings."""
 
     name: str
-    way: Callable[[str, Context], tuple[int | None, Facts]]
+    way: Callable[[str, Context], tuple[int, Facts]]
     question: str
     form: type[Context] = Context
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def ask(self, workspace: Path) -> tuple[int | None, Facts]:
-        """Return the generation that answered, where that is told, and what it answered."""
+    def ask(self, workspace: Path) -> tuple[int, Facts]:
+        """Return the generation that answered, and the answer."""
         return self.way(self.question, self.form(workspace=str(workspace), **self.settings))
 
 
 CASES = (
-    Case("ask", asked, TOWN),
     Case("ask a filtered world", asked, TOWN, settings={"where": {"source": {"$ne": "nothing"}}, "top_k": 5}),
     Case("check claims", asked, CRAFT, settings={"check_claims": True}),
     Case("ragenta", asked, TOWN, RagentaContext, {"top_k": 4, "follow_ups": {"passages": 2}}),
     Case("stream", streamed, CRAFT, settings={"engine": Engine.MATRIX}),
-    Case(
-        "stream ragenta",
-        streamed,
-        CRAFT,
-        RagentaContext,
-        {"top_k": 3, "mode": Mode.MARA, "follow_ups": {"questions": 1}},
-    ),
-    Case("stream on a loop", streamed_on_a_loop, TOWN, settings={"mode": Mode.HYBRID}),
+    Case("stream ragenta", streamed, CRAFT, RagentaContext, {"top_k": 3, "mode": Mode.MARA}),
     Case("invoke on a loop", invoked_on_a_loop, TOWN, settings={"mode": Mode.HIPPORAG2}),
     Case("invoke ragenta on a loop", invoked_on_a_loop, CRAFT, RagentaContext, {"top_k": 3}),
     Case("retrieve dense", retrieved, TOWN, settings={"mode": Mode.DENSE}),
     Case("retrieve sparse", retrieved, CRAFT, settings={"mode": Mode.SPARSE}),
-    Case("retrieve without names", retrieved, TOWN, settings={"walk": {"name_weight": 0.0, "passage_seeds": 0}}),
-    Case("documents", as_documents, TOWN, settings={"top_k": 3}),
 )
 
 
 def write_state(folder: Path, state: str) -> None:
     """Make a folder hold a state of the documents."""
-    texts = {**ALWAYS, **STATES[state]}
+    texts = {f"{name}.txt": text for name, text in {**ALWAYS, **STATES[state]}.items()}
     for path in folder.glob("*.txt"):
-        if path.stem not in texts:
+        if texts.get(path.name) == path.read_text(encoding="utf-8"):
+            del texts[path.name]
+        elif path.name not in texts:
             path.unlink()
     for name, text in texts.items():
-        path = folder / f"{name}.txt"
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], Facts]:
+def expected_answers(place: Path) -> dict[tuple[str, str], Facts]:
     """{(state, case): the answer of a workspace that nothing disturbs}."""
     answers = {}
     for state in STATES:
-        folder = tmp_path_factory.mktemp(state)
+        folder = place / state
+        folder.mkdir()
         write_state(folder, state)
         index_sources([folder], folder / "workspace", sync=True)
         answers.update({(state, case.name): case.ask(folder / "workspace")[1] for case in CASES})
@@ -207,8 +183,7 @@ class Answers:
             return
         with self._lock:
             self.right[case.name] += 1
-            if generation is not None:
-                self.states[generation] = self.states.get(generation, set(STATES)) & fitting
+            self.states[generation] = self.states.get(generation, set(STATES)) & fitting
 
     def _note(self, what: str) -> None:
         with self._lock:
@@ -242,12 +217,16 @@ class Writer:
         self._folder = folder
         self._workspace = workspace
         self.states: dict[int, str] = {}
-        self._ways: Iterator[Callable[[], None]] = itertools.cycle((self._here, self._by_command))
 
     def write(self, state: str) -> None:
         """Bring the workspace to a state, and note which generation has it."""
         write_state(self._folder, state)
-        next(self._ways)()
+        if len(self.states) % 2:
+            command = [*_SYNC, str(self._folder), "-w", str(self._workspace), "--json"]
+            done = subprocess.run(command, capture_output=True, encoding="utf-8")
+            assert done.returncode == 0, done.stdout + done.stderr
+        else:
+            index_sources([self._folder], self._workspace, sync=True)
         generation = Workspace(self._workspace).current()
         assert generation is not None
         self.states[generation] = state
@@ -259,14 +238,6 @@ class Writer:
                 return
             self.write(state)
 
-    def _here(self) -> None:
-        index_sources([self._folder], self._workspace, sync=True)
-
-    def _by_command(self) -> None:
-        command = [*_SYNC, str(self._folder), "-w", str(self._workspace), "--json"]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8")
-        assert done.returncode == 0, done.stdout + done.stderr
-
 
 def ask_until(stopped: threading.Event, first: int, answers: Answers, workspace: Path) -> None:
     """Ask one case after the other, each thread from another one on."""
@@ -276,75 +247,28 @@ def ask_until(stopped: threading.Event, first: int, answers: Answers, workspace:
         answers.judge(case, workspace)
 
 
-@dataclass
-class Soak:
-    """The outcome of a soak.
-
-    Attributes:
-        samples: taken while it went on.
-        before: what the process held with no index open.
-        after: the same once all is over and every index closed.
-        failed: what ended a thread.
-    """
-
-    answers: Answers
-    writer: Writer
-    samples: list[Sample]
-    before: Sample
-    after: Sample
-    failed: list[BaseException]
-
-
-@pytest.fixture(scope="module")
-def soak(
-    tmp_path_factory: pytest.TempPathFactory, soak_share: float, expected: Mapping[tuple[str, str], Facts]
-) -> Soak:
-    folder, workspace = tmp_path_factory.mktemp("documents"), tmp_path_factory.mktemp("soaked") / "workspace"
-    done = Soak(Answers(expected), Writer(folder, workspace), [], sample(), sample(), [])
-    done.writer.write("first")
-    stopped = threading.Event()
-
-    def kept(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as fault:
-            done.failed.append(fault)
-
-    works = [partial(done.writer.write_until, stopped)]
-    works += [partial(ask_until, stopped, first, done.answers, workspace) for first in range(THREADS)]
-    threads = [threading.Thread(target=kept, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    ends = time.monotonic() + WHOLE_S * soak_share
-    while time.monotonic() < ends and not done.failed:
-        done.samples.append(sample())
-        stopped.wait(SAMPLE_S)
-    stopped.set()
-    for thread in threads:
-        thread.join()
+def test_every_answer_is_of_the_state_of_its_generation_and_nothing_piles_up(tmp_path: Path, soak_share: float) -> None:
+    folder, workspace = tmp_path / "documents", tmp_path / "workspace"
+    folder.mkdir()
+    answers, writer = Answers(expected_answers(tmp_path)), Writer(folder, workspace)
+    before, samples, stopped = sample(), list[Sample](), threading.Event()
+    writer.write("first")
+    with ThreadPoolExecutor(1 + THREADS) as pool:
+        works = [pool.submit(writer.write_until, stopped)]
+        works += [pool.submit(ask_until, stopped, first, answers, workspace) for first in range(THREADS)]
+        ends = time.monotonic() + WHOLE_S * soak_share
+        while time.monotonic() < ends and not any(work.done() for work in works):
+            samples.append(sample())
+            stopped.wait(SAMPLE_S)
+        stopped.set()
     close_indexes()
-    done.after = sample()
-    return done
-
-
-def test_no_question_and_no_sync_fails_and_every_answer_is_right_for_a_state(soak: Soak) -> None:
-    assert soak.failed == []
-    assert soak.answers.wrong == []
-    assert set(soak.answers.right) == {case.name for case in CASES}
-    assert len(soak.answers.states) >= 5, "the documents changed while they were asked"
-
-
-def test_every_answer_is_of_the_state_that_its_generation_holds(soak: Soak) -> None:
-    held = {generation: soak.writer.states.get(generation) for generation in soak.answers.states}
-    told = soak.answers.states
-    assert {generation: states for generation, states in told.items() if held[generation] not in states} == {}
-
-
-def test_memory_and_open_files_stay_level(soak: Soak) -> None:
-    warm = soak.samples[len(soak.samples) // 2 :]
+    assert [work.exception() for work in works] == [None] * len(works)
+    assert answers.wrong == []
+    assert set(answers.right) == {case.name for case in CASES}
+    assert len(answers.states) >= 5, "the documents changed while they were asked"
+    written = {generation: writer.states.get(generation) for generation in answers.states}
+    assert {key: states for key, states in answers.states.items() if written[key] not in states} == {}
+    warm = samples[len(samples) // 2 :]
     assert growth([each.resident for each in warm]) < MEMORY_MARGIN
     assert growth([each.files for each in warm]) < FILES_MARGIN
-
-
-def test_with_every_index_closed_no_more_files_are_open_than_before(soak: Soak) -> None:
-    assert soak.after.files - soak.before.files <= FILES_OF_THE_PROCESS
+    assert sample().files - before.files <= FILES_OF_THE_PROCESS

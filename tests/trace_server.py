@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
 import langsmith
@@ -32,7 +31,7 @@ _LIMITS = {
 
 @dataclass
 class TracedRun:
-    """A run as it was taken in.
+    """A run as it was taken in, and what it says of itself: name, type, inputs, outputs, error, metadata and tags.
 
     Attributes:
         children: the runs within it, in the order they started.
@@ -43,42 +42,14 @@ class TracedRun:
     payloads: int
     children: list[TracedRun] = field(default_factory=list)
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return str(self.fields["name"])
-
-    @property
-    def run_type(self) -> str:
-        """One of chain, llm, retriever, embedding, tool, parser, prompt."""
-        return str(self.fields["run_type"])
-
-    @property
-    def inputs(self) -> Any:
-        """What went in."""
-        return self.fields.get("inputs") or {}
-
-    @property
-    def outputs(self) -> Any:
-        """What came out."""
-        return self.fields.get("outputs") or {}
-
-    @property
-    def error(self) -> str:
-        """What it failed with, or nothing."""
-        return str(self.fields.get("error") or "")
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """Its metadata."""
-        found = self.fields.get("extra", {}).get("metadata", {})
-        assert isinstance(found, dict)
-        return found
-
-    @property
-    def tags(self) -> list[str]:
-        """Its tags."""
-        return list(self.fields.get("tags") or ())
+    def __post_init__(self) -> None:
+        self.name = str(self.fields.get("name"))
+        self.run_type = str(self.fields.get("run_type"))
+        self.inputs: Any = self.fields.get("inputs") or {}
+        self.outputs: Any = self.fields.get("outputs") or {}
+        self.error = str(self.fields.get("error") or "")
+        self.metadata: dict[str, Any] = self.fields.get("extra", {}).get("metadata", {})
+        self.tags = list[str](self.fields.get("tags") or ())
 
     def walk(self) -> Iterator[TracedRun]:
         """Yield it and all that is within it."""
@@ -100,7 +71,7 @@ class TraceServer:
     """The server: a context manager that takes runs in until it is left."""
 
     def __init__(self, *, multipart: bool = True) -> None:
-        self._info = {"batch_ingest_config": {"use_multipart_endpoint": multipart, **_LIMITS}}
+        self.info = {"batch_ingest_config": {"use_multipart_endpoint": multipart, **_LIMITS}}
         self._lock = threading.Condition()
         self._runs: dict[str, dict[str, Any]] = {}
         self._bytes: dict[str, int] = {}
@@ -115,9 +86,7 @@ class TraceServer:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.client.close(timeout=FLUSH_S)
         self._server.shutdown()
         self._server.server_close()
@@ -155,10 +124,6 @@ class TraceServer:
         (root,) = (root for root in self.trees() if root.outputs == outputs)
         return root
 
-    def info(self) -> dict[str, Any]:
-        """Return what the server says of itself."""
-        return self._info
-
     def take(self, path: str, content_type: str, body: bytes) -> None:
         """Take a request in, all of it at once."""
         with self._lock:
@@ -195,7 +160,7 @@ def _handler_of(server: TraceServer) -> type[BaseHTTPRequestHandler]:
             """Say nothing."""
 
         def do_GET(self) -> None:
-            self._reply(server.info())
+            self._reply(server.info)
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))

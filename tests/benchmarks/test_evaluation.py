@@ -17,7 +17,6 @@ from tests.builders import HashEmbedder
 from tests.workflows.evaluation.river_run import QUESTIONS, rows_in
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import ROWS, use_embedder
-from workflows.evaluation import ask_system
 from workflows.runs.run_folder import load_run
 from workflows.runtime.resources import close_indexes
 
@@ -111,16 +110,3 @@ def test_all_sets_are_measured_and_a_page_shows_it(measured: Place) -> None:
         less_hybrid = found["recall"]["5"] - each["systems"]["hybrid"]["recall"]["5"]
         assert found["less"]["hybrid"]["recall@5"][0] == pytest.approx(less_hybrid, abs=1e-6)
     assert f"\n\n{tables.modes_table(figures)}\n\n" in measured.page
-
-
-def test_a_second_run_asks_nothing_and_writes_the_same(measured: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures, page = measured.figures, measured.page
-    monkeypatch.setattr(ask_system.Asker, "ask", lambda *asked: pytest.fail("asked again"))
-    measured.run()
-    assert (measured.figures, measured.page) == (figures, page)
-
-
-def test_data_that_lack_a_set_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        Place(tmp_path).run()
-    assert "has no folder hotpot_train100, mtrag_dev, musique_train100" in capsys.readouterr().err

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
@@ -26,7 +25,6 @@ _LINK_FORMS = (
 """Links and pictures with or without a title, definitions of references, and HTML."""
 _REFERENCE = re.compile(r"\]\[(?P<label>[^\]\n]+)\]")
 _DEFINED = re.compile(r"^ {0,3}\[(?P<label>[^\]]+)\]:", re.MULTILINE)
-_POINTER = re.compile(r"\bsee\s+\[[^\]]+\]\((?P<target>[^)\s]+)\)\s+for\b", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
 
@@ -66,11 +64,6 @@ def undefined_references(text: str) -> list[str]:
     plain_text = _INLINE_CODE.sub("`code`", prose(text))
     defined = {label.casefold() for label in _DEFINED.findall(plain_text)}
     return [label for label in _REFERENCE.findall(plain_text) if label.casefold() not in defined]
-
-
-def pointers(text: str) -> list[str]:
-    """Where a page points for something by "see ... for ..."."""
-    return [found["target"] for found in _POINTER.finditer(_INLINE_CODE.sub("`code`", prose(text)))]
 
 
 def inline_code(text: str) -> Iterator[str]:
@@ -120,28 +113,3 @@ def sources() -> dict[str, str]:
     return {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): read(path) for path in paths
     }
-
-
-@cache
-def modules() -> dict[str, ast.Module]:
-    """Every module of the project, parsed."""
-    return {module: ast.parse(text) for module, text in sources().items()}
-
-
-@cache
-def nodes() -> dict[str, list[ast.AST]]:
-    """Everything in every module of the project: walking through them takes as long as parsing them."""
-    return {module: list(ast.walk(tree)) for module, tree in modules().items()}
-
-
-@cache
-def strings_of_the_code() -> frozenset[str]:
-    """Every string of the project's code that stands as it is, without placeholders."""
-    return frozenset(text for each in nodes().values() for text in strings_among(each))
-
-
-def strings_among(found: Iterable[ast.AST]) -> Iterator[str]:
-    """The strings among some nodes."""
-    for node in found:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value

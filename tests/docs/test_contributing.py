@@ -1,17 +1,15 @@
-"""The page for contributors names files, folders, names and commands that exist, and every folder of the packages."""
+"""The page for contributors names files, commands and benchmarks that exist."""
 
 from __future__ import annotations
 
 import re
 
-from tests.docs.pages import PACKAGES, ROOT, blocks, inline_code, modules, read, sources, table
+from tests.docs.pages import ROOT, blocks, inline_code, read
 
 PAGE = read(ROOT / "docs" / "contributing.md")
-CHANGELOG = read(ROOT / "CHANGELOG.md")
 IN_PROSE = set(inline_code(PAGE))
 IN_SHELL = {word for block in blocks(PAGE) for word in block.body.split()}
 PATH = re.compile(r"\.?\w[\w.-]*(?:/[\w.-]*)+|[\w-]+\.(?:md|toml|json|lock|cff)")
-NAME = re.compile(r"\w*[a-z]_\w+|[A-Z]\w+")
 """Of a function, a constant or a class."""
 MADE = {"build/site", "dist/", "results.jsonl"}
 """What commands write."""
@@ -21,26 +19,9 @@ def named_paths() -> set[str]:
     return {code for code in IN_PROSE if PATH.fullmatch(code)} - MADE | {w for w in IN_SHELL if w.startswith("tests/")}
 
 
-def folders() -> set[str]:
-    """The folders of the packages that hold modules, the packages themselves aside."""
-    found = {path.parent for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
-    return {f"{folder.relative_to(ROOT).as_posix()}/" for folder in found if folder.parent != ROOT}
-
-
 def test_every_path_exists() -> None:
     assert len(named_paths()) > 50
     assert [name for name in named_paths() if not (ROOT / name).exists()] == []
-
-
-def test_every_name_stands_in_the_code() -> None:
-    names = {code.removesuffix("()") for code in IN_PROSE} - named_paths()
-    texts = [*sources().values(), *map(read, (ROOT / "tests" / "docs").glob("*.py"))]
-    words = {word for text in texts for word in re.findall(r"\w+", text)}
-    assert {name for name in names if NAME.fullmatch(name)} - words == set()
-
-
-def test_the_map_names_every_folder_of_the_packages() -> None:
-    assert folders() - IN_PROSE == set()
 
 
 def test_every_target_of_make_and_every_benchmark_exists() -> None:
@@ -52,12 +33,3 @@ def test_every_target_of_make_and_every_benchmark_exists() -> None:
     runs = [ROOT / "benchmarks" / name / "__main__.py" for name in benchmarks]
     runs = [run if run.exists() else run.parent.with_suffix(".py") for run in runs]
     assert [run.name for run in runs if "__main__" not in read(run)] == []
-
-
-def test_the_import_paths_of_the_changelog_are_those_of_the_code() -> None:
-    kept = re.findall(r"`(workflows\.\w+)`", CHANGELOG.partition("These import paths stay:")[2].partition("Others")[0])
-    moved = [row["now"] for row in table(CHANGELOG, "Changed")]
-    now = {path.strip("`") for cell in moved for path in cell.split(", ")} | set(kept)
-    assert len(kept) == 11
-    packages = {module.rpartition(".")[0] for module in modules()}
-    assert now - {*modules(), *packages} == set()

@@ -5,18 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from docs.site.__main__ import PAGES as OF_THE_SITE
-from tests.docs.pages import (
-    PAGES,
-    ROOT,
-    anchors,
-    links,
-    pointers,
-    read,
-    strings_of_the_code,
-    tables,
-    undefined_references,
-)
+from tests.docs.pages import PAGES, ROOT, anchors, links, read, sources, tables, undefined_references
 
 
 def relative_links(page: Path) -> list[str]:
@@ -36,14 +25,8 @@ def test_links_resolve() -> None:
     assert [(page.name, label) for page in PAGES for label in undefined_references(read(page))] == []
 
 
-def test_a_pointer_for_something_names_its_section() -> None:
-    """A page as a whole always exists, whether or not it says a word of that."""
-    named = [(page.name, link) for page in PAGES for link in pointers(read(page))]
-    assert [each for each in named if each[1].endswith(".md")] == []
-
-
 def test_pages_that_the_code_names_exist() -> None:
-    named = {name for text in strings_of_the_code() for name in re.findall(r"\bdocs/[\w-]+\.md\b", text)}
+    named = {name for text in sources().values() for name in re.findall(r"\bdocs/[\w-]+\.md\b", text)}
     assert "docs/settings.md" in named
     assert [name for name in named if not (ROOT / name).exists()] == []
 
@@ -58,19 +41,6 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert sorted(page.name for page in set(PAGES) - reached) == []
 
 
-def test_the_front_page_leads_its_four_readers_to_their_pages() -> None:
-    files = {link.partition("#")[0] for link in relative_links(PAGES[0])}
-    readers = ("start-openai", "start-ollama", "evaluation", "deploy")
-    assert {f"docs/{name}.md" for name in readers} <= files
-
-
 def test_the_rows_of_a_table_have_as_many_cells_as_its_head() -> None:
     uneven = [(page.name, rows[0]) for page in PAGES for rows in tables(read(page)) if len({*map(len, rows)}) != 1]
     assert uneven == []
-
-
-def test_the_pages_are_few_and_short() -> None:
-    assert len(OF_THE_SITE) <= 22
-    words = {page: len(read(page).split()) for page in OF_THE_SITE}
-    assert words.pop(PAGES[0]) <= 1300
-    assert sum(words.values()) <= 40_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from docs.examples import service
-from tests.docs.pages import ROOT, blocks, inline_code, read
-from workflows import streaming
+from tests.docs.pages import ROOT, blocks, read
 from workflows.admin.demo import run_demo
 from workflows.indexing import no_progress
 from workflows.runtime.resources import close_indexes
@@ -40,16 +37,3 @@ def test_the_examples_run(sample: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert made["without_beta"]["relation_factors"] is None
     assert "1933" in made["chain"].invoke("When was Nissan founded?").to_string()
     assert made["result"]["answer"] in capsys.readouterr().out
-
-
-def test_every_event_is_described() -> None:
-    told = set(inline_code(read(PAGE)))
-    for event in (streaming.NodeStarted, streaming.Progress, streaming.Token, streaming.Answered):
-        fields = [name for name in event.__dataclass_fields__ if name != "kind"]
-        assert f"{event.__name__}({', '.join(fields)})" in told
-        assert event.__dataclass_fields__["kind"].default in told
-
-
-def test_the_statuses_of_the_service_are_those_it_gives() -> None:
-    said = read(PAGE).partition("Statuses:")[2].partition("\n\n")[0]
-    assert {*service.STATUSES.values()} <= {int(status) for status in re.findall(r"\b\d{3}\b", said)}

@@ -1,4 +1,4 @@
-"""The web service of the documentation: answers, events, readable errors, and work that stops when a client goes."""
+"""The web service of the documentation: answers, events, errors, and work that stops when a client goes."""
 
 from __future__ import annotations
 
@@ -72,13 +72,6 @@ def test_an_answer_is_streamed_as_server_sent_events(client: TestClient, chat_se
     assert "".join(data["text"] for name, data in events if name == "token") == ANSWERED
     assert events[-1][0] == "answered"
     assert events[-1][1]["result"]["answer"] == ANSWERED
-
-
-def test_an_error_says_what_to_do(client: TestClient) -> None:
-    response = client.post("/ask", json={"question": ""})
-    assert response.json() == {
-        "error": {"kind": "BadInput", "message": "The question is empty", "hint": "Ask something"}
-    }
 
 
 def test_a_model_that_refuses_is_a_bad_gateway(client: TestClient, chat_server: ScriptedServer) -> None:

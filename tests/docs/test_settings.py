@@ -1,14 +1,13 @@
-"""The settings page: variables that are read, settings that exist with their defaults, and what is a mode's own."""
+"""The settings page: variables that are read, settings that exist with their defaults, and those of a mode alone."""
 
 from __future__ import annotations
 
-import ast
 import re
 
-from docs.site.references import FORMS, MODES, command_flags, command_table, mode_table, setting_tables, variable_table
+from docs.site.references import FORMS, command_flags, setting_tables, variable_table
 from graph.environment import NAMES
-from graph.retrieve.modes import DEFAULT_ALPHA, MARA, WalkSettings
-from tests.docs.pages import ROOT, blocks, plain, read, sources, strings_among, table
+from graph.retrieve.modes import WalkSettings
+from tests.docs.pages import ROOT, plain, read, sources, table
 from workflows.context import Context
 from workflows.settings.indexing import IndexingContext
 from workflows.settings.walk import Walk
@@ -24,8 +23,8 @@ def shown(heading: str, column: str) -> dict[str, dict[str, str]]:
 
 
 def test_the_code_names_no_variable_but_those_of_the_table() -> None:
-    naming = [ast.walk(ast.parse(text)) for text in sources().values() if VARIABLE.search(text)]
-    assert {text for each in naming for text in strings_among(each) if VARIABLE.fullmatch(text)} <= set(NAMES)
+    strings = {string for text in sources().values() for string in re.findall(r'"(\w+)"', text)}
+    assert {string for string in strings if VARIABLE.fullmatch(string)} <= set(NAMES)
     assert re.findall(r"^\| `(\w+)` \| \S.* \|$", variable_table(), re.MULTILINE) == list(NAMES)
     assert set(shown("Environment", "variable")) <= set(NAMES)
     named = set(re.findall(r"^#? ?([A-Z_]+)=", read(ROOT / ".env.example"), re.MULTILINE))
@@ -41,14 +40,6 @@ def test_the_settings_of_the_page_exist_with_these_options_and_defaults() -> Non
                 assert row["default"] == f"{default}", name
 
 
-def test_the_example_prints_each_setting() -> None:
-    (example,) = (block.body for block in blocks(PAGE) if block.kind == "python")
-    printed: list[tuple[object, ...]] = []
-    exec(example, {"print": lambda *words: printed.append(words)})
-    parts = [f"walk.{part}" for part in Walk.model_fields]
-    assert [words[0] for words in printed] == [*Context.model_fields, *parts]
-
-
 def test_a_mode_s_own_are_those_that_no_form_has() -> None:
     alone = {plain(row["setting"]) for row in table(PAGE, "Set by the mode alone")}
     assert alone == set(WalkSettings.__dataclass_fields__) - set(Walk.model_fields)
@@ -59,18 +50,3 @@ def test_every_field_has_its_row_with_its_limits_and_what_it_does() -> None:
         rows = re.findall(r"^\| `(\w+)`.*?\| (.*?) \| (.*?) \| (.*?) \|$", setting_tables(form), re.MULTILINE)
         assert sorted(name for name, *_ in rows) == sorted(FORMS[form].fields)
         assert all(default and limits and effect for _, default, limits, effect in rows)
-
-
-def test_the_table_of_modes_shows_their_values() -> None:
-    rows = {line.split(" | ")[0].strip("| `"): line for line in mode_table().splitlines()}
-    assert set(WalkSettings.__dataclass_fields__) <= set(rows)
-    assert rows["alpha"].split(" | ")[1] == f"{DEFAULT_ALPHA}"
-    assert rows["damping"].split(" | ")[1] == f"{MARA.damping}"
-    assert rows["setting"].count(" | ") == len(MODES)
-
-
-def test_every_command_is_shown_with_its_options() -> None:
-    shown = command_table().replace("\\|", "|")
-    for command, flags in command_flags().items():
-        assert f"| `mara {command}` |" in shown
-        assert all(f"| {written} |" in shown for written, _, _ in flags.values())

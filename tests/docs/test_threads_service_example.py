@@ -16,7 +16,6 @@ from docs.examples import threads_service
 from tests.builders import HashEmbedder
 from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.docs.serving import on_a_port, read_until
-from tests.docs.test_service_example import events_of
 from tests.scripted_server import Reply, ScriptedServer, scripted
 from tests.workflows.conversing import FOUNDER, well_behaved
 from tests.workflows.hashed_world import hashed_world
@@ -103,18 +102,6 @@ def test_without_a_known_key_nothing_is_told(client: TestClient) -> None:
         ):
             assert refused.status_code == 401
     assert len(said(client)) == 2
-
-
-def test_an_answer_is_streamed_word_by_word_and_kept(client: TestClient, chat_server: ScriptedServer) -> None:
-    chat_server.script(well_behaved(answerer=[Reply(pieces=["In ", "1203 ", "[1]."])]))
-    events = events_of(client.post("/threads/one/stream", json={"text": FOUNDED}, headers=ADA).text)
-    *tokens, (last, answered) = events
-    assert (last, answered["text"]) == ("answered", "In 1203 [1].")
-    assert {name for name, _ in tokens} == {"token"}
-    assert len(tokens) > 1
-    assert "".join(token["text"] for _, token in tokens) == "In 1203 [1]."
-    assert len({token["message"] for _, token in tokens}) == 1
-    assert said(client) == [FOUNDED, "In 1203 [1]."]
 
 
 def test_of_two_questions_at_once_the_second_knows_the_first(client: TestClient, chat_server: ScriptedServer) -> None:

@@ -68,15 +68,3 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_each_block_prints_what_the_tutorial_shows(printed: list[str]) -> None:
     for (block, shown), output in zip(steps(), printed, strict=True):
         assert re.fullmatch(pattern_of(shown.body), output), f"line {block.line}: {output}"
-
-
-def test_dots_stand_for_what_is_left_out() -> None:
-    for shown, printed, same in (
-        ("a … c\n", "a b c\n", True),
-        ("a\n…\nz\n", "a\nb\nc\nz\n", True),
-        ("a\n…\nz\n", "a\nz\n", True),
-        ("a\n", "a   \n", True),
-        ("a\n", "a\nb\n", False),
-        ("a … c\n", "a b\n", False),
-    ):
-        assert bool(re.fullmatch(pattern_of(shown), printed)) == same, shown
