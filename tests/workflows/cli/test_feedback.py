@@ -10,10 +10,11 @@ import pytest
 
 from graph.schema import RelationType
 from graph.storage.marks import read_marks
+from graph.storage.workspace import Workspace
 from graph.walk.strengths import TUNED_RELATIONS, Tuning, adopt, workspace_tuning
 from tests.builders import TripleParts, passage_of, publish_workspace
 from tests.workflows.command_line import Mara
-from tests.workflows.tuning.test_marks_of_runs import row_of, write_run
+from tests.workflows.evaluation import compared_rows
 from workflows.runtime.resources import close_indexes
 from workflows.tuning import tune
 
@@ -41,8 +42,11 @@ def root(template: Path, tmp_path: Path) -> Iterator[Path]:
 def marked(root: Path, tmp_path: Path, mara: Mara, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The workspace with as many marked questions as tuning needs, which are fewer than usual."""
     monkeypatch.setattr(tune, "FEWEST_QUESTIONS", N)
-    rows = [row_of(f"Where is river{number}?", gold_ids=[f"river{number}"]) for number in range(N)]
-    assert mara("tune", "mark", write_run(tmp_path / "run", root, rows), "-w", root).code == 0
+    questions = {f"river{number}": f"Where is river{number}?" for number in range(N)}
+    rows = [compared_rows.row(river, "", river, question=question) for river, question in questions.items()]
+    with Workspace(root).open_record() as record:
+        run = compared_rows.write_run(tmp_path / "run", {"mara": rows}, workspace_id=record.workspace_id)
+    assert mara("tune", "mark", run.folder, "-w", root).code == 0
     return root
 
 
