@@ -10,7 +10,6 @@ import pytest
 
 from tests.builders import HashEmbedder
 from tests.workflows.workspaces import use_embedder
-from workflows.admin import demo
 from workflows.admin.demo import run_demo, sample_questions
 
 Told = list[tuple[str, int, int]]
@@ -50,36 +49,6 @@ def test_the_sample_is_indexed_whole_and_every_question_is_asked(
     stages = list(dict.fromkeys(stage for stage, _, _ in steps))
     assert stages == ["extract", "embed", "commit", "graph", "relate", "ask"]
     assert [(done, total) for stage, done, total in steps if stage == "ask"] == [(n, 20) for n in range(21)]
-
-
-def test_an_answer_counts_when_it_holds_a_gold_answers_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    questions = [
-        {"question": "When?", "answers": ["1933", "26 December 1933"], "gold_ids": ["a", "b"]},
-        {"question": "Where?", "answers": ["Yokohama"], "gold_ids": ["c"]},
-    ]
-    answers = {"When?": ("IN 1933.", "axxxxb"), "Where?": ("In Tokyo.", "xxxxxc")}
-
-    def answered(question: str, context: object) -> dict[str, Any]:
-        text, ranking = answers[question]
-        return {
-            "question": question,
-            "plain_answer": text,
-            "refused": False,
-            "passages": [{"id": key} for key in ranking],
-        }
-
-    monkeypatch.setattr(demo, "sample_questions", lambda: questions)
-    monkeypatch.setattr(demo, "ask", answered)
-    use_embedder(monkeypatch, HashEmbedder())
-    monkeypatch.setattr(demo, "index_sources", lambda *_, **how: NothingIndexed())
-    result = run_demo(tmp_path)
-    assert result["answers_with_gold"] == 1
-    assert result["recall_at_5"] == pytest.approx((0.5 + 0.0) / 2)
-
-
-class NothingIndexed:
-    def to_json(self) -> dict[str, Any]:
-        return {}
 
 
 @pytest.mark.slow

@@ -25,18 +25,6 @@ class TestQuery:
         head, first, *_, last = shown.out.splitlines()
         assert (head.split(), first.split(), last) == (["key", "d.version"], ["d-alliance", "1"], "7 rows")
 
-    def test_a_parameter_is_a_number_a_list_or_a_text(self, mara: Mara, root: Path) -> None:
-        cases: list[tuple[str, object]] = [
-            ("x=1", 1),
-            ("x=a=b", "a=b"),
-            ('x="1"', "1"),
-            ("x=[1,2]", [1, 2]),
-        ]
-        for parameter, value in cases:
-            assert mara("graph", "query", "RETURN $x", "-w", root, "--param", parameter, "--json").json["rows"] == [
-                [value]
-            ]
-
     def test_a_parameter_that_is_none_is_refused(self, mara: Mara, root: Path) -> None:
         for parameter in [["x"], ["=1"], ["a b=1"], ["x=1", "x=2"], ["y=1"]]:
             options = [part for one in parameter for part in ("--param", one)]

@@ -140,16 +140,6 @@ class TestLiveAnswer:
         assert self.shown(*written, NodeStarted("write_answer", 2)) == ["write answer, attempt 2 … 3.2 s"]
         assert self.shown(*written, *checked, Token("Not so."))[0] == "Not so."
 
-    def test_of_an_answer_longer_than_the_terminal_the_end_is_shown_above_the_line(self) -> None:
-        words = (Token(f"Word{number} ") for number in range(300))
-        shown = self.shown(NodeStarted("write_answer", 1), *words, width=40, height=10)
-        assert len(shown) == 9
-        assert [shown[-2].split()[-1], shown[-1]] == ["Word299", "write answer … 3.2 s"]
-
-    def test_on_a_narrow_terminal_the_line_is_cut_and_the_answer_wraps(self) -> None:
-        said = (NodeStarted("write_answer", 1), Token("It was founded a very long time ago"))
-        assert self.shown(*said, width=14) == ["It was founded", "a very long", "time ago", "write answer …"]
-
     def test_a_passage_whose_judge_is_asked_again_is_counted_once(self) -> None:
         lined_up = (NodeStarted("line_up_passages", 1), Progress("line_up_passages", "finished", {"to_judge": 3}))
         judged = (Progress("score_passage", "malformed", {}), Progress("score_passage", "finished", {}))

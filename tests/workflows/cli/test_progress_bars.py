@@ -20,10 +20,3 @@ def test_on_a_terminal_each_stage_shows_done_total_and_a_rate() -> None:
     assert "64/64" in shown
     assert "/s" in shown
     assert "commit" in shown
-
-
-def test_elsewhere_nothing_is_written() -> None:
-    file = io.StringIO()
-    with progress_bars(Console(file=file, force_terminal=False)) as progress:
-        progress("extract", 1, 2)
-    assert file.getvalue() == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -178,18 +177,6 @@ def test_a_file_that_cannot_be_read_keeps_its_passages_and_the_others_are_follow
     assert f"; refused: {folder}/velm.txt" in next(line for line in lines if line.startswith("2 passages"))
 
 
-def test_names_that_no_text_can_hold_are_followed(folder: Path, follow: Follow, said: Queue[str]) -> None:
-    following = follow()
-    following.next()
-    deep = os.fsencode(folder) + b"/\xff\xfe"
-    os.mkdir(deep)
-    assert said.get(timeout=60).startswith("Changes are looked for every 1 s")
-    write(Path(os.fsdecode(deep + b"/\xff\n.txt")), SUND)
-    assert following.next() == (1, 0, 0)
-    write(folder / "a\x1b[31m\u202e.txt", KARV)
-    assert following.next() == (1, 0, 0)
-
-
 def test_a_workspace_within_the_folder_is_not_followed(folder: Path, follow: Follow) -> None:
     following = follow(folder / "workspace")
     following.next()
@@ -210,14 +197,6 @@ def test_what_a_sync_does_not_read_is_no_change(folder: Path) -> None:
     assert watch._state_of([folder]) == before
     write(folder / "velm.txt", VELM)
     assert watch._state_of([folder]) != before
-
-
-def test_an_empty_folder_is_followed_until_files_come(folder: Path, follow: Follow, said: Queue[str]) -> None:
-    (folder / "velm.txt").unlink()
-    following = follow()
-    assert "There is no text" in said.get(timeout=60)
-    write(folder / "velm.txt", VELM)
-    assert following.next() == (1, 0, 0)
 
 
 def test_what_cannot_be_used_at_first_ends_the_command(mara: Mara, folder: Path, root: Path) -> None:
@@ -272,12 +251,3 @@ def test_questions_find_what_came_and_ctrl_c_ends_it(folder: Path, root: Path) -
     assert err == (
         f"Watching {folder} (Ctrl-C to stop)\nStopped. What was committed is kept; run the same command to go on.\n"
     )
-
-
-@pytest.mark.slow
-def test_with_json_each_line_is_a_report_or_an_error(folder: Path, root: Path) -> None:
-    with watched(folder, root, "--json") as process:
-        assert process.stdout
-        assert json.loads(process.stdout.readline())["added"] == 1
-        shutil.rmtree(folder)
-        assert json.loads(process.stdout.readline())["error"]["kind"] == "BadInput"

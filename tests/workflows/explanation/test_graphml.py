@@ -46,9 +46,3 @@ def test_igraph_reads_nodes_and_edges_with_their_numbers_at_the_runs_own_stop(tm
 
 def test_characters_that_xml_cannot_hold_are_replaced_and_markup_stays_text(tmp_path: Path) -> None:
     assert read(explanation(HOSTILE), tmp_path).vs["label"] == [WRITTEN, WRITTEN]
-
-
-def test_without_a_walk_there_are_the_passages_without_numbers(tmp_path: Path) -> None:
-    graph = read(explanation(walked=False), tmp_path)
-    assert (graph.vcount(), graph.ecount()) == (2, 0)
-    assert "mass" not in to_graphml(explanation(walked=False)).split("<graph ")[1]

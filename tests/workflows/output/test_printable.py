@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +14,6 @@ from rich.progress import Progress
 from rich.table import Table
 
 from graph.errors import BadInput
-from tests.docs.pages import ROOT
 from workflows.cli import render
 from workflows.cli.evaluate import show_summary
 from workflows.output.printable import VisibleConsole, visible, visible_json
@@ -92,12 +90,6 @@ def poisoned(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [poisoned(each) for each in value]
     return f"{value}{HOSTILE}[/b]" if isinstance(value, str) else value
-
-
-def test_no_command_prints_on_another_console() -> None:
-    files = [path for package in ("agents", "graph", "workflows") for path in (ROOT / package).rglob("*.py")]
-    makers = [re.findall(r"(?<!class )\b\w*Console(?=\()", path.read_text(encoding="utf-8")) for path in files]
-    assert {name for names in makers for name in names} == {"VisibleConsole"}
 
 
 def test_a_console_colours_by_itself_and_shows_nothing_hidden_of_any_value() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,8 +11,6 @@ from graph.errors import ModelUnavailable
 from tests.workflows.command_line import Mara, Outcome
 from tests.workflows.runs.batches import IDS, QUESTIONS, Watch, lines_of, names_in
 from tests.workflows.small_world import write_lines
-from workflows.context import Context
-from workflows.runs import batch as batch_run
 
 
 class BatchCommand:
@@ -57,28 +54,6 @@ def test_a_single_question_takes_the_place_of_a_file(batch: BatchCommand) -> Non
     shown = batch.without_questions("--single-question", "Who dammed Lake Sund?", "--format", "debug", "--json")
     assert (shown.code, shown.json["questions"]) == (0, 1)
     assert lines_of(batch.out / "debug.jsonl")[0]["question"] == "Who dammed Lake Sund?"
-
-
-def test_options_are_the_settings_of_the_workflow(batch: BatchCommand, monkeypatch: pytest.MonkeyPatch) -> None:
-    contexts: list[Context] = []
-
-    def gone(question: str, context: Context) -> dict[str, Any]:
-        contexts.append(context)
-        raise ModelUnavailable("No model is there")
-
-    monkeypatch.setattr(batch_run, "ask", gone)
-    options = ("--workflow", "ragenta", "--mode", "mara", "--alpha", "0.5", "--n", "1", "--top-k", "7")
-    failed = batch(*options, "--model", "offline", "--where", "source=a", "--concurrency", "1", "--json")
-    assert (failed.code, failed.json["error"]["kind"]) == (3, "ModelUnavailable")
-    context = contexts[0].model_dump()
-    assert contexts[0].workflow == "ragenta"
-    assert {key: context[key] for key in ("mode", "n", "top_k", "model", "where")} == {
-        **{"mode": "mara", "n": 1, "top_k": 7, "model": "offline", "where": {"source": {"$in": ["a"]}}}
-    }
-    assert context["walk"]["alpha"] == 0.5
-    for workflow, mode, top_k in (("mara", "mara", 10), ("ragenta", "hybrid", 20)):
-        batch("--workflow", workflow, "--restart")
-        assert (str(contexts[-1].workflow), str(contexts[-1].mode), contexts[-1].top_k) == (workflow, mode, top_k)
 
 
 def test_failed_questions_are_shown_with_their_kinds_and_ctrl_c_exits_with_130(

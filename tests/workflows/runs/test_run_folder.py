@@ -30,8 +30,6 @@ from workflows.runs.run_folder import (
     dumps,
     json_lines,
     load_run,
-    read_rows,
-    rounded,
     writing,
 )
 from workflows.settings.enums import Format
@@ -117,14 +115,6 @@ class TestJournal:
         again.remove()
         assert not path.exists()
 
-    def test_a_late_row_is_dropped(self, path: Path) -> None:
-        path.parent.mkdir()
-        journal = Journal(path)
-        journal.append({"id": 1})
-        journal.close()
-        assert journal.append({"id": 2}) is False
-        assert read_rows(path) == [{"id": 1}]
-
     def test_rows_are_valid_unicode_and_numbers(self, path: Path) -> None:
         path.parent.mkdir()
         journal = Journal(path)
@@ -158,11 +148,6 @@ class TestJournal:
         assert path.read_text(encoding="utf-8") == '{"id": 1}\n'
         assert journal.append({"id": 3})
         assert journal.read("id") == [{"id": 1}, {"id": 3}]
-
-
-def test_fractions_are_rounded_and_nothing_else() -> None:
-    values: Any = [0.1 + 0.2, -1e-12, 2, True, {"a": (1.0000000004, None)}]
-    assert json.dumps(rounded(values)) == '[0.3, 0.0, 2, true, {"a": [1.0, null]}]'
 
 
 class TestBatch:
@@ -233,27 +218,6 @@ class TestBatch:
             folder.begin(of_batch())
             write_answers(folder, KEYS, Format.JSONL)
         assert [row["answer"] for row in lines_of(path / "answers.jsonl")] == ["So q1.", "Otherwise.", "So q3."]
-
-    def test_a_batch_is_not_gone_on_with_otherwise_unless_it_is_restarted(self, path: Path) -> None:
-        finish_batch(path)
-        (path / "notes.txt").write_text("mine", encoding="utf-8")
-        cases: list[tuple[Row, str]] = [
-            ({"workflow": "ragenta"}, "workflow was mara, now ragenta"),
-            ({"settings": {"alpha": 0.7}}, "settings.alpha was 0.5, now 0.7"),
-            ({"questions": {**of_batch()["questions"], "sha256": "1"}}, "questions.sha256 was 0, now 1"),
-        ]
-        before = (path / "batch.json").read_bytes()
-        for changes, said in cases:
-            with writing(path, BATCH) as folder, pytest.raises(BadInput) as refused:
-                folder.begin(of_batch(**changes))
-            assert said in str(refused.value)
-            assert "--restart" in refused.value.hint
-        assert (path / "batch.json").read_bytes() == before
-        with writing(path, BATCH, restart=True) as folder:
-            assert folder.settings == {}
-            folder.begin(of_batch(**cases[0][0]))
-            assert not folder.answered
-        assert names_in(path) == ["batch.json", "notes.txt"], "a restart deletes what the run wrote and nothing else"
 
     def test_a_damaged_file_is_named(self, tmp_path: Path) -> None:
         cases = [

@@ -92,21 +92,6 @@ def test_who_goes_while_waiting_or_as_their_turn_comes_leaves_it_to_the_next_one
     run(story)
 
 
-def test_a_refusal_says_when_those_before_will_be_done() -> None:
-    async def story() -> None:
-        times = iter([0.0, 100.0, 100.0, 100.0])
-        places = Places(1, 0, clock=lambda: next(times))
-        assert places.refusal().retry_after_s == 1
-        async with places.place():
-            pass
-        async with places.place():
-            fault = places.refusal()
-            assert (fault.status, fault.retry_after_s) == (429, 10)
-            assert "Ask again in 10 seconds" in str(fault)
-
-    run(story)
-
-
 @given(st.lists(st.sampled_from(["ask", "answer", "cancel"]), max_size=60), st.integers(1, 3), st.integers(0, 3))
 def test_whatever_happens_places_are_neither_lost_nor_made(events: list[str], at_once: int, waiting: int) -> None:
     async def story() -> None:
