@@ -58,9 +58,9 @@ def order_of(workspace: Path, folder: Path, questions: Sequence[Row] = QUESTIONS
     """Return an order to run some questions over `SYSTEMS`, into a folder beside them."""
     folder.mkdir(exist_ok=True)
     write_lines(folder / "questions.jsonl", list(questions))
-    given = {"systems": SYSTEMS, "out": folder / "run", **changes}
-    context = given.pop("context", Context(workspace=str(workspace)))
-    return Order(questions=folder / "questions.jsonl", context=context, **given)
+    settings = {"systems": SYSTEMS, "out": folder / "run", **changes}
+    context = settings.pop("context", Context(workspace=str(workspace)))
+    return Order(questions=folder / "questions.jsonl", context=context, **settings)
 
 
 def run_order(monkeypatch: pytest.MonkeyPatch, order: Order, **how: Any) -> Run:

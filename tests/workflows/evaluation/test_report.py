@@ -50,7 +50,6 @@ def test_controls_stand_apart_and_are_never_the_best(tmp_path: Path) -> None:
     text = report(tmp_path, {"dense": POOR, "mara+oracle-filter": GOOD})
     assert "Controls aside, the highest recall@5 is **0.500**, of `dense`." in text
     controls = section(text, "### Controls")
-    assert "These are not results" in controls
     assert "`mara+oracle-filter`" in controls
     assert "\n| `dense`" not in controls
     assert "mara+oracle-filter" not in section(text, "## Retrieval").split("### Controls")[0]
@@ -64,7 +63,6 @@ def test_the_table_of_systems_has_the_paired_intervals_to_hybrid(tmp_path: Path)
     mara, hybrid = (next(line for line in table.splitlines() if f"| `{name}`" in line) for name in ("mara", "hybrid"))
     assert mara.endswith("| +0.250 [+0.125, +0.375] | +0.500 [+0.250, +0.750] |")
     assert hybrid.endswith("| – | – |")
-    assert "mara eval compare" in text
     assert "-0.250 [-0.375, -0.125]" in section(text, "### Controls")
 
 

@@ -40,20 +40,21 @@ def citation(passage: str, *, supported: bool) -> dict[str, Any]:
     return {"number": 1, "passage_id": passage, "supported": supported, "gold": False}
 
 
+def write_run(folder: Path, root: Path, rows: list[dict[str, Any]], **settings: Any) -> Path:
+    """Write the files of a finished run on the workspace."""
+    systems = {row["system"]: [each for each in rows if each["system"] == row["system"]] for row in rows}
+    with Workspace(root).open_record() as record:
+        about = {"workspace_id": record.workspace_id, "generation": record.generation, **settings}
+    return compared_rows.write_run(folder, systems, **about).folder
+
+
 Run = Callable[..., Path]
 
 
 @pytest.fixture
 def run(tmp_path: Path, root: Path) -> Run:
     """Write a run of some rows."""
-
-    def written(*rows: dict[str, Any], **settings: Any) -> Path:
-        systems = {row["system"]: [each for each in rows if each["system"] == row["system"]] for row in rows}
-        with Workspace(root).open_record() as record:
-            about = {"workspace_id": record.workspace_id, "generation": record.generation, **settings}
-        return compared_rows.write_run(tmp_path / "run", systems, **about).folder
-
-    return written
+    return lambda *rows, **settings: write_run(tmp_path / "run", root, list(rows), **settings)
 
 
 class TestRuns:
