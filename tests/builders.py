@@ -110,11 +110,19 @@ def publish_workspace(
     triples: Mapping[str, Sequence[TripleParts]] | None = None,
     embedder: HashEmbedder | None = None,
     removed: Sequence[str] = (),
+    date: str | None = None,
 ) -> Workspace:
-    """Write passages into the workspace at ``root``, made where there is none, and publish the generation."""
+    """Write passages into the workspace at ``root``, made where there is none, and publish the generation.
+
+    From a date on, passages stand from it, and those that are replaced are kept as versions.
+    """
     workspace = Workspace(root)
     workspace.create()
     with workspace.writing(), workspace.open_record() as record:
+        if date is not None:
+            with record.transaction():
+                record.versions.begin(first_moment(date))
+            record.stand_from(first_moment(date))
         write_passages(record, passages, triples or {}, embedder or HashEmbedder(), removed)
         publish(workspace, record)
     return workspace
@@ -126,18 +134,9 @@ def write_dated(
     passages: Sequence[Passage],
     triples: Mapping[str, Sequence[TripleParts]] | None = None,
     removed: Sequence[str] = (),
-    embedder: HashEmbedder | None = None,
 ) -> Workspace:
-    """Write passages that stand from a date, keep what they replace as versions, and publish the generation."""
-    workspace = Workspace(root)
-    workspace.create()
-    with workspace.writing(), workspace.open_record() as record:
-        with record.transaction():
-            record.versions.begin(first_moment(date))
-        record.stand_from(first_moment(date))
-        write_passages(record, passages, triples or {}, embedder or HashEmbedder(), removed)
-        publish(workspace, record)
-    return workspace
+    """Write passages that stand from a date, and publish the generation."""
+    return publish_workspace(root, passages, triples, removed=removed, date=date)
 
 
 def names_in(record: Record) -> tuple[list[str], list[str], NDArray[np.float32]]:

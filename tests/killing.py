@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from graph.checks.index_checks import differing_files
@@ -101,16 +102,10 @@ class ForkServer:
 
     def __post_init__(self) -> None:
         """Start the server, whose libraries start no threads: what is forked from one thread is as if it began anew."""
-        threads = os.environ.get("OPENBLAS_NUM_THREADS")
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"
-        try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENBLAS_NUM_THREADS", "1")
             self._context.set_forkserver_preload(_PRELOADED)
             ensure_running()
-        finally:
-            if threads is None:
-                del os.environ["OPENBLAS_NUM_THREADS"]
-            else:
-                os.environ["OPENBLAS_NUM_THREADS"] = threads
 
     def start(self, *arguments: str | Path, at: Step | None = None) -> ForkServerProcess:
         """Start a command, which kills itself at a step where one is given."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -104,7 +105,8 @@ class Session:
         self.screen = Screen(width)
         self._process = process
         self._master = master
-        self._rest = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._rest = ""
 
     def wait_for(self, what: str | Callable[[Screen], bool]) -> None:
         """Read on until the screen shows a text, or is as wanted."""
@@ -140,22 +142,11 @@ class Session:
             data = os.read(self._master, 65536)
         except OSError:  # Linux, where the other end is closed
             return False
-        *_, tail = [b"", *re.findall(rb"(?:\x1b[^A-Za-z]*|[\xc0-\xff][\x80-\xbf]{0,2})\Z", self._rest + data)]
-        whole = self._rest + data
-        cut = len(whole) - len(tail) if _is_unfinished(tail) else len(whole)
-        self._rest = whole[cut:]
-        self.screen.feed(whole[:cut].decode())
+        text = self._rest + self._decoder.decode(data)
+        unfinished = re.search(r"\x1b[^A-Za-z]*\Z", text)
+        self._rest = unfinished[0] if unfinished else ""
+        self.screen.feed(text.removesuffix(self._rest))
         return bool(data)
-
-
-def _is_unfinished(tail: bytes) -> bool:
-    if tail.startswith(b"\x1b"):
-        return True
-    try:
-        tail.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
 
 
 @contextmanager

@@ -87,11 +87,3 @@ def test_the_walk_finds_what_the_readme_says(name: str, request: pytest.FixtureR
     golds = [row["gold_ids"] for row in rows_of(f"{name}_train100", "questions.jsonl")]
     measured = [averaged(partial(recall_at_k, k=k), ours, golds) for k in (2, 5, 10)]
     assert measured == pytest.approx(list(RECALL_OF_THE_README[name]), abs=0.01)
-
-
-def test_the_walk_finds_more_than_the_baselines_also_of_text_alone(musique: Path, hotpot: Path) -> None:
-    for name, workspace, baseline in (
-        ("musique_train100", musique, Mode.HIPPORAG2),
-        ("hotpot_train100", hotpot, Mode.HYBRID),
-    ):
-        assert recall_at_5(name, workspace, Mode.MARA) >= recall_at_5(name, workspace, baseline)

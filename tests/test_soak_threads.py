@@ -47,21 +47,20 @@ FILES_OF_THE_PROCESS = 8
 """Files that a process opens once and keeps: an event loop's sockets, the lock files of its libraries."""
 _SYNC = [sys.executable, "-c", "import sys; from workflows.cli.app import main; sys.exit(main())", "sync"]
 
-MARN = "Marn is a town in Ostra. It was founded in {year} by Duke Orlo. {more}"
-LAKE = "Lake Sund is a lake in Ostra. The town on its shore is {town}."
 LISK = "Lisk is a town in Belavia. It was founded in 1102 by Ida Brandt."
-STATES: Mapping[str, Mapping[str, str]] = {
-    "first": {"marn": MARN.format(year=1203, more="Its people make clocks."), "lake": LAKE.format(town="Marn")},
-    "second": {
-        "marn": MARN.format(year=1304, more="Its people weave nets."),
-        "lake": LAKE.format(town="Marn"),
-        "lisk": LISK,
-    },
-    "third": {
-        "marn": MARN.format(year=1405, more="Its people blow glass."),
-        "lake": LAKE.format(town="Lisk"),
-        "lisk": LISK,
-    },
+
+
+def texts_of(year: int, craft: str, town: str) -> dict[str, str]:
+    return {
+        "marn": f"Marn is a town in Ostra. It was founded in {year} by Duke Orlo. Its people {craft}.",
+        "lake": f"Lake Sund is a lake in Ostra. The town on its shore is {town}.",
+    }
+
+
+STATES = {
+    "first": texts_of(1203, "make clocks", "Marn"),
+    "second": {**texts_of(1304, "weave nets", "Marn"), "lisk": LISK},
+    "third": {**texts_of(1405, "blow glass", "Lisk"), "lisk": LISK},
 }
 """{document: text} in each state, beside what never changes."""
 ALWAYS = {
