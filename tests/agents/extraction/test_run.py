@@ -16,7 +16,7 @@ from agents.chat.throttle import Throttle
 from agents.chat.usage import Usage
 from agents.extraction import Extracted, ExtractionRun, ExtractionTotals, Retries
 from graph.errors import MalformedReply, ModelUnavailable, TransportCause, TransportFault
-from graph.schema import Extraction, Passage
+from graph.schema import Passage
 from tests.extracting import (
     PASSAGES,
     TOKENS,
@@ -145,20 +145,6 @@ def test_as_many_are_asked_at_once_as_wanted_and_no_more() -> None:
     assert max(most) == 4
 
 
-def test_totals_of_batches_add_up() -> None:
-    retries: dict[Any, int] = {"timeout": 2, "malformed reply": 1}
-    batch = [
-        Extracted("a", Extraction((), (), "x"), attempts=4, retries=retries, usage=Usage(4, 30, 3, 1, 2.0)),
-        Extracted("b", Extraction((), (), "x"), cached=True),
-        Extracted("c", None, "timeout", "no answer", attempts=3, retries={"timeout": 2}, usage=Usage(3)),
-    ]
-    total = ExtractionTotals.of(batch)
-    assert total == ExtractionTotals(
-        3, 2, 1, {"timeout": 1}, {"timeout": 4, "malformed reply": 1}, Usage(7, 30, 3, 1, 2.0)
-    )
-    assert ExtractionTotals.of([]) == ExtractionTotals()
-
-
 @pytest.fixture
 def cache(tmp_path: Path) -> Iterator[ReplyCache]:
     with ReplyCache(tmp_path / "replies.sqlite") as cache:
@@ -242,13 +228,6 @@ def test_waits_double_less_a_random_part_and_never_pass_the_longest() -> None:
     retries = Retries(first_wait_s=8, longest_wait_s=20)
     assert max(waits(*[TransportFault("x", cause="rate limit")] * 12, retries=retries)) == pytest.approx(20)
     assert waits(MalformedReply("no", "raw")) == [], "it is asked for again at once"
-
-
-def test_the_server_may_ask_for_more_but_not_for_ever() -> None:
-    assert waits(TransportFault("x", cause="rate limit", retry_after_s=30)) == [30]
-    assert waits(TransportFault("x", cause="rate limit", retry_after_s=86_400)) == [120]
-    (wait,) = waits(TransportFault("x", cause="rate limit", retry_after_s=0.0))
-    assert wait >= 0.5
 
 
 def test_when_the_server_asks_for_time_every_other_passage_waits_too() -> None:

@@ -12,7 +12,7 @@ import pytest
 from graph.embedding.bert import MiniLMEmbedder
 from graph.embedding.e5 import E5Embedder
 from graph.embedding.embeddings import QUESTION_TO_FACT, OpenAIEmbedder, TextCache, configured_embedder
-from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable, TransportFault
+from graph.errors import EmbeddingMismatch, ModelUnavailable, TransportFault
 from graph.storage.record import Record
 from graph.storage.writer import Writer
 from tests.builders import HashEmbedder, extraction_of, passage_of
@@ -110,21 +110,6 @@ class TestEndpoint:
         configured_embedder().embed(["Nissan"])
         assert inputs(server)[-1] == "text: Nissan"
 
-    def test_marks_are_part_of_the_id_unless_they_are_the_familys(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("MARA_EMBEDDING_MODEL", "intfloat/e5-base")
-        ids = [configured_embedder().model_id]
-        for question, passage in (("query: ", "passage: "), ("query: ", ""), ("", "passage: "), ("問: ", "passage: ")):
-            monkeypatch.setenv("MARA_EMBEDDING_PREFIXES", f"{question}|{passage}")
-            ids.append(configured_embedder().model_id)
-        assert ids[0] == ids[1] == "openai:intfloat/e5-base"
-        assert len(set(ids)) == 4
-        assert ids[-1] == 'openai:intfloat/e5-base ["問: ", "passage: "]'
-
-    def test_one_mark_alone_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("MARA_EMBEDDING_PREFIXES", "query: ")
-        with pytest.raises(BadInput, match="MARA_EMBEDDING_PREFIXES is 'query: '"):
-            configured_embedder()
-
 
 @pytest.mark.usefixtures("prompt_retries")
 class TestEndpointFaults:
@@ -219,11 +204,3 @@ class TestTextCache:
         assert hash_embedder.asked == ["a river", "a lake", "a town"]
         assert first.tolist() == hash_embedder.embed(["a river", "a lake", "a river"]).tolist()
         assert again[0].tolist() == first[1].tolist()
-
-    def test_the_oldest_go_first(self, hash_embedder: HashEmbedder) -> None:
-        cache = TextCache(hash_embedder.embed, limit=2)
-        for texts in (["a", "b"], ["a", "c"], ["a", "b"]):
-            cache.embed(texts)
-        assert hash_embedder.asked == ["a", "b", "c", "b"]
-        assert len(TextCache(hash_embedder.embed, limit=1).embed(["a", "b", "c"])) == 3
-        assert cache.embed([]).shape[0] == 0

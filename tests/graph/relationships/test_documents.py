@@ -155,19 +155,6 @@ class TestChanges:
         assert seen is not None
         assert seen.properties["view_count"] == 2
 
-    def test_of_several_rows_of_one_file_the_title_tells_which_was_edited(self, step: Step) -> None:
-        rows = [Passage(f"{title}-{n}", title, f"{title} {n}", "rows.csv") for title, n in (("Ada", 1), ("Bo", 1))]
-        step.write(rows)
-        step.take()
-        edited = [Passage(f"{title}-2", title, f"{title} 2", "rows.csv") for title in ("Ada", "Bo", "Cy")]
-        step.write(edited, removed=[row.id for row in rows])
-        assert step.counts() == (1, 2, 0)
-        assert step.versions() == {"Ada-2": 2, "Bo-2": 2, "Cy-2": 1}
-        step.write([Passage("Di", "Di", "Di 1", "rows.csv")], removed=["Bo-2"])
-        assert step.counts() == (1, 0, 1), "a row that comes as another goes does not replace it"
-        step.write([Passage(f"Cy-{n}", "Cy", f"Cy {n}", "rows.csv") for n in (3, 4)], removed=["Cy-2"])
-        assert step.counts() == (2, 0, 1), "either may be the edited one"
-
 
 KEYS = [f"p{n}" for n in range(5)]
 NAMES = ["Velm", "Marn", "Sund", "Orlo"]

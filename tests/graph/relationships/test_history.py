@@ -21,7 +21,6 @@ from graph.relationships.history import (
     keep_search,
     rate_views,
     record_turn,
-    record_view,
     track_user_viewed_document,
 )
 from graph.relationships.record import RelationshipRecord
@@ -151,14 +150,6 @@ class TestATurn:
         record.remove_nodes(NodeType.CHUNK, ["aikawa-1"])
         assert past.messages(record, "more")[1].cited == (cites(1, "nissan"), cites(2, "aikawa"))
 
-    def test_neither_a_user_nor_a_conversation_is_needed(self, record: RelationshipRecord) -> None:
-        record_turn(record, turn(user=""))
-        assert record.counts()["User"] == record.counts()["CREATED"] == record.counts()["VIEWED"] == 0
-        record_turn(record, turn("run-2", conversation=""))
-        question, answer = past.messages_beside(record, "ada")
-        assert (question.role, answer.role, question.position, question.conversation) == (USER, ASSISTANT, -1, "")
-        assert record.counts()["PART_OF"] == 2
-
     def test_each_part_can_be_left_out(self, record: RelationshipRecord) -> None:
         for part, of in (
             (HistoryPart.MESSAGES, "Message"),
@@ -260,16 +251,6 @@ class TestPublishedFunctions:
         assert past.view_of(record, "ada", "renault") is past.view_of(record, "ben", "nissan") is None
         assert (view.view_count, view.first_viewed_at, view.last_viewed_at) == (3, at(1), at(9))
         assert (view.duration, view.relevance_score) == (42, None)
-
-    def test_a_view_needs_its_user_and_its_document(self, record: RelationshipRecord) -> None:
-        with pytest.raises(MissingEndpoint):
-            record_view(record, "ada", "gone", 1)
-        assert record.node(NodeType.USER, "ada") is None
-        record_view(record, "ada", "nissan", 30)
-        assert [view.duration for view in past.views(record, "ada")] == [30]
-        for user, document in (("unknown", "nissan"), ("ada", "gone")):
-            with pytest.raises(MissingEndpoint):
-                track_user_viewed_document(record, user, document)
 
 
 def test_views_are_counted_by_threads_without_a_lost_one(tmp_path: Path) -> None:

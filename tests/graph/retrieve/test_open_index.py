@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.errors import BadInput, EmbeddingMismatch, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.metadata_filter import Condition
 from graph.publish.chroma_store import ChromaSet, ChromaStore
 from graph.publish.generation_vectors import GenerationVectors
 from graph.publish.vector_store import Place
@@ -21,7 +20,6 @@ from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.search import seed_passages
 from graph.retrieve.selection import Selection
 from graph.schema import RelationType
-from graph.storage.lock import GenerationHold
 from graph.storage.workspace import Workspace
 from graph.text import normalise_name
 from tests.builders import (
@@ -134,18 +132,6 @@ class TestOpening:
         for root in (tmp_path / "empty", workspace.root):
             with pytest.raises(WorkspaceMissing, match=r"holds no passage"):
                 open_index(root, HashEmbedder())
-
-    def test_what_is_whole_is_opened_without_a_word(
-        self, workspace: Workspace, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        for _ in range(2):
-            index = open_index(workspace.root, Silent())
-            assert index.graph.generation == 1
-            assert_answers(index)
-            assert GenerationHold.is_held(workspace.index_folder(1))
-            index.close()
-            assert not GenerationHold.is_held(workspace.index_folder(1))
-            assert not caplog.records
 
 
 def truncate(path: Path) -> None:
@@ -383,21 +369,3 @@ def test_above_a_size_the_nearest_passages_are_looked_up_and_are_those_of_a_comp
                     )
                     assert bar == pytest.approx(search._nearest_cosine(houses, question, selection), abs=1e-6)
                     searches.clear()
-
-
-def test_what_was_selected_last_is_kept_and_no_more_than_that(houses: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    select = GenerationVectors.select
-
-    def watched(self: GenerationVectors, where: Sequence[Condition]) -> Any:
-        asked.append(where)
-        return select(self, where)
-
-    monkeypatch.setattr(GenerationVectors, "select", watched)
-    first = houses.select({"built": {"$gt": 1950, "$lt": 1960}})
-    assert houses.select({"built": {"$lt": 1960, "$gt": 1950}}) is first
-    assert len(asked) == 1
-    for year in range(20):
-        houses.select({"built": year})
-    assert len(houses._selections) == module._SELECTIONS_KEPT
-    assert houses.select({"built": {"$gt": 1950, "$lt": 1960}}) is not first

@@ -45,11 +45,6 @@ def test_names_of_the_release_before_become_those_of_today_and_it_is_said() -> N
         assert all(line.endswith("; the earlier name goes with the next release") for line in notices), typed
 
 
-def test_names_of_today_stay() -> None:
-    for typed in ["", "ask stats", "eval q.jsonl --out o", "show edges Nissan", "serve --workers 2", "--version"]:
-        assert in_present_names(shlex.split(typed)) == (shlex.split(typed), [])
-
-
 @given(st.lists(st.sampled_from(["ask", "--json", "-w", "x", "--", "--set", "a=b", "--workspace=y"])))
 def test_no_word_is_lost_or_made(args: list[str]) -> None:
     assert sorted(options_first(args)) == sorted(args)

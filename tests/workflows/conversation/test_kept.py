@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged
-from graph.relationships.record import RELATIONSHIPS_FILE
 from graph.relationships.tables import PAGE_TABLES
 from workflows.conversation.kept import (
     ANSWERED,
@@ -23,7 +22,6 @@ from workflows.conversation.kept import (
     CUT_AFTER_S,
     EARLIER_FILE,
     FAILED,
-    LAST_TURNS,
     RUNNING,
     STOPPED,
     UNDER_WAY_EACH,
@@ -92,15 +90,6 @@ def test_a_conversation_begins_with_its_first_question_which_makes_a_short_title
     (title,) = (each.title for each in store.of(ME) if each.id == "conversation-2")
     assert len(title) <= 80
     assert title.endswith("…")
-
-
-def test_the_last_results_before_a_turn_come_with_it_in_their_order(store: Conversations) -> None:
-    for number in range(LAST_TURNS + 3):
-        answered(store, f"turn-{number:04}", str(number))
-    begin(store, "turn-lost", "lost")
-    finish(store, "turn-lost", FAILED, error="no")
-    _, results = store.begin(ME, TALK, "turn-last", "When?", {})
-    assert [result["question"] for result in results] == [str(number) for number in range(3, LAST_TURNS + 3)]
 
 
 def test_what_became_of_a_turn_is_kept(store: Conversations) -> None:
@@ -219,17 +208,6 @@ class TestVersions:
             finish(store, turn, ANSWERED, result=RESULT)
         assert store.remove_user("ada") == 1
         assert store.turns("conversation-2") == []
-
-    def test_a_conversation_of_a_time_without_them_is_shown_whole(self, tmp_path: Path, store: Conversations) -> None:
-        if not (file := tmp_path / "workspace" / RELATIONSHIPS_FILE).exists():
-            pytest.skip("In Postgres the same statements read it")
-        with closing(sqlite3.connect(file)) as database:
-            database.executescript("DROP TABLE turn_follows; UPDATE turns SET place = 9 WHERE id = 'turn-0001';")
-        assert [key for key, _ in self.shown(store)] == ["turn-0001", "turn-0002"]
-        answered(store, "turn-0003", "Where?")
-        answered(store, "turn-0004", "When, then?", replaces="turn-0002")
-        assert self.shown(store) == [("turn-0001", ("turn-0001",)), ("turn-0004", ("turn-0002", "turn-0004"))]
-        assert [key for key, _ in self.shown(store, "turn-0003")] == ["turn-0001", "turn-0002", "turn-0003"]
 
 
 def test_only_a_turn_of_the_same_conversation_is_replaced_or_followed(store: Conversations) -> None:
@@ -353,17 +331,6 @@ def test_reading_makes_nothing_and_only_its_user_may_read_the_file(tmp_path: Pat
     begin(store, "turn-0001")
     (file,) = tmp_path.rglob("*.sqlite")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
-
-def test_a_history_of_before_turns_could_be_followed_is_read_and_written(tmp_path: Path) -> None:
-    store = Conversations(tmp_path)
-    begin(store, "turn-0001")
-    with closing(sqlite3.connect(tmp_path / RELATIONSHIPS_FILE)) as file:
-        file.executescript("DROP TABLE turn_follows; DROP TABLE run_events; DROP INDEX turns_under_way;")
-    assert store.of(ME)[0].running
-    assert store.follow([("turn-0001", 0)]) == [(RUNNING, [])]
-    store.tell(Report("turn-0001", 0, [{"kind": "void"}]))
-    assert store.follow([("turn-0001", 0)]) == [(RUNNING, ['{"kind": "void", "at": 0}'])]
 
 
 class TestTheFileOfAnEarlierVersion:

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMe
 
 from agents.roles import Turn
 from graph.errors import BadInput
-from workflows.conversation.messages import ANSWER_LIMIT, METADATA, next_question, sources_list, without_sources
+from workflows.conversation.messages import ANSWER_LIMIT, METADATA, next_question, sources_list
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 
 CHOICES = ["Where was Ada born?", "Where was Orlo born?"]
@@ -173,16 +173,3 @@ def test_makes_no_image_link_or_heading_of_the_words_of_a_document() -> None:
     assert listed[2:] == [
         r"- [1] \# !\[x\](https://evil.example/a.png) \<img src=//evil.example\> · `` `a`![](b) `` · Dam"
     ]
-
-
-def test_is_no_part_of_the_answer_in_the_next_turn() -> None:
-    for answer in ("It is open [1].", "One.\n\n**Sources**\n\n- none", ""):
-        shown = f"{answer}\n\n{sources_list(result_of(hit(1, title='Tarn'), hit(2)))}"
-        assert without_sources(shown) == answer
-        asked = next_question([HumanMessage("Is it?"), AIMessage(shown), HumanMessage("And now?")])
-        assert asked.turns == (Turn("Is it?", answer),)
-
-
-def test_other_text_stays_as_it_is() -> None:
-    for text in ("**Sources**", "A.\n\n**Sources**\n\n- [1] a\n\nmore", "A.\n\n**Sources**\n- [1] a"):
-        assert without_sources(text) == text

@@ -20,7 +20,7 @@ from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, 
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.small_world import QUESTION
 from workflows.context import Context
-from workflows.conversation.session import MOST_TURNS, Conversation, Conversations, Thread, asks_back
+from workflows.conversation.session import Conversation, Conversations, Thread, asks_back
 from workflows.results import turn_of, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.settings.mara import TURNS_LIMIT
@@ -154,20 +154,6 @@ class TestMarkdown:
         assert "- \\[1\\] Marn · corpus.jsonl\n" in page
         assert f"\n1. {BIRTHS[0]}\n2. {BIRTHS[1]}\n" in page
 
-    def test_nothing_in_a_question_or_an_answer_is_markup(
-        self, talk: tuple[Conversation, ScriptedRewriter], chat_server: ScriptedServer
-    ) -> None:
-        conversation, _ = talk
-        hostile = '<script>alert(1)</script> ![x](http://127.0.0.1/x.png) \x1b[2J\u202e# "no" [1]'
-        chat_server.script([Reply(f"{hostile}\n# Heading {hostile}")])
-        said(conversation.ask(f"Who? {hostile}\n## And"))
-        page = conversation.to_markdown()
-        assert [line for line in page.splitlines() if line.startswith("#")][2:] == []
-        assert "<script" not in page.replace("\\<", "")
-        assert "![" not in page.replace("\\[", "")
-        assert "\x1b" not in page
-        assert "\u202e" not in page
-
 
 def thread_of(*questions: str) -> Thread:
     return Thread(tuple(map(Turn, questions)))
@@ -195,11 +181,3 @@ def test_another_filter_does_not_go_on_with_a_conversation() -> None:
         conversations.keep("a", {"tenant": 1}, thread_of("When?"))
         assert conversations.find("a", other) is None
         assert conversations.find("a", json.loads('{"tenant": 1}')) == thread_of("When?"), other
-
-
-@given(st.integers(0, 40))
-def test_the_first_turns_of_a_long_conversation_are_forgotten(n_turns: int) -> None:
-    conversations = Conversations()
-    questions = [f"{number}?" for number in range(n_turns)]
-    conversations.keep("a", {}, thread_of(*questions))
-    assert conversations.find("a", {}) == thread_of(*questions[-MOST_TURNS:])

@@ -72,20 +72,6 @@ def test_musique_is_read_from_a_list_from_one_object_and_from_lines(tmp_path: Pa
         assert question == AskedQuestion("3hop1__1_2_3", "Who?", ("G. Hall", "Hall"), gold, "3hop1", 3), name
 
 
-def test_answers_stand_under_the_names_of_several_sets(tmp_path: Path) -> None:
-    aliases = {"possible_answers": ["politician"], "o_wiki_title": "Politician", "o_aliases": ["pol", "politician"]}
-    cases: list[tuple[dict[str, Any], tuple[str, ...]]] = [
-        *(({key: "Nissan"}, ("Nissan",)) for key in ("reference", "answer", "gold_ans", "answers")),
-        *(({key: ["Nissan", "nissan"]}, ("Nissan", "nissan")) for key in ("reference", "answer", "answers")),
-        ({"obj": "politician", **aliases}, ("politician", "Politician", "pol")),
-        ({"answer": 35}, ("35",)),
-        ({"answers": [1.5, "a mile"]}, ("1.5", "a mile")),
-        ({"answer": " "}, ()),
-    ]
-    for fields, answers in cases:
-        assert read_row(tmp_path, **fields).answers == answers, fields
-
-
 def test_gold_is_the_passages_that_an_entry_marks_or_else_all_that_it_brings(tmp_path: Path) -> None:
     facts = [["Honda", 0], ["Leaf", 0]]
     contexts = [{"title": "Nissan", "text": "In 1933.", "is_supporting": True}, {"title": "Leaf", "text": "A car."}]
