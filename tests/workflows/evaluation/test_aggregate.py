@@ -60,12 +60,13 @@ def test_answers_are_those_that_can_be_judged() -> None:
 def test_an_answer_holds_the_gold_where_it_says_it_without_citations_and_does_not_refuse() -> None:
     rows = [
         row("held", em=0.0, f1=0.5, answer="It lies at KARV [1].", refused=False),
+        row("held too", em=1.0, f1=1.0, answer="Karv", refused=False),
         row("cited alone", gold_answers=["1"], em=0.0, f1=0.0, answer="It lies at Lake Sund [1].", refused=False),
         row("refused", em=0.0, f1=0.0, answer="Karv is NOT IN THE PASSAGES", refused=True),
         row("failed", em=0.0, f1=0.0, failed=GONE),
         row("no gold answer", gold_answers=[], answer="Karv", refused=False),
     ]
-    assert system_metrics(rows, [timing(1.0)] * 5)["gold_in_answer"] == pytest.approx(1 / 4)
+    assert system_metrics(rows, [timing(1.0)] * 6)["gold_in_answer"] == pytest.approx(2 / 5)
     assert system_metrics([row("retrieval alone")], [timing(1.0)])["gold_in_answer"] is None
 
 
