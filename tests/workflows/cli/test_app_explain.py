@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -20,15 +19,6 @@ def test_a_page_is_written_beside_the_answer(mara: Mara, workspace: Path, tmp_pa
     assert "Karv" in shown.out
     assert shown.err.splitlines()[1:] == [f"explained in {tmp_path / 'why.html'}"]
     assert (tmp_path / "why.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-
-
-def test_the_result_as_json_stays_alone_on_standard_output(mara: Mara, workspace: Path, tmp_path: Path) -> None:
-    (tmp_path / "link.json").symlink_to(tmp_path / "why.json")
-    asked = mara("ask", QUESTION, "-w", workspace, "--json", "--explain", tmp_path / "link.json")
-    assert (tmp_path / "link.json").is_symlink()
-    explained = json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))
-    assert asked.json["answer"] == explained["answer"]
-    assert [path["number"] for path in explained["paths"]]
 
 
 def test_what_cannot_be_written_is_refused_before_anything_is_asked(
@@ -61,9 +51,3 @@ def test_nodes_without_an_explanation_are_bad_input(mara: Mara, workspace: Path)
     shown = mara("ask", QUESTION, "-w", workspace, "--explain-nodes", "5")
     assert shown.code == 2
     assert "--explain" in shown.err
-
-
-def test_the_version_is_told(mara: Mara) -> None:
-    from importlib.metadata import version
-
-    assert mara("--version").out.strip() == version("mara-rag")

@@ -61,14 +61,6 @@ class TestPiped:
         assert "In Lisk [1].\n" in done.out.partition("> 2\n")[2]
         assert len(chat_server.requests_of("rewriter")) == 1
 
-    def test_while_a_question_is_open_there_are_no_sources_but_why_tells_what_leans(
-        self, piped: Piped, chat_server: ScriptedServer
-    ) -> None:
-        chat_server.script(well_behaved(answerer=["In 1203 [1]."]))
-        done = piped(f"{FOUNDED}\n{BIRTH}\n/why\n/sources\n/passage 1\n")
-        assert "It could mean several things\n  because “he” names something said before" in done.out
-        assert done.err.count("The question is open, and nothing was searched yet") == 2
-
     def test_an_error_is_told_and_the_conversation_goes_on_to_its_exit_code(self, piped: Piped) -> None:
         done = piped(f"/nonsense\n{FOUNDED}\n/passage 99\n", "--model", "offline")
         assert "Error: There is no command /nonsense.\n/help lists them" in done.err
@@ -102,15 +94,6 @@ class TestCommands:
         assert all(name in out and meaning in out for name, (_, meaning) in COMMANDS.items())
         assert out.endswith("> /quit\n")
 
-    def test_before_the_first_answer_there_is_nothing_to_tell_of(
-        self, piped: Piped, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for command in ["/why", "/sources", "/passage 1", "/save talk.md", "/meant Who?"]:
-            monkeypatch.chdir(tmp_path)
-            done = piped(f"{command}\n")
-            assert "Nothing was answered yet" in done.err or "No question was asked yet" in done.err, command
-            assert not list(tmp_path.iterdir()), command
-
     def test_why_tells_seeds_facts_weights_and_the_ways_to_each_cited_passage(
         self, piped: Piped, chat_server: ScriptedServer
     ) -> None:
@@ -125,11 +108,6 @@ class TestCommands:
         assert "Relation weights (β): TEMPORAL 0.60" in output
         assert "[1] Marn: rank 1, " in output
         assert "→ passage [1] Marn" in output
-
-    def test_why_tells_the_scores_where_nothing_walked(self, piped: Piped) -> None:
-        output = piped(f"{FOUNDED}\n/why\n", "--mode", "dense", "--model", "offline").out.partition("> /why\n")[2]
-        assert output.startswith("The passages were found by the likeness of their meaning to the question.\n")
-        assert "Ranked by similarity (dense), mode dense\n[1] Marn · corpus.jsonl: score 0." in output
 
     def test_sources_are_the_cited_passages_or_all(self, piped: Piped, chat_server: ScriptedServer) -> None:
         chat_server.script(well_behaved())

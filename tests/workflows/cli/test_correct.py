@@ -85,13 +85,6 @@ def test_a_pair_that_is_decided_becomes_a_correction(mara: Mara, sund: Path, mon
         mara("correct", "undo", str(number), "-w", sund)
 
 
-def test_a_pair_that_is_skipped_is_none(mara: Mara, sund: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for typed in ["", "\n", "q\n"]:
-        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-        mara("correct", "review", "--decide", "-w", sund)
-        assert mara("correct", "list", "--json", "-w", sund).json["corrections"] == [], typed
-
-
 def test_a_file_that_cannot_be_read_is_bad_input(mara: Mara, sund: Path) -> None:
     refused = mara("correct", "import", "/nowhere.jsonl", "--json", "-w", sund).json["error"]
     assert (refused["kind"], refused["message"]) == ("BadInput", "/nowhere.jsonl: No such file or directory")

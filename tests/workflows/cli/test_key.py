@@ -29,14 +29,6 @@ def test_the_lines_make_the_key_known_with_these_rights(mara: Mara, tmp_path: Pa
         assert made["key"] not in made["lines"], arguments
 
 
-def test_every_key_is_another_and_is_shown_once(mara: Mara) -> None:
-    shown = [mara("serve", "key", "anna", "--everything").out for _ in range(3)]
-    keys = [next(word for word in out.split() if word.startswith("mara_")) for out in shown]
-    assert len({*keys}) == 3
-    assert min(map(len, keys)) >= 43
-    assert all("It is stored nowhere" in out and "[keys.anna]" in out and "MARA_AUTH" in out for out in shown)
-
-
 def test_what_cannot_be_is_refused(mara: Mara) -> None:
     cases: list[tuple[list[str], str]] = [
         (["anna"], "It is not clear what anna may see"),

@@ -8,7 +8,6 @@ import signal
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -19,7 +18,7 @@ from tests.terminal import MARA, Session, on_a_terminal
 from tests.workflows.command_line import Mara
 from tests.workflows.small_world import QUESTION, well_behaved, write_corpus
 from workflows.cli import live_answer
-from workflows.cli.live_answer import LiveAnswer, shown_live, spent
+from workflows.cli.live_answer import LiveAnswer, shown_live
 from workflows.indexing import index_sources
 from workflows.output.printable import VisibleConsole
 from workflows.streaming import Event, NodeStarted, Progress, Token
@@ -146,34 +145,6 @@ class TestLiveAnswer:
         fell_back = (Progress("score_passage", "malformed", {}), Progress("leave_unjudged", "fallback", {}))
         assert self.shown(*lined_up) == ["judge passages: 0 of 3 … 3.2 s"]
         assert self.shown(*lined_up, *judged, *fell_back) == ["judge passages: 2 of 3 … 3.2 s"]
-
-
-class TestWhatAnAnswerTook:
-    def line(self, ms: float = 14_230.0, chat: str = "m", **usage: Any) -> str:
-        counted = {"calls": 3, "prompt_tokens": 2_310, "completion_tokens": 140, "unknown": 0, **usage}
-        result: Any = {"usage": counted, "timings_ms": {"write_answer": 1.0, "total": ms}, "models": {"chat": chat}}
-        return spent(result)
-
-    def test_calls_tokens_seconds_and_cost_as_far_as_they_are_known(self) -> None:
-        calls, tokens = "3 model calls", "2,310 + 140 tokens"
-        cases: list[tuple[dict[str, Any], str]] = [
-            ({}, f"{calls} · {tokens} · 14.2 s"),
-            ({"calls": 1, "ms": 213}, f"1 model call · {tokens} · 0.21 s"),
-            ({"cost": 0.0021}, f"{calls} · {tokens} · 14.2 s · cost 0.0021"),
-            ({"cost": 0.0}, f"{calls} · {tokens} · 14.2 s · cost 0"),
-            (
-                {"unknown": 1, "cost": None},
-                f"{calls} · {tokens} and those of 1 model call without a count · 14.2 s · cost unknown",
-            ),
-            (
-                {"unknown": 3, "prompt_tokens": 0, "completion_tokens": 0},
-                f"{calls} · tokens not told by the server · 14.2 s",
-            ),
-            ({"calls": 0, "chat": "offline", "ms": 110}, "no model · 0.11 s"),
-            ({"calls": 0, "ms": 110, "cost": 0.0}, "no model call · 0.11 s"),
-        ]
-        for usage, line in cases:
-            assert self.line(**usage) == line
 
 
 class InterruptedTwice(io.StringIO):

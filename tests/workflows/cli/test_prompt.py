@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.application import create_app_session
-from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from workflows.cli.prompt import CommandCompleter, kept_history, passing_history, typed_lines
+from workflows.cli.prompt import kept_history, passing_history, typed_lines
 
 COMMANDS = {"/sources": "show the passages", "/save": "write a file", "/why": "explain"}
 
@@ -55,21 +52,3 @@ def test_the_history_lies_in_the_users_own_folder_and_only_the_user_reads_it(sta
     path = state_home / "mara" / "chat-history"
     assert "When?" in path.read_text(encoding="utf-8")
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-
-
-def completions(begun: str) -> Iterator[str]:
-    for each in CommandCompleter(COMMANDS).get_completions(Document(begun), CompleteEvent()):
-        yield begun[: len(begun) + each.start_position] + each.text
-
-
-def test_commands_are_completed_where_a_line_begins_with_one() -> None:
-    cases: list[tuple[str, list[str]]] = [
-        ("/", ["/sources", "/save", "/why"]),
-        ("/s", ["/sources", "/save"]),
-        ("/w", ["/why"]),
-        ("", []),
-        ("What is /s", []),
-        ("/sources a", []),
-    ]
-    for begun, offered in cases:
-        assert list(completions(begun)) == offered

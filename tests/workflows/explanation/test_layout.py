@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import random
 from typing import Any
 
-import igraph
 import pytest
 
 from tests.workflows.explanation.made_up import explanation
@@ -22,21 +20,6 @@ def test_seeds_stand_at_the_left_and_the_best_passages_at_the_right_of_all_betwe
     assert len({placed[node][0] for node in seeds}) == 1
     assert len({placed[node][0] for node in best}) == 1
     assert placed["p0"][0] - placed["e0"][0] > 500
-
-
-def test_a_layout_neither_depends_on_random_numbers_of_others_nor_changes_them(data: dict[str, Any]) -> None:
-    first = positions(data)
-    random.seed(12345)
-    positions(explanation(entities=9))
-    assert positions(data) == first
-    random.seed(3)
-    expected = random.Random(3).random()
-    positions(data)
-    assert random.random() == expected
-    random.seed(3)
-    one = igraph.Graph.Erdos_Renyi(30, 0.2).get_edgelist()
-    random.seed(3)
-    assert igraph.Graph.Erdos_Renyi(30, 0.2).get_edgelist() == one
 
 
 def test_parts_of_the_graph_that_nothing_joins_stay_in_the_picture(data: dict[str, Any]) -> None:
