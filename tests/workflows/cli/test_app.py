@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.offline.extractor import OFFLINE_EXTRACTOR
 from tests.cases import mostly_slow
 from tests.workflows.command_line import CORPUS, Mara
 from workflows.indexing import index_sources
@@ -60,15 +59,6 @@ def test_a_key_that_no_passage_has_is_refused_with_those_that_there_are(
         message = " ".join(refused.err.split())
         assert "No passage has metadata called `yaer`" in message, command
         assert "Did you mean `year`? The keys there are: `day`, `draft`, `source`, `tenant`, `year`" in message, command
-
-
-def test_stats_count_what_the_workspace_holds(mara: Mara, workspace: Path) -> None:
-    stats = mara("show", "-w", workspace, "--json").json
-    assert stats["passages"] == 3
-    assert stats["edges"] == sum(stats["edges_by_type"].values())
-    assert stats["passage_edges_by_link"]["own title"] == 3
-    assert stats["extractors"] == {OFFLINE_EXTRACTOR: 3}
-    assert "passages" in mara("show", "-w", workspace).out
 
 
 def test_matrices_are_exported_once_and_again(mara: Mara, workspace: Path, tmp_path: Path) -> None:

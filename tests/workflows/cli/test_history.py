@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from graph.relationships.record import RELATIONSHIPS_FILE
 from tests.builders import HashEmbedder
 from tests.workflows.command_line import Mara
 from tests.workflows.remembering import copy_of, messages, related_world, views
@@ -105,9 +104,3 @@ def test_nothing_is_erased_where_the_export_fails_or_no_name_is_given(mara: Mara
     for name in ("", " "):
         assert mara("history", "forget", name, "-w", asked, "--yes").code == 2
     assert len(messages(asked, "marn")) == 2
-
-
-def test_history_of_a_workspace_without_any_writes_nothing(mara: Mara, root: Path) -> None:
-    (root / RELATIONSHIPS_FILE).unlink()
-    assert mara("history", "-w", root, "--json").json["conversations"] == []
-    assert not (root / RELATIONSHIPS_FILE).exists()

@@ -21,15 +21,6 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "questions.jsonl"
 
 
-def test_a_limit_takes_the_first_questions(file: Path) -> None:
-    asked, about = questions_of(file, None, 2)
-    assert [question.id for question in asked] == ["7", "b"]
-    assert (about["file"], about["count"], about["asked"]) == ("questions.jsonl", 3, 2)
-    assert [len(questions_of(file, None, limit)[0]) for limit in (1, 3, 9)] == [1, 3, 3]
-    with pytest.raises(BadInput, match="The limit is 0"):
-        questions_of(file, None, 0)
-
-
 def test_a_single_question_has_an_id_of_its_own_text(file: Path) -> None:
     asked, about = questions_of(None, "Who dammed it?")
     assert [question.question for question in asked] == ["Who dammed it?"]
