@@ -188,10 +188,8 @@ def _wanted_model(context: Context | IndexingContext) -> str:
     """Return what names the model: a local one as ``local`` or with its file."""
     if context.model:
         return context.model
-    named = environment().mara_chat_model
-    if environment().openai_api_key or environment().openai_base_url or (named and is_local(named)):
-        return named or DEFAULT_CHAT_MODEL
-    return OFFLINE
+    has_server = environment().openai_api_key or environment().openai_base_url
+    return environment().mara_chat_model or (DEFAULT_CHAT_MODEL if has_server else OFFLINE)
 
 
 def models_of(context: Context, index: Index) -> dict[str, str]:

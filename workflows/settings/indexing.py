@@ -168,9 +168,9 @@ class IndexingContext(SettingsForm):
     )
     model: str = Field(
         default="",
-        description="Chat model for extraction. Empty: MARA_CHAT_MODEL if a key or server is configured or it is a"
-        " local one, else the offline extractor. 'local': the packaged small model. 'local:FILE.gguf': a model file,"
-        " not from clients of a server. 'offline': always the offline extractor.",
+        description="Chat model for extraction. Empty: MARA_CHAT_MODEL, else the default one if a key or"
+        " a server is configured, else the offline extractor. 'local': the packaged small model. 'local:FILE.gguf': a"
+        " model file, not from clients of a server. 'offline': always the offline extractor.",
         max_length=256,
         json_schema_extra=offered("Extraction · chat model", "extract"),
     )

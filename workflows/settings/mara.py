@@ -153,7 +153,7 @@ class Context(SettingsForm):
     )
     model: str = Field(
         default="",
-        description="Chat model. Empty: MARA_CHAT_MODEL if a key or a server is configured or it is a local one, else"
+        description="Chat model. Empty: MARA_CHAT_MODEL, else the default one if a key or a server is configured, else"
         " the offline agents. 'local': the packaged small model. 'local:FILE.gguf': a model file, not from clients of a"
         " server. 'offline': always the offline agents.",
         max_length=256,

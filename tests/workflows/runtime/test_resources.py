@@ -39,7 +39,7 @@ PACKAGED = "local:SmolLM2-135M-Instruct.Q4_1"
 def test_the_context_names_the_chat_model_then_the_environment_then_none() -> None:
     cases = [
         ({}, "", OFFLINE),
-        (NAMED, "", OFFLINE),
+        (NAMED, "", "named-model"),
         (KEY, "", DEFAULT_CHAT_MODEL),
         (SERVER, "", DEFAULT_CHAT_MODEL),
         ({**KEY, **NAMED}, "", "named-model"),
