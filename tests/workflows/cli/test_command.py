@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -36,12 +35,6 @@ def run(*arguments: str, workspace: str = "", as_json: bool = False) -> Any:
 def test_a_group_stands_for_its_options() -> None:
     assert json.loads(run("box", "--width", "3", "--tall", "4", as_json=True).stdout)["area"] == 12
     assert json.loads(run("box", as_json=True).stdout)["area"] == 2
-
-
-def test_the_workspace_is_the_default_one_where_none_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("MARA_WORKSPACE", str(tmp_path))
-    assert json.loads(run("box", as_json=True).stdout)["workspace"] == str(tmp_path)
-    assert json.loads(run("box", workspace="mine", as_json=True).stdout)["workspace"] == "mine"
 
 
 def test_people_read_words_and_the_exit_code_tells_what_was_refused() -> None:

@@ -25,10 +25,3 @@ def test_turns_that_follow_the_same_one_are_versions_of_each_other() -> None:
     versions = Versions(FOLLOWS)
     assert [versions.beside(key) for key in "abcd"] == [("a", "a2"), ("b", "b2"), ("c",), ("d",)]
     assert versions.last == ("c", "a2", "d")
-
-
-def test_turns_of_a_time_without_versions_follow_the_answered_one_of_the_number_before() -> None:
-    turns = {"failed": (1, False), "one": (1, True), "stopped": (1, False), "two": (2, True), "new": (3, False)}
-    versions = Versions.of(turns, {"new": "two"})
-    assert versions.way_to("new") == ["one", "two", "new"]
-    assert versions.beside("one") == ("failed", "one", "stopped")

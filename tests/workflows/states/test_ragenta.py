@@ -95,6 +95,14 @@ class TestNarrowness:
 
 
 class TestOnAThread:
+    def test_nothing_of_the_last_question_is_in_the_next_ones_result(self, in_ragenta: Scripted) -> None:
+        graph, thread = ragenta_on_a_thread()
+        assert graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())["follow_ups"]
+        second = graph.invoke({"question": ONE_THING}, thread, context=in_ragenta.settings())
+        assert without_timings(second) == without_timings(in_ragenta.ask(ONE_THING).result)
+        state = graph.get_state(thread).values
+        assert (state["round"], state["found"], state["follow_ups_began"], state["follow_ups"]) == (0, [], None, [])
+
     def test_the_state_is_plain_json_after_every_node_and_survives_the_checkpoint(self, in_ragenta: Scripted) -> None:
         graph, thread = ragenta_on_a_thread()
         graph.invoke({"question": TWO_THINGS}, thread, context=in_ragenta.settings())
