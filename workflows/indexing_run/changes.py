@@ -101,8 +101,14 @@ def plan_changes(
     sources = record.sources() if remove_others else {}
     others = sorted(key for key in sources if key not in passages)
     spared = dict.fromkeys(key for key in others if _lies_in(sources[key], keep_sources))
-    removed = (key for key in others if key not in spared)
-    return Changes(*map(tuple, (added, changed, removed, unchanged, spared, reread)))
+    return Changes(
+        added=tuple(added),
+        changed=tuple(changed),
+        removed=tuple(key for key in others if key not in spared),
+        unchanged=tuple(unchanged),
+        spared=tuple(spared),
+        reread=tuple(reread),
+    )
 
 
 def _lies_in(source: str, places: Collection[str]) -> bool:
