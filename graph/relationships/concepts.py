@@ -9,9 +9,6 @@ from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.retrieve.seeds import COMMON_NOUN_SHARE, spelled_names
 from graph.schema import entity_id
 
-NAME_ALONE = 0.5
-"""The confidence in a name that an extractor found without a statement about it."""
-
 
 class ConceptExtractor(Protocol):
     """Finds the concepts that a text mentions, such as a message."""

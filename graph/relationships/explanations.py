@@ -13,11 +13,13 @@ from graph.construction.edges import IS_FACT_KIND, IS_OWN_TITLE, IS_PASSAGE_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.explain.flows import edges_of_facts
 from graph.relations import RelationType
-from graph.relationships.concepts import NAME_ALONE
 from graph.taxonomy import tells_kind
 
 RELATED_PER_CONCEPT = 100
 """RELATED_TO edges that a concept has at most: those in most documents, then the surest."""
+
+NAME_ALONE = 0.5
+"""The confidence in a name that a document holds without a statement about it."""
 
 _DIGITS = 4
 

@@ -29,10 +29,9 @@ from graph.storage.lock import GenerationHold
 from graph.storage.place import place_name
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import REPLY_CACHE, Workspace
+from workflows.indexing_run.report import UNTYPED
 
 _LARGEST_SOURCES = 5
-_UNTYPED = ("untyped", "triples without a cue")
-"""The name in extraction notes for triples without any cue of a relation type."""
 
 _FILES: Mapping[str, str] = {
     "record.sqlite": "record",
@@ -291,7 +290,7 @@ def _record_counts(record: Record) -> dict[str, Any]:
         "sources": len(passages_of),
         "largest_sources": dict(passages_of.most_common(_LARGEST_SOURCES)),
         "extractors": dict(sorted(extractors.items())),
-        "untyped_facts": sum(notes[name] for name in _UNTYPED),
+        "untyped_facts": sum(notes[name] for name in UNTYPED),
         "notes": dict(sorted(notes.items())),
         "failed_passages": failures.total(),
         "failures": dict(failures.most_common()),

@@ -34,7 +34,6 @@ _SHOWN_PASSAGES, _NAMED_PASSAGES, _SHOWN_OF_A_PLACE = 5, 3, 3
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
 _SHOWN_FILES = 10
-_UNTYPED = "untyped"
 _ALL, _ALL_OF_DRY_RUN = "`mara show --skipped` names them", "the same with --json names them"
 _PASSAGE = re.compile(r"passage \[[0-9]+\]")
 
@@ -55,6 +54,8 @@ def own_command() -> str:
 
 def index_report(console: Console, report: IndexReport, triples: Path | None = None) -> None:
     """Print what an indexing run did; ``triples`` is the file of triples that it was given."""
+    from workflows.indexing_run.report import UNTYPED
+
     console.print(_changes(report))
     console.print(f"{report.entities} entities, {report.facts} facts, {report.edges} edges")
     console.print(f"[dim]{escape(pairs(report.models))}; {report.imported} passages with imported triples[/]")
@@ -66,10 +67,9 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
     for name in ("long_passages", "identical", "unmatched_triples", "kept_of_refused"):
         if getattr(report, name):
             console.print(f"[yellow]{name.replace('_', ' ')}: {getattr(report, name)}[/]")
-    untyped = report.notes.get(_UNTYPED, 0)
-    if untyped:
-        console.print(f"[dim]{untyped} facts without a cue for their relation type count as attribution[/]")
-    if left := {reason: count for reason, count in report.notes.items() if reason != _UNTYPED}:
+    if untyped := sum(report.notes.get(name, 0) for name in UNTYPED):
+        console.print(f"[dim]{untyped} triples without a cue for their relation type count as ATTRIBUTION[/]")
+    if left := {reason: count for reason, count in report.notes.items() if reason not in UNTYPED}:
         console.print(f"[dim]dropped or defaulted: {escape(pairs(left))}[/]")
     _unread(console, "skipped", [each.reason for each in report.skipped], sum(report.skipped_counts.values()), _ALL)
     if report.failed_count:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from graph.schema import stable_id
 from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, exact_match, mean, token_f1
 from workflows.evaluation.compare import METRICS
 from workflows.evaluation.runner import ABOUT_RUN
-from workflows.runtime.trace_delivery import langsmith_client
+from workflows.runtime.trace_delivery import langsmith_endpoint
 from workflows.states.records import usage_of
 
 if TYPE_CHECKING:
@@ -232,8 +232,9 @@ def _digest(rows: Sequence[Mapping[str, Any]]) -> str:
     return stable_id("set", json.dumps([example_of(row) for row in rows], sort_keys=True))
 
 
-def _client(refused: list[Exception]) -> contextlib.AbstractContextManager[Client]:
-    """Return a client made from the environment, to be lent.
+@contextlib.contextmanager
+def _client(refused: list[Exception]) -> Iterator[Client]:
+    """Lend a client made from the environment.
 
     Args:
         refused: takes what could not be sent in the background, which LangSmith's client would log alone.
@@ -242,7 +243,10 @@ def _client(refused: list[Exception]) -> contextlib.AbstractContextManager[Clien
         BadInput: there is no key, or the address cannot be read.
         ServiceUnavailable: LangSmith refused a request within the block.
     """
-    from langsmith import Client
+    from langsmith import Client, LangsmithError
+    from langsmith.utils import LangSmithError
+    from pydantic import ValidationError
+    from requests import RequestException
 
     class Noting(Client):
         def create_feedback(self, *args: Any, **kwargs: Any) -> Any:
@@ -252,6 +256,14 @@ def _client(refused: list[Exception]) -> contextlib.AbstractContextManager[Clien
                 refused.append(fault)
                 raise
 
-    fault_of, hint = "LangSmith did not take the experiment", "Check LANGSMITH_API_KEY and LANGSMITH_ENDPOINT"
-    settings = {"api_key": langsmith_key(), "tracing_error_callback": refused.append}
-    return langsmith_client(Noting, fault_of, hint, **settings)
+    client = Noting(langsmith_endpoint(), api_key=langsmith_key(), tracing_error_callback=refused.append)
+    try:
+        yield client
+    except (LangSmithError, LangsmithError, RequestException, ValidationError) as fault:
+        # Of a failed connection LangSmith's client tells parts of the key, after all that helps.
+        reason = " ".join(censored(str(fault).partition("\nContent-Length")[0]).split())[:300] or type(fault).__name__
+        raise ServiceUnavailable(
+            f"LangSmith did not take the experiment ({reason})", "Check LANGSMITH_API_KEY and LANGSMITH_ENDPOINT"
+        ) from fault
+    finally:
+        client.close(timeout=0)

@@ -12,13 +12,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from graph.endpoints.address import Address, censored
+from graph.endpoints.address import Address
 from graph.environment import environment, set_variables
-from graph.errors import BadInput, DependencyMissing, ServiceUnavailable
+from graph.errors import BadInput, DependencyMissing
 
 if TYPE_CHECKING:
     from langsmith import Client
@@ -99,36 +99,6 @@ def langsmith_endpoint() -> str | None:
         Address.parse(address := environment().value(name), name, _EXAMPLE)
         return address
     return None
-
-
-@contextmanager
-def langsmith_client(kind: type[Client], fault_of: str, hint: str, **settings: Any) -> Iterator[Client]:
-    """Lend a client of LangSmith at its address.
-
-    Args:
-        kind: of the client.
-        fault_of: what an error says could not be done.
-        hint: what to do then.
-        settings: of the client.
-
-    Raises:
-        BadInput: the address cannot be read.
-        ServiceUnavailable: a request of the block failed.
-    """
-    from langsmith import LangsmithError
-    from langsmith.utils import LangSmithError
-    from pydantic import ValidationError
-    from requests import RequestException
-
-    client = kind(api_url=langsmith_endpoint(), **settings)
-    try:
-        yield client
-    except (LangSmithError, LangsmithError, RequestException, ValidationError) as fault:
-        # Of a failed connection LangSmith's client tells parts of the key, after all that helps.
-        reason = " ".join(censored(str(fault).partition("\nContent-Length")[0]).split())[:300] or type(fault).__name__
-        raise ServiceUnavailable(f"{fault_of} ({reason})", hint) from fault
-    finally:
-        client.close(timeout=0)
 
 
 def _deliver(client: Client, collector: TracerProvider | None, address: str, wait_s: float) -> str:
