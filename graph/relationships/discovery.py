@@ -252,16 +252,11 @@ def _related(record: RelationshipRecord, concept: str, sight: Sight | None) -> I
             yield Step(near.relation if near.relation in seen else min(seen), near.id, sight.label(near.id))
 
 
-def commonness(record: RelationshipRecord, concept: str) -> int:
-    """Return how many documents explain a concept, counted up to `COMMON`."""
-    return min(COMMON, len(record.concepts.documents_of(concept)))
-
-
 def _rarities(record: RelationshipRecord, reached: Mapping[str, ConceptPath]) -> dict[str, float]:
     """Return {concept: 1/n}, where n documents explain the most common concept on the way to it."""
     ways = {key: (path.seed.concept, *(step.concept for step in path.steps)) for key, path in reached.items()}
     common = {
-        concept: max(1, commonness(record, concept))
+        concept: max(1, min(COMMON, len(record.concepts.documents_of(concept))))
         for concept in {concept for way in ways.values() for concept in way}
     }
     return {key: 1 / max(common[concept] for concept in way) for key, way in ways.items()}

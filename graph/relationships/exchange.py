@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, islice
-from types import MappingProxyType
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
@@ -208,44 +207,36 @@ Element = tuple[str, Mapping[str, str], Mapping[str, PropertyValue | None]]
 """A node or an edge of a GraphML file: ``node`` or ``edge``, its attributes, and its values."""
 
 
-def graphml(
-    name: str,
-    keys: Mapping[str, Mapping[str, str]],
-    elements: Iterable[Element],
-    counts: Mapping[str, int] = MappingProxyType({}),
-) -> Iterator[str]:
+def graphml(name: str, keys: Mapping[str, Mapping[str, str]], elements: Iterable[Element]) -> Iterator[str]:
     """Yield the lines of a GraphML file. Characters that XML cannot hold become U+FFFD; values of None are left out.
 
     Args:
         name: of the graph.
         keys: the type of each value, by what has it and its name.
         elements: nodes first.
-        counts: numbers of the graph as a whole.
     """
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    for owner, kinds in {"graph": dict.fromkeys(counts, "long"), **keys}.items():
+    for owner, kinds in keys.items():
         for key, kind in kinds.items():
             yield f'<key id="{owner}_{key}" for="{owner}" attr.name="{key}" attr.type="{kind}"/>\n'
     yield f'<graph id="{name}" edgedefault="directed">\n'
-    yield f"{_data('graph', counts)}\n" if counts else ""
     for element, attributes, values in elements:
         attribute_text = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
         yield f"<{element}{attribute_text}>{_data(element, values)}</{element}>\n"
     yield "</graph>\n</graphml>\n"
 
 
-def to_graphml(parts: Iterable[Part], counts: Mapping[str, int] = MappingProxyType({})) -> Iterator[str]:
-    """Yield the lines of a GraphML file of some nodes and of the edges between them, nodes first.
+def to_graphml(parts: Iterable[Part]) -> Iterator[str]:
+    """Yield the lines of a GraphML file of nodes and edges, nodes first.
 
-    ``counts`` are numbers of the graph as a whole. A node has its type as ``kind`` and its id as ``ref``, an edge its
-    type as ``kind``.
+    A node has its type as ``kind`` and its id as ``ref``, an edge its type as ``kind``.
     """
     keys = {
         "node": {"kind": "string", "ref": "string", **_kinds(NODES.values())},
         "edge": {"kind": "string", **_kinds(schema.properties for schema in EDGES.values())},
     }
-    return graphml("relationships", keys, _elements(parts), counts)
+    return graphml("relationships", keys, _elements(parts))
 
 
 def _elements(parts: Iterable[Part]) -> Iterator[Element]:
@@ -254,7 +245,7 @@ def _elements(parts: Iterable[Part]) -> Iterator[Element]:
         if isinstance(part, Node):
             number = numbers.setdefault((part.type, part.id), f"n{len(numbers)}")
             yield "node", {"id": number}, {"kind": part.type, "ref": part.id, **part.properties}
-        elif part.source in numbers and part.target in numbers:
+        else:
             ends = {"source": numbers[part.source], "target": numbers[part.target]}
             yield "edge", ends, {"kind": part.type, **part.properties}
 

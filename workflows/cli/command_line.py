@@ -32,7 +32,6 @@ _COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("correct", "export"): ("correct", "list", "--out"),
     ("discover",): ("graph", "documents", "--next"),
     ("graph", "search"): ("graph", "documents"),
-    ("graph", "draw"): ("graph", "export", "--document"),
     ("graph", "evaluate"): ("graph", "prune"),
     ("graph", "restore"): ("graph", "prune", "--restore"),
     ("graph", "publish"): ("graph", "export"),
@@ -41,7 +40,6 @@ _COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 
 _OPTIONS: Mapping[tuple[str, ...], Mapping[str, str | None]] = {
     ("correct", "pin"): {"--passage": "--pin"},
-    ("graph", "draw"): {"--out": None, "-o": None},
 }
 """Options of earlier commands that have another name, or none where the value alone is meant."""
 

@@ -38,16 +38,6 @@ ParamOption = Annotated[
 ]
 
 
-def _show_surroundings(console: Console, drawn: Mapping[str, Any]) -> None:
-    console.print(
-        f"[bold]{escape(drawn['title'])}[/]: passages {len(drawn['chunks'])} of {drawn['of_chunks']},"
-        f" concepts {len(drawn['concepts'])} of {drawn['of_concepts']}, messages that cite it {drawn['messages']}"
-    )
-    for other in drawn["related"]:
-        console.print(f"{escape(other['title'])}  [dim]shares {escape(', '.join(other['shared']))}[/]")
-    console.print(f"[dim]written to {escape(drawn['file'])}[/]")
-
-
 @graph.command()
 @command
 def documents(
@@ -205,10 +195,6 @@ def export(
     form: Annotated[
         GraphFormat | None, typer.Option("--format", help="Form of the file (default: that of its ending, else jsonl).")
     ] = None,
-    document: Annotated[
-        str | None,
-        text_option("DOCUMENT", "Write only what surrounds a document (its id, a passage's, or its path), as GraphML."),
-    ] = None,
     weights: Annotated[
         MatrixWeights, typer.Option(help="Of matrices: those of mode mara-matrix (counts) or of mode mara (evidence).")
     ] = MatrixWeights.COUNTS,
@@ -220,17 +206,15 @@ def export(
     ] = False,
 ) -> Shown:
     """Write the relationship graph into a file, or without one, bring the server of MARA_GRAPH_URL up to date."""
-    from workflows.admin.export import export_graph, export_matrices, export_surroundings, form_of
+    from workflows.admin.export import export_graph, export_matrices, form_of
     from workflows.runtime.graph_server import publish_graph
 
     if file is None:
-        if form or document:
+        if form:
             raise BadInput("There is no file to write", "Name one")
         return Shown(publish_graph(workspace, whole=whole, with_vectors=vectors), _show_published)
     if vectors or whole:
         raise BadInput("--vectors and --whole are for the graph server", "Leave them out, or the file")
-    if document:
-        return Shown(export_surroundings(workspace, document, file), _show_surroundings)
     form = form or form_of(file)
     if form is GraphFormat.MATRICES:
         return Shown(export_matrices(workspace, file, weights), render.matrices)

@@ -67,16 +67,6 @@ class TestFiles:
         assert "Concept.name is missing" in mara("graph", "import", odd, "-w", root).err
 
 
-class TestDraw:
-    def test_a_document_is_drawn_with_what_it_shares(self, mara: Mara, root: Path) -> None:
-        shown = mara("graph", "export", "--document", "d-nissan", root / "a.graphml", "-w", root)
-        assert (shown.code, (root / "a.graphml").read_bytes()[:5]) == (0, b"<?xml")
-        assert shown.out.splitlines()[:2] == [
-            "D-Nissan: passages 0 of 0, concepts 2 of 2, messages that cite it 0",
-            "D-Alliance  shares Nissan",
-        ]
-
-
 class TestServer:
     def test_it_has_to_be_configured(self, mara: Mara, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for command in [("publish",), ("query", "RETURN 1", "--server")]:
