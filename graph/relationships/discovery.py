@@ -147,7 +147,6 @@ def discover(
     named: bool = True,
     document_id: str = "",
     k: int = PROPOSED,
-    as_published: bool = False,
     sight: Sight | None = None,
 ) -> list[Discovery]:
     """Return what to read next: the best ``k`` documents.
@@ -163,7 +162,6 @@ def discover(
         named: whether the topic names them, or they are those of passages near to it.
         document_id: the document whose concepts count, the best explained first; it is not proposed.
         k: how many are proposed at most.
-        as_published: whether to count as 003 does: from questions alone, each concept the same.
         sight: what a filter lets be seen; without one, everything.
 
     Raises:
@@ -178,7 +176,7 @@ def discover(
     own = explained(document_id)[:SEED_LIMIT]
     talked = record.execute(_TALKED, (conversation_id, SEED_LIMIT))
     asked = record.execute(_ASKED, (user_id, SEED_LIMIT))
-    read = () if as_published else record.execute(_READ, (user_id, SEED_LIMIT))
+    read = record.execute(_READ, (user_id, SEED_LIMIT))
     wanted = [
         *(Seed(concept, Because.DOCUMENT, document_id) for concept, _ in own),
         *(Seed(concept, Because.TOPIC if named else Because.NEAR) for concept in concepts),
@@ -190,8 +188,7 @@ def discover(
         seeds.setdefault(seed.concept, seed)
     reached = _reached(record, list(seeds.values())[:SEED_LIMIT], sight)
     seen = _listed(record, _VIEWED, (user_id,)) | _listed(record, _CITED, (conversation_id,) * 2) | {document_id}
-    counts = dict.fromkeys(reached, 1.0) if as_published else _rarities(record, reached)
-    return _proposed(record, reached, counts, seen, k, sight)
+    return _proposed(record, reached, _rarities(record, reached), seen, k, sight)
 
 
 def _seen(seeds: Sequence[Seed], sight: Sight | None) -> list[Seed]:

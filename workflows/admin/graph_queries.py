@@ -11,8 +11,7 @@ from typing import Any
 from graph.errors import BadInput
 from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.copies import Say, open_copy
-from graph.relationships.cypher.reading import CellValue, Rows
-from graph.relationships.limits import ROWS, TIMEOUT_S
+from graph.relationships.cypher.reading import ROWS, TIMEOUT_S, CellValue, Rows
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.upkeep import evaluate, prune, restore
 from workflows.runtime.graph_server import configured_server
@@ -64,20 +63,11 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, CellValue]:
             raise BadInput(f"{one[:60]!r} is no parameter", "Give name=value")
         if name in parameters:
             raise BadInput(f"The parameter {name!r} is given twice", "Give it once")
-        parameters[name] = _value(text)
+        try:
+            parameters[name] = json.loads(text)
+        except ValueError:
+            parameters[name] = text
     return parameters
-
-
-def _value(text: str) -> CellValue:
-    try:
-        value: CellValue = json.loads(text, parse_constant=_refuse_constant)
-    except ValueError:
-        return text
-    return value
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(name)
 
 
 def _as_json(rows: Rows) -> dict[str, Any]:

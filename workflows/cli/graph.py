@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from graph.errors import BadInput
-from graph.relationships.limits import ROWS, TIMEOUT_S
+from graph.relationships.cypher.reading import ROWS, TIMEOUT_S
 from graph.retrieve.modes import MatrixWeights
 from workflows.cli import render
 from workflows.cli.command import Shown, command, say, somebody_answers, write
@@ -201,9 +201,6 @@ def export(
     vectors: Annotated[
         bool, typer.Option("--vectors", help="To the server: also the passages' vectors, from now on.")
     ] = False,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="To the server: compare everything, also where nothing changed.")
-    ] = False,
 ) -> Shown:
     """Write the relationship graph into a file, or without one, bring the server of MARA_GRAPH_URL up to date."""
     from workflows.admin.export import export_graph, export_matrices, form_of
@@ -212,9 +209,9 @@ def export(
     if file is None:
         if form:
             raise BadInput("There is no file to write", "Name one")
-        return Shown(publish_graph(workspace, whole=whole, with_vectors=vectors), _show_published)
-    if vectors or whole:
-        raise BadInput("--vectors and --whole are for the graph server", "Leave them out, or the file")
+        return Shown(publish_graph(workspace, with_vectors=vectors), _show_published)
+    if vectors:
+        raise BadInput("--vectors is for the graph server", "Leave it out, or the file")
     form = form or form_of(file)
     if form is GraphFormat.MATRICES:
         return Shown(export_matrices(workspace, file, weights), render.matrices)
@@ -234,10 +231,9 @@ def import_(
 
 
 def _show_published(console: Console, done: Mapping[str, Any]) -> None:
-    extent = ", everything compared" if done["whole"] else ""
     console.print(
         f"{escape(done['server'])} is at revision {done['revision']}: {done['written']} nodes and edges sent,"
-        f" {done['removed']} removed{extent}"
+        f" {done['removed']} removed"
     )
 
 

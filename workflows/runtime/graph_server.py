@@ -21,9 +21,7 @@ def configured_server() -> ServerSettings:
     return settings
 
 
-def publish_graph(
-    root: Path, *, whole: bool = False, with_vectors: bool = False, stored_alone: bool = False
-) -> dict[str, Any]:
+def publish_graph(root: Path, *, with_vectors: bool = False) -> dict[str, Any]:
     """Bring the configured graph server up to date with a workspace, as `mirror` does; return what was sent.
 
     Raises:
@@ -33,40 +31,20 @@ def publish_graph(
     settings = configured_server()
     vectors = _vectors(root) if with_vectors else None
     with BoltServer(settings) as server:
-        done = mirror(root, server, whole=whole, vectors=vectors, stored_alone=stored_alone)
+        done = mirror(root, server, vectors=vectors)
         return {"server": settings.url, "dialect": server.dialect.name, **asdict(done)}
 
 
-def send_to_graph_server(root: Path) -> None:
-    """Send what people said and did since to the configured server, if there is one.
-
-    Changes of another generation are for `mara graph export`: it may take minutes.
-
-    Raises:
-        MaraError: it cannot be sent; the next call sends it, too.
-    """
-    if not environment().mara_graph_url:
-        return
-    publish_graph(root, stored_alone=True)
-
-
-def behind_after_sending(root: Path) -> str:
-    """Send as `send_to_graph_server` does; return what to tell where that fails, without an address, else nothing."""
-    try:
-        send_to_graph_server(root)
-    except Exception as fault:
-        kind = fault.kind if isinstance(fault, MaraError) else type(fault).__name__
-        return f"The graph server lacks this turn ({kind}); `mara graph export` tells why and sends it"
-    return ""
-
-
 def erase_on_graph_server(root: Path) -> None:
-    """Let the configured server lose what was erased from a relationship graph.
+    """Let the configured server, if there is one, lose what was erased from a relationship graph.
 
     Raises GraphUnavailable, a hint in it, where that fails: the server then still holds what was erased here.
     """
+    if not environment().mara_graph_url:
+        return
     try:
-        send_to_graph_server(root)
+        with BoltServer(configured_server()) as server:
+            mirror(root, server, stored_alone=True)
     except MaraError as fault:
         raise GraphUnavailable(
             f"It is erased here, but the graph server still holds it ({fault.kind})",

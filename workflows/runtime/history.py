@@ -32,9 +32,6 @@ HISTORY_UNREAD = "HistoryUnread"
 HISTORY_UNWRITTEN = "HistoryUnwritten"
 """The kind of an error that tells that a turn, or a part of it, is not in the history."""
 
-GRAPH_SERVER_BEHIND = "GraphServerBehind"
-"""The kind of an error that tells that the graph server does not have what was just written."""
-
 _TURNS_READ = 20
 """The last turns of a conversation that are read: more than any question leans on."""
 
@@ -96,8 +93,6 @@ def record_answer(state: State, run: OpenRun) -> Update:
     context = run.context
     if not context.remembers:
         return {"recorded": None}
-    from workflows.runtime.graph_server import behind_after_sending
-
     try:
         done = _write(_new_turn(state, run), run)
     except Exception as fault:
@@ -114,8 +109,6 @@ def record_answer(state: State, run: OpenRun) -> Update:
         errors = [run.error(HISTORY_UNWRITTEN, each) for each in _unlinked(done.unlinked, context)]
     except Exception as fault:
         errors = [run.error(HISTORY_UNWRITTEN, f"Some cited passages are not linked ({told(fault, context)})")]
-    if behind := behind_after_sending(resolve_workspace(context.workspace)):
-        errors.append(run.error(GRAPH_SERVER_BEHIND, behind))
     return {"recorded": recorded, "errors": errors}
 
 

@@ -7,19 +7,16 @@ all. Memgraph's words follow its manual and 003; no test runs them.
 from __future__ import annotations
 
 import re
-import ssl
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import parse_qsl, unquote
 
 from graph.endpoints.address import address_parts, unreadable
 from graph.environment import environment
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable, faults_behind
-from graph.relationships.cypher.queries import nearest_chunks
-from graph.relationships.cypher.reading import CellValue, Queryable, Rows, took_too_long
+from graph.relationships.cypher.reading import CellValue, NearChunk, Queryable, Rows, check_search, took_too_long
 from graph.relationships.schema import NODES
 
 URL_VARIABLE = "MARA_GRAPH_URL"
@@ -29,7 +26,13 @@ VECTOR_INDEX = "vector_embedding_index"
 """The name of the index of the passages' vectors (003)."""
 
 _NEO4J = re.compile(r"Neo4j/[0-9][\w.+-]*")
-_EXACT = "reduce(sum = 0.0, place IN range(0, size($vector) - 1) | sum + v.embedding[place] * $vector[place])"
+_EXACT = """\
+MATCH (v:Vector)-[:EMBEDDING_OF]->(c:DocumentChunk)
+WHERE v.embedding IS NOT NULL
+WITH c, reduce(sum = 0.0, at IN range(0, size($vector) - 1) | sum + v.embedding[at] * $vector[at]) AS similarity
+RETURN c.id AS id, c.content AS content, 1 - similarity AS distance, similarity
+ORDER BY similarity DESC, id LIMIT $k
+"""
 _BY_INDEX = """\
 MATCH (v)-[:EMBEDDING_OF]->(c:DocumentChunk)
 RETURN c.id AS id, c.content AS content, distance, similarity
@@ -78,7 +81,7 @@ class Dialect:
 _DIALECTS = {
     each.name: each
     for each in (
-        Dialect("opencypher", nearest_chunks(_EXACT)),
+        Dialect("opencypher", _EXACT),
         Dialect(
             "neo4j",
             # Neo4j's score of a cosine is (1 + cosine) / 2.
@@ -121,8 +124,6 @@ def dialect_of(agent: str, setting: str = "") -> Dialect:
         return _DIALECTS["memgraph"]
     return _DIALECTS["neo4j" if _NEO4J.fullmatch(agent.strip()) else "opencypher"]
 
-
-T = TypeVar("T")
 
 _SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 _PORT = 7687
@@ -197,7 +198,7 @@ class BoltServer(Queryable):
         neo4j = _driver()
         auth = (settings.user, settings.password) if settings.user or settings.password else None
         with self._faults_named():
-            self._connection = neo4j.GraphDatabase.driver(
+            self._db = neo4j.GraphDatabase.driver(
                 settings.url,
                 auth=auth,
                 connection_timeout=_CONNECT_S,
@@ -208,27 +209,32 @@ class BoltServer(Queryable):
             )
         try:
             with self._faults_named():
-                agent = self._connection.get_server_info().agent
+                agent = self._db.get_server_info().agent
             self.dialect = dialect_of(agent, settings.dialect)
         except BaseException:
-            self._connection.close()
+            self.close()
             raise
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
 
     def rows(self, query: str, **parameters: object) -> list[tuple[Any, ...]]:
         """Return all rows of a query of ours. Raises GraphUnavailable."""
-        work = _unit(query, parameters)
-        with self._session() as session, self._faults_named():
-            return list(session.execute_read(work))
+        return self._run(query, parameters, _driver().READ_ACCESS)
 
     def write(self, statement: str, **parameters: object) -> None:
         """Run a statement of ours in a transaction, again where the server was busy. Raises GraphUnavailable."""
-        work = _unit(statement, parameters)
-        with self._session() as session, self._faults_named():
-            session.execute_write(work)
+        self._run(statement, parameters, _driver().WRITE_ACCESS)
+
+    def _run(self, statement: str, parameters: Mapping[str, object], access: str) -> list[tuple[Any, ...]]:
+        """Run a statement in a transaction with a time limit; return its rows."""
+        neo4j = _driver()
+
+        @neo4j.unit_of_work(timeout=_WRITE_S)  # type: ignore[untyped-decorator]
+        def work(transaction: Any) -> list[tuple[Any, ...]]:
+            return [tuple(record.values()) for record in transaction.run(statement, parameters)]
+
+        with self._session(access) as session, self._faults_named():
+            execute = session.execute_read if access == neo4j.READ_ACCESS else session.execute_write
+            rows: list[tuple[Any, ...]] = execute(work)
+            return rows
 
     def define(self, statement: str) -> None:
         """Run a statement that makes a constraint or an index, outside of a transaction; one that is there stays.
@@ -236,119 +242,68 @@ class BoltServer(Queryable):
         Raises GraphUnavailable where the server does not know it.
         """
         neo4j = _driver()
-        with self._session() as session, self._faults_named():
+        with self._session(neo4j.WRITE_ACCESS) as session, self._faults_named():
             try:
                 session.run(neo4j.Query(statement, timeout=_WRITE_S)).consume()
             except neo4j.exceptions.Neo4jError as fault:
                 if "already exist" not in str(fault).lower():
                     raise
 
-    def _search(self, vector: Sequence[float]) -> tuple[str, dict[str, CellValue]]:
-        return self.dialect.search, {"index": VECTOR_INDEX}
+    def search_chunks(self, vector: Sequence[float], k: int = 5) -> list[NearChunk]:
+        """Return the ``k`` chunks nearest to a unit vector, nearest first; none where no vectors were sent.
+
+        Raises:
+            BadInput: the vector has no direction, or ``k`` is out of range.
+            GraphUnavailable: the server does not answer as it should.
+        """
+        check_search(vector, k)
+        rows = self.rows(self.dialect.search, index=VECTOR_INDEX, vector=list(vector), k=k)
+        return [NearChunk(*row) for row in rows]
 
     def _read(self, query: str, parameters: Mapping[str, CellValue], limit: int, timeout_s: float) -> Rows:
         """Return what a query finds; its transaction is for reading, and is never committed."""
+        exceptions = _driver().exceptions
+        with self._faults_named(), self._session(_driver().READ_ACCESS) as session:
+            try:
+                with session.begin_transaction(timeout=timeout_s) as transaction:
+                    result = transaction.run(query, dict(parameters))
+                    columns = tuple(result.keys())
+                    records = [record.values() for _, record in zip(range(limit + 1), result, strict=False)]
+                    transaction.rollback()
+            except (exceptions.ClientError, exceptions.DatabaseError) as fault:
+                if "Timeout" in str(fault.code) or "TimedOut" in str(fault.code):
+                    raise took_too_long(timeout_s) from fault
+                said = " ".join(str(fault.message or fault).split())[:200]
+                hint = "The schema is in docs/relationships.md"
+                raise BadInput(f"The server cannot run the query ({said})", hint) from fault
+        rows = tuple(tuple(map(_plain, values)) for values in records[:limit])
+        return Rows(columns, rows, len(records) > limit)
 
-        def read() -> Rows:
-            with self._session(read_only=True) as session, session.begin_transaction(timeout=timeout_s) as transaction:
-                result = transaction.run(query, dict(parameters))
-                columns = tuple(result.keys())
-                records = [record.values() for _, record in zip(range(limit + 1), result, strict=False)]
-                transaction.rollback()
-            rows = tuple(tuple(map(_plain, values)) for values in records[:limit])
-            return Rows(columns, rows, len(records) > limit)
-
-        with self._faults_named(asked=True, timeout_s=timeout_s):
-            return _within(timeout_s, read)
-
-    def _session(self, *, read_only: bool = False) -> Any:
-        neo4j = _driver()
-        return self._connection.session(
-            database=self._settings.database or None,
-            default_access_mode=neo4j.READ_ACCESS if read_only else neo4j.WRITE_ACCESS,
-            fetch_size=1000,
-        )
+    def _session(self, access: str) -> Any:
+        database = self._settings.database or None
+        return self._db.session(database=database, default_access_mode=access, fetch_size=1000)
 
     @contextmanager
-    def _faults_named(self, *, asked: bool = False, timeout_s: float = 0.0) -> Iterator[None]:
-        """Turn the driver's errors into ours; with ``asked``, what the server refuses is somebody's own query."""
-        neo4j = _driver()
+    def _faults_named(self) -> Iterator[None]:
+        """Turn the driver's errors into ours, without what was sent to the server."""
+        exceptions = _driver().exceptions
+        named = f"The graph server at {self._settings.url}"
         try:
             yield
-        except TimeoutError as fault:
-            raise took_too_long(timeout_s) from fault
-        except (neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError, ValueError, OSError) as fault:
-            refused = isinstance(fault, neo4j.exceptions.ClientError | neo4j.exceptions.DatabaseError)
-            elsewhere = isinstance(fault, neo4j.exceptions.AuthError) or "DatabaseNotFound" in str(fault)
-            if asked and refused and not elsewhere:
-                raise _refused_query(fault, timeout_s) from fault
-            raise unavailable(self._settings, fault) from fault
-
-
-def unavailable(settings: ServerSettings, fault: BaseException) -> GraphUnavailable:
-    """Return the error that tells why a server cannot be used, without what was sent to it."""
-    from neo4j import exceptions
-
-    named = f"The graph server at {settings.url}"
-    causes = list(faults_behind(fault))
-    if any(isinstance(each, exceptions.AuthError) for each in causes):
-        return GraphUnavailable(f"{named} refuses the credentials", f"Set {URL_VARIABLE}=bolt://name:password@host")
-    if any(isinstance(each, ssl.SSLError) for each in causes):
-        hint = "Its certificate must be valid for the host; bolt+ssc:// takes one that it signed itself"
-        return GraphUnavailable(f"{named} offers no TLS that can be trusted", hint)
-    if isinstance(fault, exceptions.Neo4jError):
-        code = fault.code or type(fault).__name__
-        if "DatabaseNotFound" in code:
-            return GraphUnavailable(
-                f"{named} has no database of that name", f"Name another in {URL_VARIABLE}: bolt://host/database"
-            )
-        return GraphUnavailable(
-            f"{named} refuses a statement ({code})",
-            f"It may want another dialect: {URL_VARIABLE}=bolt://host?dialect=opencypher",
-        )
-    return GraphUnavailable(
-        f"{named} does not answer as it should ({type(fault).__name__})",
-        f"Start it, or correct or unset {URL_VARIABLE}; with TLS, the address begins with bolt+s://",
-    )
-
-
-def _refused_query(fault: BaseException, timeout_s: float) -> BadInput:
-    code = str(getattr(fault, "code", ""))
-    if "Timeout" in code or "TimedOut" in code:
-        return took_too_long(timeout_s)
-    said = " ".join(str(getattr(fault, "message", "") or fault).split())[:200]
-    return BadInput(f"The server cannot run the query ({said})", "The schema is in docs/relationships.md")
-
-
-def _within(seconds: float, work: Callable[[], T]) -> T:
-    """Return what a function returns; raise TimeoutError where it takes longer: not every server keeps to a time."""
-    outcome: list[T] = []
-    fault: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:
-            fault.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds + 0.5)
-    if thread.is_alive():
-        raise TimeoutError
-    if fault:
-        raise fault[0]
-    return outcome[0]
-
-
-def _unit(statement: str, parameters: Mapping[str, object]) -> Callable[[Any], list[tuple[Any, ...]]]:
-    """Return the work of a transaction with a time limit."""
-
-    def work(transaction: Any) -> list[tuple[Any, ...]]:
-        return [tuple(record.values()) for record in transaction.run(statement, parameters)]
-
-    limited: Callable[[Any], list[tuple[Any, ...]]] = _driver().unit_of_work(timeout=_WRITE_S)(work)
-    return limited
+        except (exceptions.Neo4jError, exceptions.DriverError, ValueError, OSError) as fault:
+            if any(isinstance(each, exceptions.AuthError) for each in faults_behind(fault)):
+                hint = f"Set {URL_VARIABLE}=bolt://name:password@host"
+                raise GraphUnavailable(f"{named} refuses the credentials", hint) from fault
+            if isinstance(fault, exceptions.Neo4jError):
+                raise GraphUnavailable(
+                    f"{named} refuses a statement ({fault.code or type(fault).__name__})",
+                    f"It may want another database or dialect: {URL_VARIABLE}=bolt://host/database?dialect=opencypher",
+                ) from fault
+            raise GraphUnavailable(
+                f"{named} does not answer as it should ({type(fault).__name__})",
+                f"Start it, or correct or unset {URL_VARIABLE}; with TLS, the address begins with bolt+s://, or with"
+                " bolt+ssc:// where the server signed its certificate itself",
+            ) from fault
 
 
 def _driver() -> Any:

@@ -9,12 +9,18 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
 from graph.errors import BadInput
+from graph.storage.database import Closing
 from graph.text import has_controls
+
+ROWS = 100
+"""Rows of a query's result that are shown."""
+
+TIMEOUT_S = 10.0
+"""Seconds that a query may take."""
 
 MAX_QUERY = 20_000
 """Characters of a query, at most."""
@@ -40,24 +46,16 @@ _NAMESPACES = frozenset(("DATE", "DATETIME", "DURATION", "LOCALDATETIME", "LOCAL
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>[ \t\n]+)
-  | (?P<comment>//[^\n]*|/\*.*?\*/)
+    [ \t\n]+ | //[^\n]* | /\*.*?\*/
   | (?P<text>'[^']*'|"[^"]*")
   | (?P<quoted>`[^`]*`)
   | (?P<parameter>\$[A-Za-z_][A-Za-z0-9_]*)
   | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<number>(?:0[xX][0-9A-Fa-f]+|[0-9]+(?:[eE][-+]?[0-9]+)?)(?![A-Za-z0-9_]))
-  | (?P<sign>/(?![/*])|[-+*%^=<>!~|&.,:()\[\]{}?])
-  | (?P<end>;)
+  | (?P<sign>/(?![/*])|[-+*%^=<>!~|&.,:;()\[\]{}?])
     """,
     re.VERBOSE | re.DOTALL,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +88,16 @@ class NearChunk:
     similarity: float
 
 
-class Queryable(ABC):
+class Queryable(Closing, ABC):
     """An open store that answers queries which only read: the embedded copy, or a server. It belongs to one thread."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close it."""
 
     def query(
         self,
         query: str,
         parameters: Mapping[str, CellValue] | None = None,
         *,
-        limit: int = 100,
-        timeout_s: float = 10.0,
+        limit: int = ROWS,
+        timeout_s: float = TIMEOUT_S,
     ) -> Rows:
         """Return what a query that only reads finds.
 
@@ -123,29 +111,13 @@ class Queryable(ABC):
             BadInput: the query may do more than read, cannot be run, or takes longer.
             GraphUnavailable: the server does not answer as it should.
         """
-        check_limit(limit)
-        return self._read(check_reads_only(query, parameters or {}), parameters or {}, limit, timeout_s)
-
-    def search_chunks(self, vector: Sequence[float], k: int = 5, *, timeout_s: float = 10.0) -> list[NearChunk]:
-        """Return the ``k`` chunks nearest to a unit vector, nearest first.
-
-        Raises:
-            BadInput: the copy holds no vectors, or the query takes longer.
-            EmbeddingMismatch: its vectors have another dimension.
-            GraphUnavailable: the server does not answer as it should.
-        """
-        check_search(vector, k)
-        query, parameters = self._search(vector)
-        rows: Any = self._read(query, {**parameters, "vector": list(vector), "k": k}, k, timeout_s).rows
-        return [NearChunk(*row) for row in rows]
+        if not 1 <= limit <= MAX_ROWS:
+            raise BadInput(f"{limit} rows are asked for", f"Ask for 1 to {MAX_ROWS:,}")
+        return self._read(check_reads_only(query), parameters or {}, limit, timeout_s)
 
     @abstractmethod
     def _read(self, query: str, parameters: Mapping[str, CellValue], limit: int, timeout_s: float) -> Rows:
         """Return what a query finds that was looked at."""
-
-    @abstractmethod
-    def _search(self, vector: Sequence[float]) -> tuple[str, dict[str, CellValue]]:
-        """Return the query for the chunks nearest to ``$vector``, ``$k`` of them, and its other parameters."""
 
 
 def took_too_long(timeout_s: float) -> BadInput:
@@ -153,85 +125,52 @@ def took_too_long(timeout_s: float) -> BadInput:
     return BadInput(f"The query took longer than {timeout_s:g} s", "Ask for less, or raise --timeout")
 
 
-def check_reads_only(query: str, parameters: Mapping[str, object] | None = None) -> str:
+def check_reads_only(query: str) -> str:
     """Return a query as it may be run, if it is one statement that only reads.
 
-    Args:
-        query: in Cypher.
-        parameters: the values of its ``$names``; with None, they are not looked at.
-
     Raises:
-        BadInput: it may do more than read, cannot be split in one way alone, or wants a parameter that is not given.
+        BadInput: it may do more than read, or cannot be split in one way alone.
     """
     query = query.replace("\r\n", "\n")
-    _check_characters(query)
-    tokens = [token for token in _split(query) if token.kind not in ("space", "comment")]
-    if tokens and tokens[-1].kind == "end":
-        tokens.pop()
-    _check_tokens(tokens)
-    if parameters is not None:
-        _check_parameters({token.text[1:] for token in tokens if token.kind == "parameter"}, parameters)
+    if len(query) > MAX_QUERY:
+        raise BadInput(f"The query has {len(query):,} characters", f"Write it in {MAX_QUERY:,} at most")
+    matches = list(_TOKEN.finditer(query))
+    is_split = sum(len(match.group()) for match in matches) == len(query)
+    if not is_split or "\\" in query or has_controls(query.replace("\t", "").replace("\n", "")):
+        raise BadInput(
+            "The query cannot be read in one way alone",
+            "Close what is quoted, put names in backticks, and give texts with a backslash or with other letters than"
+            " ASCII's in the code as parameters: --param name=text",
+        )
+    _check_tokens([(str(match.lastgroup), match.group()) for match in matches if match.lastgroup])
     return query
-
-
-def check_limit(limit: int) -> None:
-    """Raise BadInput where so many rows may not be asked for."""
-    if not 1 <= limit <= MAX_ROWS:
-        raise BadInput(f"{limit} rows are asked for", f"Ask for 1 to {MAX_ROWS:,}")
 
 
 def check_search(vector: Sequence[float], k: int) -> None:
     """Raise BadInput where ``k`` chunks near to a vector may not be asked for."""
     if not vector or not all(map(math.isfinite, vector)) or not any(vector):
         raise BadInput("The vector has no direction", "Give finite numbers that are not all 0")
-    if k < 1:
-        raise BadInput(f"{k} chunks are asked for", "Ask for at least one")
-    check_limit(k)
+    if not 1 <= k <= MAX_ROWS:
+        raise BadInput(f"{k} chunks are asked for", f"Ask for 1 to {MAX_ROWS:,}")
 
 
-def _check_characters(query: str) -> None:
-    if len(query) > MAX_QUERY:
-        raise BadInput(f"The query has {len(query):,} characters", f"Write it in {MAX_QUERY:,} at most")
-    if "\\" in query:
-        raise BadInput("The query holds a backslash", "Give the text that has it as a parameter: --param name=text")
-    if has_controls(query.replace("\t", "").replace("\n", "")):
-        raise BadInput("The query holds a control character", "Write it in lines of plain text")
-
-
-def _split(query: str) -> Iterator[_Token]:
-    place = 0
-    while place < len(query):
-        match = _TOKEN.match(query, place)
-        if match is None or match.lastgroup is None:
-            raise BadInput(
-                f"The query cannot be read from {query[place : place + 20]!r} on",
-                "Put names in backticks, close what is quoted, and give other texts as parameters: --param name=text",
-            )
-        place = match.end()
-        yield _Token(match.lastgroup, match.group())
-
-
-def _check_tokens(tokens: list[_Token]) -> None:
-    if not tokens or tokens[0].kind != "word" or tokens[0].text.upper() not in _BEGIN:
+def _check_tokens(tokens: list[tuple[str, str]]) -> None:
+    """Raise BadInput unless tokens, as (kind, text), are one statement that only reads."""
+    if tokens and tokens[-1][1] == ";":
+        tokens.pop()
+    if not tokens or tokens[0][0] != "word" or tokens[0][1].upper() not in _BEGIN:
         raise BadInput("The query does not begin as one that reads", f"Begin with {', '.join(sorted(_BEGIN))}")
-    if any(token.kind == "end" for token in tokens):
-        raise BadInput("The query holds more than one statement", "Ask one at a time")
-    for token in tokens:
-        if token.kind == "word" and token.text.upper() in _REFUSED:
+    for kind, text in tokens:
+        if text == ";" or (kind == "word" and text.upper() in _REFUSED):
             raise BadInput(
-                f"{token.text.upper()} is not for a query that only reads",
-                "Leave it out; a name that is spelled so goes in backticks",
+                f"{text.upper()} is not for a query that only reads",
+                "Ask one statement at a time without it; a name that is spelled so goes in backticks",
             )
-    for before, dot, name, bracket in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
-        is_call = dot.text == "." and bracket.text == "(" and name.kind in ("word", "quoted")
-        if is_call and before.text.strip("`").upper() not in _NAMESPACES:
+    for (_, before), (_, dot), (kind, name), (_, bracket) in zip(
+        tokens, tokens[1:], tokens[2:], tokens[3:], strict=False
+    ):
+        is_call = dot == "." and bracket == "(" and kind in ("word", "quoted")
+        if is_call and before.strip("`").upper() not in _NAMESPACES:
             raise BadInput(
-                f"The function {before.text}.{name.text} may do more than compute", "Use the functions of Cypher itself"
+                f"The function {before}.{name} may do more than compute", "Use the functions of Cypher itself"
             )
-
-
-def _check_parameters(wanted: set[str], parameters: Mapping[str, object]) -> None:
-    if missing := sorted(wanted - parameters.keys()):
-        raise BadInput(f"The query wants a value for ${missing[0]}", f"Give one: --param {missing[0]}=VALUE")
-    if unused := sorted(parameters.keys() - wanted):
-        raise BadInput(f"The query has no ${unused[0][:60]}", "Leave that value out, or name it in the query")

@@ -14,8 +14,7 @@ from tests.builders import passage_of, publish_workspace
 from tests.chroma_server import free_port
 from tests.graph.relationships.small_graph import small_record, user
 from workflows.admin.history import NO_SERVER, forget_user
-from workflows.runtime import graph_server
-from workflows.runtime.graph_server import behind_after_sending, erase_on_graph_server, send_to_graph_server
+from workflows.runtime.graph_server import erase_on_graph_server, publish_graph
 
 
 @pytest.fixture
@@ -25,23 +24,10 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_server_that_is_down_costs_no_answer_and_may_still_hold_erased_nodes(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_down_may_still_hold_erased_nodes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://localhost:{free_port()}")
-    behind = behind_after_sending(root)
-    assert "GraphUnavailable" in behind
-    assert "bolt://" not in behind
     with pytest.raises(GraphUnavailable, match="still holds it"):
         erase_on_graph_server(root)
-    monkeypatch.setenv("MARA_GRAPH_URL", "http://x")
-    assert "BadInput" in behind_after_sending(root)
-
-    def broken(*args: object, **options: object) -> None:
-        raise RuntimeError("a fault of the driver")
-
-    monkeypatch.setattr(graph_server, "publish_graph", broken)
-    assert "RuntimeError" in behind_after_sending(root)
 
 
 def test_a_user_that_was_never_sent_is_forgotten_without_the_server(
@@ -64,13 +50,13 @@ def test_a_server_follows_and_forgets(
         monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://{USER}:{PASSWORD}@{place}/{endpoint.new_database()}")
         settings = ServerSettings.from_environment()
         assert settings is not None
-        send_to_graph_server(root)
+        publish_graph(root)
         with BoltServer(settings) as server:
             everything = "MATCH (n) WHERE n.id IN ['mia', 'thread', 'm1', 'ann'] RETURN n.id ORDER BY n.id"
             assert server.rows(everything) == [("m1",), ("mia",), ("thread",)]
             with RelationshipRecord.of(root) as record:
                 record.put_node(user("ann"))
-            assert behind_after_sending(root) == ""
+            publish_graph(root)
             assert server.rows(everything) == [("ann",), ("m1",), ("mia",), ("thread",)]
             forget_user(root, "mia")
             assert server.rows("MATCH (n) WHERE n.id IN ['mia', 'm1', 'm3'] RETURN n.id") == []

@@ -10,11 +10,12 @@ import pytest
 
 from graph.errors import BadInput, GraphUnavailable
 from graph.relationships.cypher.bolt import BoltServer, ServerSettings, VectorIndex
-from graph.relationships.cypher.copies import open_copy
 from graph.relationships.cypher.mirror import mirror
+from graph.relationships.documents import relate
 from graph.relationships.exchange import STAMP_LABEL, Table, tables
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, EdgeType, Node, NodeType
+from graph.storage.workspace import Workspace
 from tests.builders import passage_of, publish_workspace
 from tests.cases import PASSWORD_PARTS, unreadable_addresses
 from tests.chroma_server import free_port
@@ -87,7 +88,7 @@ class TestFaults:
 @pytest.mark.slow
 class TestReading:
     def test_nothing_is_committed_past_the_check(self, server: BoltServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("graph.relationships.cypher.reading.check_reads_only", lambda query, parameters: query)
+        monkeypatch.setattr("graph.relationships.cypher.reading.check_reads_only", lambda query: query)
         server.query("CREATE (n:Concept {id: 'x'}) RETURN n.id")
         assert server.rows("MATCH (n:Concept) RETURN n.id") == []
 
@@ -98,10 +99,10 @@ class TestMirroring:
         self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
     ) -> None:
         done = mirror(tmp_path, server)
-        assert (done.whole, done.removed) == (True, 0)
+        assert done.removed == 0
         assert contents(server) == contents_of(record)
         again = mirror(tmp_path, server)
-        assert (again.written, again.removed, again.whole) == (0, 0, False)
+        assert (again.written, again.removed) == (0, 0)
         assert contents(server) == contents_of(record)
 
     def test_only_what_changed_is_sent_and_what_was_removed_goes(
@@ -111,7 +112,7 @@ class TestMirroring:
         record.put_nodes([document("new"), document("d-silk"), user("ann")])
         record.link(viewed("mia", "d-renault", count=5))
         done = mirror(tmp_path, server)
-        assert (done.written, done.removed, done.whole) == (3, 0, False)
+        assert (done.written, done.removed) == (3, 0)
         assert contents(server) == contents_of(record)
         record.remove_nodes(NodeType.USER, ["mia"])
         record.remove_nodes(NodeType.MESSAGE, ["m1"])
@@ -134,16 +135,18 @@ class TestMirroring:
         mirror(tmp_path, server)
         assert contents(server) == contents_of(record)
 
-    def test_what_others_changed_is_put_right_when_all_is_compared_or_the_record_was_put_back(
+    def test_what_others_wrote_and_a_record_that_was_put_back_are_put_right(
         self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
     ) -> None:
         mirror(tmp_path, server)
         server.write("MERGE (:Concept {id: 'foreign', name: 'x'})")
-        for whole in (True, False):
-            server.write("MATCH (d:Document {id: 'd-port'}) DETACH DELETE d")
-            assert mirror(tmp_path, server, whole=whole).whole
-            assert contents(server) == contents_of(record)
-            server.write(f"MATCH (s:`{STAMP_LABEL}`) SET s.revision = 10000")
+        server.write("MATCH (d:Document {id: 'd-port'}) DETACH DELETE d")
+        mirror(tmp_path, server)
+        assert contents(server) == contents_of(record)
+        server.write("MATCH (d:Document {id: 'd-port'}) SET d.title = 'theirs'")
+        server.write(f"MATCH (s:`{STAMP_LABEL}`) SET s.revision = 10000")
+        mirror(tmp_path, server)
+        assert contents(server) == contents_of(record)
         assert server.rows("MATCH (n:Interaction) RETURN n.id ORDER BY n.id") == [("m1",), ("m2",), ("m3",)]
 
     def test_a_database_holds_one_workspace(
@@ -174,9 +177,7 @@ class TestPassages:
                 record.put_node(Node(NodeType.CHUNK, f"p{number}", {**chunk, "chunk_index": number}))
         return tmp_path
 
-    def test_the_chunks_nearest_to_a_vector_are_those_of_the_copy(self, server: BoltServer, root: Path) -> None:
-        from graph.storage.workspace import Workspace
-
+    def test_the_chunks_nearest_to_a_vector_are_those_of_the_record(self, server: BoltServer, root: Path) -> None:
         with Workspace(root).open_record() as passages:
             (entry,) = passages.entries(["p1"])
             wanted, dimension = entry.vector.astype(float).tolist(), passages.dimension
@@ -184,8 +185,10 @@ class TestPassages:
         assert server.search_chunks(wanted) == []
         mirror(root, server, vectors=VectorIndex(dimension))
         chunks = server.search_chunks(wanted)
-        with open_copy(root, with_vectors=True) as copy:
-            expected = copy.search_chunks(wanted)
+        with Workspace(root).open_record() as passages:
+            relate(Workspace(root), passages)
+        with RelationshipRecord.of(root) as record:
+            expected = record.search_chunks(wanted)
         assert [(each.id, each.content) for each in chunks] == [(each.id, each.content) for each in expected]
         assert [each.similarity for each in chunks] == pytest.approx([each.similarity for each in expected], abs=1e-5)
         assert (chunks[0].id, chunks[0].content) == ("p1", "Passage 1")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graph.errors import BadInput
-from graph.relationships.cypher import queries
-from graph.relationships.cypher.reading import MAX_QUERY, MAX_ROWS, check_limit, check_reads_only
+from graph.relationships.cypher.reading import MAX_QUERY, check_reads_only
 
 READING = [
     "match (d:Document) where d.title = 'Create or Set' return d.id;",
@@ -44,9 +43,7 @@ AMBIGUOUS = [
 
 
 def test_a_query_that_reads_is_left_as_it_is() -> None:
-    searches = (queries.CONVERSATION_SEARCH, queries.DISCOVERY)
-    nearest = queries.nearest_chunks("array_cosine_similarity(v.embedding, CAST($vector, 'FLOAT[3]'))")
-    for query in (*READING, *searches, queries.THREAD, queries.VIEWS, queries.CITATIONS, nearest):
+    for query in READING:
         assert check_reads_only(query) == query.replace("\r\n", "\n")
 
 
@@ -55,23 +52,10 @@ def test_a_query_that_may_do_more_or_could_be_split_in_two_ways_is_refused() -> 
         with pytest.raises(BadInput):
             check_reads_only(query)
     for query in AMBIGUOUS:
-        with pytest.raises(BadInput, match=r"backslash|control character|cannot be read"):
+        with pytest.raises(BadInput, match="cannot be read"):
             check_reads_only(query)
 
 
-def test_a_query_and_its_rows_have_a_limit() -> None:
+def test_a_query_has_a_limit() -> None:
     with pytest.raises(BadInput, match="characters"):
         check_reads_only("MATCH (n) RETURN n" + " " * MAX_QUERY)
-    check_limit(MAX_ROWS)
-    for limit in (0, -1, MAX_ROWS + 1):
-        with pytest.raises(BadInput, match="rows are asked for"):
-            check_limit(limit)
-
-
-def test_each_parameter_has_a_value_and_each_value_a_parameter() -> None:
-    query = "MATCH (n {id: $key}) WHERE n.name = '$quoted' RETURN n"
-    assert check_reads_only(query, {"key": "x"})
-    with pytest.raises(BadInput, match=r"wants a value for \$key"):
-        check_reads_only(query, {})
-    with pytest.raises(BadInput, match=r"has no \$quoted"):
-        check_reads_only(query, {"key": "x", "quoted": "y"})
