@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
@@ -74,9 +73,7 @@ def evaluate(record: RelationshipRecord) -> list[Evaluation]:
     return [_evaluation(record, of) for of in PRUNABLE]
 
 
-def prune(
-    record: RelationshipRecord, below: float, types: Sequence[EdgeType] = PRUNABLE, *, dry_run: bool = False
-) -> list[Pruning]:
+def prune(record: RelationshipRecord, below: float, *, dry_run: bool = False) -> list[Pruning]:
     """Remove the edges that are worth less than ``below``, in one transaction; with ``dry_run``, only tell which.
 
     Edges that conversations use stay: an EXPLAINS edge where a message mentions the concept and cites the document, a
@@ -84,14 +81,12 @@ def prune(
     edge stays away for as long as indexing finds the same evidence for it, and comes back once that changes.
 
     Raises:
-        BadInput: ``below`` is not within [0, 1], or a type is not one that indexing derives.
+        BadInput: ``below`` is not within [0, 1].
     """
     if not 0 <= below <= 1:
         raise BadInput(f"Edges cannot be worth less than {below}", "Give a number from 0 to 1")
-    if unknown := next((of for of in types if of not in PRUNABLE), None):
-        raise BadInput(f"{unknown} edges are not pruned", f"Choose from {', '.join(PRUNABLE)}")
     with nullcontext() if dry_run else record.transaction():
-        done = [_weak(record, of, below) for of in types]
+        done = [_weak(record, of, below) for of in PRUNABLE]
         if not dry_run:
             for edge in (edge for _, edges in done for edge in edges):
                 _remember(record, edge)

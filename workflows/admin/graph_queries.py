@@ -105,4 +105,4 @@ def restore_graph(root: Path) -> dict[str, Any]:
         WorkspaceLocked: another process is writing.
     """
     with RelationshipRecord.of(root) as record:
-        return {"workspace": str(root), "restored": restore(record), "relationships": {}}
+        return {"workspace": str(root), "restored": restore(record)}

@@ -14,7 +14,7 @@ from graph.errors import BadInput
 from graph.relationships.cypher.reading import ROWS, TIMEOUT_S
 from graph.retrieve.modes import MatrixWeights
 from workflows.cli import render
-from workflows.cli.command import Shown, command, say, somebody_answers, write
+from workflows.cli.command import Shown, command, say
 from workflows.cli.options import (
     WhereOption,
     asking_settings,
@@ -22,8 +22,8 @@ from workflows.cli.options import (
     text_argument,
     text_option,
 )
-from workflows.cli.render import escape, relationships_problem
-from workflows.output.printable import VisibleConsole, visible_json
+from workflows.cli.render import escape
+from workflows.output.printable import visible_json
 from workflows.settings.enums import GraphFormat
 
 graph = typer.Typer(
@@ -108,37 +108,17 @@ def prune(
     restore: Annotated[bool, typer.Option("--restore", help="Bring back all edges that were pruned.")] = False,
     workspace: Path,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
-    as_json: bool,
-) -> Shown | None:
+) -> Shown:
     """Show what the edges that indexing derived are worth; with --below, remove those that are worth little."""
     from workflows.admin.graph_queries import evaluate_graph, prune_graph, restore_graph
 
+    if restore and below is not None:
+        raise BadInput("Edges cannot be pruned and brought back at once", "Give either --below or --restore")
     if restore:
-        if below is not None:
-            raise BadInput("Edges cannot be pruned and brought back at once", "Give either --below or --restore")
         return Shown(restore_graph(workspace), _show_restored)
     if below is None:
         return Shown(evaluate_graph(workspace), _show_values)
-    wanted = not dry_run and (yes or _confirmed(workspace, below))
-    done = prune_graph(workspace, below, dry_run=not wanted)
-    write(done, lambda console: _show_pruning(console, done), as_json=as_json)
-    if not (wanted or dry_run):
-        say("Nothing was removed, as there is no terminal to ask on: give --yes to remove these edges")
-    return None
-
-
-def _confirmed(root: Path, below: float) -> bool:
-    """Show on the terminal what would go, and ask; false without a terminal. Raises BadInput where the answer is no."""
-    from workflows.admin.graph_queries import prune_graph
-
-    if not somebody_answers():
-        return False
-    planned = prune_graph(root, below, dry_run=True)
-    _show_pruning(VisibleConsole(stderr=True, emoji=False, highlight=False), planned)
-    if not typer.confirm("Remove these edges? `mara graph prune --restore` brings them back", err=True):
-        raise BadInput("Nothing was removed", "Answer y to remove")
-    return True
+    return Shown(prune_graph(workspace, below, dry_run=dry_run), _show_pruning)
 
 
 def _show_values(console: Console, summary: Mapping[str, Any]) -> None:
@@ -156,11 +136,12 @@ def _show_pruning(console: Console, done: Mapping[str, Any]) -> None:
         console.print(f"[bold]{each['type']}[/]: {each['pruned']} of {each['edges']} edges {verb}")
         for one, other, value in each["examples"]:
             console.print(f"    [dim]{escape(one)} – {escape(other)}: {value:.2f}[/]")
+    if not done["dry_run"]:
+        console.print("`mara graph prune --restore` brings them back")
 
 
 def _show_restored(console: Console, done: Mapping[str, Any]) -> None:
     console.print(f"{done['restored']} pruned edges restored in {escape(done['workspace'])}")
-    relationships_problem(console, done["relationships"])
 
 
 @graph.command("query")

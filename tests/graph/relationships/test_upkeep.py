@@ -56,8 +56,6 @@ def test_values_are_told_by_type(step: Step, tmp_path: Path) -> None:
     with RelationshipRecord.of(tmp_path / "empty", create=True) as record:
         assert [(each.edges, each.quartiles) for each in evaluate(record)] == [(0, ()), (0, ())]
         assert [each.pruned for each in prune(record, 1.0)] == [0, 0]
-    with pytest.raises(BadInput, match="VIEWED edges are not pruned"):
-        prune(step.to, 0.5, [EdgeType.VIEWED])
     for below in (-0.1, 1.1, float("nan")):
         with pytest.raises(BadInput, match="cannot be worth less"):
             prune(step.to, below)

@@ -9,7 +9,6 @@ import pytest
 
 from tests.workflows.command_line import Mara
 from tests.workflows.workspaces import BRANDT, SUND, VELM, Indexer
-from workflows.cli import graph as graph_commands
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -31,7 +30,7 @@ def test_what_would_go_goes_and_comes_back(mara: Mara, workspace: Path) -> None:
     assert outcome.code == 0
     assert "would be pruned" in outcome.out
     assert values(mara, workspace) == before
-    done = json.loads(mara("graph", "prune", "--below", "0.45", "--yes", "-w", workspace, "--json").out)
+    done = json.loads(mara("graph", "prune", "--below", "0.45", "-w", workspace, "--json").out)
     after = values(mara, workspace)
     for each in done["types"]:
         assert after[each["type"]]["pruned"] == each["pruned"]
@@ -41,36 +40,10 @@ def test_what_would_go_goes_and_comes_back(mara: Mara, workspace: Path) -> None:
     assert values(mara, workspace) == before
 
 
-def test_nothing_goes_where_nobody_can_be_asked_and_what_went_is_counted(mara: Mara, workspace: Path) -> None:
+def test_what_went_is_counted(mara: Mara, workspace: Path) -> None:
     lines = mara("graph", "prune", "-w", workspace).out.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["EXPLAINS", "RELATED_TO"]
-    before = values(mara, workspace)
-    outcome = mara("graph", "prune", "--below", "0.45", "-w", workspace)
-    assert (outcome.code, "would be pruned" in outcome.out, "give --yes" in outcome.err) == (0, True, True)
-    assert values(mara, workspace) == before
-    mara("graph", "prune", "--below", "0.45", "--yes", "-w", workspace)
+    mara("graph", "prune", "--below", "0.45", "-w", workspace)
     summary = mara("show", "-w", workspace, "--json").json["relationships"]
     assert summary["Document"] == summary["DocumentChunk"] == 3
     assert summary["pruned"] == sum(each["pruned"] for each in values(mara, workspace).values())
-
-
-def test_what_would_go_is_shown_before_it_is_asked(
-    mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked: list[str] = []
-
-    def confirm(question: str, **_: object) -> bool:
-        shown = capsys.readouterr()
-        assert "would be pruned" in shown.err
-        assert shown.out == ""
-        asked.append(question)
-        return len(asked) == 2
-
-    before = values(mara, workspace)
-    monkeypatch.setattr(graph_commands, "somebody_answers", lambda: True)
-    monkeypatch.setattr("typer.confirm", confirm)
-    assert mara("graph", "prune", "--below", "0.45", "-w", workspace).code == 2
-    assert values(mara, workspace) == before
-    assert mara("graph", "prune", "--below", "0.45", "-w", workspace).code == 0
-    assert values(mara, workspace) != before
-    assert len(asked) == 2
