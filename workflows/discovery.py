@@ -6,7 +6,6 @@ Both see what a run with the same settings sees: what a filter hides is neither 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from graph.errors import BadInput
 from graph.relationships.conversations import check_open_to
 from graph.relationships.discovery import PROPOSED, Because, ConceptPath, Discovery, discover
-from graph.relationships.provenance import Account, account_of, origin_of, source_nodes, unknown_passage
+from graph.relationships.provenance import account_of, as_json, origin_of, source_node, unknown_passage
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import PropertyValue
 from graph.relationships.sight import Sight, named_document
@@ -129,7 +128,10 @@ def passage_provenance(context: Context, name: str) -> dict[str, Any]:
     graph = run.index.graph
     passage = graph.passages[graph.passage_index[passage_id]]
     return {
-        **_told(account, passage),
+        "passage": passage_id,
+        "title": passage.title,
+        "position": _position(passage, account.pop("chunk")),
+        **account,
         "concepts": _linked(run, passage_id),
         "versions": _versions(root, run, passage_id),
     }
@@ -197,7 +199,7 @@ def _past_provenance(root: Path, run: OpenRun, passage_id: str) -> dict[str, Any
             return None
         passage = record.versions.entry(seen[-1]).passage
     origin, times = origin_of(passage), _times(seen)
-    sources = source_nodes([origin.path] if origin.path != origin.document else [])
+    sources = [source_node(origin.path)] if origin.path != origin.document else []
     return {
         "passage": passage.id,
         "title": passage.title,
@@ -211,7 +213,7 @@ def _past_provenance(root: Path, run: OpenRun, passage_id: str) -> dict[str, Any
             "updated_at": times[-1]["until"],
             "version": len(seen),
         },
-        "sources": [{"id": source.id, **source.properties} for source in sources],
+        "sources": [as_json(source) for source in sources],
         "vector": {"id": "", "store": None},
         "viewers": 0,
         "cited_in": [],
@@ -238,20 +240,6 @@ def _times(spans: Iterable[Span]) -> list[dict[str, str | None]]:
 
 def _position(passage: Passage, number: PropertyValue) -> dict[str, Any]:
     return {"chunk": number, **{key: passage.metadata[key] for key in _POSITION if key in passage.metadata}}
-
-
-def _told(account: Account, passage: Passage) -> dict[str, Any]:
-    store = account.store
-    return {
-        "passage": passage.id,
-        "title": passage.title,
-        "position": _position(passage, account.chunk.properties["chunk_index"]),
-        "document": {"id": account.document.id, **account.document.properties},
-        "sources": [{"id": source.id, **source.properties} for source in account.sources],
-        "vector": {"id": account.vector, "store": {"id": store.id, **store.properties} if store else None},
-        "viewers": account.viewers,
-        "cited_in": [asdict(each) for each in account.citations],
-    }
 
 
 def _proposal(discovery: Discovery, titles: dict[str, str]) -> dict[str, Any]:

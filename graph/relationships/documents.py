@@ -15,7 +15,7 @@ from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import BadInput
 from graph.moments import ALWAYS
-from graph.relationships.provenance import Origin, origin_of, source_id, source_nodes
+from graph.relationships.provenance import Origin, origin_of, source_id, source_node
 from graph.relationships.record import IN_STEP_WITH, RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.relationships.tables import along
@@ -201,7 +201,7 @@ class DocumentStep:
             urls = {url for origin in origins for url in origin.references}
             named += [(EdgeType.SOURCED_FROM, key, uri) for uri in sorted(paths - {key})]
             named += [(EdgeType.REFERENCES, key, uri) for uri in sorted(urls - paths)]
-        self._to.put_nodes(source_nodes(sorted({uri for _, _, uri in named})))
+        self._to.put_nodes(source_node(uri) for uri in sorted({uri for _, _, uri in named}))
         self._to.link_all(
             Edge(of, (NodeType.DOCUMENT, key), (NodeType.SOURCE, source_id(uri))) for of, key, uri in named
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
+from typing import Any
 from urllib.parse import urlsplit
 
 from graph.errors import BadInput
@@ -89,17 +90,11 @@ def source_node(uri: str) -> Node:
     return Node(NodeType.SOURCE, source_id(uri), {"name": name, "type": kind, "uri": uri})
 
 
-def source_nodes(uris: Iterable[str]) -> list[Node]:
-    """Return the sources at some addresses and paths, each once."""
-    return [source_node(uri) for uri in dict.fromkeys(uris)]
-
-
 DOCUMENT_OF = f"SELECT document.id FROM {along('document_chunk -chunk_of-> document')} WHERE document_chunk.id = ?"
 """Selects the document of a passage."""
 
-SOURCES_OF = f"""
+_SOURCES_OF = f"""
     SELECT source.id FROM {along("document -sourced_from-> source")} WHERE document.id = ? ORDER BY source.id"""
-"""Selects the sources of a document."""
 
 _VIEWERS = f"SELECT count(*) FROM {along('document <-viewed-')} WHERE document.id = ?"
 _CITED = f"""
@@ -112,53 +107,15 @@ _CITED = f"""
     WHERE document_chunk.id = ? ORDER BY message.created_at, message.id"""
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """An answer that cites a passage.
-
-    Attributes:
-        conversation, title: of the conversation.
-        message: the id of the answer.
-        at: when it was given.
-        number: what it cites the passage by; None where that is not known.
-    """
-
-    conversation: str
-    title: str
-    message: str
-    at: str
-    number: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """The facts that are known of a passage.
-
-    Attributes:
-        chunk, document: their nodes.
-        sources: what the document came from.
-        vector: the id of its embedding; empty where it has none.
-        store: the index that the embedding is stored in.
-        viewers: how many users viewed the document.
-        citations: answers that cite it, in conversations open to the user, the earliest first.
-    """
-
-    chunk: Node
-    document: Node
-    sources: tuple[Node, ...]
-    vector: str
-    store: Node | None
-    viewers: int
-    citations: tuple[Citation, ...]
-
-
-def account_of(record: RelationshipRecord, passage_id: str, user_id: str = "", *, own_only: bool = False) -> Account:
-    """Return the provenance of a passage.
+def account_of(
+    record: RelationshipRecord, passage_id: str, user_id: str = "", *, own_only: bool = False
+) -> dict[str, Any]:
+    """Return what is known of a passage, as JSON: its chunk, document, sources, vector, viewers and citations.
 
     Args:
         record: the relationship graph.
         passage_id: the id of the passage.
-        user_id: the user: shown conversations that they began, and those without a known user.
+        user_id: the user: shown citations in conversations that they began, and in those without a known user.
         own_only: whether they are told of their own alone.
 
     Raises:
@@ -169,33 +126,32 @@ def account_of(record: RelationshipRecord, passage_id: str, user_id: str = "", *
     document = record.node(NodeType.DOCUMENT, str(row[0])) if row else None
     if chunk is None or document is None:
         raise unknown_passage()
-    keys = record.execute(SOURCES_OF, (document.id,)).fetchall()
-    sources = (record.node(NodeType.SOURCE, str(key)) for (key,) in keys)
-    vector = record.node(NodeType.VECTOR, passage_id)
-    return Account(
-        chunk,
-        document,
-        tuple(source for source in sources if source),
-        vector.id if vector else "",
-        next(record.nodes(NodeType.VECTOR_STORE), None),
-        int(record.execute(_VIEWERS, (document.id,)).fetchone()[0]),
-        _citations(record, passage_id, user_id, own_only=own_only),
-    )
+    keys = record.execute(_SOURCES_OF, (document.id,)).fetchall()
+    sources = [source for (key,) in keys if (source := record.node(NodeType.SOURCE, str(key)))]
+    store = next(record.nodes(NodeType.VECTOR_STORE), None)
+    open_to = {user_id} if own_only else {user_id, ""}
+    return {
+        "chunk": chunk.properties["chunk_index"],
+        "document": as_json(document),
+        "sources": [as_json(source) for source in sources],
+        "vector": {"id": passage_id, "store": as_json(store) if store else None},
+        "viewers": int(record.execute(_VIEWERS, (document.id,)).fetchone()[0]),
+        "cited_in": [
+            {"conversation": key, "title": title or "", "message": message, "at": at, "number": number}
+            for key, title, message, at, number, owner in record.execute(_CITED, (passage_id,))
+            if (owner or "") in open_to
+        ],
+    }
+
+
+def as_json(node: Node) -> dict[str, Any]:
+    """Return the id and the properties of a node."""
+    return {"id": node.id, **node.properties}
 
 
 def unknown_passage() -> BadInput:
     """Return the error for an id that names no passage, or none that may be seen."""
     return BadInput("There is no passage of that id", "Give the id of a passage as results have it")
-
-
-def _citations(record: RelationshipRecord, passage_id: str, user_id: str, *, own_only: bool) -> tuple[Citation, ...]:
-    open_to = {user_id} if own_only else {user_id, ""}
-    rows = record.execute(_CITED, (passage_id,))
-    return tuple(
-        Citation(str(key), str(title or ""), str(message), str(at), number)
-        for key, title, message, at, number, owner in rows
-        if (owner or "") in open_to
-    )
 
 
 _OF_SOURCE = f"""
