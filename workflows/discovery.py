@@ -5,13 +5,12 @@ Both see what a run with the same settings sees: what a filter hides is neither 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graph.errors import BadInput
 from graph.relationships.conversations import check_open_to
 from graph.relationships.discovery import PROPOSED, Because, ConceptPath, Discovery, discover
 from graph.relationships.provenance import account_of, as_json, origin_of, source_node, unknown_passage
@@ -30,9 +29,6 @@ from workflows.runtime.visibility import sees
 
 NEAREST = 3
 """Passages whose concepts stand for a topic that names none."""
-
-_NAMED = 10
-"""Ids of passages that an error names."""
 
 _POSITION = ("page", "page_end", "section", "start", "end")
 
@@ -103,14 +99,14 @@ def related_documents(context: Context, document_id: str, k: int = PROPOSED) -> 
     ]
 
 
-def passage_provenance(context: Context, name: str) -> dict[str, Any]:
+def passage_provenance(context: Context, passage_id: str) -> dict[str, Any]:
     """Return where a passage comes from, what it is about, and which answers cite it, as JSON.
 
     Of one that stood in the past only it is told where it came from then, and since when and until when it stood.
 
     Args:
         context: the settings.
-        name: id of the passage; or its document or source, where that has no other passage.
+        passage_id: the passage.
 
     Raises:
         BadInput: there is no such passage, or the settings' filter hides it; there is no relationship graph.
@@ -118,7 +114,6 @@ def passage_provenance(context: Context, name: str) -> dict[str, Any]:
     """
     run = open_run(context)
     root = resolve_workspace(context.workspace)
-    passage_id = _only_passage(name, run)
     if past := _past_provenance(root, run, passage_id):
         return past
     if not sees(passage_id, run):
@@ -135,21 +130,6 @@ def passage_provenance(context: Context, name: str) -> dict[str, Any]:
         "concepts": _linked(run, passage_id),
         "versions": _versions(root, run, passage_id),
     }
-
-
-def _only_passage(name: str, run: OpenRun) -> str:
-    """Return the id of the passage that a document or source consists of; any other name as it is.
-
-    Raises BadInput where it has several that the run sees, with the ids of the first.
-    """
-    graph = run.index.graph
-    if name in graph.passage_index:
-        return name
-    ids = [each.id for each in graph.passages if name in (each.document, each.source) and sees(each.id, run)]
-    if len(ids) > 1:
-        more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-        raise BadInput(f"{name!r} has {len(ids)} passages", f"Give the id of one: {', '.join(ids[:_NAMED])}{more}")
-    return ids[0] if ids else name
 
 
 def _concepts_of(topic: str, run: OpenRun) -> tuple[list[str], bool]:
@@ -274,8 +254,3 @@ def told(path: ConceptPath, read: str = "") -> str:
         Because.NEAR: f"near to your topic: {path.name}",
     }[path.seed.because]
     return " → ".join([began, *(step.name for step in path.steps)])
-
-
-def reasons_told(reasons: Sequence[dict[str, Any]], most: int) -> list[str]:
-    """Return the first of the reasons for a proposal, in words."""
-    return [str(each["told"]) for each in reasons[:most]]

@@ -133,12 +133,6 @@ class TestProvenance:
             passage_provenance(context(), "' OR 1=1 --")
         assert str(hidden.value) == str(unknown.value)
 
-    def test_a_source_of_several_passages_names_those_that_are_seen(self, context: Callable[..., Context]) -> None:
-        with pytest.raises(BadInput, match="has 2 passages") as several:
-            passage_provenance(context(**OF_A), "corpus.jsonl")
-        assert "of-a-one" in str(several.value)
-        assert "of-b" not in str(several.value)
-
     def test_concepts_are_spelled_as_a_filter_shows_them(self, context: Callable[..., Context]) -> None:
         provenance = passage_provenance(context(**OF_A), "of-a-one")
         assert "lake sund" in {concept["name"] for concept in provenance["concepts"]}

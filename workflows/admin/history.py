@@ -164,12 +164,13 @@ class _History:
         """Return what `list_history` does."""
         rows = [asdict(each) for each in self.conversations(user)]
         listed: dict[str, Any] = {"workspace": str(self.root), "conversations": rows}
+        record = self.record
         if not user:
-            listed["users"] = users(self.record) if self.record else []
+            listed["users"] = users(record) if record else []
         else:
             listed["user"] = user
-            listed["questions"] = [asdict(each) for each in messages_beside(self.record, user)] if self.record else []
-            listed["views"] = [asdict(each) for each in views(self.record, user)] if self.record else []
+            listed["questions"] = [_message(record, each) for each in messages_beside(record, user)] if record else []
+            listed["views"] = [asdict(each) for each in views(record, user)] if record else []
         return listed
 
     def conversations(self, user: str = "") -> list[Conversation]:

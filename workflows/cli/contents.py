@@ -40,7 +40,7 @@ def contents(
 @show.command("passage")
 @command
 def provenance(
-    passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="ID of a passage, or a source that has one.")],
+    passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="ID of a passage, as results have it.")],
     workspace: Path,
     user: Annotated[
         str | None, text_option("NAME", "Also show in which conversations of this user it was cited.")

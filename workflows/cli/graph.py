@@ -81,12 +81,10 @@ def documents(
 
 
 def _show_next(console: Console, proposals: Mapping[str, Any]) -> None:
-    from workflows.discovery import reasons_told
-
     for number, each in enumerate(proposals["documents"], start=1):
         console.print(f"{number}. [bold]{escape(each['title'])}[/]  [dim]{escape(each['path'])}[/]")
-        for reason in reasons_told(each["reasons"], _REASONS_SHOWN):
-            console.print(f"   {escape(reason)}")
+        for reason in each["reasons"][:_REASONS_SHOWN]:
+            console.print(f"   {escape(reason['told'])}")
     if not proposals["documents"]:
         console.print("Nothing to propose: no document that was not viewed is one or two concept steps away")
 

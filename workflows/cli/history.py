@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 
 from graph.errors import BadInput
+from graph.text import counted
 from workflows.cli.command import Shown, command, default_group, somebody_answers
 from workflows.cli.options import path_option, text_argument, text_option
 from workflows.cli.render import escape
-from workflows.results import kept_answer, label_of, labelled, name_of
-from workflows.settings.enums import ResultKind
+from workflows.results import kept_answer, labelled, name_of
 
 history = default_group("show", "Show the conversations that are kept, and erase a user.")
 
@@ -86,16 +86,7 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
         owner = f" [dim]of {escape(each['owner'])}[/]" if each["owner"] else ""
         when = escape(each["updated_at"][:16].replace("T", " "))
         console.print(f"{when}  [bold]{escape(each['id'])}[/]{owner}  {escape(each['title'])}")
-    question = ""
-    for each in listed.get("questions", ()):
-        is_question = each["role"] == "user"
-        question = each["content"] if is_question else question
-        kept = kept_answer(each["content"], each["kind"], question)
-        is_refusal = each["kind"] == ResultKind.REFUSAL
-        said = escape(_shortened(labelled(kept).partition("\n\n")[0] if is_refusal else each["content"]))
-        label = label_of(kept)
-        when = escape(each["created_at"][:16].replace("T", " ")) if is_question else " " * 16
-        console.print(f"{when}  [bold]> {said}[/]" if is_question else f"{when}  {f'{label}: ' if label else ''}{said}")
+    _show_messages(console, listed.get("questions", ()))
     if views := listed.get("views"):
         console.print("Documents viewed:")
         for each in views:
@@ -107,8 +98,12 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
 
 
 def _show_conversation(console: Console, conversation: Mapping[str, Any]) -> None:
+    _show_messages(console, conversation["messages"])
+
+
+def _show_messages(console: Console, messages: Iterable[Mapping[str, Any]]) -> None:
     question = ""
-    for each in conversation["messages"]:
+    for each in messages:
         if each["role"] == "user":
             question = each["content"]
             console.print(f"[bold]> {escape(each['content'])}[/]")
@@ -129,11 +124,7 @@ def _show_forgotten(console: Console, done: Mapping[str, Any]) -> None:
         "view": done["views"],
         "mark": done["marks"],
     }
-    counts = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in parts.items() if count)
+    counts = ", ".join(counted(count, name) for name, count in parts.items() if count)
     console.print(f"Erased: {counts or 'nothing, since nothing was kept'}")
     if done["graph_server"] == SERVER_NOT_NAMED:
         console.print("[yellow]A graph server still has a copy: name it in MARA_GRAPH_URL, and forget them again[/]")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:79]}…"

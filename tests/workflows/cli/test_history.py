@@ -74,7 +74,7 @@ def test_questions_outside_of_conversations_are_told_from_their_answers(mara: Ma
     answer = mara("ask", FOUNDED, "-w", root, "--user", "ada", "--json").json["answer"]
     shown = mara("history", "-w", root, "--user", "ada").out
     assert f"> {FOUNDED}" in shown
-    assert f"Quotes from your documents (not checked by a model): {answer.splitlines()[0][:30]}" in shown
+    assert f"Quotes from your documents (not checked by a model):\n\n{answer.splitlines()[0][:30]}" in shown
     assert shown.count("> ") == 1
 
 
