@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
@@ -170,14 +170,12 @@ def import_lines(record: RelationshipRecord, lines: Iterable[str]) -> tuple[int,
     parts = (_read(line, number) for number, line in enumerate(lines, start=1))
     nodes = edges = 0
     with record.transaction():
-        for is_node, several in groupby(parts, key=lambda part: isinstance(part, Node)):
-            while page := list(islice(several, _PAGE)):
-                if is_node:
-                    record.put_nodes(part for part in page if isinstance(part, Node))
-                    nodes += len(page)
-                else:
-                    record.link_all(part for part in page if isinstance(part, Edge))
-                    edges += len(page)
+        while page := list(islice(parts, _PAGE)):
+            nodes_of = [part for part in page if isinstance(part, Node)]
+            record.put_nodes(nodes_of)
+            record.link_all(part for part in page if isinstance(part, Edge))
+            nodes += len(nodes_of)
+            edges += len(page) - len(nodes_of)
     return nodes, edges
 
 

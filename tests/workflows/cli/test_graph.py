@@ -64,7 +64,7 @@ class TestFiles:
         assert "cannot be made" in mara("graph", "import", odd, "-w", odd / "below").err
         assert mara("graph", "export", root / "no" / "folder", "-w", root).code == 2
         odd.write_text(json.dumps({"node": "Concept", "id": "x", "properties": {}}), encoding="utf-8")
-        assert "Concept.name is missing" in mara("graph", "import", odd, "-w", root).err
+        assert "Concept.name is not as declared" in mara("graph", "import", odd, "-w", root).err
 
 
 class TestServer:
