@@ -65,7 +65,7 @@ def what_to_read(context: Context, topic: str = "", k: int = PROPOSED) -> dict[s
             k=k,
             sight=sight,
         )
-        read = sorted({path.seed.document for each in discoveries for path in each.paths if path.seed.document})
+        read = sorted({path.document for each in discoveries for path in each.paths if path.document})
         titles = {
             key: named_document(record, key, sight)[1] for key in read if sight is None or sight.sees_document(key)
         }
@@ -233,12 +233,11 @@ def _proposal(discovery: Discovery, titles: dict[str, str]) -> dict[str, Any]:
 
 
 def _reason(path: ConceptPath, titles: dict[str, str]) -> dict[str, Any]:
-    read = path.seed.document
     return {
-        "told": told(path, titles.get(read, "")),
-        "because": path.seed.because.value,
-        "concept": path.seed.concept,
-        "read": read,
+        "told": told(path, titles.get(path.document, "")),
+        "because": path.because.value,
+        "concept": path.seed,
+        "read": path.document,
         "steps": [{"relation": step.relation, "concept": step.concept, "name": step.name} for step in path.steps],
     }
 
@@ -252,5 +251,5 @@ def told(path: ConceptPath, read: str = "") -> str:
         Because.CONVERSATION: f"the conversation mentions {path.name}",
         Because.TOPIC: f"the topic is about {path.name}",
         Because.NEAR: f"near to your topic: {path.name}",
-    }[path.seed.because]
+    }[path.because]
     return " → ".join([began, *(step.name for step in path.steps)])

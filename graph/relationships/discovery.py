@@ -86,20 +86,6 @@ class Because(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seed:
-    """A concept that a search starts from.
-
-    Attributes:
-        concept: its id.
-        document: the id of the document that explains it, where that is why.
-    """
-
-    concept: str
-    because: Because
-    document: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """One RELATED_TO edge of a path, to the concept of that id and name."""
 
@@ -110,11 +96,21 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ConceptPath:
-    """How a concept was reached: a seed by the name it is shown with, and one or two steps."""
+    """How a concept was reached.
 
-    seed: Seed
-    name: str
-    steps: tuple[Step, ...]
+    Attributes:
+        seed: the id of the concept that the search started from.
+        because: why it did.
+        document: the id of the document that explains the seed, where that is why.
+        name: the seed as it is shown.
+        steps: one or two; none of a path that begins.
+    """
+
+    seed: str
+    because: Because
+    document: str = ""
+    name: str = ""
+    steps: tuple[Step, ...] = ()
 
     @property
     def end(self) -> Step:
@@ -171,48 +167,51 @@ def discover(
         raise BadInput(f"{k} documents are asked for", "Ask for at least one")
     if not (user_id or conversation_id or concepts or document_id):
         raise BadInput("Nothing tells what to discover from", "Give a topic, a user or a conversation")
-    seeds: dict[str, Seed] = {}
     explained = record.concepts.concepts_of
     own = explained(document_id)[:SEED_LIMIT]
     talked = record.execute(_TALKED, (conversation_id, SEED_LIMIT))
     asked = record.execute(_ASKED, (user_id, SEED_LIMIT))
     read = record.execute(_READ, (user_id, SEED_LIMIT))
     wanted = [
-        *(Seed(concept, Because.DOCUMENT, document_id) for concept, _ in own),
-        *(Seed(concept, Because.TOPIC if named else Because.NEAR) for concept in concepts),
-        *(Seed(concept, Because.CONVERSATION) for concept, _ in talked),
-        *(Seed(concept, Because.ASKED) for concept, *_ in asked),
-        *(Seed(each, Because.READ, key) for (key,) in read for each, _ in explained(key)[:READ_CONCEPTS]),
+        *(ConceptPath(concept, Because.DOCUMENT, document_id) for concept, _ in own),
+        *(ConceptPath(concept, Because.TOPIC if named else Because.NEAR) for concept in concepts),
+        *(ConceptPath(concept, Because.CONVERSATION) for concept, _ in talked),
+        *(ConceptPath(concept, Because.ASKED) for concept, *_ in asked),
+        *(ConceptPath(each, Because.READ, key) for (key,) in read for each, _ in explained(key)[:READ_CONCEPTS]),
     ]
-    for seed in _seen(wanted, sight):
-        seeds.setdefault(seed.concept, seed)
+    seeds: dict[str, ConceptPath] = {}
+    for path in _seen(wanted, sight):
+        seeds.setdefault(path.seed, path)
     reached = _reached(record, list(seeds.values())[:SEED_LIMIT], sight)
     seen = _listed(record, _VIEWED, (user_id,)) | _listed(record, _CITED, (conversation_id,) * 2) | {document_id}
     return _proposed(record, reached, _rarities(record, reached), seen, k, sight)
 
 
-def _seen(seeds: Sequence[Seed], sight: Sight | None) -> list[Seed]:
-    """Return the seeds that a sight lets be seen: their concepts, and that their document explains them."""
+def _seen(begun: Sequence[ConceptPath], sight: Sight | None) -> list[ConceptPath]:
+    """Return the paths whose seeds a sight lets be seen: their concepts, and that their document explains them."""
     if sight is None:
-        return list(seeds)
-    explaining = sight.explaining({seed.concept for seed in seeds if seed.document})
+        return list(begun)
+    explaining = sight.explaining({path.seed for path in begun if path.document})
     return [
-        seed
-        for seed in seeds
-        if (seed.document in explaining.get(seed.concept, ()) if seed.document else sight.sees_concept(seed.concept))
+        path
+        for path in begun
+        if (path.document in explaining.get(path.seed, ()) if path.document else sight.sees_concept(path.seed))
     ]
 
 
-def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | None) -> dict[str, ConceptPath]:
+def _reached(record: RelationshipRecord, begun: Sequence[ConceptPath], sight: Sight | None) -> dict[str, ConceptPath]:
     """Return {concept: the shortest path to it} of the concepts one or two steps from a seed, nearest first.
 
     Dates lead nowhere: documents that share a year are about different things. No path comes back over the edge that it
     left by: a seed is reached from another seed alone.
     """
-    label = record.concepts.label if sight is None else sight.label
-    known = (seed.concept for seed in seeds if record.concepts.label(seed.concept) is not None)
-    names = {key: name for key in known if (name := label(key)) and not is_date(name)}
-    ways = {seed.concept: [ConceptPath(seed, names[seed.concept], ())] for seed in seeds if seed.concept in names}
+    ways: dict[str, list[ConceptPath]] = {}
+    for path in begun:
+        name = record.concepts.label(path.seed)
+        if name is not None and sight is not None:
+            name = sight.label(path.seed)
+        if name and not is_date(name):
+            ways[path.seed] = [replace(path, name=name)]
     reached: dict[str, ConceptPath] = {}
     for _ in range(STEPS):
         ways = _step(record, ways, sight, CONCEPT_LIMIT - len(reached))
@@ -230,7 +229,7 @@ def _step(
         if len(farther) >= limit:
             break
         for step in islice(_related(record, concept, sight), NEIGHBOUR_LIMIT):
-            onward = [replace(way, steps=(*way.steps, step)) for way in arrived if way.seed.concept != step.concept]
+            onward = [replace(way, steps=(*way.steps, step)) for way in arrived if way.seed != step.concept]
             if onward:
                 known = farther.get(step.concept, [])
                 known += [way for way in onward if all(way.seed != other.seed for other in known)]
@@ -251,7 +250,7 @@ def _related(record: RelationshipRecord, concept: str, sight: Sight | None) -> I
 
 def _rarities(record: RelationshipRecord, reached: Mapping[str, ConceptPath]) -> dict[str, float]:
     """Return {concept: 1/n}, where n documents explain the most common concept on the way to it."""
-    ways = {key: (path.seed.concept, *(step.concept for step in path.steps)) for key, path in reached.items()}
+    ways = {key: (path.seed, *(step.concept for step in path.steps)) for key, path in reached.items()}
     common = {
         concept: max(1, min(COMMON, len(record.concepts.documents_of(concept))))
         for concept in {concept for way in ways.values() for concept in way}

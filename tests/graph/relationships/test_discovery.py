@@ -40,7 +40,7 @@ class TestForAUser:
         best = discover(record, user_id="mia", k=1)[0]
         assert (best.path, best.title) == ("d-yokohama.md", "D-Yokohama")
         near, far = best.paths
-        assert (near.seed.because, near.name) == (Because.ASKED, "Nissan")
+        assert (near.because, near.name) == (Because.ASKED, "Nissan")
         assert [(step.relation, step.name) for step in near.steps] == [("SPATIAL", "Yokohama")]
         assert [(step.relation, step.name) for step in far.steps] == [("SPATIAL", "Yokohama"), ("HIERARCHICAL", "Port")]
 
@@ -78,7 +78,7 @@ class TestForATopic:
     def test_a_document_leads_from_what_it_explains_and_not_to_itself(self, record: RelationshipRecord) -> None:
         proposals = discover(record, document_id="d-silk", k=10)
         assert counted(proposals) == {"d-yokohama": 2, "d-nissan": 1, "d-port": 1}
-        assert {(path.seed.because, path.seed.document) for each in proposals for path in each.paths} == {
+        assert {(path.because, path.document) for each in proposals for path in each.paths} == {
             (Because.DOCUMENT, "d-silk")
         }
         assert "d-nissan" not in counted(discover(record, document_id="d-nissan", k=10))

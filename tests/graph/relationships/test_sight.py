@@ -99,7 +99,7 @@ def test_discovery_starts_from_nothing_read_in_hiding(record: RelationshipRecord
     """The secret names Lake Sund, and so does an open passage; that the user read the secret stays untold."""
     record.put_node(user("tom"))
     record.link(viewed("tom", "secret"))
-    assert any(path.seed.document == "secret" for each in discover(record, user_id="tom") for path in each.paths)
+    assert any(path.document == "secret" for each in discover(record, user_id="tom") for path in each.paths)
     assert discover(record, user_id="tom", sight=sight) == []
 
 
