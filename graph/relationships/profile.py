@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relationships.record import RelationshipRecord
@@ -46,70 +45,43 @@ _MENTIONED = """
 _DOCUMENTS = "SELECT count(*) FROM document"
 
 
-class Did(StrEnum):
-    """The kind of a user's action."""
-
-    ASKED = "asked"
-    READ = "read"
-
-
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """An action of a user's that tells of an interest in a concept.
+class Reason:
+    """One reason why a passage is moved.
 
     Attributes:
-        weight: how much it tells, above 0.
-        document, title: of what was read; empty for what was asked.
+        told: in words.
+        weight: of it, in [-1, 1].
+        concept: the id of the concept that it is about; empty where it is about the passage's own document.
+        document: the id of the document that was viewed; empty for a question.
     """
 
-    did: Did
+    told: str
     weight: float
+    concept: str = ""
     document: str = ""
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Interest:
-    """The interest of a user in a concept.
-
-    Attributes:
-        name: the concept as it is shown.
-        weight: in [0, 1): t / (t + `HALF_KNOWN`), t all that tells of it, times how rarely documents explain it.
-        best: what tells most of it.
-    """
-
-    name: str
-    weight: float
-    best: Evidence
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A document that a user viewed.
-
-    Attributes:
-        title: of the document.
-        count: how often it was viewed.
-        weight: in [-1, 1]: above 0 for what was read, or marked as relevant; below 0 where it was marked as not.
-        is_marked: whether the user said so.
-    """
-
-    title: str
-    count: int
-    weight: float
-    is_marked: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The profile of a user: interests by id of concept, and views by id of document."""
+    """The profile of a user.
 
-    concepts: Mapping[str, Interest] = field(default_factory=dict)
-    documents: Mapping[str, View] = field(default_factory=dict)
+    Attributes:
+        interests: {concept: what tells most of the interest in it}. The weight is in [0, 1): t / (t + `HALF_KNOWN`), t
+            all that tells of it, times how rarely documents explain it.
+        marks: {document: its mark, in [-1, 1]}; below 0 for one that is not relevant.
+    """
+
+    interests: Mapping[str, Reason] = field(default_factory=dict)
+    marks: Mapping[str, float] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether anything is known of the user."""
-        return bool(self.concepts or self.documents)
+        return bool(self.interests or self.marks)
+
+
+_Evidence = tuple[float, str, str]
+"""How much an action tells of an interest, above 0, and id and title of the document, if that was read."""
 
 
 def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = None) -> Profile:
@@ -127,23 +99,24 @@ def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = N
     viewed = record.execute(_VIEWS, (user_id, ACTIVITY_LIMIT)).fetchall()
     asked = record.execute(_QUESTIONS, (user_id, ACTIVITY_LIMIT)).fetchall()
     latest = max((str(at) for *_, at in (*viewed, *asked)), default="")
-    views: dict[str, View] = {}
-    evidence: dict[str, list[Evidence]] = defaultdict(list)
+    marks: dict[str, float] = {}
+    evidence: dict[str, list[_Evidence]] = defaultdict(list)
     for key, title, count, seconds, marked, at in viewed:
         if sight is not None and not sight.sees_document(key):
             continue
         worth = count + seconds / READING_S
         weight = (worth / (1 + worth) if marked is None else marked) * _freshness(at, latest)
-        title = title if sight is None else sight.named(key)[1]
-        views[key] = View(title, count, weight, marked is not None)
+        if marked is not None:
+            marks[key] = weight
         if weight > 0:
+            shown = title if sight is None else sight.named(key)[1]
             for concept, score in _concepts_of(record, key, sight):
-                evidence[concept].append(Evidence(Did.READ, weight * score, key, title))
+                evidence[concept].append((weight * score, key, shown))
     for key, at in asked:
         for concept, confidence in record.execute(_MENTIONED, (key,)):
             if sight is None or sight.sees_concept(concept):
-                evidence[concept].append(Evidence(Did.ASKED, confidence * _freshness(at, latest)))
-    return Profile(_interests(record, evidence, sight), views)
+                evidence[concept].append((confidence * _freshness(at, latest), "", ""))
+    return Profile(_interests(record, evidence, sight), marks)
 
 
 def _concepts_of(record: RelationshipRecord, document_id: str, sight: Sight | None) -> list[tuple[str, float]]:
@@ -156,8 +129,8 @@ def _concepts_of(record: RelationshipRecord, document_id: str, sight: Sight | No
 
 
 def _interests(
-    record: RelationshipRecord, evidence: Mapping[str, list[Evidence]], sight: Sight | None
-) -> dict[str, Interest]:
+    record: RelationshipRecord, evidence: Mapping[str, list[_Evidence]], sight: Sight | None
+) -> dict[str, Reason]:
     total = int(record.execute(_DOCUMENTS).fetchone()[0])
     interests = {}
     for concept in sorted(evidence):
@@ -165,10 +138,11 @@ def _interests(
         if name is None:
             continue
         rarity = EntityRarity.LOG_IDF.share(len(record.concepts.documents_of(concept)), max(1, total))
-        known = sum(each.weight for each in evidence[concept])
-        best = max(evidence[concept], key=lambda each: each.weight)
+        known = sum(weight for weight, *_ in evidence[concept])
+        _, document, title = max(evidence[concept], key=lambda each: each[0])
         shown = name if sight is None else sight.label(concept)
-        interests[concept] = Interest(shown, rarity * known / (HALF_KNOWN + known), best)
+        told = f"you read {title}, which explains {shown}" if document else f"you asked about {shown}"
+        interests[concept] = Reason(told, rarity * known / (HALF_KNOWN + known), concept, document)
     return interests
 
 
@@ -198,23 +172,6 @@ class Candidate:
     id: str
     document: str
     concepts: Collection[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One reason why a passage was moved.
-
-    Attributes:
-        told: in words.
-        weight: of it, in [-1, 1].
-        concept: the id of the concept that it is about; empty where it is about the passage's own document.
-        document: the id of the document that was viewed; empty for a question.
-    """
-
-    told: str
-    weight: float
-    concept: str = ""
-    document: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,28 +219,17 @@ def nearness(candidate: Candidate, profile: Profile) -> float:
     It is that of the concept that interests the user most; a mark of the user on the document is added to it. Views
     count by the concepts of the document alone: to raise the very document beyond that helps fewer.
     """
-    view = profile.documents.get(candidate.document)
-    near = max((each.weight for each in _met_interests(candidate, profile).values()), default=0.0)
-    if view is not None and view.is_marked:
-        return max(-1.0, min(1.0, near + view.weight))
-    return near
+    near = max((reason.weight for reason in _interests_met(candidate, profile)), default=0.0)
+    return max(-1.0, min(1.0, near + profile.marks.get(candidate.document, 0.0)))
 
 
-def _met_interests(candidate: Candidate, profile: Profile) -> Mapping[str, Interest]:
-    return {key: profile.concepts[key] for key in sorted(candidate.concepts) if key in profile.concepts}
+def _interests_met(candidate: Candidate, profile: Profile) -> list[Reason]:
+    return [profile.interests[key] for key in set(candidate.concepts) if key in profile.interests]
 
 
 def _reasons(candidate: Candidate, profile: Profile) -> list[Reason]:
-    interests = sorted(_met_interests(candidate, profile).items(), key=lambda each: (-each[1].weight, each[0]))
-    reasons = [Reason(_told(each), each.weight, key, each.best.document) for key, each in interests]
-    view = profile.documents.get(candidate.document)
-    if view is not None and view.is_marked:
-        mark_text = "you marked it as relevant" if view.weight >= 0 else "you marked it as not relevant"
-        reasons.insert(0, Reason(mark_text, view.weight, document=candidate.document))
+    reasons = sorted(_interests_met(candidate, profile), key=lambda each: (-each.weight, each.concept))
+    if (mark := profile.marks.get(candidate.document)) is not None:
+        mark_text = "you marked it as relevant" if mark >= 0 else "you marked it as not relevant"
+        reasons.insert(0, Reason(mark_text, mark, document=candidate.document))
     return reasons
-
-
-def _told(interest: Interest) -> str:
-    if interest.best.did is Did.ASKED:
-        return f"you asked about {interest.name}"
-    return f"you read {interest.best.title}, which explains {interest.name}"

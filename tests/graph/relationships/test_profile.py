@@ -11,12 +11,9 @@ import pytest
 from graph.relationships.profile import (
     REACH,
     Candidate,
-    Did,
-    Evidence,
-    Interest,
     Placed,
     Profile,
-    View,
+    Reason,
     nearness,
     personal_ranking,
     profile_of,
@@ -38,7 +35,15 @@ def record(tmp_path: Path) -> Iterator[RelationshipRecord]:
 
 
 def weights(profile: Profile) -> dict[str, float]:
-    return {interest.name: round(interest.weight, 9) for interest in profile.concepts.values()}
+    return {key: round(interest.weight, 9) for key, interest in profile.interests.items()}
+
+
+def worth(told: float, rarity: float = RARITY_OF_ONE) -> float:
+    """Return the weight of an interest, by all that tells of it."""
+    return round(rarity * told / (0.25 + told), 9)
+
+
+PORT, SILK = entity_id("Port"), entity_id("Silk")
 
 
 def test_a_stranger_has_none(record: RelationshipRecord) -> None:
@@ -49,11 +54,9 @@ def test_a_stranger_has_none(record: RelationshipRecord) -> None:
 def test_a_view_weighs_half_and_goes_to_the_concepts_of_the_document(record: RelationshipRecord) -> None:
     record.link(viewed("tom", "d-port"))
     profile = profile_of(record, "tom")
-    assert profile.documents["d-port"].weight == 0.5
-    weight = 0.5 * 0.9
-    assert weights(profile) == {"Port": round(RARITY_OF_TWO * weight / (0.25 + weight), 9)}
-    best = profile.concepts[entity_id("Port")].best
-    assert (best.did, best.document, best.title) == (Did.READ, "d-port", "D-Port")
+    assert weights(profile) == {PORT: worth(0.5 * 0.9, RARITY_OF_TWO)}
+    reason = profile.interests[PORT]
+    assert (reason.told, reason.document) == ("you read D-Port, which explains Port", "d-port")
 
 
 def test_a_question_weighs_one_and_answers_and_others_questions_nothing(record: RelationshipRecord) -> None:
@@ -62,31 +65,27 @@ def test_a_question_weighs_one_and_answers_and_others_questions_nothing(record: 
     say(record, "own", "a", "Paris", at=1)
     say(record, "own", "other", "Port", by="mia", at=2)
     profile = profile_of(record, "tom")
-    assert weights(profile) == {"Silk": round(RARITY_OF_ONE / 1.25, 9)}
-    assert profile.concepts[entity_id("Silk")].best.did is Did.ASKED
+    assert weights(profile) == {SILK: worth(1)}
+    assert (profile.interests[SILK].told, profile.interests[SILK].document) == ("you asked about Silk", "")
 
 
 def test_a_document_weighs_by_how_often_and_long_it_was_read_or_its_mark(record: RelationshipRecord) -> None:
     for count, seconds, weight in [(1, None, 0.5), (3, None, 0.75), (1, 120, 0.75), (1, 0, 0.5)]:
-        record.link(viewed("tom", "d-port", count=count, seconds=seconds))
-        assert profile_of(record, "tom").documents["d-port"].weight == weight
-    record.link(viewed("tom", "d-port", count=9, score=-0.5))
-    profile = profile_of(record, "tom")
-    assert (profile.documents["d-port"].weight, profile.documents["d-port"].is_marked) == (-0.5, True)
-    assert not profile.concepts
+        record.link(viewed("tom", "d-silk", count=count, seconds=seconds))
+        assert weights(profile_of(record, "tom")) == {SILK: worth(weight)}
+    record.link(viewed("tom", "d-silk", count=9, score=-0.5))
+    assert profile_of(record, "tom") == Profile({}, {"d-silk": -0.5})
 
 
 def test_what_was_done_a_half_life_before_the_last_counts_half_on_any_later_day(record: RelationshipRecord) -> None:
-    record.link(viewed("tom", "d-port", at="1999-03-01T00:00:00.000000+00:00"))
-    assert profile_of(record, "tom").documents["d-port"].weight == 0.5
-    record.link(viewed("tom", "d-silk", at="1999-03-31T00:00:00.000000+00:00"))
-    documents = profile_of(record, "tom").documents
-    assert documents["d-port"].weight == pytest.approx(0.25)
-    assert documents["d-silk"].weight == 0.5
+    record.link(viewed("tom", "d-silk", at="1999-03-01T00:00:00.000000+00:00"))
+    assert weights(profile_of(record, "tom")) == {SILK: worth(0.5)}
+    record.link(viewed("tom", "d-port", at="1999-03-31T00:00:00.000000+00:00"))
+    assert weights(profile_of(record, "tom")) == {SILK: worth(0.25), PORT: worth(0.5 * 0.9, RARITY_OF_TWO)}
 
 
-def interest(weight: float, did: Did = Did.ASKED) -> Interest:
-    return Interest("Silk", weight, Evidence(did, weight, "d0", "On silk"))
+def interest(weight: float, concept: str = "silk") -> Reason:
+    return Reason("you read On silk, which explains Silk", weight, concept, "d0")
 
 
 def order(placed: Sequence[Placed]) -> list[int]:
@@ -102,25 +101,19 @@ def test_a_passage_passes_those_above_it_that_are_less_near() -> None:
 
 
 def test_the_nearest_concept_counts_alone_and_marks_count_on_the_document_itself() -> None:
-    two = Profile({"silk": interest(0.6), "port": interest(0.5)})
-    seen = Profile({}, {"d": View("On silk", 3, 0.75, is_marked=False)})
-    liked = Profile({}, {"d": View("On silk", 3, 0.75, is_marked=True)})
-    loathed = Profile({"silk": interest(0.25)}, {"d": View("On silk", 3, -1.0, is_marked=True)})
+    two = Profile({"silk": interest(0.6), "port": interest(0.5, "port")})
+    liked = Profile({}, {"d": 0.75})
+    loathed = Profile({"silk": interest(0.25)}, {"d": -1.0})
     assert nearness(Candidate("p", "d", {"silk", "port"}), two) == nearness(Candidate("p", "d", {"silk"}), two)
-    assert nearness(Candidate("p", "d"), seen) == 0
+    assert nearness(Candidate("p", "d"), two) == 0
     assert nearness(Candidate("p", "d"), liked) == 0.75
-    assert nearness(Candidate("p", "d", {"silk"}), Profile(two.concepts, liked.documents)) == 1
+    assert nearness(Candidate("p", "d", {"silk"}), Profile(two.interests, liked.marks)) == 1
     assert nearness(Candidate("p", "d", {"silk"}), loathed) == -0.75
 
 
-def test_a_reason_tells_what_the_user_did_and_how_much_it_weighs_a_mark_first() -> None:
-    ranking = [Candidate("p", "d", {"silk"})]
-    for did, said in {Did.ASKED: "you asked about Silk", Did.READ: "you read On silk, which explains Silk"}.items():
-        (placed,) = personal_ranking(ranking, Profile({"silk": interest(0.6, did)}))
-        (reason,) = placed.reasons
-        assert (reason.told, reason.weight, reason.concept, reason.document) == (said, 0.6, "silk", "d0")
-        assert placed.shift == REACH * 0.6
+def test_reasons_come_by_weight_a_mark_first() -> None:
+    interests = {"silk": interest(0.6), "port": interest(0.7, "port")}
     for weight, said in {1.0: "you marked it as relevant", -1.0: "you marked it as not relevant"}.items():
-        profile = Profile({"silk": interest(0.6)}, {"d": View("On silk", 1, weight, is_marked=True)})
-        (placed,) = personal_ranking(ranking, profile)
-        assert [reason.told for reason in placed.reasons] == [said, "you asked about Silk"]
+        (placed,) = personal_ranking([Candidate("p", "d", {"silk", "port"})], Profile(interests, {"d": weight}))
+        assert placed.reasons == (Reason(said, weight, document="d"), interests["port"], interests["silk"])
+        assert placed.shift == REACH * max(-1.0, min(1.0, 0.7 + weight))

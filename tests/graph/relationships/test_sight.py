@@ -104,7 +104,9 @@ def test_discovery_starts_from_nothing_read_in_hiding(record: RelationshipRecord
 
 
 def test_a_profile_holds_nothing_that_is_hidden(record: RelationshipRecord, sight: Sight) -> None:
+    record.link(viewed("mia", "secret", score=1.0))
     whole, seen = profile_of(record, "mia"), profile_of(record, "mia", sight)
-    assert {ORLO, LAKE} <= whole.concepts.keys()
-    assert seen.concepts.keys() == {LAKE}
-    assert seen.documents == {}
+    assert {ORLO, LAKE} <= whole.interests.keys()
+    assert whole.marks.keys() == {"secret"}
+    assert seen.interests.keys() == {LAKE}
+    assert seen.marks == {}
