@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
 from graph.errors import BadInput
-from graph.moments import ALWAYS, last_moment
+from graph.moments import last_moment
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node, NodeType, time_text
 from graph.relationships.tables import along
 from graph.schema import MAX_ID, Passage, stable_id
 from graph.sources.loaders import content_type_of
-from graph.storage.versions import Stood
 from graph.text import has_controls, is_unicode
 
 WEBSITE, FILE = "website", "file"
@@ -195,16 +192,6 @@ class ProvenanceFilter:
         """Whether there is any condition."""
         return bool(self.source or self.newer_than or self.cited_before)
 
-    @property
-    def of_documents(self) -> ProvenanceFilter:
-        """The conditions on documents alone."""
-        return ProvenanceFilter(self.source, self.newer_than)
-
-    @property
-    def of_citations(self) -> ProvenanceFilter:
-        """The condition on citations alone."""
-        return replace(self, source="", newer_than="")
-
 
 def passages_of(record: RelationshipRecord, provenance: ProvenanceFilter) -> frozenset[str]:
     """Return the ids of the passages that meet all conditions, of which there is at least one.
@@ -228,44 +215,6 @@ def passages_of(record: RelationshipRecord, provenance: ProvenanceFilter) -> fro
     return frozenset.intersection(
         *(frozenset(key for (key,) in record.execute(query, values)) for is_wanted, query in wanted if is_wanted)
     )
-
-
-def passages_that_stood(stood: Iterable[Stood], of_documents: ProvenanceFilter) -> frozenset[str]:
-    """Return the ids of those passages that meet the conditions on documents, as the documents were at a moment.
-
-    Args:
-        stood: what stood at the moment.
-        of_documents: the conditions, of which those on citations do not count. A document is newer than a date where a
-            passage of it that stood had come, or had changed, after it.
-
-    Raises:
-        BadInput: the date is none.
-    """
-    moment = _last_moment_of(of_documents.newer_than) if of_documents.newer_than else ""
-    passages: dict[str, list[str]] = defaultdict(list)
-    named, newer = set(), set()
-    for each in stood:
-        origin = origin_of(Passage(each.passage_id, "", "", each.source, each.metadata))
-        passages[origin.document].append(each.passage_id)
-        if of_documents.source in _names_of(origin):
-            named.add(origin.document)
-        if moment and each.since != ALWAYS and time_text(datetime.fromisoformat(each.since)) > moment:
-            newer.add(origin.document)
-    documents = set(passages)
-    if of_documents.source:
-        documents &= named
-    if moment:
-        documents &= newer
-    return frozenset(key for document in documents for key in passages[document])
-
-
-def _names_of(origin: Origin) -> Iterator[str]:
-    """Yield what a source or a document may be called by."""
-    yield origin.document
-    yield origin.path
-    if origin.path != origin.document:
-        source = source_node(origin.path)
-        yield from (source.id, str(source.properties["name"]))
 
 
 def _last_moment_of(date: str) -> str:

@@ -119,11 +119,8 @@ def test_citations_count_in_the_conversation_and_to_the_user(record: Relationshi
         cited()
 
 
-def test_all_conditions_hold_and_those_on_documents_and_on_citations_come_apart(record: RelationshipRecord) -> None:
+def test_all_conditions_hold(record: RelationshipRecord) -> None:
     assert passages_of(record, ProvenanceFilter("handbook.pdf", "2024")) == {"two-1"}
     assert passages_of(record, ProvenanceFilter("handbook.pdf", "", True, "thread")) == frozenset()
     assert passages_of(record, ProvenanceFilter("example.org", "2024", True, "thread")) == {"new-1"}
-    whole = ProvenanceFilter("a", "2025", True, "thread", "mia")
-    assert whole.of_documents == ProvenanceFilter("a", "2025")
-    assert whole.of_citations == ProvenanceFilter("", "", True, "thread", "mia")
     assert not ProvenanceFilter(conversation_id="thread", user_id="mia")
