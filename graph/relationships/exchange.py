@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import BadInput
@@ -21,8 +19,6 @@ from graph.relationships.schema import (
     Node,
     NodeType,
     Property,
-    PropertyKind,
-    PropertyValue,
 )
 from graph.relationships.tables import table_of_edges, table_of_nodes
 
@@ -195,66 +191,3 @@ def _end(end: object) -> tuple[NodeType, str]:
     if not isinstance(end, list) or len(end) != 2 or not all(isinstance(each, str) for each in end):
         raise ValueError("an end of an edge is a list of a type and an id")
     return NodeType(end[0]), end[1]
-
-
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_KINDS = {PropertyKind.INTEGER: "long", PropertyKind.REAL: "double"}
-
-
-Element = tuple[str, Mapping[str, str], Mapping[str, PropertyValue | None]]
-"""A node or an edge of a GraphML file: ``node`` or ``edge``, its attributes, and its values."""
-
-
-def graphml(name: str, keys: Mapping[str, Mapping[str, str]], elements: Iterable[Element]) -> Iterator[str]:
-    """Yield the lines of a GraphML file. Characters that XML cannot hold become U+FFFD; values of None are left out.
-
-    Args:
-        name: of the graph.
-        keys: the type of each value, by what has it and its name.
-        elements: nodes first.
-    """
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    for owner, kinds in keys.items():
-        for key, kind in kinds.items():
-            yield f'<key id="{owner}_{key}" for="{owner}" attr.name="{key}" attr.type="{kind}"/>\n'
-    yield f'<graph id="{name}" edgedefault="directed">\n'
-    for element, attributes, values in elements:
-        attribute_text = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
-        yield f"<{element}{attribute_text}>{_data(element, values)}</{element}>\n"
-    yield "</graph>\n</graphml>\n"
-
-
-def to_graphml(parts: Iterable[Part]) -> Iterator[str]:
-    """Yield the lines of a GraphML file of nodes and edges, nodes first.
-
-    A node has its type as ``kind`` and its id as ``ref``, an edge its type as ``kind``.
-    """
-    keys = {
-        "node": {"kind": "string", "ref": "string", **_kinds(NODES.values())},
-        "edge": {"kind": "string", **_kinds(schema.properties for schema in EDGES.values())},
-    }
-    return graphml("relationships", keys, _elements(parts))
-
-
-def _elements(parts: Iterable[Part]) -> Iterator[Element]:
-    numbers: dict[tuple[str, str], str] = {}
-    for part in parts:
-        if isinstance(part, Node):
-            number = numbers.setdefault((part.type, part.id), f"n{len(numbers)}")
-            yield "node", {"id": number}, {"kind": part.type, "ref": part.id, **part.properties}
-        else:
-            ends = {"source": numbers[part.source], "target": numbers[part.target]}
-            yield "edge", ends, {"kind": part.type, **part.properties}
-
-
-def _data(name: str, values: Mapping[str, PropertyValue | None]) -> str:
-    return "".join(
-        f"<data key={quoteattr(f'{name}_{key}')}>{escape(_NO_XML.sub(chr(0xFFFD), str(value)))}</data>"
-        for key, value in values.items()
-        if value is not None
-    )
-
-
-def _kinds(declared: Iterable[Mapping[str, Property]]) -> dict[str, str]:
-    return {name: _KINDS.get(each.kind, "string") for properties in declared for name, each in properties.items()}

@@ -16,7 +16,6 @@ from graph.relationships.schema import Node
 from graph.retrieve.modes import MatrixWeights
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
-from workflows.settings.enums import GraphFormat
 
 
 def export_matrices(root: Path, folder: Path, weights: MatrixWeights = MatrixWeights.COUNTS) -> dict[str, Any]:
@@ -46,22 +45,19 @@ def _lies_within(folder: Path, root: Path) -> bool:
         raise BadInput(f"No disk takes the path {str(folder)!r} ({fault})", "Name another folder") from fault
 
 
-def form_of(path: Path) -> GraphFormat:
-    """Return the form that the ending of a file names; JSON lines where it names none."""
-    ending = path.suffix.removeprefix(".").lower()
-    return next((form for form in GraphFormat if form.value == ending), GraphFormat.JSONL)
-
-
-def export_graph(root: Path, path: Path, form: GraphFormat) -> dict[str, Any]:
+def export_graph(root: Path, path: Path) -> dict[str, Any]:
     """Write a workspace's relationship graph, conversations and all, into a file; return what was written.
 
     Raises:
-        BadInput: there is no relationship graph, or the file cannot be written.
+        BadInput: there is no relationship graph, or the file does not end in .jsonl, or cannot be written.
     """
+    if path.suffix.lower() != ".jsonl":
+        raise BadInput(f"{path} does not end in .jsonl", "Name a file that does")
     counts = {"nodes": 0, "edges": 0}
     with RelationshipRecord.of(root) as record, record.as_it_stands():
-        write_lines(path, _lines(_counted(exchange.parts_of(record), counts), form))
-    return {"file": str(path), "format": form.value, **counts}
+        parts = _counted(exchange.parts_of(record), counts)
+        write_lines(path, (f"{exchange.to_json_line(part)}\n" for part in parts))
+    return {"file": str(path), **counts}
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -104,13 +100,6 @@ def _make_folder(root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise BadInput(f"{root} cannot be made ({fault.strerror})", "Name another folder with --workspace") from fault
-
-
-def _lines(parts: Iterator[exchange.Part], form: GraphFormat) -> Iterator[str]:
-    if form is GraphFormat.GRAPHML:
-        yield from exchange.to_graphml(parts)
-    else:
-        yield from (f"{exchange.to_json_line(part)}\n" for part in parts)
 
 
 def _counted(parts: Iterator[exchange.Part], counts: dict[str, int]) -> Iterator[exchange.Part]:

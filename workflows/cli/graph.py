@@ -171,9 +171,9 @@ def export(
         Path | None, path_argument("FILE", "File to write, a folder for matrices (default: the graph server).")
     ] = None,
     workspace: Path,
-    form: Annotated[
-        GraphFormat | None, typer.Option("--format", help="Form of the file (default: that of its ending, else jsonl).")
-    ] = None,
+    form: Annotated[GraphFormat, typer.Option("--format", help="Lines of JSON, or a folder of matrices.")] = (
+        GraphFormat.JSONL
+    ),
     weights: Annotated[
         MatrixWeights, typer.Option(help="Of matrices: those of mode mara-matrix (counts) or of mode mara (evidence).")
     ] = MatrixWeights.COUNTS,
@@ -182,19 +182,18 @@ def export(
     ] = False,
 ) -> Shown:
     """Write the relationship graph into a file, or without one, bring the server of MARA_GRAPH_URL up to date."""
-    from workflows.admin.export import export_graph, export_matrices, form_of
+    from workflows.admin.export import export_graph, export_matrices
     from workflows.runtime.graph_server import publish_graph
 
+    if file is None and form is GraphFormat.MATRICES:
+        raise BadInput("There is no folder to write", "Name one")
     if file is None:
-        if form:
-            raise BadInput("There is no file to write", "Name one")
         return Shown(publish_graph(workspace, with_vectors=vectors), _show_published)
     if vectors:
         raise BadInput("--vectors is for the graph server", "Leave it out, or the file")
-    form = form or form_of(file)
     if form is GraphFormat.MATRICES:
         return Shown(export_matrices(workspace, file, weights), render.matrices)
-    return Shown(export_graph(workspace, file, form), _show_exchanged)
+    return Shown(export_graph(workspace, file), _show_exchanged)
 
 
 @graph.command("import")

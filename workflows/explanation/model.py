@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Literal
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,6 @@ from numpy.typing import NDArray
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.explain.flow_paths import FlowPath, FlowStep
 from graph.explain.flows import EdgeFacts, Flows, Subgraph, Visible
-from graph.relationships.exchange import Element, graphml
 from graph.retrieve.convergence import Anchor
 from graph.retrieve.selection import Selection
 from graph.schema import Passage, RelationFactors, entity_id
@@ -495,6 +496,7 @@ def path_in_words(names: NodeNames, nodes: Sequence[int], steps: Sequence[Step])
     return " ".join(words)
 
 
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _KEYS = {
     "node": {
         **dict.fromkeys(("kind", "label", "ref", "type"), "string"),
@@ -508,12 +510,28 @@ _KEYS = {
 }
 
 
+_Element = tuple[str, Mapping[str, str], Mapping[str, str | int | float | None]]
+"""A node or an edge of a GraphML file: ``node`` or ``edge``, its attributes, and its values."""
+
+
 def to_graphml(explanation: Explanation) -> str:
-    """Return the nodes and edges with their numbers at the run's own stop; what one does not have is left out."""
-    return "".join(graphml("explanation", _KEYS, _elements(explanation)))
+    """Return the nodes and edges with their numbers at the run's own stop; what one does not have is left out.
+
+    Characters that XML cannot hold become U+FFFD.
+    """
+    keys = (
+        f'<key id="{owner}_{key}" for="{owner}" attr.name="{key}" attr.type="{kind}"/>\n'
+        for owner, kinds in _KEYS.items()
+        for key, kind in kinds.items()
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+        f'{"".join(keys)}<graph id="explanation" edgedefault="directed">\n'
+        f"{''.join(map(_xml, _elements(explanation)))}</graph>\n</graphml>\n"
+    )
 
 
-def _elements(explanation: Explanation) -> Iterator[Element]:
+def _elements(explanation: Explanation) -> Iterator[_Element]:
     for node in explanation.nodes:
         values = {"kind": node.kind, "label": node.label, "ref": node.ref, "type": node.type or None}
         yield (
@@ -530,3 +548,14 @@ def _elements(explanation: Explanation) -> Iterator[Element]:
 
 def _numbers(**by_stop: Sequence[float]) -> dict[str, float | None]:
     return {name: values[-1] if values else None for name, values in by_stop.items()}
+
+
+def _xml(element: _Element) -> str:
+    name, attributes, values = element
+    attribute_text = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
+    data = "".join(
+        f"<data key={quoteattr(f'{name}_{key}')}>{escape(_NO_XML.sub(chr(0xFFFD), str(value)))}</data>"
+        for key, value in values.items()
+        if value is not None
+    )
+    return f"<{name}{attribute_text}>{data}</{name}>\n"

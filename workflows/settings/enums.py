@@ -45,7 +45,6 @@ class GraphFormat(StrEnum):
     """The forms of an exported graph."""
 
     JSONL = "jsonl"
-    GRAPHML = "graphml"
     MATRICES = "matrices"
     """A folder with a sparse matrix (.npz) for each relation type of the facts."""
 

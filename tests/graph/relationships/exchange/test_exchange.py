@@ -1,15 +1,14 @@
-"""The relationship graph as files: lines of JSON are read back whole and nothing else is; GraphML goes to viewers."""
+"""The relationship graph as files: lines of JSON are read back whole and nothing else is."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import igraph
 import pytest
 
 from graph.errors import BadInput, MissingEndpoint, NotInSchema
 from graph.relationships import exchange
-from graph.relationships.exchange import import_lines, parts_of, to_graphml, to_json_line
+from graph.relationships.exchange import import_lines, parts_of, to_json_line
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from tests.graph.relationships.small_graph import concept, document, explains, small_record
@@ -53,26 +52,3 @@ def test_a_line_that_is_no_part_of_a_graph_is_refused_and_nothing_is_written(tmp
             with pytest.raises(error, match="Line 2" if error is BadInput else None):
                 import_lines(record, [to_json_line(document("d")), line])
             assert list(parts_of(record)) == []
-
-
-def test_igraph_reads_the_graphml(tmp_path: Path) -> None:
-    with small_record(tmp_path) as record:
-        record.put_node(Node(NodeType.CONCEPT, "odd", {"name": "<&\"'>\x01\u2028 é木"}))
-        parts = list(parts_of(record))
-    path = tmp_path / "graph.graphml"
-    path.write_text("".join(to_graphml(parts)), encoding="utf-8")
-    read = igraph.Graph.Read_GraphML(str(path))
-    edges = [part for part in parts if isinstance(part, Edge)]
-    assert read.is_directed()
-    assert (read.vcount(), read.ecount()) == (len(parts) - len(edges), len(edges))
-    (odd,) = read.vs.select(ref="odd")
-    assert (odd["kind"], odd["name"]) == ("Concept", "<&\"'>\ufffd\u2028 é木")
-    explained = {
-        (read.vs[edge.source]["ref"], read.vs[edge.target]["ref"], edge["relevance_score"])
-        for edge in read.es.select(kind="EXPLAINS")
-    }
-    assert explained == {
-        (edge.source[1], edge.target[1], edge.properties["relevance_score"])
-        for edge in edges
-        if edge.type is EdgeType.EXPLAINS
-    }
