@@ -82,14 +82,10 @@ class Links:
         """Return these edges and others, which take the place of those between the same ends."""
         if not len(others.sources):
             return self
-        width = 1 + max(int(links.targets.max(initial=0)) for links in (self, others))
-        keys, over = (links.sources * width + links.targets for links in (self, others))
-        kept = self.where(~np.isin(keys, over))
-        both = Links(
-            *(np.concatenate([getattr(each, column.name) for each in (kept, others)]) for column in fields(Links))
-        )
-        order = np.lexsort((both.targets, both.sources))
-        return Links(*(getattr(both, column.name)[order] for column in fields(Links)))
+        columns = [np.concatenate([getattr(each, column.name) for each in (others, self)]) for column in fields(Links)]
+        sources, targets = columns[:2]
+        _, first = np.unique(sources * (1 + targets.max()) + targets, return_index=True)
+        return Links(*(column[first] for column in columns))
 
 
 def no_links() -> Links:

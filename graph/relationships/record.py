@@ -497,13 +497,11 @@ class RelationshipRecord(InDatabase):
     def _missing_endpoint(
         self, of: EdgeType, start: NodeType, end: NodeType, rows: Sequence[Sequence[PropertyValue]]
     ) -> MissingEndpoint:
-        for source, target, *_ in rows:
-            for node_type, key in ((start, source), (end, target)):
-                if self.node(node_type, str(key)) is None:
-                    return MissingEndpoint(
-                        f"There is no {node_type} {str(key)[:60]!r} for {of} to link", f"Create the {node_type} first"
-                    )
-        return MissingEndpoint(f"A node that {of} is to link is missing", "Create both nodes first")
+        ends = ((node_type, str(key)) for row in rows for node_type, key in zip((start, end), row, strict=False))
+        node_type, key = next((each for each in ends if self.node(*each) is None), (start, ""))
+        return MissingEndpoint(
+            f"There is no {node_type} {key[:60]!r} for {of} to link", f"Create the {node_type} first"
+        )
 
     @contextmanager
     def _refusals_named(self) -> Iterator[None]:
