@@ -26,7 +26,7 @@ def export_matrices(root: Path, folder: Path, weights: MatrixWeights = MatrixWei
         EmbeddingMismatch: another embedding model wrote it.
         BadInput: the folder lies in the workspace, is a file, or holds something else than an export.
     """
-    if _lies_within(folder, root):
+    if Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root)):
         raise BadInput(f"{folder} lies in the workspace", "Name a folder outside: mara manages what is in there")
     index = open_index(root, configured_embedder())
     try:
@@ -36,13 +36,6 @@ def export_matrices(root: Path, folder: Path, weights: MatrixWeights = MatrixWei
     finally:
         index.close()
     return {"folder": str(folder), "workspace": str(root), **written}
-
-
-def _lies_within(folder: Path, root: Path) -> bool:
-    try:
-        return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root))
-    except ValueError as fault:
-        raise BadInput(f"No disk takes the path {str(folder)!r} ({fault})", "Name another folder") from fault
 
 
 def export_graph(root: Path, path: Path) -> dict[str, Any]:
@@ -85,21 +78,14 @@ def import_graph(root: Path, path: Path) -> dict[str, Any]:
     """
     try:
         with path.open(encoding="utf-8") as file:
-            _make_folder(root)
+            root.mkdir(parents=True, exist_ok=True)
             with RelationshipRecord.of(root, create=True) as record:
                 nodes, edges = exchange.import_lines(record, file)
     except UnicodeDecodeError as fault:
         raise BadInput(f"{path} is not UTF-8 text", "Import what `mara graph export` wrote") from fault
     except OSError as fault:
-        raise BadInput(f"{path} cannot be read ({fault.strerror})", "Check the path") from fault
+        raise BadInput(f"{fault.filename} cannot be read or made ({fault.strerror})", "Check the path") from fault
     return {"file": str(path), "nodes": nodes, "edges": edges}
-
-
-def _make_folder(root: Path) -> None:
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise BadInput(f"{root} cannot be made ({fault.strerror})", "Name another folder with --workspace") from fault
 
 
 def _counted(parts: Iterator[exchange.Part], counts: dict[str, int]) -> Iterator[exchange.Part]:

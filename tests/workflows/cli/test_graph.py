@@ -56,7 +56,7 @@ class TestFiles:
         odd.write_bytes(b"\xff\xfe")
         assert "not UTF-8" in mara("graph", "import", odd, "-w", root).err
         assert mara("graph", "import", root / "missing", "-w", root).code == 2
-        assert "cannot be made" in mara("graph", "import", odd, "-w", odd / "below").err
+        assert "cannot be read or made" in mara("graph", "import", odd, "-w", odd / "below").err
         assert mara("graph", "export", root / "no" / "folder.jsonl", "-w", root).code == 2
         odd.write_text(json.dumps({"node": "Concept", "id": "x", "properties": {}}), encoding="utf-8")
         assert "Concept.name is not as declared" in mara("graph", "import", odd, "-w", root).err
