@@ -342,11 +342,11 @@ def doctor(
     if repair + reembed + join + move > 1 or (record and not (join or move)):
         raise BadInput("It is not clear what is to be done", "Give one of --repair, --reembed, --join-record, ...")
     if reembed:
-        return Shown(reembed_workspace(workspace), render.reembedding)
+        return Shown(reembed_workspace(workspace), render.fields)
     if join:
-        return Shown(join_record(workspace, record), render.record_joined)
+        return Shown(join_record(workspace, record), render.fields)
     if move:
-        return Shown(move_record(workspace, record), render.record_moved)
+        return Shown(move_record(workspace, record), render.fields)
     if not repair:
         publish_interrupted(workspace)
     result = run_doctor(workspace, repair=repair)

@@ -13,7 +13,6 @@ from rich.table import Table
 from graph.errors import BadInput
 from graph.relationships.limits import ROWS, TIMEOUT_S
 from graph.retrieve.modes import MatrixWeights
-from workflows.cli import render
 from workflows.cli.command import Shown, command, say, somebody_answers, write
 from workflows.cli.options import (
     WhereOption,
@@ -233,7 +232,8 @@ def export(
         return Shown(export_surroundings(workspace, document, file), _show_surroundings)
     form = form or form_of(file)
     if form is GraphFormat.MATRICES:
-        return Shown(export_matrices(workspace, file, weights), render.matrices)
+        written = export_matrices(workspace, file, weights)
+        return Shown(written, f"Matrices weighted by {weights} are in {escape(str(file))}")
     return Shown(export_graph(workspace, file, form), _show_exchanged)
 
 

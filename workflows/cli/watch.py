@@ -135,7 +135,7 @@ def _print_report(report: IndexReport, *, as_json: bool) -> None:
         print(visible_json(report.to_json()), flush=True)  # noqa: T201
         return
     console = VisibleConsole(soft_wrap=True, emoji=False, highlight=False)
-    console.print(render.synced(report))
+    render.synced(console, report)
     console.file.flush()
 
 
