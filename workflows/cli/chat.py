@@ -51,7 +51,7 @@ def chat(
         graph_of(context.workflow)
         index.encode("Is everything there?")  # The first answer need not wait for the models to be loaded.
         talk.greet(len(index.graph.passages) if selection is None else int(selection.passages.sum()))
-        code = talk.hold(_typed_lines(keeps_history=history and not context.user_id))
+        talk.hold(_typed_lines(keeps_history=history and not context.user_id))
     if code:
         raise typer.Exit(code)
 
@@ -60,7 +60,7 @@ def _typed_lines(*, keeps_history: bool) -> Iterator[str]:
     from workflows.cli import prompt
     from workflows.cli.chat_commands import COMMANDS
 
-    history = prompt.passing_history()
+    history = None
     if keeps_history:
         try:
             history = prompt.kept_history()
