@@ -44,7 +44,6 @@ from workflows.cli.options import (
     asking_settings,
     path_argument,
     path_option,
-    words_of_question,
 )
 from workflows.cli.serve import serve
 from workflows.output.printable import visible, visible_json
@@ -160,9 +159,8 @@ def ask(
         from workflows.explaining import check_target
 
         check_target(explain)
-    words = words_of_question(question)
-    context = asking_settings(workspace, workflow=workflow, **asked.given)
-    result = ask_live(words, context, silent=as_json)
+    context = asking_settings(workspace, workflow=workflow, **vars(asked))
+    result = ask_live(" ".join(question), context, silent=as_json)
     has_filter = bool(context.where or context.as_of)
     show = partial(render.answer, result=result, verbose=verbose, has_filter=has_filter)
     write(result, show, as_json=as_json)
@@ -222,7 +220,7 @@ def index(
     as_json: bool,
 ) -> Shown:
     """Read documents, extract their facts, and add them to a workspace."""
-    return _index((sources, workspace, triples), run.settings(), dry_run=dry_run, sample=sample, silent=as_json)
+    return _index((sources, workspace, triples), run.made(), dry_run=dry_run, sample=sample, silent=as_json)
 
 
 @app.command(rich_help_panel=INDEX)
@@ -244,7 +242,7 @@ def sync(
     as_json: bool,
 ) -> Shown | None:
     """Make a workspace match its documents: passages of all others are removed. `mara index` only adds."""
-    settings = run.settings(replace_all=replace_all)
+    settings = run.made(replace_all=replace_all)
     if watch:
         from workflows.cli.watch import check_folders, follow
 

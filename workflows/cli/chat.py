@@ -37,7 +37,7 @@ def chat(
     from workflows.conversation.session import Conversation, turns_of_history
     from workflows.runtime.resources import open_workspace_index, selection_of
 
-    context = asking_settings(workspace, workflow=workflow, **asked.given)
+    context = asking_settings(workspace, workflow=workflow, **vars(asked))
     index = open_workspace_index(context)
     selection = selection_of(context, index)
     conversation = Conversation(context, turns_of_history(context))
