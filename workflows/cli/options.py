@@ -113,6 +113,22 @@ class Indexing(Group):
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Metadata to add to every passage. Repeatable.")
     ] = None
     settings: SetOption = None
+    triples: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL. A triple is a JSON"
+            " list or object, a Python tuple, or text with bars (a ||| b ||| c)."
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change and what extraction would take; write nothing.")
+    ] = False
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=0, max=1000, help="Passages sampled by a dry run to estimate cost; they are sent to the model."
+        ),
+    ] = 5
 
     def made(self, **more: Any) -> IndexingContext:
         """Return the settings of a run, with more that are options of one command alone. Raises BadInput."""
