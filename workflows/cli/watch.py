@@ -38,7 +38,7 @@ def check_folders(sources: Sequence[Path]) -> None:
 
 
 def follow(folders: Sequence[Path], root: Path, sync: Callable[[], IndexReport], *, as_json: bool) -> None:
-    """Sync, and again whenever a file has changed, until Ctrl-C; print a line for each sync, and go on after errors.
+    """Sync, and again whenever a file has changed, until Ctrl-C; print what each sync did, and go on after errors.
 
     Args:
         folders: to follow.
