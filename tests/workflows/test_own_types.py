@@ -101,7 +101,7 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "plain", folder / "typed"
 
 
-def typed_entities(root: Path) -> dict[str, str]:
+def typed_entities(root: Path) -> dict[str, str | None]:
     with published_graph(root) as (_, graph):
         return {
             name: graph.entity_type(node) for node, name in enumerate(graph.entity_labels) if graph.entity_type(node)
