@@ -11,7 +11,6 @@ from graph.embedding.embeddings import configured_embedder
 from graph.errors import BadInput
 from graph.explain.matrices import write_matrices
 from graph.relationships import exchange
-from graph.relationships.limits import CHUNKS, CONCEPTS, RELATED
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node
 from graph.relationships.surroundings import Surroundings, surroundings_of
@@ -48,18 +47,13 @@ def _lies_within(folder: Path, root: Path) -> bool:
         raise BadInput(f"No disk takes the path {str(folder)!r} ({fault})", "Name another folder") from fault
 
 
-def export_surroundings(
-    root: Path, name: str, path: Path, *, chunks: int = CHUNKS, concepts: int = CONCEPTS, related: int = RELATED
-) -> dict[str, Any]:
+def export_surroundings(root: Path, name: str, path: Path) -> dict[str, Any]:
     """Write the surroundings of a document as GraphML; return what was written.
 
     Args:
         root: the workspace.
         name: id of the document or of a passage of it, or its path.
         path: a file that ends in .graphml.
-        chunks: passages, at most.
-        concepts: concepts by their relevance, at most; those by which documents are related are always written.
-        related: related documents, at most.
 
     Raises:
         BadInput: there is no relationship graph, it knows no such document, or the file cannot be written.
@@ -67,29 +61,19 @@ def export_surroundings(
     if path.suffix.lower() != ".graphml":
         raise BadInput(f"{path} is no file that can be drawn", "Name a file that ends in .graphml")
     with RelationshipRecord.of(root) as record, record.as_it_stands():
-        surroundings = surroundings_of(record, name, chunks=chunks, concepts=concepts, related=related)
+        surroundings = surroundings_of(record, name)
     write_lines(path, exchange.to_graphml(surroundings.parts, {"messages": surroundings.messages}))
     return {"file": str(path), **_described(surroundings)}
 
 
 def _described(surroundings: Surroundings) -> dict[str, Any]:
     names = {concept.id: concept.properties["name"] for concept in surroundings.concepts}
-    own = surroundings.explains(surroundings.document.id)
     return {
         "document": surroundings.document.id,
         "title": surroundings.document.properties["title"],
-        "sources": [source.properties["uri"] for source in surroundings.sources],
         "chunks": [chunk.id for chunk in surroundings.chunks],
         "of_chunks": surroundings.of_chunks,
-        "concepts": [
-            {
-                "name": name,
-                "explanation_type": own[key].properties["explanation_type"],
-                "relevance_score": own[key].properties["relevance_score"],
-                "documents": surroundings.commonness[key],
-            }
-            for key, name in names.items()
-        ],
+        "concepts": list(names.values()),
         "of_concepts": surroundings.of_concepts,
         "related": [
             {
