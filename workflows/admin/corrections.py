@@ -21,7 +21,6 @@ from graph.storage.correcting import Plan, Restated, plan_corrections, plan_undo
 from graph.storage.record import Record, declared_types
 from graph.storage.workspace import Workspace
 from graph.taxonomy import fact_type_of, type_triple
-from graph.text import normalise_name
 from workflows.admin.inspection import published_graph
 from workflows.indexing_run.relating import related_if_there
 
@@ -150,15 +149,14 @@ def read_statement(root: Path, text: str, relation: str = "") -> kinds.Statement
 def pinned(root: Path, text: str, passage: str, relation: str = "") -> kinds.Pin:
     """Return the correction that pins a fact in a passage; without a relation type, of the one that its words tell.
 
-    A source or document of one passage stands for that passage. Raises as `read_statement`.
+    Raises as `read_statement`.
     """
     fact = read_statement(root, text, relation)
-    with Workspace(root).open_record() as record:
-        if not fact.relation:
+    if not fact.relation:
+        with Workspace(root).open_record() as record:
             relation_type, _ = type_triple(fact.subject, fact.predicate, fact.object, declared_types(record))
-            fact = replace(fact, relation=relation_type.value)
-        within = [] if record.states([passage]) else _passages_of(record, passage)
-    return kinds.Pin(fact, within[0] if len(within) == 1 else passage)
+        fact = replace(fact, relation=relation_type.value)
+    return kinds.Pin(fact, passage)
 
 
 def _carry_out(root: Path, plan_of: Callable[[Record], Plan], *, dry_run: bool) -> dict[str, Any]:
@@ -227,52 +225,34 @@ def _check_places(record: Record, wanted: Iterable[kinds.What]) -> None:
         )
     for what in wanted:
         if isinstance(what, kinds.Pin) and not record.states([what.passage]):
-            within = _passages_of(record, what.passage)
-            more = f" and {len(within) - _NAMED} more" if len(within) > _NAMED else ""
             raise BadInput(
-                f"{what.passage!r} is no passage, but has {len(within)}",
-                f"A fact is pinned in one passage: give its id, one of {', '.join(within[:_NAMED])}{more}",
+                f"{what.passage!r} is no passage", "A fact is pinned in one passage: give its id (`mara ask --verbose`)"
             )
 
 
-def _passages_of(record: Record, place: str) -> list[str]:
-    """Return the ids of the passages of a source or document."""
-    return sorted({key for each in (record.sources(), record.documents()) for key, of in each.items() if of == place})
-
-
 def _unknown_names(root: Path, wanted: Iterable[kinds.What]) -> list[str]:
-    """Return a sentence on each name that neither the graph nor a correction has, with the names nearest to it."""
-    names = dict.fromkeys(name for what in wanted for name in _names(what))
-    with Workspace(root).open_record() as record:
-        Workspace(root).check_passages(record)
-        corrected = {normalise_name(name) for each in record.corrections() for name in _names(each.what, new=True)}
+    """Return a sentence on each name that the graph does not have, with the names nearest to it."""
     sentences = []
     with published_graph(root) as (_, graph):
-        for name in names:
+        for name in dict.fromkeys(name for what in wanted for name in _names(what)):
             try:
                 find_entity(graph, name)
             except BadInput as fault:
-                if normalise_name(name) not in corrected:
-                    sentences.append(str(fault))
+                sentences.append(str(fault))
     return sentences
 
 
-def _names(what: kinds.What, *, new: bool = False) -> tuple[str, ...]:
-    """Return the names that a correction is about; with ``new``, also those that it gives."""
+def _names(what: kinds.What) -> tuple[str, ...]:
+    """Return the names that a correction is about, and that the graph should have."""
     match what:
-        case kinds.Merge():
-            return (*what.names, what.name) if new else what.names
-        case kinds.Apart():
+        case kinds.Merge() | kinds.Apart():
             return what.names
         case kinds.Split():
-            return (what.name, what.into) if new else (what.name,)
-        case kinds.Change():
-            new_names = (what.to.subject, what.to.object) if new else ()
-            return (what.fact.subject, what.fact.object, *new_names)
-        case kinds.Drop():
+            return (what.name,)
+        case kinds.Change() | kinds.Drop():
             return (what.fact.subject, what.fact.object)
         case kinds.Pin():
-            return (what.fact.subject, what.fact.object) if new else ()
+            return ()
 
 
 def _places(what: kinds.What) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import sys
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -44,7 +44,6 @@ from workflows.cli.options import (
     asking_settings,
     path_argument,
     path_option,
-    words_of_question,
 )
 from workflows.cli.serve import serve
 from workflows.output.printable import visible, visible_json
@@ -55,24 +54,6 @@ from workflows.settings.renamed import RenamedSetting
 
 if TYPE_CHECKING:
     from workflows.indexing_run.report import IndexReport
-
-
-_show_warning = warnings.showwarning
-
-
-def _say_if_renamed(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Tell of the earlier name of a setting in one line; show any other warning as Python does."""
-    if issubclass(category, RenamedSetting):
-        say(str(message))
-    else:
-        _show_warning(message, category, filename, lineno, file, line)
 
 
 class Commands(TyperGroup):
@@ -86,20 +67,11 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, options_first(args))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; tell what an option cannot take in the words of every other setting."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("always", RenamedSetting)
-                warnings.showwarning = _say_if_renamed
-                return super().invoke(ctx)
-        except typer.BadParameter as fault:
-            from pydantic import ValidationError
-
-            from workflows.settings.problems import problems_of
-
-            if isinstance(fault.__cause__, ValidationError):
-                fault.message = problems_of(fault.__cause__)
-            raise
+        """Run a command; warnings are told in a line each, those of earlier names of settings among them."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", RenamedSetting)
+            warnings.showwarning = lambda message, *_, **__: say(str(message))
+            return super().invoke(ctx)
 
 
 app = typer.Typer(
@@ -160,9 +132,8 @@ def ask(
         from workflows.explaining import check_target
 
         check_target(explain)
-    words = words_of_question(question)
-    context = asking_settings(workspace, workflow=workflow, **asked.given)
-    result = ask_live(words, context, silent=as_json)
+    context = asking_settings(workspace, workflow=workflow, **vars(asked))
+    result = ask_live(" ".join(question), context, silent=as_json)
     has_filter = bool(context.where or context.as_of)
     show = partial(render.answer, result=result, verbose=verbose, has_filter=has_filter)
     write(result, show, as_json=as_json)
@@ -193,21 +164,6 @@ def demo(workspace: Path = Path(".mara-demo")) -> Shown:
 
 _SOURCES_HELP = "Files and folders to read: text, web pages, PDF, Office documents, mails, books, tables, corpora."
 
-TriplesOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="File of triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL. A triple is a JSON list"
-        " or object, a Python tuple, or text with bars (a ||| b ||| c)."
-    ),
-]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would change and what extraction would take; write nothing.")
-]
-SampleOption = Annotated[
-    int,
-    typer.Option(min=0, max=1000, help="Passages sampled by a dry run to estimate cost; they are sent to the model."),
-]
-
 
 @app.command(rich_help_panel=INDEX)
 @command
@@ -215,14 +171,11 @@ def index(
     sources: Annotated[list[Path], path_argument("SOURCES", _SOURCES_HELP)],
     *,
     workspace: Path,
-    triples: TriplesOption = None,
     run: Indexing,
-    dry_run: DryRunOption = False,
-    sample: SampleOption = 5,
     as_json: bool,
 ) -> Shown:
     """Read documents, extract their facts, and add them to a workspace."""
-    return _index((sources, workspace, triples), run.settings(), dry_run=dry_run, sample=sample, silent=as_json)
+    return _index(run, (sources, workspace, run.triples), run.made(), silent=as_json)
 
 
 @app.command(rich_help_panel=INDEX)
@@ -231,7 +184,6 @@ def sync(
     sources: Annotated[list[Path], path_argument("FOLDERS", _SOURCES_HELP)],
     *,
     workspace: Path,
-    triples: TriplesOption = None,
     run: Indexing,
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
@@ -239,22 +191,20 @@ def sync(
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on: sync again whenever a file of the folders changes.")
     ] = False,
-    dry_run: DryRunOption = False,
-    sample: SampleOption = 5,
     as_json: bool,
 ) -> Shown | None:
     """Make a workspace match its documents: passages of all others are removed. `mara index` only adds."""
-    settings = run.settings(replace_all=replace_all)
-    if watch:
-        from workflows.cli.watch import check_folders, follow
+    paths, settings = (sources, workspace, run.triples), run.made(replace_all=replace_all)
+    if not watch:
+        return _index(run, paths, settings, sync=True, silent=as_json)
+    from workflows.cli.watch import check_folders, follow
 
-        if dry_run:
-            raise BadInput("--watch does not go with --dry-run", "Leave one of them out")
-        check_folders(sources)
-        again = partial(_report, (sources, workspace, triples), settings, sync=True, silent=as_json, transient=True)
-        follow(sources, workspace, again, as_json=as_json)
-        return None
-    return _index((sources, workspace, triples), settings, sync=True, dry_run=dry_run, sample=sample, silent=as_json)
+    if run.dry_run:
+        raise BadInput("--watch does not go with --dry-run", "Leave one of them out")
+    check_folders(sources)
+    again = partial(_report, paths, settings, sync=True, silent=as_json, transient=True)
+    follow(sources, workspace, again, as_json=as_json)
+    return None
 
 
 @app.command(rich_help_panel=INDEX)
@@ -275,19 +225,18 @@ def remove(
 
 
 def _index(
+    run: Indexing,
     paths: tuple[list[Path], Path, Path | None],
     settings: IndexingContext,
     *,
     sync: bool = False,
-    dry_run: bool,
-    sample: int,
     silent: bool,
 ) -> Shown:
     """Index or sync, or preview that, as the options of the command say."""
-    if dry_run:
+    if run.dry_run:
         from workflows.indexing_run.preview import preview_changes
 
-        changes = preview_changes(*paths, sync=sync, settings=settings, sample=sample)
+        changes = preview_changes(*paths, sync=sync, settings=settings, sample=run.sample)
         return Shown(changes, render.preview, REFUSED if changes["refused"] else 0)
     report = _report(paths, settings, sync=sync, silent=silent)
 
@@ -342,11 +291,11 @@ def doctor(
     if repair + reembed + join + move > 1 or (record and not (join or move)):
         raise BadInput("It is not clear what is to be done", "Give one of --repair, --reembed, --join-record, ...")
     if reembed:
-        return Shown(reembed_workspace(workspace), render.reembedding)
+        return Shown(reembed_workspace(workspace), render.fields)
     if join:
-        return Shown(join_record(workspace, record), render.record_joined)
+        return Shown(join_record(workspace, record), render.fields)
     if move:
-        return Shown(move_record(workspace, record), render.record_moved)
+        return Shown(move_record(workspace, record), render.fields)
     if not repair:
         publish_interrupted(workspace)
     result = run_doctor(workspace, repair=repair)

@@ -37,7 +37,7 @@ def chat(
     from workflows.conversation.session import Conversation, turns_of_history
     from workflows.runtime.resources import open_workspace_index, selection_of
 
-    context = asking_settings(workspace, workflow=workflow, **asked.given)
+    context = asking_settings(workspace, workflow=workflow, **vars(asked))
     index = open_workspace_index(context)
     selection = selection_of(context, index)
     conversation = Conversation(context, turns_of_history(context))
@@ -51,7 +51,7 @@ def chat(
         graph_of(context.workflow)
         index.encode("Is everything there?")  # The first answer need not wait for the models to be loaded.
         talk.greet(len(index.graph.passages) if selection is None else int(selection.passages.sum()))
-        code = talk.hold(_typed_lines(keeps_history=history and not context.user_id))
+        talk.hold(_typed_lines(keeps_history=history and not context.user_id))
     if code:
         raise typer.Exit(code)
 
@@ -60,7 +60,7 @@ def _typed_lines(*, keeps_history: bool) -> Iterator[str]:
     from workflows.cli import prompt
     from workflows.cli.chat_commands import COMMANDS
 
-    history = prompt.passing_history()
+    history = None
     if keeps_history:
         try:
             history = prompt.kept_history()

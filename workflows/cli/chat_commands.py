@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.text import Text
 
 from graph.errors import BadInput, MaraError
 from graph.storage.workspace import resolve_workspace
@@ -22,7 +20,7 @@ from workflows.conversation.session import Conversation, asks_back
 from workflows.explaining import explain
 from workflows.explanation.why import spoken
 from workflows.output.printable import visible_json
-from workflows.results import Result, understood_as
+from workflows.results import Result
 from workflows.runs.run_folder import check_output, write_output
 
 if TYPE_CHECKING:
@@ -36,7 +34,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "/passage": ("NUMBER", "show a passage whole, the cited words marked"),
     "/meant": ("QUESTION", "ask this in place of the last question, which was misunderstood"),
     "/new": ("[NAME]", "start a new conversation; with a name, go on with that one of the history"),
-    "/save": ("FILE", "write the conversation with its sources as Markdown; /save! overwrites"),
+    "/save": ("FILE", "write the conversation with its sources as Markdown"),
     "/help": ("", "show this list"),
     "/quit": ("", "leave, as Ctrl-D does"),
 }
@@ -56,7 +54,6 @@ class Chat:
             "/meant": self._meant,
             "/new": self._new,
             "/save": self._save,
-            "/save!": partial(self._save, overwrites=True),
             "/help": self._help,
         }
 
@@ -67,43 +64,37 @@ class Chat:
             f"Ask about the {n_passages:,} passages of {workspace}. [dim]/help lists the commands, Ctrl-D leaves.[/]"
         )
 
-    def hold(self, lines: Iterable[str]) -> int:
-        """Take lines as a person types them; Ctrl-C stops what a line led to, and the conversation goes on.
-
-        Returns:
-            The exit code of the first error where nothing was answered, else 0.
-        """
-        codes: list[int] = []
+    def hold(self, lines: Iterable[str]) -> None:
+        """Take lines as a person types them; Ctrl-C stops what a line led to, and the conversation goes on."""
         for line in map(str.strip, lines):
             if line == "/quit":
-                break
+                return
             with suppress(KeyboardInterrupt):  # Ctrl-C again, while the first one still stops.
-                self._take_until_stopped(line, codes)
-        return codes[0] if codes and self._conversation.last is None else 0
+                try:
+                    self._done(line)
+                except KeyboardInterrupt:
+                    self._console.print("Stopped.")
 
-    def _take_until_stopped(self, line: str, codes: list[int]) -> None:
+    def follow(self, lines: Iterable[str]) -> int:
+        """Take lines as a program writes them, and show each; return the exit code of the first error, else 0."""
+        code = 0
+        for line in lines:
+            self._console.print(f"> {line}", markup=False)
+            if line == "/quit":
+                break
+            failed = self._done(line)
+            code = code or failed
+        return code
+
+    def _done(self, line: str) -> int:
+        """Do what a line says; print its error, and return the exit code."""
+        code = 0
         try:
             self._take(line)
         except MaraError as error:
             complain(error)
-            codes.append(error.exit_code)
-        except KeyboardInterrupt:
-            self._console.print("Stopped.")
+            code = error.exit_code
         if line:
-            self._console.print()
-
-    def follow(self, lines: Iterable[str]) -> int:
-        """Take lines as a program writes them, and tell each; return the exit code of the first error, else 0."""
-        code = 0
-        for line in lines:
-            self._console.print(f"> {line}", markup=False)
-            try:
-                if line == "/quit":
-                    break
-                self._take(line)
-            except MaraError as error:
-                complain(error)
-                code = code or error.exit_code
             self._console.print()
         return code
 
@@ -151,13 +142,13 @@ class Chat:
         label = f"In conversation {escape(words)}" if words else "A new conversation"
         self._console.print(f"[dim]{label}: nothing of the last one counts.[/]")
 
-    def _save(self, words: str, *, overwrites: bool = False) -> None:
+    def _save(self, words: str) -> None:
         if not words:
             raise BadInput("/save lacks the name of a file", "Type it: /save conversation.md")
         path = Path(words).expanduser()
         check_output(path, ".md")
-        if path.exists() and not overwrites:
-            raise BadInput(f"{path} exists", "Name another file, or overwrite it with /save!")
+        if path.exists():
+            raise BadInput(f"{path} exists", "Name another file")
         self._last()
         write_output(path, self._conversation.to_markdown())
         self._console.print(f"[dim]Saved in {escape(str(path))}[/]")
@@ -206,9 +197,6 @@ def _result_of(events: Generator[Event, None, None], *, silent: bool = False) ->
     return last.result
 
 
-_SHOWN_SEEDS = 6
-
-
 def show_answer(console: Console, result: Result) -> None:
     """Print an answer over the list of the passages that it cites, or the choices where it asks back."""
     render.understood(console, result)
@@ -216,14 +204,12 @@ def show_answer(console: Console, result: Result) -> None:
         _choices(console, result)
         return
     console.print(render.marked(console, render.headed(result)))
-    cited = _cited(result)
-    for passage in result["passages"]:
-        if passage["number"] in cited:
-            console.print(f"  {render.heading(passage, result['citations'])}")
+    for hit in _cited_hits(result):
+        console.print(f"  {render.heading(hit, result['citations'])}")
     render.checked(console, result)
-    for note in render.notes(render.untold(result)):
-        console.print(f"[yellow]{escape(note)}[/]")
-    console.print(f"[dim]{escape(spent(result))}[/]")
+    for message in render.notes(render.untold(result)):
+        render.warn(console, message)
+    render.aside(console, spent(result))
 
 
 def _choices(console: Console, result: Result) -> None:
@@ -235,24 +221,20 @@ def _choices(console: Console, result: Result) -> None:
 
 def show_sources(console: Console, result: Result, *, all_of_them: bool) -> None:
     """Print the passages that an answer cites, or all that were found."""
-    cited = _cited(result)
-    shown = [hit for hit in result["passages"] if all_of_them or hit["number"] in cited]
-    if not shown:
-        console.print("The answer cites nothing" if result["passages"] else "No passage was found")
+    shown = result["passages"] if all_of_them else _cited_hits(result)
     render.passages(console, shown, result["citations"])
     if left := len(result["passages"]) - len(shown):
-        console.print(f"[dim]{counted(left, 'passage')} found beside: /sources all shows them[/]")
+        render.aside(console, f"{counted(left, 'passage')} found beside: /sources all shows them")
 
 
 def show_passage(console: Console, result: Result, hit: Mapping[str, Any]) -> None:
-    """Print a passage whole, the words that the answer cites marked: in reverse, or with ** where that is no option."""
-    before, after, style = ("", "", "reverse") if console.is_terminal else ("**", "**", "")
-    text, position = Text(), 0
+    """Print a passage whole, the words that the answer cites marked as the key sentence of an answer is."""
+    text, position = "", 0
     for start, end in _cited_words(result, hit):
-        text.append(hit["text"][position:start]).append(f"{before}{hit['text'][start:end]}{after}", style)
+        text += f"{hit['text'][position:start]}**{hit['text'][start:end]}**"
         position = end
     console.print(render.heading(hit, result["citations"], verbose=True))
-    console.print(text.append(hit["text"][position:]))
+    console.print(render.marked(console, text + hit["text"][position:]))
 
 
 def _cited_words(result: Mapping[str, Any], hit: Mapping[str, Any]) -> list[tuple[int, int]]:
@@ -270,48 +252,18 @@ def _cited_words(result: Mapping[str, Any], hit: Mapping[str, Any]) -> list[tupl
 def show_understanding(console: Console, result: Result) -> None:
     """Print what a question that leans on earlier turns was understood as, and why that was needed."""
     if understood := result["understood"]:
-        words = f"Understood as: {understood_as(result)}" if understood_as(result) else "It could mean several things"
-        console.print(escape(words))
-        console.print(f"  [dim]because {escape(understood['because'])} ({escape(understood['by'])})[/]")
+        render.understood(console, result)
+        render.aside(console, f"because {understood['because']} ({understood['by']})")
 
 
 def show_why(console: Console, result: Result, explanation: Explanation) -> None:
-    """Print why in sentences, what the walk started from, what steered it, and how it came to the cited passages."""
+    """Print why in sentences, what steered the ranking, and how the walk came to the cited passages."""
     show_understanding(console, result)
     for sentence in explanation.why:
         console.print(escape(spoken(sentence)))
-    similarity = f"similarity ({result['ranked_by']})" if result["ranked_by"] else "nothing"
-    ranked_by = f"a walk over the graph ({explanation.walk.engine})" if explanation.walk else similarity
-    console.print(f"Ranked by {escape(ranked_by)}, mode {escape(result['mode'])}")
-    _start(console, result)
-    if explanation.beta:
-        console.print(f"Relation weights (β): {render.shares_of(explanation.beta.entity_entity)}")
     _ways(console, explanation)
-    if not explanation.walk:
-        for hit in result["passages"]:
-            if hit["number"] in _cited(result):
-                console.print(f"{render.heading(hit, result['citations'])}: score {hit['score']:.3g}")
+    render.walked(console, result)
     render.judged(console, result)
-
-
-def _start(console: Console, result: Mapping[str, Any]) -> None:
-    """Print the seeds of the walk, heaviest first, and the facts that gave them."""
-    seeds = result.get("seeds") or {"entities": [], "passages": []}
-    titles = {hit["id"]: hit["title"] or hit["id"] for hit in result["passages"]}
-    named = {
-        "entities": [(seed["text"], seed["weight"]) for seed in seeds["entities"]],
-        "passages": [(titles.get(seed["id"], seed["id"]), seed["weight"]) for seed in seeds["passages"]],
-    }
-    for kind, weighed in named.items():
-        if weighed:
-            first = ", ".join(f"{name} {weight:.2g}" for name, weight in weighed[:_SHOWN_SEEDS])
-            more = f" and {len(weighed) - _SHOWN_SEEDS} more" if len(weighed) > _SHOWN_SEEDS else ""
-            console.print(f"Seeds, {kind}: {escape(first)}{more}")
-    kept = [
-        f"{fact['subject']} {fact['predicate']} {fact['object']}" for fact in result.get("facts") or () if fact["kept"]
-    ]
-    if kept:
-        console.print(f"Facts kept: {escape('; '.join(kept))}")
 
 
 def _ways(console: Console, explanation: Explanation) -> None:
@@ -320,12 +272,12 @@ def _ways(console: Console, explanation: Explanation) -> None:
     for key in dict.fromkeys(path.passage for path in explanation.paths):
         node = nodes[key]
         number = f"[{node.number}] " if node.number else ""
-        rank = f"rank {node.rank[-1]}, " if node.rank else ""
-        console.print(f"[bold]{escape(number + node.label)}[/]: {rank}{node.mass[-1]:.1%} of the walk's mass")
+        console.print(f"[bold]{escape(number + node.label)}[/]: {node.mass[-1]:.1%} of the walk's mass")
         for path in explanation.paths:
             if path.passage == key:
                 console.print(f"  {path.mass:.1%} {escape(path.words)}")
 
 
-def _cited(result: Mapping[str, Any]) -> set[int]:
-    return {mark["number"] for mark in result["citations"]}
+def _cited_hits(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    cited = {mark["number"] for mark in result["citations"]}
+    return [hit for hit in result["passages"] if hit["number"] in cited]

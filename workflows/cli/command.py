@@ -14,17 +14,7 @@ from typing import Any, ClassVar, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from rich.progress import MofNCompleteColumn, Progress, TaskID
 from typer.core import TyperGroup
 
 from graph.environment import refresh_environment, set_variables
@@ -244,18 +234,6 @@ def _workspace(asked: Everywhere, parameter: Parameter | None) -> Path | None:
     return default_workspace()
 
 
-_SPEED_OVER_S = 60.0
-
-
-class RateColumn(ProgressColumn):
-    """Items a second, as of late."""
-
-    def render(self, task: Task) -> Text:
-        """Return the rate; nothing before there is one."""
-        speed = task.finished_speed or task.speed
-        return Text(f"{speed:.1f}/s" if speed else "", style="progress.data.speed")
-
-
 @contextmanager
 def progress_bars(
     console: Console | None = None, *, silent: bool = False, transient: bool = False
@@ -265,20 +243,9 @@ def progress_bars(
     Transient bars go when the work is done.
     """
     console = console or VisibleConsole(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        RateColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    with Progress(
-        *columns,
-        console=console,
-        disable=silent or not console.is_terminal,
-        transient=transient,
-        speed_estimate_period=_SPEED_OVER_S,
-    ) as progress:
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    disable = silent or not console.is_terminal
+    with Progress(*columns, console=console, disable=disable, transient=transient) as progress:
         bars: dict[str, TaskID] = {}
 
         def advance(stage: str, done: int, total: int) -> None:

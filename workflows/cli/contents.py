@@ -34,7 +34,7 @@ def contents(
 
     if skipped:
         return Shown(skipped_files(workspace), render.skipped)
-    return Shown(workspace_stats(workspace), render.stats)
+    return Shown(workspace_stats(workspace), render.fields)
 
 
 @show.command("passage")

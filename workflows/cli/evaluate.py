@@ -355,7 +355,7 @@ def batch(
     """Answer a file of questions into a folder; resumes if interrupted."""
     from workflows.runs.batch import Order, run_batch
 
-    context = asking_settings(workspace, workflow=workflow, **asked.given)
+    context = asking_settings(workspace, workflow=workflow, **vars(asked))
     order = Order(out, questions, single_question, context, form, limit, concurrency, restart)
     with progress_bars(VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)) as progress:
         done = run_batch(order, progress)

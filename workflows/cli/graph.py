@@ -13,8 +13,7 @@ from rich.table import Table
 from graph.errors import BadInput
 from graph.relationships.cypher.reading import ROWS, TIMEOUT_S
 from graph.retrieve.modes import MatrixWeights
-from workflows.cli import render
-from workflows.cli.command import Shown, command, say
+from workflows.cli.command import Shown, command, say, write
 from workflows.cli.options import (
     WhereOption,
     asking_settings,
@@ -192,7 +191,8 @@ def export(
     if vectors:
         raise BadInput("--vectors is for the graph server", "Leave it out, or the file")
     if form is GraphFormat.MATRICES:
-        return Shown(export_matrices(workspace, file, weights), render.matrices)
+        written = export_matrices(workspace, file, weights)
+        return Shown(written, f"Matrices weighted by {weights} are in {escape(str(file))}")
     return Shown(export_graph(workspace, file), _show_exchanged)
 
 

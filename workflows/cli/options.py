@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Mapping
-from inspect import Parameter, Signature
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel
-from typer.models import OptionInfo
 
 from graph.errors import BadInput
+from graph.retrieve.modes import Mode
 from workflows.cli.command import Group, publish_interrupted
 from workflows.context import Context, context_of_settings
 from workflows.settings.enums import Workflow
@@ -22,15 +19,12 @@ from workflows.settings.ragenta import RagentaContext
 from workflows.settings.renamed import SettingsForm
 
 _SPELLED = {"fields": "field", "conversation_id": "conversation", "user_id": "user"}
-_QUESTION_REPEATED = 200
-_MEANT_BY_SHELLS = frozenset('"$`\\!')
-"""Characters that a shell interprets even in double quotes."""
 
 
 def option_of(setting: str) -> str:
     """Return how a setting is given on the command line."""
-    has_option = setting in {*_ASKING, *_INDEXING, *_SPELLED}
-    return f"--{_SPELLED.get(setting, setting).replace('_', '-')}" if has_option else f"--set {setting}"
+    name = _SPELLED.get(setting, setting)
+    return f"--{name.replace('_', '-')}" if name in _WITH_AN_OPTION else f"--set {setting}"
 
 
 def named_path(text: str) -> Path:
@@ -68,7 +62,7 @@ def path_argument(metavar: str, help_text: str) -> Any:
 
 
 QuestionArgument = Annotated[
-    list[str], typer.Argument(metavar="QUESTION", help="Question, in quotes (at most 10,000 characters).")
+    list[str], typer.Argument(metavar="QUESTION", help="Question, best in quotes (at most 10,000 characters).")
 ]
 WorkflowOption = Annotated[
     Workflow, typer.Option(help="Workflow; ragenta also judges passages, checks claims and asks follow-up questions.")
@@ -84,21 +78,6 @@ PriceInOption = Annotated[float | None, typer.Option(help="Price of a million in
 PriceOutOption = Annotated[float | None, typer.Option(help="Price of a million output tokens (default: MARA_PRICES).")]
 
 
-def _options_of(form: type[BaseModel], descriptions: Mapping[str, Any]) -> dict[str, Parameter]:
-    """Return options that set the fields of a form, none of them required.
-
-    Args:
-        form: the settings; an option has the type of the field of its name.
-        descriptions: help by name; or how typer takes it; or its type, too, where that is not the field's.
-    """
-    options, kinds = {}, get_type_hints(form)
-    for name, how in descriptions.items():
-        if isinstance(how, str | OptionInfo):
-            how = Annotated[kinds[name] | None, typer.Option(help=how) if isinstance(how, str) else how]
-        options[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=how)
-    return options
-
-
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -107,89 +86,102 @@ SetOption = Annotated[
         help="Any other setting (docs/settings.md); a list or an object as JSON. Repeatable.",
     ),
 ]
-_INDEXING = _options_of(
-    IndexingContext,
-    {
-        "types": typer.Option(
+
+
+@dataclass(kw_only=True)
+class Indexing(Group):
+    """The options of an indexing run."""
+
+    types: Annotated[
+        str | None,
+        typer.Option(
             metavar="FILE", help="Your own entity and relation types (TOML), kept from then on; none removes them."
         ),
-        "model": "Chat model that extracts facts; or 'local', 'local:FILE.gguf', 'offline'.",
-        "field": Annotated[
-            list[str] | None,
-            typer.Option(
-                metavar="NAME=COLUMN",
-                help="Column of tables and corpora to use as id, title, text or metadata: text=body,"
-                " metadata=year,author. Prefix a file name to limit it: prices*.csv:title=part. Repeatable.",
-            ),
-        ],
-        "metadata": Annotated[
-            list[str] | None, typer.Option(metavar="KEY=VALUE", help="Metadata to add to every passage. Repeatable.")
-        ],
-        "settings": SetOption,
-    },
-)
-_ASKING = _options_of(
-    RagentaContext,
-    {
-        "mode": typer.Option(
+    ] = None
+    model: Annotated[
+        str | None, typer.Option(help="Chat model that extracts facts; or 'local', 'local:FILE.gguf', 'offline'.")
+    ] = None
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=COLUMN",
+            help="Column of tables and corpora to use as id, title, text or metadata: text=body,"
+            " metadata=year,author. Prefix a file name to limit it: prices*.csv:title=part. Repeatable.",
+        ),
+    ] = None
+    metadata: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Metadata to add to every passage. Repeatable.")
+    ] = None
+    settings: SetOption = None
+    triples: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL. A triple is a JSON"
+            " list or object, a Python tuple, or text with bars (a ||| b ||| c)."
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change and what extraction would take; write nothing.")
+    ] = False
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=0, max=1000, help="Passages sampled by a dry run to estimate cost; they are sent to the model."
+        ),
+    ] = 5
+
+    def made(self, **more: Any) -> IndexingContext:
+        """Return the settings of a run, with more that are options of one command alone. Raises BadInput."""
+        from graph.sources.loaders.fields import parse_fields, parse_metadata
+
+        columns, metadata = self.field or [], self.metadata or []
+        parse_fields(columns)
+        together = {
+            **settings_given(self.settings, IndexingContext),
+            "types": self.types,
+            "model": self.model,
+            "fields": dict(one.split("=", 1) for one in columns),
+            "metadata": dict(parse_metadata(metadata)),
+            **more,
+        }
+        return indexing_context_of_settings(together, option_of)
+
+
+@dataclass(kw_only=True)
+class AskingBatch(Group):
+    """The options of the questions of a file."""
+
+    mode: Annotated[
+        Mode | None,
+        typer.Option(
             metavar="MODE",
             help="Rank passages by graph walk (mara, hipporag2, mara-matrix) or by similarity (dense, sparse, hybrid);"
             " default mara, with ragenta hybrid.",
         ),
-        "model": ModelOption,
-        "top_k": "Number of passages to return (default 10; ragenta 20).",
-        "where": WhereOption,
-        "as_of": text_option(
+    ] = None
+    model: ModelOption = None
+    top_k: Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")] = None
+    where: WhereOption = None
+    as_of: Annotated[
+        str | None,
+        text_option(
             "DATE", "Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC."
         ),
-        "conversation": Annotated[
-            str | None, text_option("NAME", "Ask in this conversation of the history: go on with it, or begin it.")
-        ],
-        "user": Annotated[str | None, text_option("NAME", "The user: questions and views are written to the history.")],
-        "settings": SetOption,
-    },
-)
+    ] = None
+    settings: SetOption = None
 
 
-class Given(Group):
-    """A group of options that are settings.
-
-    Attributes:
-        given: their values by name, None where one was not given.
-    """
-
-    __signature__: ClassVar[Signature]
-
-    def __init_subclass__(cls, options: Mapping[str, Parameter]) -> None:
-        cls.__signature__ = Signature(list(options.values()))
-
-    def __init__(self, **values: Any) -> None:
-        self.given = values
-
-
-class Indexing(Given, options=_INDEXING):
-    """The options of an indexing run."""
-
-    def settings(self, **more: Any) -> IndexingContext:
-        """Return the settings of a run, with more that are options of one command alone. Raises BadInput."""
-        from graph.sources.loaders.fields import parse_fields, parse_metadata
-
-        field, metadata = self.given.pop("field") or [], self.given.pop("metadata") or []
-        parse_fields(field)
-        read = {"fields": dict(one.split("=", 1) for one in field), "metadata": dict(parse_metadata(metadata))}
-        others = settings_given(self.given.pop("settings"), IndexingContext)
-        return indexing_context_of_settings({**others, **self.given, **read, **more}, option_of)
-
-
-class Asking(Given, options=_ASKING):
+@dataclass(kw_only=True)
+class Asking(AskingBatch):
     """The options of a question."""
 
+    conversation: Annotated[
+        str | None, text_option("NAME", "Ask in this conversation of the history: go on with it, or begin it.")
+    ] = None
+    user: Annotated[str | None, text_option("NAME", "The user: questions and views are written to the history.")] = None
 
-_OF_BATCH = ("mode", "top_k", "model", "where", "as_of", "settings")
 
-
-class AskingBatch(Given, options={name: _ASKING[name] for name in _OF_BATCH}):
-    """The options of the questions of a file."""
+_WITH_AN_OPTION = {field.name for form in (Indexing, Asking) for field in fields(form)}
 
 
 def settings_given(pairs: list[str] | None, form: type[SettingsForm]) -> dict[str, Any]:
@@ -254,13 +246,3 @@ def asking_settings(
 
         check_keys(context)
     return context
-
-
-def words_of_question(words: list[str]) -> str:
-    """Return the question of a command line. Raises BadInput where it came without quotes, as several words."""
-    if len(words) > 1:
-        question = " ".join(words)
-        plain = f'"{question}"' if len(question) <= _QUESTION_REPEATED else '"..."'
-        quoted = shlex.quote(question) if _MEANT_BY_SHELLS.intersection(question) else plain
-        raise BadInput(f"The question came as {len(words)} words", f"Put it in quotes: {quoted}")
-    return words[0]

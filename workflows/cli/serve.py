@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
-import re
 import secrets
 import socket
 import sys
@@ -27,7 +25,6 @@ from workflows.cli.options import asking_settings, path_option, text_option
 _PREFIX = "mara_"
 _RANDOM_BYTES = 32
 _SEVERAL = 'write them into the line of the file: where = { tenant = { "$in" = ["a", "b"] } }'
-_BARE = re.compile("[A-Za-z0-9_-]+")
 
 
 serve = default_group("page", "Serve a workspace as a page in the browser, with an API, or over MCP; make keys.")
@@ -122,12 +119,8 @@ def _listening(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as fault:
-        if fault.errno == errno.EADDRINUSE:
-            raise BadInput(f"Port {port} is in use", "Take another with --port") from fault
-        reason, _, _ = (fault.strerror or str(fault)).partition(" (while attempting")
-        raise BadInput(
-            f"The page cannot listen at {_shown(host)}:{port}: {reason}", "Choose another with --host or --port"
-        ) from fault
+        message = f"The page cannot listen at {_shown(host)}:{port}: {fault.strerror or fault}"
+        raise BadInput(message, "Choose another with --host or --port") from fault
 
 
 def _shown(host: str) -> str:
@@ -177,7 +170,7 @@ def new_key(
 
     secret = f"{_PREFIX}{secrets.token_urlsafe(_RANDOM_BYTES)}"
     lines = [
-        f"[keys.{_toml_key(name)}]",
+        f"[keys.{_toml(name)}]",
         f'sha256 = ["{sha256(secret.encode()).hexdigest()}"]',
         f"where = {_toml({key: _plain(wanted) for key, wanted in where.items()})}",
         *([f"workspaces = {_toml(list(workspaces))}"] if workspaces else []),
@@ -205,18 +198,10 @@ def _plain(wanted: Mapping[str, Any]) -> Any:
 def _toml(value: Any) -> str:
     """Return a value as TOML on one line."""
     if isinstance(value, Mapping):
-        return (
-            "{ " + ", ".join(f"{_toml_key(key)} = {_toml(each)}" for key, each in value.items()) + " }"
-            if value
-            else "{}"
-        )
+        return f"{{ {', '.join(f'{_toml(key)} = {_toml(each)}' for key, each in value.items())} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(value, ensure_ascii=False)
-
-
-def _toml_key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False)
 
 
 @serve.command()

@@ -38,7 +38,7 @@ def check_folders(sources: Sequence[Path]) -> None:
 
 
 def follow(folders: Sequence[Path], root: Path, sync: Callable[[], IndexReport], *, as_json: bool) -> None:
-    """Sync, and again whenever a file has changed, until Ctrl-C; print a line for each sync, and go on after errors.
+    """Sync, and again whenever a file has changed, until Ctrl-C; print what each sync did, and go on after errors.
 
     Args:
         folders: to follow.
@@ -135,7 +135,7 @@ def _print_report(report: IndexReport, *, as_json: bool) -> None:
         print(visible_json(report.to_json()), flush=True)  # noqa: T201
         return
     console = VisibleConsole(soft_wrap=True, emoji=False, highlight=False)
-    console.print(render.synced(report))
+    render.synced(console, report)
     console.file.flush()
 
 

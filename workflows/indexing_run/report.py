@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from workflows.states.indexing import IndexingState
 
 
-UNTYPED = ("untyped", "triples without a cue")
-"""The notes that count triples without any cue of a relation type: by the rules, and of a model or a file."""
-
-
 @dataclass(frozen=True, slots=True)
 class IndexReport:
     """The report of an indexing run.

@@ -94,19 +94,17 @@ class TestCommands:
         assert all(name in out and meaning in out for name, (_, meaning) in COMMANDS.items())
         assert out.endswith("> /quit\n")
 
-    def test_why_tells_seeds_facts_weights_and_the_ways_to_each_cited_passage(
+    def test_why_tells_facts_weights_and_the_ways_to_each_cited_passage(
         self, piped: Piped, chat_server: ScriptedServer
     ) -> None:
         chat_server.script(well_behaved(answerer=["In 1203 [1].", "Duke Orlo [1]."]))
         output = piped(f"{FOUNDED}\n{FOUNDER}\n/why\n").out.partition("> /why\n")[2]
-        assert f"Understood as: {FOUNDER_OF_MARN}\n  because it begins with “And” (gpt-6-luna)\n" in output
+        assert f"Understood as: {FOUNDER_OF_MARN}\n\nbecause it begins with “And” (gpt-6-luna)\n" in output
         assert "\nThe search began at “Marn”, which the question names" in output
-        assert "cites 1 passage; its sentences were not checked one by one.\nRanked by a walk" in output
-        assert "Ranked by a walk over the graph (matrix), mode mara" in output
-        assert "Seeds, entities: " in output
-        assert "Facts kept: " in output
-        assert "Relation weights (β): TEMPORAL 0.60" in output
-        assert "[1] Marn: rank 1, " in output
+        assert "cites 1 passage; its sentences were not checked one by one.\n[1] Marn: " in output
+        assert "ranked by walk (matrix)" in output
+        assert "facts: Marn " in output
+        assert "β: TEMPORAL 0.60" in output
         assert "→ passage [1] Marn" in output
 
     def test_sources_are_the_cited_passages_or_all(self, piped: Piped, chat_server: ScriptedServer) -> None:
@@ -152,15 +150,12 @@ class TestCommands:
 
 
 class TestSaving:
-    def test_a_file_that_exists_is_overwritten_only_on_demand(self, piped: Piped, tmp_path: Path) -> None:
+    def test_a_file_that_exists_is_not_overwritten(self, piped: Piped, tmp_path: Path) -> None:
         saved = tmp_path / "talk.md"
         saved.write_text("Mine.", encoding="utf-8")
         done = piped(f"{FOUNDED}\n/save {saved}\n", "--model", "offline")
         assert "exists" in done.err
-        assert "/save!" in done.err
         assert saved.read_text(encoding="utf-8") == "Mine."
-        assert piped(f"{FOUNDED}\n/save! {saved}\n", "--model", "offline").code == 0
-        assert FOUNDED in saved.read_text(encoding="utf-8")
 
     def test_no_name_that_cannot_be_and_nothing_in_a_workspace_is_written(
         self, piped: Piped, tmp_path: Path, small_workspace: Path

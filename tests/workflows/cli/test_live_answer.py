@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-import signal
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -17,11 +16,9 @@ from tests.scripted_server import Fault, Reply, ScriptedServer
 from tests.terminal import MARA, Session, on_a_terminal
 from tests.workflows.command_line import Mara
 from tests.workflows.small_world import QUESTION, well_behaved, write_corpus
-from workflows.cli import live_answer
-from workflows.cli.live_answer import LiveAnswer, shown_live
+from workflows.cli.live_answer import LiveAnswer
 from workflows.indexing import index_sources
-from workflows.output.printable import VisibleConsole
-from workflows.streaming import Event, NodeStarted, Progress, Token
+from workflows.streaming import NodeStarted, Progress, Token
 
 ANSWER = "It was founded in 1203 [1]."
 TOLD = {"prompt_tokens": 1_155, "completion_tokens": 70, "total_tokens": 1_225}
@@ -121,7 +118,6 @@ class TestLiveAnswer:
     def test_it_says_what_runs_and_for_how_long(self) -> None:
         assert self.shown() == ["open workspace … 3.2 s"]
         assert self.shown(NodeStarted("filter_facts", 1)) == ["filter facts … 3.2 s"]
-        assert self.shown(NodeStarted("filter_facts", 2)) == ["filter facts, attempt 2 … 3.2 s"]
         begun = (NodeStarted("filter_facts", 1), NodeStarted("weigh_relations", 1))
         assert self.shown(*begun) == ["filter facts, weigh relations … 3.2 s"]
         for how in ("finished", "malformed", "fallback"):
@@ -136,7 +132,7 @@ class TestLiveAnswer:
         )
         checked = (NodeStarted("check_claims", 1), Progress("judge_claims", "started", {}))
         assert self.shown(*written, *checked) == ["So it is.", "judge claims … 3.2 s"]
-        assert self.shown(*written, NodeStarted("write_answer", 2)) == ["write answer, attempt 2 … 3.2 s"]
+        assert self.shown(*written, NodeStarted("write_answer", 2)) == ["write answer … 3.2 s"]
         assert self.shown(*written, *checked, Token("Not so."))[0] == "Not so."
 
     def test_a_passage_whose_judge_is_asked_again_is_counted_once(self) -> None:
@@ -145,36 +141,3 @@ class TestLiveAnswer:
         fell_back = (Progress("score_passage", "malformed", {}), Progress("leave_unjudged", "fallback", {}))
         assert self.shown(*lined_up) == ["judge passages: 0 of 3 … 3.2 s"]
         assert self.shown(*lined_up, *judged, *fell_back) == ["judge passages: 2 of 3 … 3.2 s"]
-
-
-class InterruptedTwice(io.StringIO):
-    """A terminal on which Ctrl-C is pressed again as soon as what it shows begins to go."""
-
-    is_going = False
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        if self.is_going:
-            self.is_going = False
-            signal.raise_signal(signal.SIGINT)
-        return super().write(text)
-
-
-def test_a_second_interrupt_leaves_no_draft_on_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = InterruptedTwice()
-    monkeypatch.setattr(live_answer, "_console", lambda: VisibleConsole(file=screen, force_terminal=True, width=60))
-
-    def events() -> Generator[Event, None, None]:
-        yield Token("It was")
-        screen.is_going = True
-        signal.raise_signal(signal.SIGINT)
-
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        shown_live(events())
-    shown = screen.getvalue()
-    assert shown.rindex("\x1b[2K") > shown.rindex("open workspace")
-    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l"), "the cursor is shown again"
-    assert signal.getsignal(signal.SIGINT) is before

@@ -10,7 +10,7 @@ from prompt_toolkit.history import History
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from workflows.cli.prompt import kept_history, passing_history, typed_lines
+from workflows.cli.prompt import kept_history, typed_lines
 
 COMMANDS = {"/sources": "show the passages", "/save": "write a file", "/why": "explain"}
 
@@ -27,7 +27,7 @@ def typed(keys: str, history: History | None = None) -> list[str]:
     """The lines that these keys make on a terminal."""
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         pipe.send_text(keys)
-        return list(typed_lines(COMMANDS, history or passing_history()))
+        return list(typed_lines(COMMANDS, history))
 
 
 def test_lines_are_edited_pasted_cleared_and_sent() -> None:
@@ -46,7 +46,7 @@ def test_the_last_lines_come_back_in_the_next_conversation() -> None:
 
 
 def test_the_history_lies_in_the_users_own_folder_and_only_the_user_reads_it(state_home: Path) -> None:
-    typed(f"When?{ENTER}{CTRL_D}", passing_history())
+    typed(f"When?{ENTER}{CTRL_D}")
     assert not state_home.exists(), "a history that passes writes nothing"
     typed(f"When?{ENTER}{CTRL_D}", kept_history())
     path = state_home / "mara" / "chat-history"

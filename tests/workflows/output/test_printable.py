@@ -142,14 +142,12 @@ SUMMARY = {
 def test_a_print_of_a_result_with_any_texts_shows_nothing_hidden_and_takes_no_markup() -> None:
     removal = {"removed": ["p"], "passages": 3, "versions": 1, "workspace": "w", "relationships": PROBLEM}
     doctor = {"workspace": "w", "findings": [FINDING], "chat_model": CHAT_MODEL}
-    reembedding = {"passages": 1, "workspace": "w", "from": "a", "to": "b", "dimension": 3, "relationships": PROBLEM}
     shows: list[Callable[[VisibleConsole], object]] = [
         lambda console: render.answer(console, poisoned(RESULT), verbose=True),
         lambda console: render.answer(console, poisoned(RESULT)),
         lambda console: render.removal(console, poisoned(removal)),
-        lambda console: render.stats(console, poisoned({"sources": {"a": "b"}, "bytes": {}})),
+        lambda console: render.fields(console, poisoned({"sources": {"a": "b"}, "names": ["a"]})),
         lambda console: render.doctor(console, poisoned(doctor)),
-        lambda console: render.reembedding(console, poisoned(reembedding)),
         lambda console: show_summary(console, poisoned({**SUMMARY, "coverage": {}})),
         lambda console: console.print(render.error(BadInput(f"m{HOSTILE}[/b]", f"h{HOSTILE}[/b]"))),
     ]
