@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from graph.errors import BadInput
-from graph.sources.loaders.document import Document
+from graph.sources.loaders.document import Document, short_spaced
 from graph.text import without_controls
 
 MAX_TEXT_BYTES = 64 * 2**20
@@ -86,8 +86,7 @@ def decode(content: bytes, where: str, encoding: str = "utf-8-sig") -> str:
         BadInput: they are no text in that encoding.
     """
     marked = next((name for mark, name in _BOMS if content.startswith(mark) and content != mark), encoding)
-    text = _decoded(content, where, marked)
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    return _decoded(content, where, marked).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _decoded(content: bytes, where: str, encoding: str, position: int = 0) -> str:
@@ -161,7 +160,7 @@ def parse_json(text: str, where: str, hint: str) -> Any:
 
 def load_text(path: Path, source: str) -> Document:
     """Read a plain text document. Raises BadInput as `read_text` does."""
-    title, text = plain_title(read_text(path, MAX_TEXT_BYTES))
+    title, text = plain_title(short_spaced(read_text(path, MAX_TEXT_BYTES)))
     return Document(title, text, source)
 
 

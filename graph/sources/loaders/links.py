@@ -11,7 +11,7 @@ from typing import Any
 from graph.errors import BadInput
 from graph.sources.loaders import kinds, load, readable_hint
 from graph.sources.loaders.corpus import json_rows
-from graph.sources.loaders.document import Document, Loaded, Refused
+from graph.sources.loaders.document import Document, Loaded, Refused, short_spaced
 from graph.sources.loaders.fields import FieldMap
 from graph.sources.loaders.files import readable_path
 from graph.sources.loaders.html import load_html, normalised_address, parse_html
@@ -66,7 +66,11 @@ def _page(row: Any, where: str, folder: Path, used: set[Path]) -> Document:
         document = _read_page(file, content, here, address)
         used.add(file)
     else:
-        document = Document("", content, address) if kind == "text" else parse_html(content, here, address, address)
+        document = (
+            Document("", short_spaced(content), address)
+            if kind == "text"
+            else parse_html(content, here, address, address)
+        )
     if not document.text.strip():
         raise BadInput(f"{here} holds no text", "Save the page as the browser shows it")
     return replace(document, title=" ".join(title.split()) or document.title)
