@@ -17,7 +17,7 @@ from graph.relationships.schema import Node, NodeType, time_text
 from graph.relationships.tables import along
 from graph.schema import MAX_ID, Passage, stable_id
 from graph.sources.loaders import content_type_of
-from graph.storage.versions import Stood
+from graph.storage.versions import Span
 from graph.text import has_controls, is_unicode
 
 WEBSITE, FILE = "website", "file"
@@ -274,7 +274,7 @@ def passages_of(record: RelationshipRecord, provenance: ProvenanceFilter) -> fro
     )
 
 
-def passages_that_stood(stood: Iterable[Stood], of_documents: ProvenanceFilter) -> frozenset[str]:
+def passages_that_stood(stood: Iterable[Span], of_documents: ProvenanceFilter) -> frozenset[str]:
     """Return the ids of those passages that meet the conditions on documents, as the documents were at a moment.
 
     Args:

@@ -83,16 +83,6 @@ class Span:
         return "chunk" in self.metadata and "start" in self.metadata
 
 
-@dataclass(frozen=True, slots=True)
-class Stood:
-    """The origin of a passage that stood at a moment, and since when."""
-
-    passage_id: str
-    since: str
-    source: str
-    metadata: Mapping[str, MetadataValue]
-
-
 class Versions:
     """The versions that a record keeps."""
 
@@ -140,12 +130,10 @@ class Versions:
 
     def end(self) -> None:
         """Keep no versions any more, and erase those that there are."""
-        for table in TABLE_NAMES:
+        for table in TABLE_NAMES if self.are_kept else ():
             # Rows are deleted first: what `secure_delete` overwrites are those of a DELETE.
-            if self.are_kept:
-                self._db.execute(f"DELETE FROM {table}")
-        for table in TABLE_NAMES:
-            self._db.execute(f"DROP TABLE IF EXISTS {table}")
+            self._db.execute(f"DELETE FROM {table}")
+            self._db.execute(f"DROP TABLE {table}")
         self._note(_KEPT_FROM, ALWAYS)
         self._note_change()
 
@@ -238,16 +226,6 @@ class Versions:
             known = times.get(key, (first, last))
             times[key] = (min(first, known[0]), max(last, known[1]))
         return times
-
-    def stood(self, moment: str) -> Iterator[Stood]:
-        """Yield what is known of the origin of each passage that stood at a moment."""
-        rows = self._query(
-            f"SELECT id, {self._since()}, source, metadata FROM {_PRESENT} WHERE {self._since()} <= ?"
-            " UNION ALL SELECT id, since, source, metadata FROM past_passages WHERE since <= ? AND until > ?",
-            *(moment,) * 3,
-        )
-        for key, since, source, metadata in rows:
-            yield Stood(key, since, source, json.loads(metadata))
 
     def still_stands(self, moment: str) -> bool:
         """Tell whether what stood at a moment is what stands now."""

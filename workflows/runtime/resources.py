@@ -267,4 +267,4 @@ def _passages(root: Path, revision: int, wanted: ProvenanceFilter) -> frozenset[
 def _passages_then(root: Path, commit_id: str, state: str, moment: str, wanted: ProvenanceFilter) -> frozenset[str]:
     """Return the passages that stood at a moment, of a commit and a state of the versions kept, as `_passages` does."""
     with Workspace(root).open_record() as record:
-        return passages_that_stood(record.versions.stood(moment), wanted)
+        return passages_that_stood((span for span in record.versions.spans() if span.stands_at(moment)), wanted)
