@@ -190,14 +190,14 @@ def parse_where(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     return where
 
 
-def _read_key(key: object, wanted: object) -> Iterator[Condition]:
+def _read_key(key: object, wanted: Any) -> Iterator[Condition]:
     if not isinstance(key, str) or _is_reserved(key) or not _is_text(key):
         reserved = ", ".join((_RESERVED, *(f"{prefix}..." for prefix in _RESERVED_PREFIXES)))
         raise BadInput(
             f"`where` cannot ask for {_shown(str(key))}",
             f"Name metadata by a text of at most {MAX_CHARACTERS:,} characters; reserved are {reserved}",
         )
-    operands = wanted if isinstance(wanted, Mapping) else {"$eq": wanted}
+    operands: Mapping[Any, Any] = wanted if isinstance(wanted, Mapping) else {"$eq": wanted}
     if not operands or not all(_is_operand(operator, operand) for operator, operand in operands.items()):
         raise BadInput(f"The condition of `where` on {_shown(key)} cannot be used", _ALLOWED)
     for operator, operand in operands.items():
