@@ -242,10 +242,9 @@ def _is_folder(source: Path) -> bool:
     try:
         if source.is_dir():
             return True
-        if not source.exists():
-            raise BadInput(f"{readable_path(source)} does not exist", "Name a file or a folder")
         if not source.is_file():
-            raise BadInput(f"{readable_path(source)} is no plain file", "Name a file or a folder")
+            reason = "is no plain file" if source.exists() else "does not exist"
+            raise BadInput(f"{readable_path(source)} {reason}", "Name a file or a folder")
     except OSError as fault:
         raise unopened(source, fault) from fault
     if source.suffix.lower() not in kinds():
