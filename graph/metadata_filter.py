@@ -9,7 +9,7 @@ import json
 import math
 import re
 from calendar import isleap, monthrange
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from operator import ge, gt, le, lt
@@ -33,7 +33,11 @@ _RESERVED_PREFIXES = ("#", "$", "chroma:", "mara_date:")
 _EQUALITIES, _LISTS, RANGES = ("$eq", "$ne"), ("$in", "$nin"), ("$gt", "$gte", "$lt", "$lte")
 _OPERATORS = (*_EQUALITIES, *_LISTS, *RANGES)
 _LEAST_INTEGER, _GREATEST_INTEGER = -(2**63), 2**63 - 1
-_ALLOWED = f"Give a text, a number, true or false, or an object of {', '.join(_OPERATORS)}"
+_ALLOWED = (
+    f"Give a text of at most {MAX_CHARACTERS:,} characters, a finite number of 64 bits, true or false; or an object of"
+    ' {"$eq" or "$ne": such a value}, {"$in" or "$nin": a list of them},'
+    ' {"$gt", "$gte", "$lt" or "$lte": a number, or a date such as "2020-05-31"}'
+)
 
 _ISO_DATE = re.compile(
     r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})"
@@ -60,22 +64,18 @@ def read_conditions(where: object) -> tuple[Condition, ...]:
     """Return the conditions of a filter such as ``{"tenant": "a", "year": {"$gte": 2000, "$lt": 2010}}``.
 
     Raises:
-        BadInput: something in it is no condition, or there is too much of it; the message names what and the limits.
+        BadInput: something in it is no condition, or there is too much of it; the message names the key, the hint says
+            what may stand there.
     """
     if not isinstance(where, Mapping):
-        raise BadInput(f"`where` is {_kind(where)}", "Give an object of keys and conditions")
-    _check_number(len(where))
-    conditions: list[Condition] = []
-    for key, condition in where.items():
-        _check_key(key)
-        wanted = condition if isinstance(condition, Mapping) else {"$eq": condition}
-        _check_number(len(conditions) + len(wanted))
-        if not wanted:
-            raise _unusable(key, "is empty", _ALLOWED)
-        conditions.extend(_read_condition(key, operator, operand) for operator, operand in wanted.items())
+        raise BadInput(f"`where` is of type {type(where).__name__}", "Give an object of keys and conditions")
+    conditions = [condition for key, wanted in where.items() for condition in _read_key(key, wanted)]
     values = sum(len(each.operand) for each in conditions if isinstance(each.operand, tuple))
-    if values > MAX_VALUES:
-        raise BadInput(f"The lists of `where` hold {values:,} values", f"Give {MAX_VALUES:,} at most")
+    if len(conditions) > MAX_CONDITIONS or values > MAX_VALUES:
+        raise BadInput(
+            f"`where` has {len(conditions):,} conditions, and {values:,} values in lists",
+            f"Give {MAX_CONDITIONS} conditions and {MAX_VALUES:,} values at most",
+        )
     return tuple(conditions)
 
 
@@ -165,14 +165,10 @@ def is_storable(number: int | float) -> bool:
     return _LEAST_INTEGER <= number <= _GREATEST_INTEGER if isinstance(number, int) else math.isfinite(number)
 
 
-def parse_where(texts: Sequence[str], several: str = "ask from Python with $in") -> dict[str, dict[str, Any]]:
+def parse_where(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the filter of conditions such as ``tenant=a``, ``tenant!=b``, ``year>=2000``: all are to hold.
 
     A value that reads as a number, true or false in JSON is compared both as that and as text.
-
-    Args:
-        texts: the conditions.
-        several: what a user is told to do who wants any of several values.
 
     Raises:
         BadInput: one is no condition, or asks the same of a key as another.
@@ -186,75 +182,42 @@ def parse_where(texts: Sequence[str], several: str = "ask from Python with $in")
             continue
         operator = _RANGE_OF_SIGN.get(sign, "$in")
         if operator in wanted:
-            raise BadInput(f"{_shown(key)} is to be {sign} two values", f"Give one; for any of several, {several}")
+            raise BadInput(
+                f"{_shown(key)} is to be {sign} two values",
+                "Give one; Python and a file of keys take several, with $in",
+            )
         wanted[operator] = _readings(value) if sign == "=" else _bound(text, value)
     return where
 
 
-def _check_number(count: int) -> None:
-    if count > MAX_CONDITIONS:
-        raise BadInput(f"`where` has over {MAX_CONDITIONS} conditions", f"Give {MAX_CONDITIONS} at most")
-
-
-def _check_key(key: object) -> None:
-    if not isinstance(key, str):
-        raise BadInput(f"`where` has {_kind(key)} for a key", "Name the metadata by text")
-    if _is_reserved(key):
-        reserved = ", ".join(("the empty key", _RESERVED, *(f"{prefix}..." for prefix in _RESERVED_PREFIXES)))
-        raise BadInput(f"`where` asks for {_shown(key)}, which is reserved", f"These cannot be asked for: {reserved}")
-    if len(key) > MAX_CHARACTERS:
+def _read_key(key: object, wanted: Any) -> Iterator[Condition]:
+    if not isinstance(key, str) or _is_reserved(key) or not _is_text(key):
+        reserved = ", ".join((_RESERVED, *(f"{prefix}..." for prefix in _RESERVED_PREFIXES)))
         raise BadInput(
-            f"`where` has a key of {len(key):,} characters", f"Give {MAX_CHARACTERS:,} at most: {_shown(key)}"
+            f"`where` cannot ask for {_shown(str(key))}",
+            f"Name metadata by a text of at most {MAX_CHARACTERS:,} characters; reserved are {reserved}",
         )
-    if not is_unicode(key):
-        raise BadInput("`where` has a key of broken Unicode", "Give it in UTF-8")
+    operands: Mapping[Any, Any] = wanted if isinstance(wanted, Mapping) else {"$eq": wanted}
+    if not operands or not all(_is_operand(operator, operand) for operator, operand in operands.items()):
+        raise BadInput(f"The condition of `where` on {_shown(key)} cannot be used", _ALLOWED)
+    for operator, operand in operands.items():
+        yield Condition(key, operator, tuple(operand) if isinstance(operand, list | tuple) else operand)
 
 
-def _read_condition(key: str, operator: object, operand: object) -> Condition:
-    if operator not in _OPERATORS:
-        named = _shown(operator) if isinstance(operator, str) else _kind(operator)
-        raise _unusable(key, f"has {named} for an operator", f"Use one of {', '.join(_OPERATORS)}")
-    assert isinstance(operator, str)
+def _is_operand(operator: object, operand: object) -> bool:
     if operator in _LISTS:
-        if not isinstance(operand, list | tuple) or not operand:
-            raise _unusable(key, f"gives no values to {operator}", "Give a list of at least one")
-        if len(operand) > MAX_VALUES:
-            raise _unusable(key, f"lists {len(operand):,} values", f"Give {MAX_VALUES:,} at most")
-        return Condition(key, operator, tuple(_value(key, each) for each in operand))
-    value = _value(key, operand)
-    if operator in RANGES and (isinstance(value, bool) or (isinstance(value, str) and not date_span(value))):
-        raise _unusable(
-            key,
-            f"compares by {operator} with what has no size",
-            'Give a number, or a date such as "2020", "2020-05", "2020-05-31" or "2020-05-31T12:00:00Z"',
-        )
-    return Condition(key, operator, value)
+        return isinstance(operand, list | tuple) and len(operand) > 0 and all(map(_is_value, operand))
+    if operator in RANGES and (isinstance(operand, bool) or (isinstance(operand, str) and not date_span(operand))):
+        return False
+    return operator in _OPERATORS and _is_value(operand)
 
 
-def _value(key: str, value: object) -> MetadataValue:
-    """Return a value that a condition can compare with. Raises BadInput."""
-    if not isinstance(value, str | int | float):
-        raise _unusable(key, f"compares with {_kind(value)}", _ALLOWED)
-    if isinstance(value, str) and len(value) > MAX_CHARACTERS:
-        raise _unusable(key, f"compares with {len(value):,} characters", f"Give {MAX_CHARACTERS:,} at most")
-    if isinstance(value, str) and not is_unicode(value):
-        raise _unusable(key, "compares with broken Unicode", "Give it in UTF-8")
-    if isinstance(value, int | float) and not is_storable(value):
-        raise _unusable(key, "compares with a number beyond what is stored", "Give a finite one, of 64 bits at most")
-    return value
+def _is_value(value: object) -> bool:
+    return _is_text(value) if isinstance(value, str) else isinstance(value, int | float) and is_storable(value)
 
 
-def _kind(value: object) -> str:
-    """Return the kind of a value in JSON's terms."""
-    if value is None:
-        return "null"
-    kinds = ((bool, "a truth value"), (str, "a text"), (int | float, "a number"), (Mapping, "an object"))
-    named = next((name for kind, name in kinds if isinstance(value, kind)), None)
-    return named or ("a list" if isinstance(value, list | tuple) else "what JSON does not know")
-
-
-def _unusable(key: str, fault: str, hint: str) -> BadInput:
-    return BadInput(f"The condition of `where` on {_shown(key)} {fault}", hint)
+def _is_text(text: str) -> bool:
+    return len(text) <= MAX_CHARACTERS and is_unicode(text)
 
 
 def _shown(text: str, limit: int = 60) -> str:

@@ -11,13 +11,15 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from graph.relations import DEFINITIONS, LONGEST_TYPE_NAME, RESERVED_NAMES, RelationType
 from graph.schema import stable_id
-from graph.text import has_controls, is_unicode, is_unspaced, normalise_name
+from graph.text import has_controls, is_unspaced, normalise_name
 
 LONGEST_CUE = 60
 """Characters of a cue or a shape."""
@@ -114,7 +116,37 @@ LONGEST_EXAMPLE = 200
 MOST_OF_A_LIST = 50
 
 _BUILT_IN = frozenset({*RelationType, *RESERVED_NAMES})
-_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_TYPE_NAME - 1}}}")
+_NAME = rf"^[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_TYPE_NAME - 1}}}$"
+
+
+def _plain(text: str) -> str:
+    if has_controls(text):
+        raise ValueError("it holds a line end or another control character")
+    return text.strip()
+
+
+def _cues(texts: tuple[str, ...]) -> tuple[str, ...]:
+    any_cue(texts)
+    return texts
+
+
+def _shapes(texts: tuple[str, ...]) -> tuple[str, ...]:
+    any_shape(texts)
+    return texts
+
+
+def _own_relation(name: str) -> RelationType:
+    if name.upper() in _BUILT_IN:
+        raise ValueError("it is the name of a built-in relation type: choose another")
+    return RelationType(name.upper())
+
+
+_Text = Annotated[str, Field(max_length=LONGEST_EXAMPLE), AfterValidator(_plain), Field(min_length=1)]
+_Meaning = Annotated[str, Field(max_length=LONGEST_MEANING), AfterValidator(_plain)]
+_Texts = Annotated[tuple[_Text, ...], Field(max_length=MOST_OF_A_LIST)]
+_Cues = Annotated[_Texts, AfterValidator(_cues)]
+_Shapes = Annotated[_Texts, AfterValidator(_shapes)]
+_Name = Annotated[str, Field(pattern=_NAME)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +161,13 @@ class OwnRelation:
         questions: more words of a question that ask for it.
     """
 
-    name: RelationType
-    meaning: str = ""
-    examples: tuple[str, ...] = ()
-    cues: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    name: Annotated[RelationType, BeforeValidator(_own_relation)]
+    meaning: _Meaning = ""
+    examples: _Texts = ()
+    cues: _Cues = ()
+    questions: _Cues = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +182,13 @@ class OwnEntity:
         shapes: forms of whole names, see `shape_pattern`.
     """
 
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
     name: str
-    meaning: str = ""
-    examples: tuple[str, ...] = ()
-    cues: tuple[str, ...] = ()
-    shapes: tuple[str, ...] = ()
+    meaning: _Meaning = ""
+    examples: _Texts = ()
+    cues: _Cues = ()
+    shapes: _Shapes = ()
 
 
 @dataclass(frozen=True)
@@ -328,101 +364,51 @@ NO_TYPES = OwnTypes()
 """A workspace without types of its own."""
 
 
+def _named(tables: Any) -> Any:
+    if not isinstance(tables, dict) or not all(isinstance(about, dict) for about in tables.values()):
+        raise ValueError("it is no table")
+    return {name: {**about, "name": name} for name, about in tables.items()}
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """The types of a file or a record, by their names."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    relations: Annotated[dict[_Name, OwnRelation], BeforeValidator(_named), Field(max_length=MOST_RELATIONS)] = field(
+        default_factory=dict
+    )
+    entities: Annotated[dict[_Name, OwnEntity], BeforeValidator(_named), Field(max_length=MOST_ENTITIES)] = field(
+        default_factory=dict
+    )
+
+
 def own_types_of(value: Any) -> OwnTypes:
     """Return the types that a file or a record states, once they are checked.
 
     Raises:
         ValueError: something in it is no such type; the message says what and where.
     """
-    body = _table(value, "it", {"relations", "entities"})
-    relations, entities = [], []
-    for name in _names(body, "relations", MOST_RELATIONS):
-        stated = body["relations"][name]
-        about = _about(stated, f"[relations.{name}]", cues=cue_pattern, questions=cue_pattern)
-        relations.append(OwnRelation(RelationType(name.upper()), **about))
-    for name in _names(body, "entities", MOST_ENTITIES):
-        stated = body["entities"][name]
-        entities.append(OwnEntity(name, **_about(stated, f"[entities.{name}]", cues=cue_pattern, shapes=shape_pattern)))
+    try:
+        stated = _adapter().validate_python(value)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        raise ValueError(
+            f"[{'.'.join(str(each)[:60] for each in first['loc'])}]: {first['msg'].removeprefix('Value error, ')}"
+        ) from None
+    for names in (stated.relations, stated.entities):
+        if len({name.upper() for name in names}) < len(names):
+            raise ValueError("a type stands there twice, in capitals and in small letters")
     return OwnTypes(
-        tuple(sorted(relations, key=lambda relation: relation.name)),
-        tuple(sorted(entities, key=lambda entity: entity.name)),
+        tuple(sorted(stated.relations.values(), key=lambda relation: relation.name)),
+        tuple(sorted(stated.entities.values(), key=lambda entity: entity.name)),
     )
 
 
-def _names(body: Mapping[str, Any], key: str, most: int) -> list[str]:
-    """Return the names of one kind of types, checked."""
-    names = list(_table(body.get(key, {}), f"[{key}]"))
-    if len(names) > most:
-        raise ValueError(f"[{key}] holds {len(names)} types, more than {most}")
-    for name in names:
-        if not _NAME.fullmatch(name):
-            raise ValueError(
-                f"[{key}.{name[:60]!r}] is no name: a letter first, then letters of A to Z, digits and _,"
-                f" {LONGEST_TYPE_NAME} at most"
-            )
-    upper = [name.upper() for name in names]
-    twice = next((name for name in names if upper.count(name.upper()) > 1), None)
-    if twice is not None:
-        raise ValueError(f"[{key}.{twice}] stands there twice, in capitals or small letters")
-    clash = next((name for name in names if key == "relations" and name.upper() in _BUILT_IN), None)
-    if clash is not None:
-        raise ValueError(f"[relations.{clash}] is the name of a built-in relation type: choose another")
-    return names
-
-
-def _about(value: Any, where: str, **rules: Callable[[str], str]) -> dict[str, Any]:
-    """Return what is stated of a type beside its name, checked; ``rules`` make its cues and the like into patterns."""
-    body = _table(value, where, {"meaning", "examples", *rules})
-    about: dict[str, Any] = {"meaning": _meaning(body, where), "examples": _texts(body, "examples", where)}
-    for key, pattern in rules.items():
-        about[key] = _checked(_texts(body, key, where), pattern, f"{where} {key}")
-    return about
-
-
-def _table(value: Any, where: str, known: Collection[str] | None = None) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} is no table")
-    odd = next((key for key in value if known is not None and key not in known), None)
-    if odd is not None:
-        raise ValueError(f"{where} holds {odd[:60]!r}; known are {', '.join(sorted(known or ()))}")
-    return value
-
-
-def _meaning(body: Mapping[str, Any], where: str) -> str:
-    text = body.get("meaning", "")
-    _check_text(text, LONGEST_MEANING, f"{where} meaning")
-    return str(text).strip()
-
-
-def _texts(body: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    texts = body.get(key, [])
-    if not isinstance(texts, list):
-        raise ValueError(f"{where} {key} is no list")
-    if len(texts) > MOST_OF_A_LIST:
-        raise ValueError(f"{where} {key} has {len(texts)} entries, more than {MOST_OF_A_LIST}")
-    for text in texts:
-        _check_text(text, LONGEST_EXAMPLE, f"{where} {key}")
-        if not text.strip():
-            raise ValueError(f"{where} {key} holds an empty text")
-    return tuple(dict.fromkeys(text.strip() for text in texts))
-
-
-def _check_text(text: Any, longest: int, where: str) -> None:
-    if not isinstance(text, str):
-        raise ValueError(f"{where} is no text")
-    if len(text) > longest:
-        raise ValueError(f"{where} has {len(text)} characters, more than {longest}")
-    if has_controls(text) or not is_unicode(text):
-        raise ValueError(f"{where} holds a line end or another control character")
-
-
-def _checked(cues: tuple[str, ...], pattern: Callable[[str], str], where: str) -> tuple[str, ...]:
-    for cue in cues:
-        try:
-            pattern(cue)
-        except ValueError as fault:
-            raise ValueError(f"{where}: {cue[:60]!r} cannot be used: {fault}") from None
-    return cues
+@cache
+def _adapter() -> TypeAdapter[_Stated]:
+    return TypeAdapter(_Stated)
 
 
 def _definition(about: OwnRelation | OwnEntity) -> str:

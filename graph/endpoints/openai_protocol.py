@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from graph.endpoints.address import Address
@@ -126,8 +124,7 @@ def _place_to_check(role: str) -> str:
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Return how long a reply's headers ask to wait, in seconds from 0; None where they do not say, or not readably.
 
-    ``Retry-After`` is a number of seconds or a date (RFC 9110, 10.2.3), which is compared with the reply's own
-    ``Date``, so that the two clocks need not agree; ``retry-after-ms`` is OpenAI's and wins.
+    ``retry-after-ms`` is OpenAI's and wins over ``Retry-After``, which counts as a number of seconds alone.
 
     Args:
         headers: names in lower case, or a mapping that ignores case.
@@ -135,11 +132,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     milliseconds = _wait(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
-    value = headers.get("retry-after", "")
-    until = _date(value)
-    if until is None:
-        return _wait(value)
-    return max(0.0, (until - (_date(headers.get("date", "")) or datetime.now(UTC))).total_seconds())
+    return _wait(headers.get("retry-after", ""))
 
 
 def _wait(value: str) -> float | None:
@@ -148,14 +141,6 @@ def _wait(value: str) -> float | None:
     except ValueError:
         return None
     return max(0.0, number) if math.isfinite(number) else None
-
-
-def _date(value: str) -> datetime | None:
-    try:
-        date = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _status_error(fault: openai.APIStatusError, role: str, detail: str) -> MaraError:

@@ -1,10 +1,9 @@
-"""The keys of a filter that no passage has: what a misspelt one is, told with the keys that there are."""
+"""The keys of a filter that no passage has: told with the keys that there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from graph.metadata_filter import EXCLUDING, askable_keys, read_conditions
@@ -12,7 +11,6 @@ from graph.retrieve.open_index import Index
 from graph.retrieve.selection import Selection
 
 _KEYS_TOLD = 20
-_CHARACTERS_TOLD = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +32,8 @@ class UnknownKeys:
 
     @property
     def hint(self) -> str:
-        """The hint: the nearest keys, and those that there are."""
-        if not self.held:
-            return "Check the other conditions, too: they select no passage"
-        near = [key for asked in self.asked for key in get_close_matches(asked, self.held, n=1)]
-        meant = f"Did you mean {_listed(dict.fromkeys(near))}? " if near else ""
-        return f"{meant}The keys there are: {_listed(self.held)}"
+        """The keys that there are."""
+        return f"The keys there are: {_listed(self.held)}" if self.held else "Check the other conditions, too"
 
     @property
     def note(self) -> str:
@@ -85,7 +79,6 @@ def _keys_within(index: Index, selection: Selection | None) -> Set[str]:
     return {key for row in selection.rows.tolist() for key in askable_keys(index.graph.passages[row])}
 
 
-def _listed(keys: Iterable[str]) -> str:
-    shown = [f"`{key[:_CHARACTERS_TOLD]}…`" if len(key) > _CHARACTERS_TOLD else f"`{key}`" for key in keys]
-    more = f" and {len(shown) - _KEYS_TOLD} more" if len(shown) > _KEYS_TOLD else ""
-    return ", ".join(shown[:_KEYS_TOLD]) + more
+def _listed(keys: Sequence[str]) -> str:
+    more = " …" if len(keys) > _KEYS_TOLD else ""
+    return ", ".join(f"`{key}`" for key in keys[:_KEYS_TOLD]) + more

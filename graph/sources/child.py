@@ -55,7 +55,7 @@ class Child:
         """Return what a file holds. Raises as `load_file` does, and BadInput where it takes too much time or memory."""
         if self._process is None:
             self._process = _start()
-        seconds = _seconds_for(path)
+        seconds = SECONDS + SECONDS_A_MEBIBYTE * (path.stat().st_size / 2**20 if path.exists() else 0)
         request = {"path": str(path), "source": source, "fields": to_json(FieldMap, fields), "seconds": seconds}
         timer = Timer(seconds, self._process.kill)
         timer.start()
@@ -98,12 +98,6 @@ def _start() -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         env={**variables, "PYTHONPATH": modules},
     )
-
-
-def _seconds_for(path: Path) -> float:
-    with suppress(OSError):
-        return SECONDS + SECONDS_A_MEBIBYTE * path.stat().st_size / 2**20
-    return SECONDS
 
 
 def _ask(process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:

@@ -19,10 +19,10 @@ from graph.errors import BadInput, DiskFull, UnknownColumn
 from graph.schema import MetadataValue, Passage
 from graph.sources.child import Child
 from graph.sources.loaders import is_link_list, kind_of, kinds, load_file, readable_hint
-from graph.sources.loaders.document import SPACE_LEFT, Loaded, Refused, short_spaced_document, short_spaced_passage
+from graph.sources.loaders.document import Loaded, Refused
 from graph.sources.loaders.fields import FieldMap, check_metadata, matches, no_column
 from graph.sources.loaders.files import readable_path, unopened
-from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS, REFERENCES_LEFT, left_references, split_document
+from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS, split_document
 
 _IN_MEMORY = 64 * 2**20
 """Bytes up to which they stay in memory all the same."""
@@ -242,10 +242,9 @@ def _is_folder(source: Path) -> bool:
     try:
         if source.is_dir():
             return True
-        if not source.exists():
-            raise BadInput(f"{readable_path(source)} does not exist", "Name a file or a folder")
         if not source.is_file():
-            raise BadInput(f"{readable_path(source)} is no plain file", "Name a file or a folder")
+            reason = "is no plain file" if source.exists() else "does not exist"
+            raise BadInput(f"{readable_path(source)} {reason}", "Name a file or a folder")
     except OSError as fault:
         raise unopened(source, fault) from fault
     if source.suffix.lower() not in kinds():
@@ -308,17 +307,10 @@ def read_file(file: ToRead, options: ReadOptions, child: Child) -> Loaded:
     """
     load = load_file if kind_of(file.path).is_plain else child.load
     loaded = load(file.path, file.source, options.fields)
-    notes, passages = loaded.notes, []
-    for original in loaded.passages:
-        passage, n_cut = short_spaced_passage(original)
-        notes[SPACE_LEFT] += n_cut
-        passages.append(passage)
-    for whole in loaded.documents:
-        document, n_cut = short_spaced_document(whole)
-        parts = split_document(document, options.chunk_tokens, options.chunk_overlap)
-        notes.update({SPACE_LEFT: n_cut, REFERENCES_LEFT: left_references(document)})
-        notes.update(document.notes)
-        passages.extend(parts)
+    passages = [*loaded.passages]
+    for document in loaded.documents:
+        loaded.notes.update(document.notes)
+        passages += split_document(document, options.chunk_tokens, options.chunk_overlap)
     if options.metadata:
         passages = [replace(each, metadata={**each.metadata, **options.metadata}) for each in passages]
     return replace(loaded, documents=[], passages=passages)

@@ -30,17 +30,6 @@ def by_reason(skipped: Iterable[Refused]) -> dict[str, int]:
     return dict(Counter(_rest(one).strip() for one in skipped).most_common())
 
 
-def first_of_each_reason(skipped: Sequence[Refused]) -> list[Refused]:
-    """Return at most `NAMED_FILES` files, in their order: one of each reason before a second one of any."""
-    seen: Counter[str] = Counter()
-    ranks = []
-    for one in skipped:
-        ranks.append(seen[_rest(one)])
-        seen[_rest(one)] += 1
-    chosen = sorted(range(len(skipped)), key=ranks.__getitem__)[:NAMED_FILES]
-    return [skipped[place] for place in sorted(chosen)]
-
-
 def keep_skipped(
     record: Record, sources: Sequence[Path], refused: Sequence[Refused], skipped: Sequence[Refused], *, alone: bool
 ) -> None:
@@ -59,7 +48,7 @@ def keep_skipped(
     for place in places:
         could_not, left_out = ([one for one in files if _lies_in(_path(one), place)] for files in (refused, skipped))
         reasons = {REFUSED: len(could_not)} if could_not else {}
-        named = [*could_not[:NAMED_FILES], *first_of_each_reason(left_out)]
+        named = [*could_not[:NAMED_FILES], *left_out[:NAMED_FILES]]
         kept[place] = {
             "at": now(),
             "reasons": {**reasons, **by_reason(left_out)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from graph.schema import MetadataValue, Passage, stable_id
@@ -18,9 +18,6 @@ MAX_REFERENCES = 100
 
 LONGEST_REFERENCE = 1_000
 """Characters of an address that is kept."""
-
-REFERENCES_LEFT = "links beyond the first 100 pages of a document, or to addresses of over 1,000 characters"
-"""The note that counts web pages which were left out of a document's references."""
 
 _TENTHS_PER_WORD, _TENTHS_PER_CHARACTER = 13, 10
 _SECTION_CHARACTERS = 300
@@ -64,11 +61,6 @@ def split_document(
         name = stable_id("passage", document.source, f"{document.title}\n{text}")
         passages.append(Passage(name, document.title, text, document.source, {**document.metadata, **place}))
     return passages
-
-
-def left_references(document: Document) -> int:
-    """Return how many web pages a document links to beyond those that it refers to."""
-    return len({url for _, url in document.links}) - len(_kept_references(document))
 
 
 def _spans(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
@@ -148,7 +140,8 @@ def _pages(starts: Sequence[int], start: int, end: int) -> dict[str, MetadataVal
 
 def _references(document: Document, spans: Sequence[tuple[int, int]]) -> list[list[str]]:
     """Return the web pages that each chunk links to; a link between two chunks belongs to the next."""
-    kept = _kept_references(document)
+    short = dict.fromkeys(url for _, url in document.links if len(url) <= LONGEST_REFERENCE)
+    kept = {*islice(short, MAX_REFERENCES)}
     urls: list[dict[str, None]] = [{} for _ in spans]
     ends = [end for _, end in spans]
     for offset, url in document.links:
@@ -160,12 +153,6 @@ def _references(document: Document, spans: Sequence[tuple[int, int]]) -> list[li
             for holder in holders:
                 urls[holder][url] = None
     return [list(each) for each in urls]
-
-
-def _kept_references(document: Document) -> Collection[str]:
-    """Return the web pages that a document refers to: the first ones whose addresses are not too long."""
-    short = dict.fromkeys(url for _, url in document.links if len(url) <= LONGEST_REFERENCE)
-    return dict.fromkeys(islice(short, MAX_REFERENCES))
 
 
 def estimate_tokens(text: str) -> int:

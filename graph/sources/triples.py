@@ -77,7 +77,6 @@ def _number(text: str) -> float | str:
         return text
 
 
-_PICKLES = frozenset({".pickle", ".pkl", ".p"})
 IMPORTED = "import"
 """The extractor's name of passages whose triples were imported."""
 
@@ -100,13 +99,8 @@ def read_triples(path: Path, own: OwnTypes = NO_TYPES) -> ImportedTriples:
     """Read a file of triples, whose relation types may be a user's own.
 
     Raises:
-        BadInput: the file cannot be read, is a pickle, or is not of a known shape.
+        BadInput: the file cannot be read, or is not of a known shape.
     """
-    if path.suffix.lower() in _PICKLES:
-        raise BadInput(
-            f"{readable_path(path)} is a pickle, which can run code when it is loaded",
-            "Give HippoRAG's openie_results_*.json instead: it holds the same triples",
-        )
     rows = list(json_rows(path)) if path.suffix.lower() == ".jsonl" else _openie(path)
     by_id: dict[str, Extraction] = {}
     by_text: dict[str, Extraction] = {}

@@ -130,19 +130,12 @@ def _check_consistent(corrections: Corrections, first_new: int) -> None:
         for name in names:
             other = meant.setdefault(normalise_name(corrections.meaning(name)), name)
             if other != name:
-                merges = corrections.merges_of(name) | corrections.merges_of(other)
-                merged, apart = (_cited(ids, first_new) for ids in (merges, {each.id}))
+                ids = corrections.merges_of(name) | corrections.merges_of(other) | {each.id}
+                standing = ", ".join(str(id) for id in sorted(ids) if id < first_new)
                 raise BadInput(
-                    f"{other!r} and {name!r} would be merged ({merged}) and kept apart ({apart})",
+                    f"{other!r} and {name!r} would be merged and kept apart, and correction {standing} stands",
                     "Leave the new one out, or undo those that it contradicts: `mara correct undo ID`",
                 )
-
-
-def _cited(ids: Collection[int], first_new: int) -> str:
-    """Return the numbers of corrections; one that is not made yet has none that could be undone."""
-    made = [str(id) for id in sorted(ids) if id < first_new]
-    parts = [f"correction {', '.join(made)}"] if made else []
-    return " and ".join(parts + ["the new one"] * (len(made) < len(ids)))
 
 
 def _now() -> str:

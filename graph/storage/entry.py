@@ -41,18 +41,13 @@ class Entry:
 
 def check_passage(passage: Passage) -> None:
     """Raise BadInput where a passage cannot be kept: its id has to find it again."""
-    if not passage.id.strip() or has_controls(passage.id):
+    if not passage.id.strip() or has_controls(passage.id) or len(passage.id) > MAX_ID:
+        raise BadInput(f"{passage.id[:200]!r} is no id of a passage", f"Give 1 to {MAX_ID:,} printable characters")
+    if len(passage.metadata) > MAX_METADATA or any(map(has_controls, passage.metadata)):
         raise BadInput(
-            f"{passage.id!r} is no id of a passage", "Give ids that are not empty, without control characters"
+            f"The metadata of the passage {passage.id!r} cannot be kept",
+            f"Give {MAX_METADATA:,} at most, with keys without control characters",
         )
-    if len(passage.id) > MAX_ID:
-        raise BadInput(f"The id {passage.id[:60]!r}... has {len(passage.id):,} characters", f"Give {MAX_ID:,} at most")
-    odd = next((key for key in passage.metadata if has_controls(key)), None)
-    if odd is not None:
-        raise BadInput(f"The passage {passage.id!r} has metadata under {odd!r}", "Give keys without control characters")
-    if len(passage.metadata) > MAX_METADATA:
-        message = f"The passage {passage.id!r} has {len(passage.metadata):,} metadata"
-        raise BadInput(message, f"Give {MAX_METADATA:,} at most")
 
 
 def fingerprint(passage: Passage, extraction: Extraction) -> str:

@@ -12,7 +12,6 @@ import re
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlunsplit
 
 from graph.endpoints.address import address_parts, unreadable
 from graph.environment import environment
@@ -34,7 +33,6 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _FOLDER = re.compile(r"[0-9a-f]*")
 _FOLDER_LENGTH = 12
 _SCHEMES = ("postgresql", "postgres")
-_PARAMETER = "workspace"
 _EXAMPLE = "postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
@@ -68,7 +66,7 @@ def place_of(path: Path) -> Place | None:
         path: where it lies, or would, in SQLite.
 
     Raises:
-        BadInput: the folder names a record, and the setting gives no database for it, or names another one.
+        BadInput: the folder names a record, and the setting gives no database for it.
         WorkspaceDamaged: what names the record cannot be read.
     """
     file = path.parent / PLACE_FILE
@@ -80,13 +78,7 @@ def place_of(path: Path) -> Place | None:
             f"The record of {file.parent} is in Postgres, and {RECORD_URL_VARIABLE} is not set",
             f"Set {RECORD_URL_VARIABLE}=postgresql://USER@HOST/DATABASE to the database that holds it",
         )
-    url, wanted = _configured()
-    if wanted and wanted != name:
-        raise BadInput(
-            f"The record of {file.parent} is {name!r}, and {RECORD_URL_VARIABLE} names {wanted!r}",
-            "Name another folder, or leave `workspace` out of the address",
-        )
-    return Place(name, url)
+    return Place(name, _url())
 
 
 def name_record(root: Path, name: str, *, moved: bool = False, joins: bool = False) -> None:
@@ -148,21 +140,13 @@ def check_chosen(root: Path) -> None:
 
 
 def place_named(name: str = "") -> Place:
-    """Return the place of the record of that name, or of the one that ``MARA_RECORD_URL`` names, or of a new one.
+    """Return the place of the record of that name, or of a new one.
 
-    Raises BadInput where the setting is not set, or no address of Postgres.
+    Raises BadInput where ``MARA_RECORD_URL`` is not set, or no address of Postgres.
     """
-    url, configured = _configured()
-    check_name(wanted := name or configured or uuid.uuid4().hex)
-    return Place(wanted, url)
-
-
-def given_name() -> str:
-    """Return the name of the record that ``MARA_RECORD_URL`` gives to new folders; empty where it gives none.
-
-    Raises BadInput where the setting is not set, or no address of Postgres.
-    """
-    return _configured()[1]
+    place = Place(name or uuid.uuid4().hex, _url())
+    check_name(place.name)
+    return place
 
 
 def place_name(root: Path) -> str:
@@ -203,20 +187,15 @@ def _noted(file: Path) -> tuple[str, str]:
     return name, own
 
 
-def _configured() -> tuple[str, str]:
-    """Return the address of the database, as Postgres reads it, and the name of the record that it gives."""
+def _url() -> str:
+    """Return the address of the database, as Postgres reads it."""
     text = environment().mara_record_url
     if not text:
         raise BadInput(f"{RECORD_URL_VARIABLE} is not set", f"Set it to {_EXAMPLE}")
     parts = address_parts(text)
     if parts is None or parts.scheme not in _SCHEMES or parts.fragment:
         raise unreadable_url()
-    asked = [pair for pair in parts.query.split("&") if pair]
-    names = [unquote(pair.partition("=")[2]) for pair in asked if pair.partition("=")[0] == _PARAMETER]
-    for name in names:
-        check_name(name)
-    left = "&".join(pair for pair in asked if pair.partition("=")[0] != _PARAMETER)
-    return urlunsplit(parts._replace(query=left)), names[0] if names else ""
+    return parts.geturl()
 
 
 def unreadable_url() -> BadInput:

@@ -113,7 +113,7 @@ class TestNarrowing:
     def test_what_is_no_filter_or_makes_too_many_conditions_is_refused(self) -> None:
         most = {f"k{n}": n for n in range(MAX_CONDITIONS)}
         assert narrowed(most, {}) == narrowed(most, most)
-        with pytest.raises(BadInput, match="over 50 conditions"):
+        with pytest.raises(BadInput, match="51 conditions"):
             narrowed(most, {"one more": 1})
         wrong: list[Any] = [{"$or": [{"tenant": "a"}]}, {"tenant": {"$or": ["a"]}}, {"tenant": {}}, []]
         for own in wrong:
@@ -148,21 +148,15 @@ def nested(depth: int) -> dict[str, Any]:
     return where
 
 
+UNUSABLE: list[Any] = [
+    *(None, {}, {"$contains": "a"}, {"$in": []}, {"$in": ["a", {"$eq": 1}]}, {"$gte": True}, {"$lt": "soon"}),
+    *(2**63, float("nan"), "x" * (MAX_CHARACTERS + 1), "\ud800", {"$ne": [1]}, {"$gt": 1, "$eq": None}),
+]
 REFUSED: list[tuple[Any, str]] = [
-    ([], "is a list"),
-    ({"": 1}, "''.*reserved"),
-    ({"mara_fingerprint": "x"}, "mara_fingerprint.*reserved"),
-    ({"$or": [{"a": 1}]}, r"\$or.*reserved"),
-    ({"k" * (MAX_CHARACTERS + 1): 1}, "1,001 characters"),
-    ({"tenant": None}, "'tenant' compares with null"),
-    ({"tenant": {"$contains": "a"}}, r"'\$contains' for an operator.*\$eq, \$ne"),
-    ({"tenant": {"$in": []}}, r"no values to \$in.*at least one"),
-    ({"tenant": {"$in": ["a", {"$eq": 1}]}}, "'tenant' compares with an object"),
-    ({"year": {"$gte": True}}, r"\$gte with what has no size.*2020-05-31"),
-    ({"year": 2**63}, "64 bits"),
-    ({"tenant": "x" * (MAX_CHARACTERS + 1)}, "1,001 characters"),
-    ({f"k{i}": {"$gt": 1, "$lt": 2} for i in range(26)}, f"over {MAX_CONDITIONS} conditions"),
-    ({"tenant": {"$in": ["a"] * 100_000}}, "lists 100,000 values"),
+    ([], "type list"),
+    *(({key: 1}, "cannot ask for") for key in ("", "mara_fingerprint", "$or", "k" * (MAX_CHARACTERS + 1), "\ud800", 7)),
+    *(({"year": condition}, "'year' cannot be used.*2020-05-31") for condition in UNUSABLE),
+    ({f"k{i}": {"$gt": 1, "$lt": 2} for i in range(26)}, "52 conditions"),
     ({f"k{i}": {"$in": ["a"] * 500} for i in range(3)}, "1,500 values"),
 ]
 
@@ -171,13 +165,13 @@ class TestReading:
     def test_what_is_no_filter_is_refused_with_what_is_allowed(self) -> None:
         for where, says in [
             *REFUSED,
-            (nested(100_000), "reserved"),
-            ({"tenant": nested(100_000)}, "compares with an object"),
+            (nested(100_000), "cannot ask for"),
+            ({"tenant": nested(100_000)}, "cannot be used"),
         ]:
             with pytest.raises(BadInput, match=says) as failure:
                 read_conditions(where)
             assert failure.value.hint
-            assert len(str(failure.value)) < 400
+            assert len(str(failure.value)) < 500
 
     def test_the_same_conditions_have_the_same_canonical_text(self) -> None:
         one = read_conditions({"a": {"$gte": 1, "$lt": 2}, "b": "x"})

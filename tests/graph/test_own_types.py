@@ -60,20 +60,22 @@ class TestDeclaring:
 
     def test_what_is_no_type_is_refused_with_where_it_stands(self) -> None:
         for declared, said in [
-            ([], "no table"),
-            ({"relation": {}}, "known are entities, relations"),
-            (relations(SUPPLIES={"cues": "supplies"}), "cues is no list"),
-            (relations(SUPPLIES={"cues": [" "]}), "empty text"),
-            (relations(SUPPLIES={"cues": ["*"]}), "cannot be used"),
-            (relations(SUPPLIES={"meaning": 1}), "meaning is no text"),
+            ([], "dictionary"),
+            ({"relation": {}}, "relation"),
+            ({"relations": {"SUPPLIES": 1}}, "relations.*no table"),
+            (relations(SUPPLIES={"cues": "supplies"}), "SUPPLIES.cues"),
+            (relations(SUPPLIES={"cues": [" "]}), "at least 1 item"),
+            (relations(SUPPLIES={"cues": ["*"]}), "no letter"),
+            (relations(SUPPLIES={"meaning": 1}), "SUPPLIES.meaning"),
             ({"entities": {"Vessel": {}, "VESSEL": {}}}, "twice"),
             (relations(SUPPLIES={"meaning": "a\nb"}), "control character"),
-            (relations(SUPPLIES={"meaning": "x" * (LONGEST_MEANING + 1)}), "more than 300"),
+            (relations(SUPPLIES={"meaning": "x" * (LONGEST_MEANING + 1)}), "at most 300"),
             *(
-                (relations(**{name: {}}), "no name")
-                for name in ("SUP PLIES", "1ST", "X" * 41, "ÄNDERT", "", "A`) DETACH DELETE n")
+                ({kind: {name: {}}}, "pattern")
+                for kind in ("relations", "entities")
+                for name in ("SUP PLIES", "1ST", "X" * 41, "ÄNDERT", "", "A`) DETACH DELETE n", "A\n")
             ),
-            (relations(**{f"T{i}": {} for i in range(MOST_RELATIONS + 1)}), "more than 20"),
+            (relations(**{f"T{i}": {} for i in range(MOST_RELATIONS + 1)}), "at most 20"),
             *((relations(**{name: {}}), "built-in") for name in (*RelationType, *RESERVED_NAMES, "temporal")),
         ]:
             with pytest.raises(ValueError, match=said):

@@ -16,7 +16,6 @@ from graph.storage.place import (
     RECORD_FILE,
     RELATIONSHIPS_FILE,
     Place,
-    given_name,
     name_record,
     place_name,
     place_named,
@@ -73,7 +72,7 @@ def join_record(root: Path, name: str = "") -> dict[str, Any]:
 
     Args:
         root: the folder, which is made where there is none.
-        name: of the record; by default the one that the folder or ``MARA_RECORD_URL`` names.
+        name: of the record; by default the one that the folder names.
 
     Raises:
         BadInput: no record is named, or the folder has another one.
@@ -86,8 +85,7 @@ def join_record(root: Path, name: str = "") -> dict[str, Any]:
     if not is_new and name not in ("", place_name(root)):
         raise BadInput(f"{root} has another record: {place_name(root)!r}", "Name another folder")
     if is_new:
-        default_name = given_name()
-        _name(root, name or default_name)
+        _name(root, name)
     try:
         (root / "index").mkdir(exist_ok=True)
         workspace.open_record().close()
@@ -107,14 +105,13 @@ def move_record(root: Path, name: str = "") -> dict[str, Any]:
 
 def _name(root: Path, name: str) -> None:
     if not name:
-        raise BadInput(
-            "No record is named", "Give the name that `mara show` shows of it, or ?workspace=NAME in the address"
-        )
+        raise BadInput("No record is named", "Give the name that `mara show` shows of it")
+    place = place_named(name)
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise BadInput(f"{root} cannot be made ({fault.strerror})", "Choose another folder") from fault
-    name_record(root, name, joins=True)
+    name_record(root, place.name, joins=True)
 
 
 def move_to_postgres(root: Path, name: str = "") -> tuple[str, list[str]]:

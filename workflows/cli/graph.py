@@ -13,7 +13,7 @@ from rich.table import Table
 from graph.errors import BadInput
 from graph.relationships.cypher.reading import ROWS, TIMEOUT_S
 from graph.retrieve.modes import MatrixWeights
-from workflows.cli.command import Shown, command, say, write
+from workflows.cli.command import Shown, command, say
 from workflows.cli.options import (
     WhereOption,
     asking_settings,

@@ -24,7 +24,6 @@ from workflows.cli.options import asking_settings, path_option, text_option
 
 _PREFIX = "mara_"
 _RANDOM_BYTES = 32
-_SEVERAL = 'write them into the line of the file: where = { tenant = { "$in" = ["a", "b"] } }'
 
 
 serve = default_group("page", "Serve a workspace as a page in the browser, with an API, or over MCP; make keys.")
@@ -153,7 +152,7 @@ def key(
     """Make a key for a user of a server, and print the lines for its file of keys."""
     if bool(where) == everything:
         raise BadInput(f"It is not clear what {name} may see", "Give either --where CONDITION or --everything")
-    conditions, workspaces = parse_where(where or [], _SEVERAL), tuple(open_workspace or ())
+    conditions, workspaces = parse_where(where or []), tuple(open_workspace or ())
     return Shown(new_key(name, conditions, workspaces, may_index=may_index, may_watch=may_watch), _show_key)
 
 

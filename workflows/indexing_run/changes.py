@@ -14,7 +14,6 @@ from graph.schema import Passage
 from graph.sources.documents import LINK_TO_NOTHING, Documents
 from graph.sources.loaders import is_link_list
 from graph.sources.loaders.files import readable_path
-from graph.sources.skipped import first_of_each_reason
 from graph.sources.triples import ImportedTriples
 from graph.storage.entry import content_hash, fingerprint
 from graph.storage.record import Record
@@ -135,7 +134,7 @@ def refused_sources(documents: Documents, sources: Sequence[Path]) -> set[str]:
 def nothing_found(sources: Sequence[Path], documents: Documents) -> str:
     """Return what is told where no passage was found."""
     places = ", ".join(map(str, sources))
-    unread = [*documents.refused, *first_of_each_reason(documents.skipped)]
+    unread = [*documents.refused, *documents.skipped]
     if not unread:
         return f"There is no text at {places}"
     reasons = "; ".join(each.reason.rstrip(".") for each in unread[:_SHOWN_FILES])

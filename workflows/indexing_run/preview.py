@@ -12,7 +12,7 @@ from agents.chat.reply_cache import ReplyCache
 from agents.extraction import estimate_extraction
 from agents.extractor import ChatExtractor
 from graph.schema import Passage
-from graph.sources.skipped import by_reason, first_of_each_reason
+from graph.sources.skipped import NAMED_FILES, by_reason
 from graph.storage.record import RecordReader
 from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
@@ -71,7 +71,7 @@ def preview_changes(
             "removed": _sources_of(changes.removed, source_by_id),
         },
         "refused": [asdict(refused) for refused in run.documents.refused],
-        "skipped": [asdict(skipped) for skipped in first_of_each_reason(run.documents.skipped)],
+        "skipped": [asdict(skipped) for skipped in run.documents.skipped[:NAMED_FILES]],
         "skipped_counts": by_reason(run.documents.skipped),
         "own_types": run.own.names,
         "unfound_types": run.unfound_types,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph.server_clients import told
 from graph.sources.loaders.document import Refused
-from graph.sources.skipped import NAMED_FILES, by_reason, first_of_each_reason
+from graph.sources.skipped import NAMED_FILES, by_reason
 
 if TYPE_CHECKING:
     from workflows.indexing_run.run import IndexingRun
@@ -36,7 +36,7 @@ class IndexReport:
         long_passages: passages longer than the embedding model reads, embedded window by window.
         identical: passages that appeared more than once.
         refused: files that could not be read, with the reason; the first ones.
-        skipped: files that are no documents, with the reason; the first of each reason.
+        skipped: the first files that are no documents, with the reason.
         notes: items dropped or defaulted in reading and extraction, by reason.
         models: extractor and embedding model.
         seconds: duration of the run.
@@ -145,7 +145,7 @@ def report_of(run: IndexingRun, state: IndexingState, graph: Mapping[str, int]) 
         long_passages=counts["long_passages"],
         identical=documents.identical,
         refused=_shown(documents.refused[:NAMED_FILES]),
-        skipped=_shown(first_of_each_reason(documents.skipped)),
+        skipped=_shown(documents.skipped[:NAMED_FILES]),
         skipped_counts=by_reason(documents.skipped),
         notes=dict(Counter(documents.notes) + Counter(state["notes"])),
         models={"extractor": run.extractor.name, "embedding": run.embedder.model_id},

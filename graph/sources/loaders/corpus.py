@@ -14,12 +14,6 @@ from graph.sources.loaders.fields import TEXT_KEYS, FieldMap, RowReader
 from graph.sources.loaders.files import MAX_TEXT_BYTES, parse_json, read_text, readable_path, text_lines
 from graph.sources.loaders.table import passages_of_cells
 
-EMPTY_CONTEXT = "context paragraphs without text"
-"""The note that counts paragraphs of questions that hold nothing."""
-
-BESIDE_ROWS = "values beside the rows of a JSON export"
-"""The note that counts them: the number of rows, the address of the next page."""
-
 _NO_DOCUMENTS = ("gold_ids", "triples")
 """Keys of the rows of question files and files of triples."""
 
@@ -51,9 +45,7 @@ def load_json(path: Path, source: str, fields: FieldMap) -> Loaded:
     exports = {key: rows for key, rows in members.items() if isinstance(rows, list) and dict in map(type, rows)}
     if len(exports) == 1:
         ((key, rows),) = exports.items()
-        loaded = _load_rows(_items(rows, f"{where}, {key!r}"), source, fields, where)
-        loaded.notes[BESIDE_ROWS] += len(members) - 1
-        return loaded
+        return _load_rows(_items(rows, f"{where}, {key!r}"), source, fields, where)
     if isinstance(value, dict) and not exports and all(isinstance(body, str | list) for body in value.values()):
         named = ((f"{where}, {title!r}", title, body) for title, body in value.items())
         titled = ((place, {"title": title, "text": _joined(body, place)}) for place, title, body in named)
@@ -101,9 +93,7 @@ def _load_rows(rows: Iterator[tuple[str, Any]], source: str, fields: FieldMap, f
         for title, text in context:
             if (title, text) in paragraphs:
                 loaded.identical += 1
-            elif not text.strip():
-                loaded.notes[EMPTY_CONTEXT] += 1
-            else:
+            elif text.strip():
                 paragraphs[title, text] = of_context.passage_of_cells({}, title, text, where)
     loaded.passages.extend(paragraphs.values())
     return loaded

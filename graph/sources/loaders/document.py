@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,6 @@ from graph.text import is_unicode
 
 LONGEST_SPACE = 200
 """Characters of white space side by side that stay as they are: tables in plain text are full of them."""
-
-SPACE_LEFT = "runs of over 200 white-space characters"
-"""The note that counts runs that were cut to one space, one line break or one blank line."""
 
 _LONG_SPACE = re.compile(rf"\s{{{LONGEST_SPACE + 1},}}+")
 
@@ -165,8 +161,8 @@ def file_title(path: Path) -> str:
     Names that say nothing of the content give none: "scan 0012", "README", three letters, numbers.
     """
     words = " ".join(re.split(r"[\s_]+|(?<=[^\W\d])-(?=[^\W\d])", path.stem)).strip()
-    is_told = sum(map(str.isalpha, words)) >= _LEAST_LETTERS and not _NO_FILE_TITLE.fullmatch(words)
-    return sane_title(words) if is_told else ""
+    says_something = sum(map(str.isalpha, words)) >= _LEAST_LETTERS and not _NO_FILE_TITLE.fullmatch(words)
+    return sane_title(words) if says_something else ""
 
 
 def first_heading(headings: Sequence[Heading], level: int = 0) -> str:
@@ -174,40 +170,6 @@ def first_heading(headings: Sequence[Heading], level: int = 0) -> str:
     return next((heading.text for heading in headings if level in (0, heading.level)), "")
 
 
-def short_spaced_passage(passage: Passage) -> tuple[Passage, int]:
-    """Return a passage that was given whole without long runs of white space, and how many were cut."""
-    n_runs = len(_LONG_SPACE.findall(passage.title)) + len(_LONG_SPACE.findall(passage.text))
-    if not n_runs:
-        return passage, 0
-    return replace(
-        passage, title=_LONG_SPACE.sub(_without_run, passage.title), text=_LONG_SPACE.sub(_without_run, passage.text)
-    ), n_runs
-
-
-def short_spaced_document(document: Document) -> tuple[Document, int]:
-    """Return a document without long runs of white space, its offsets moved along, and how many were cut."""
-    runs = list(_LONG_SPACE.finditer(document.text))
-    if not runs:
-        return document, 0
-    starts = [run.start() for run in runs]
-    removed = [0]
-    for run in runs:
-        removed.append(removed[-1] + len(run[0]) - len(_without_run(run)))
-
-    def moved(offset: int) -> int:
-        place = bisect_right(starts, offset)
-        inside = place and offset < runs[place - 1].end()
-        return starts[place - 1] - removed[place - 1] if inside else offset - removed[place]
-
-    shortened = replace(
-        document,
-        text=_LONG_SPACE.sub(_without_run, document.text),
-        headings=[replace(heading, offset=moved(heading.offset)) for heading in document.headings],
-        pages=[moved(page) for page in document.pages],
-        links=[(moved(offset), url) for offset, url in document.links],
-    )
-    return shortened, len(runs)
-
-
-def _without_run(run: re.Match[str]) -> str:
-    return "\n" * min(2, run[0].count("\n")) or " "
+def short_spaced(text: str) -> str:
+    """Return a text whose long runs of white space are one space, one line break or one blank line."""
+    return _LONG_SPACE.sub(lambda run: "\n" * min(2, run[0].count("\n")) or " ", text)

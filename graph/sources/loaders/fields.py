@@ -12,6 +12,7 @@ from typing import Any
 from graph.errors import BadInput, UnknownColumn
 from graph.metadata_filter import MAX_CHARACTERS, askable_metadata, is_storable, json_number
 from graph.schema import MAX_ID, MetadataValue, Passage, stable_id
+from graph.sources.loaders.document import short_spaced
 from graph.text import has_controls, is_unicode, one_line
 
 ID_KEYS, TEXT_KEYS = ("id", "_id", "idx"), ("text", "passage", "contents", "content", "paragraph_text")
@@ -122,16 +123,12 @@ def parse_fields(texts: Sequence[str]) -> FieldMap:
     for text in texts:
         key, sign, column = (part.strip() for part in text.partition("="))
         pattern, _, name = (part.strip() for part in key.rpartition(":"))
-        if not sign or name not in _NAMES:
-            raise BadInput(
-                f"{text!r} maps no field",
-                f"Give NAME=COLUMN or FILE:NAME=COLUMN, where NAME is one of {', '.join(_NAMES)}",
-            )
         fields = columns_of.setdefault(pattern, {})
-        if name in fields:
-            raise BadInput(f"The field {key!r} is mapped twice", "Give one column, or metadata=ONE,OTHER")
-        if not column and name != "metadata":
-            raise BadInput(f"{text!r} names no column", f"Give {name}=COLUMN")
+        if not sign or name not in _NAMES or name in fields or not (column or name == "metadata"):
+            raise BadInput(
+                f"{text!r} maps no field, or one that is mapped already",
+                f"Give NAME=COLUMN or FILE:NAME=COLUMN once for each of {', '.join(_NAMES)}",
+            )
         fields[name] = column
     everywhere = _field_map(columns_of.pop(""))
     return replace(everywhere, files=tuple((pattern, _field_map(fields)) for pattern, fields in columns_of.items()))
@@ -152,10 +149,8 @@ def parse_metadata(texts: Sequence[str]) -> dict[str, MetadataValue]:
     metadata: dict[str, MetadataValue] = {}
     for text in texts:
         key, sign, value = text.partition("=")
-        if not sign or not key.strip():
-            raise BadInput(f"{text!r} is no metadata", "Give KEY=VALUE")
-        if key.strip() in metadata:
-            raise BadInput(f"The metadata {key.strip()!r} is given twice", "Give each key once")
+        if not sign or not key.strip() or key.strip() in metadata:
+            raise BadInput(f"{text!r} is no metadata, or its key is given twice", "Give KEY=VALUE, each key once")
         metadata[key.strip()] = scalar(value.strip())
     check_metadata(metadata)
     return metadata
@@ -164,14 +159,15 @@ def parse_metadata(texts: Sequence[str]) -> dict[str, MetadataValue]:
 def check_metadata(metadata: Mapping[str, object]) -> None:
     """Raise BadInput when a user's metadata hold no scalars, or a key that passages have of their own."""
     for key, value in metadata.items():
-        if not isinstance(key, str) or not is_unicode(key) or has_controls(key) or key in PLACE_KEYS or key == "source":
-            raise BadInput(f"The metadata {key!r} cannot be set", "It is set by the documents themselves: rename it")
-        if len(metadata) > MAX_KEYS or not _is_within_limits(key, value):
-            raise BadInput(f"The metadata {key[:60]!r} cannot be set", f"Give {_LIMITS}")
-        if not askable_metadata({key: ""}):
-            raise BadInput(f"The metadata {key!r} cannot be set", "It is reserved: rename it")
-        if as_metadata(value) is None:
-            raise BadInput(f"The metadata {key!r} are no scalar", "Give text, a finite number, true or false")
+        is_key = isinstance(key, str) and is_unicode(key) and not has_controls(key)
+        if not is_key or key in PLACE_KEYS or key == "source" or not askable_metadata({key: ""}):
+            raise BadInput(f"The metadata {key!r} cannot be set", "The documents set it, or it is reserved: rename it")
+        if len(metadata) > MAX_KEYS or not _is_within_limits(key, value) or as_metadata(value) is None:
+            raise BadInput(
+                f"The metadata {key[:60]!r} cannot be set",
+                f"Give at most {MAX_KEYS}, with keys of {MAX_CHARACTERS:,} characters, of texts of {MAX_VALUE:,},"
+                " finite numbers, true and false",
+            )
 
 
 def within_limits(values: Iterable[tuple[str, MetadataValue]], notes: Counter[str]) -> dict[str, MetadataValue]:
@@ -187,9 +183,6 @@ def within_limits(values: Iterable[tuple[str, MetadataValue]], notes: Counter[st
         else:
             notes[OVER_LIMIT] += 1
     return kept
-
-
-_LIMITS = f"at most {MAX_KEYS}, of {MAX_CHARACTERS:,} characters a key and {MAX_VALUE:,} a value"
 
 
 def _is_within_limits(key: str, value: object) -> bool:
@@ -265,15 +258,9 @@ class RowReader:
         key = str(row[id_key]) if id_key else stable_id("passage", self.source, f"{title}\n{text}")
         if not is_unicode("\n".join([key, title, text, *metadata, *map(str, metadata.values())])):
             raise BadInput(f"{where}: holds broken Unicode", "Correct the text's escapes")
-        if not key.strip():
-            raise BadInput(f"{where}: its id is empty", "Give it an id, or none at all")
-        if has_controls(key):
-            raise BadInput(
-                f"{where}: its id {key[:200]!r} holds a control character", "Give it an id of printable text"
-            )
-        if len(key) > MAX_ID:
-            raise BadInput(f"{where}: its id has {len(key):,} characters", f"Give it one of {MAX_ID:,} at most")
-        return Passage(key, one_line(title), text, self.source, metadata)
+        if not key.strip() or has_controls(key) or len(key) > MAX_ID:
+            raise BadInput(f"{where}: {key[:200]!r} is no id", f"Give 1 to {MAX_ID:,} printable characters, or no id")
+        return Passage(key, one_line(title), short_spaced(text), self.source, metadata)
 
     def _metadata(self, row: Mapping[str, Any], used: Collection[str | None]) -> dict[str, MetadataValue]:
         wanted = row.keys() - used if self.fields.metadata is None else set(self.fields.metadata)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from graph.errors import BadInput
-from graph.sources.loaders.document import Document
+from graph.sources.loaders.document import Document, short_spaced
 from graph.text import without_controls
 
 MAX_TEXT_BYTES = 64 * 2**20
@@ -22,13 +22,7 @@ MAX_LINE_BYTES = 8 * 2**20
 """Size of a line of a file that is read line by line."""
 
 _HEADING_LIMIT = 100
-_BOMS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_WIDE = ("utf-16", "utf-32")
+_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -85,14 +79,16 @@ def decode(content: bytes, where: str, encoding: str = "utf-8-sig") -> str:
     Raises:
         BadInput: they are no text in that encoding.
     """
-    marked = next((name for mark, name in _BOMS if content.startswith(mark) and content != mark), encoding)
-    text = _decoded(content, where, marked)
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    return (
+        _decoded(content, where, "utf-16" if content.startswith(_MARKS) else encoding)
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+    )
 
 
 def _decoded(content: bytes, where: str, encoding: str, position: int = 0) -> str:
     """Return bytes that begin at a position of a file as text. Raises BadInput where they are none."""
-    if b"\x00" in content and not encoding.startswith(_WIDE):
+    if b"\x00" in content and encoding != "utf-16":
         raise _binary(where)
     try:
         text = content.decode(encoding)
@@ -109,8 +105,8 @@ def read_text(path: Path, limit: int | None = None) -> str:
     """Return a file's text.
 
     Raises:
-        BadInput: it cannot be opened, is larger than the limit in bytes, or is no text in UTF-8 (or in UTF-16 or
-            UTF-32 with a byte order mark).
+        BadInput: it cannot be opened, is larger than the limit in bytes, or is no text in UTF-8 (or in UTF-16
+            with a byte order mark).
     """
     return decode(read_bytes(path, limit), readable_path(path))
 
@@ -125,7 +121,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     with open_file(path) as file:
         try:
             head = file.read(4)
-            if any(head.startswith(mark) for mark, _ in _BOMS):
+            if head.startswith(_MARKS):
                 yield from enumerate(re.findall(r"[^\n]*\n|[^\n]+", read_text(path, MAX_TEXT_BYTES)), start=1)
                 return
             position = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
@@ -161,7 +157,7 @@ def parse_json(text: str, where: str, hint: str) -> Any:
 
 def load_text(path: Path, source: str) -> Document:
     """Read a plain text document. Raises BadInput as `read_text` does."""
-    title, text = plain_title(read_text(path, MAX_TEXT_BYTES))
+    title, text = plain_title(short_spaced(read_text(path, MAX_TEXT_BYTES)))
     return Document(title, text, source)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from graph.errors import BadInput
-from graph.sources.loaders.document import Document, TextBuilder, first_heading, sane_title
+from graph.sources.loaders.document import Document, TextBuilder, first_heading, sane_title, short_spaced
 from graph.sources.loaders.files import decode, read_bytes, readable_path
 from graph.sources.loaders.table import MOST_COLUMNS_SPANNED, are_names, row_lines
 
@@ -37,7 +37,6 @@ _DECLARED = re.compile(
     re.IGNORECASE,
 )
 _LOOKED_AT_BYTES = 4096
-_OF_TEXT = re.compile(r"utf-?8|ascii|iso8859|cp\d|gb|hz|big5|shift_jis|euc_|iso2022|johab|koi8|mac|ptcp|tis|viscii")
 _SUPERSETS = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030"}
 
 _HEADINGS = {f"h{level}": level for level in range(1, 10)}
@@ -130,20 +129,12 @@ def decode_page(content: bytes, where: str) -> str:
     if declared is None:
         return decode(content, where)
     label = (declared[1] or declared[2]).decode("ascii")
-    return decode(content, where, _codec(label, where))
-
-
-def _codec(label: str, where: str) -> str:
-    """Return the codec that browsers take for a label: a page cannot declare UTF-16 in ASCII, so that means UTF-8."""
-    if label.lower().startswith(("utf-16", "utf-8", "utf8", "unicode")):
-        return "utf-8-sig"
     try:
-        name = codecs.lookup(label).name
-    except LookupError:
-        name = ""
-    if not _OF_TEXT.match(name):
-        raise BadInput(f"{where} declares the encoding {label!r}, which is not known", "Save the page in UTF-8")
-    return _SUPERSETS.get(name, name)
+        # A page cannot declare UTF-16 in ASCII: browsers take it for UTF-8.
+        name = "utf-8-sig" if label.lower().startswith(("utf", "unicode")) else codecs.lookup(label).name
+        return decode(content, where, _SUPERSETS.get(name, name))
+    except LookupError as fault:
+        raise BadInput(f"{where} declares the encoding {label!r}, which is not known", "Save it in UTF-8") from fault
 
 
 def normalised_address(url: str, base: str = "") -> str:
@@ -171,7 +162,7 @@ class _Page:
         from lxml import etree
 
         parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_pis=True)
-        root = etree.fromstring(markup.encode("utf-8", "replace"), parser) if markup.strip() else None
+        root = etree.fromstring(short_spaced(markup).encode("utf-8", "replace"), parser) if markup.strip() else None
         if any("depth" in entry.message for entry in parser.error_log):
             raise BadInput(f"{where} has elements nested over 2,048 deep", "Correct the page, or leave it out")
         self._root = etree.Element("html") if root is None else root.getroottree().getroot()

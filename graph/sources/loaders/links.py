@@ -11,7 +11,7 @@ from typing import Any
 from graph.errors import BadInput
 from graph.sources.loaders import kinds, load, readable_hint
 from graph.sources.loaders.corpus import json_rows
-from graph.sources.loaders.document import Document, Loaded, Refused
+from graph.sources.loaders.document import Document, Loaded, Refused, short_spaced
 from graph.sources.loaders.fields import FieldMap
 from graph.sources.loaders.files import readable_path
 from graph.sources.loaders.html import load_html, normalised_address, parse_html
@@ -19,6 +19,7 @@ from graph.sources.loaders.table import table_rows
 from graph.text import is_unicode
 
 _CONTENTS = ("text", "html", "path")
+_ROW = "Give {url, title?, and one of text, html, path}; the address begins with http or https"
 
 
 def load_links(path: Path, source: str) -> Loaded:
@@ -46,27 +47,25 @@ def load_links(path: Path, source: str) -> Loaded:
 
 def _page(row: Any, where: str, folder: Path, used: set[Path]) -> Document:
     """Return the page of a row; the file that it is read from, if it is, counts as used."""
-    if not isinstance(row, Mapping) or not isinstance(row.get("url"), str):
-        raise BadInput(f"{where}: no address", "Give {url, title?, and one of text, html, path}")
-    address = normalised_address(row["url"])
-    if not address:
-        raise BadInput(f"{where}: {row['url'][:200]!r} is no web address", "Give one that begins with http or https")
+    fields = row if isinstance(row, Mapping) else {}
+    url, title = fields.get("url"), fields.get("title") or ""
+    contents = {key: fields[key] for key in _CONTENTS if fields.get(key) not in (None, "")}
+    address = normalised_address(url) if isinstance(url, str) else ""
+    texts = [title, *contents.values()]
+    if not address or len(contents) != 1 or not all(isinstance(text, str) and is_unicode(text) for text in texts):
+        raise BadInput(f"{where}: no web address with its page", _ROW)
     here = f"{where}: {address}"
-    contents = {key: row[key] for key in _CONTENTS if row.get(key) not in (None, "")}
-    title = row.get("title") or ""
-    if not contents:
-        raise BadInput(f"{here} comes without its page", "Fetching is yours: save the page and give its path")
-    ((kind, content), *others) = contents.items()
-    if others or not isinstance(content, str) or not isinstance(title, str) or not is_unicode(title):
-        raise BadInput(f"{here} is malformed", "Give {url, title?, and one of text, html, path}")
-    if not is_unicode(content):
-        raise BadInput(f"{here} holds broken Unicode", "Correct the text's escapes")
+    ((kind, content),) = contents.items()
     if kind == "path":
         file = _file_of(content, here, folder)
         document = _read_page(file, content, here, address)
         used.add(file)
     else:
-        document = Document("", content, address) if kind == "text" else parse_html(content, here, address, address)
+        document = (
+            Document("", short_spaced(content), address)
+            if kind == "text"
+            else parse_html(content, here, address, address)
+        )
     if not document.text.strip():
         raise BadInput(f"{here} holds no text", "Save the page as the browser shows it")
     return replace(document, title=" ".join(title.split()) or document.title)

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from graph.errors import BadInput
 from graph.schema import MetadataValue, stable_id
 from graph.sources.loaders import kinds, load
-from graph.sources.loaders.document import Document, Loaded, Refused, file_title, sane_title
+from graph.sources.loaders.document import Document, Loaded, Refused, file_title, sane_title, short_spaced
 from graph.sources.loaders.fields import FieldMap, within_limits
 from graph.sources.loaders.files import read_bytes, readable_path
 from graph.sources.loaders.html import parse_html
@@ -103,7 +103,9 @@ def _body(message: EmailMessage, where: str, source: str) -> Document:
         text = part.get_content() if part is not None else ""
         if text.strip():
             page = (
-                parse_html(text, where, source) if kind == "html" else Document("", text.replace("\r\n", "\n"), source)
+                parse_html(text, where, source)
+                if kind == "html"
+                else Document("", short_spaced(text.replace("\r\n", "\n")), source)
             )
             return replace(page, title=title or page.title, source=source)
     return Document(title, "", source)

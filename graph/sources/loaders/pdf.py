@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graph.errors import BadInput
-from graph.sources.loaders.document import Document, sane_title
+from graph.sources.loaders.document import Document, sane_title, short_spaced
 from graph.sources.loaders.files import open_file, plain_title, readable_path
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _baseline(page_matrix: Sequence[float], text_matrix: Sequence[float]) -> flo
 
 def _clean(text: str) -> str:
     """Return a page's text without control characters, which fonts without a mapping give."""
-    return text.translate(_CONTROLS).strip()
+    return short_spaced(text.translate(_CONTROLS)).strip()
 
 
 def _named_title(reader: PdfReader) -> str:

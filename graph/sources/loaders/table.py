@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -16,8 +16,6 @@ from graph.schema import Passage
 from graph.sources.loaders.document import Loaded, Refused
 from graph.sources.loaders.fields import (
     ID_KEYS,
-    MAX_KEYS,
-    OVER_LIMIT,
     TEXT_KEYS,
     FieldMap,
     RowReader,
@@ -229,8 +227,7 @@ def passages_of_cells(
     usual = ["title"] if "title" in columns else [name for name in columns if name != id_column]
     title_column = reader.fields.title if reader.fields.title in columns else next(iter(usual), None)
     n_rows = n_worded = 0
-    for where, whole in rows:
-        row = _first_cells(whole, (id_column, title_column), reader.notes)
+    for where, row in rows:
         cells = {name: _cell(value) for name, value in row.items()}
         n_rows += 1
         n_worded += _has_letters(cells.values())
@@ -249,15 +246,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value) if isinstance(value, int | float) else ""
-
-
-def _first_cells(row: Mapping[str, Any], needed: Container[str | None], notes: Counter[str]) -> Mapping[str, Any]:
-    """Return the first cells of a very long row, with those that are needed; the rest is counted."""
-    if len(row) <= MAX_KEYS:
-        return row
-    kept = {name: cell for place, (name, cell) in enumerate(row.items()) if place < MAX_KEYS or name in needed}
-    notes[OVER_LIMIT] += len(row) - len(kept)
-    return kept
 
 
 def _has_letters(texts: Iterable[str]) -> bool:

@@ -21,7 +21,7 @@ def record(tmp_path: Path) -> Iterator[Record]:
         yield opened
 
 
-def test_of_very_many_files_all_are_counted_and_some_of_each_reason_named(record: Record, tmp_path: Path) -> None:
+def test_of_very_many_files_all_are_counted_and_the_first_named(record: Record, tmp_path: Path) -> None:
     images, mails = files(tmp_path, 100_000, ".png"), files(tmp_path, 3, ".eml")
     refused = [Refused(f"{tmp_path}/a.pdf", f"{tmp_path}/a.pdf is encrypted")]
     keep_skipped(record, [tmp_path], refused, [*images, *mails], alone=True)
@@ -30,7 +30,6 @@ def test_of_very_many_files_all_are_counted_and_some_of_each_reason_named(record
     assert noted["reasons"] == {REFUSED: 1, f"{kind} (.png)": 100_000, f"{kind} (.eml)": 3}
     assert len(noted["files"]) == 1 + NAMED_FILES
     assert noted["files"][0] == ["a.pdf", " is encrypted"]
-    assert [name for name, _ in noted["files"][-3:]] == ["000000.eml", "000001.eml", "000002.eml"]
 
 
 def test_names_are_those_within_the_source_wherever_the_command_is_run(

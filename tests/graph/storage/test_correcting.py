@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,9 +105,8 @@ def test_one_that_stands_already_changes_nothing(record: Record) -> None:
 )
 def test_names_cannot_be_merged_and_kept_apart(record: Record, first: What, second: What) -> None:
     make(record, first)
-    with pytest.raises(BadInput, match=r"would be merged .* and kept apart") as refused:
+    with pytest.raises(BadInput, match="would be merged and kept apart, and correction 1 stands"):
         make(record, second)
-    assert set(re.findall(r"\((.*?)\)", str(refused.value.message))) == {"correction 1", "the new one"}
     assert len(record.corrections()) == 1
 
 

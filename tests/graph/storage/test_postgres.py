@@ -29,7 +29,7 @@ from graph.storage.correcting import plan_corrections
 from graph.storage.database import AMONG
 from graph.storage.entry import Entry
 from graph.storage.opening import place_to_make
-from graph.storage.place import PLACE_FILE, Place, name_record, place_of
+from graph.storage.place import PLACE_FILE, Place, name_record
 from graph.storage.postgres import PostgresDatabase, marked
 from graph.storage.record import Record
 from graph.storage.record_tables import Additions, NewVectors
@@ -81,16 +81,6 @@ class TestPlace:
         assert place.url == "postgresql://mara:secret@db.example/records?sslmode=require"
         assert json.loads((tmp_path / PLACE_FILE).read_text()) == {"record": place.name}
         assert "secret" not in repr(place)
-
-    def test_the_address_may_name_the_record_and_a_folder_of_another_one_is_refused(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        name_record(tmp_path, "team")
-        monkeypatch.setenv("MARA_RECORD_URL", "postgresql://db/records?workspace=team&sslmode=require")
-        assert place_of(tmp_path / "record.sqlite") == Place("team", "postgresql://db/records?sslmode=require")
-        monkeypatch.setenv("MARA_RECORD_URL", "postgresql://db/records?workspace=other")
-        with pytest.raises(BadInput, match="is 'team', and MARA_RECORD_URL names 'other'"):
-            place_of(tmp_path / "record.sqlite")
 
     def test_an_address_that_is_none_is_not_repeated(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for url in [
@@ -204,23 +194,6 @@ with workspace.writing() as lock, workspace.open_record(lock) as record:
                 assert set(record.fingerprints()) == {"nissan", "yokohama"}
                 record.commit([], _nothing(), "hash", removed=["yokohama"])
         assert _without_notes(dump(workspace.record_path)) == _without_notes(before)
-
-    def test_a_new_one_makes_the_record_that_the_address_names_and_takes_none_that_is_there(
-        self, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("MARA_RECORD_URL", f"{postgres_url}?workspace=made")
-        one = publish_workspace(tmp_path / "one", [NISSAN], TRIPLES)
-        assert json.loads(one.record_path.read_text()) == {"record": "made"}
-        one.create()
-        other = Workspace(tmp_path / "other")
-        with pytest.raises(BadInput, match=r"'made' is there already.*`mara doctor --join-record --record made`"):
-            other.create()
-        with pytest.raises(BadInput, match="record 'made' is there already"):
-            RelationshipRecord.of(other.root, create=True)
-        assert not (other.root / PLACE_FILE).exists()
-        name_record(other.root, "made")
-        with other.open_record() as record:
-            assert set(record.fingerprints()) == {"nissan"}
 
 
 @pytest.mark.slow

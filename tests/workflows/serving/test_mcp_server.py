@@ -123,11 +123,11 @@ def test_asking_gives_the_answer_of_ask_with_the_sentences_it_cites_and_retrievi
 def test_what_cannot_be_asked_is_a_tool_error_that_says_why(served: Path, tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"question": " "}, "BadInput: The question is empty. Ask something"),
-        ({"question": "Who?", "where": {"$or": 1}}, "reserved"),
+        ({"question": "Who?", "where": {"$or": 1}}, "cannot ask for"),
         ({"question": "Who?", "top_k": 0}, "(top_k has to be 1 or more, not 0)"),
         ({"question": "Who?", "mode": "magic"}, "BadInput: The call cannot be used (mode has to be 'mara'"),
         ({}, "question is missing"),
-        ({"question": "Who?", "where": {"owner": None}}, "on 'owner' compares with null"),
+        ({"question": "Who?", "where": {"owner": None}}, "on 'owner' cannot be used"),
         *(
             ({"question": "Who?", unknown: {"source": "none"}}, f"({unknown} is not known)")
             for unknown in ("wher", "client", "workspace", "model")

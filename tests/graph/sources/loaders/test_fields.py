@@ -36,12 +36,8 @@ class TestFields:
             assert parse_fields(texts) == fields, texts
 
     def test_nonsense_is_an_error(self) -> None:
-        for texts, complaint in [
-            (["body"], "'body' maps no field"),
-            (["text="], "names no column"),
-            (["text=a", "text=b"], "'text' is mapped twice"),
-        ]:
-            with pytest.raises(BadInput, match=complaint):
+        for texts in (["body"], ["text="], ["text=a", "text=b"]):
+            with pytest.raises(BadInput, match=f"'{texts[-1]}' maps no field"):
                 parse_fields(texts)
 
 
@@ -97,10 +93,10 @@ class TestJsonRows:
             ({"key": "a\nb", "body": "x"}, FieldMap(id="key", text="body")),
         ):
             path = write(tmp_path / "c.jsonl", lines(row))
-            with pytest.raises(BadInput, match=r"c\.jsonl, line 1: its id 'a\\.*b' holds a control character"):
+            with pytest.raises(BadInput, match=r"c\.jsonl, line 1: 'a\\.*b' is no id"):
                 read_documents([path], ReadOptions(fields=fields))
         path = write(tmp_path / "c.jsonl", lines({"id": "k" * 1_000, "text": "x"}, {"id": "k" * 1_001, "text": "x"}))
-        with pytest.raises(BadInput, match=r"c\.jsonl, line 2: its id has 1,001 characters"):
+        with pytest.raises(BadInput, match=r"c\.jsonl, line 2: 'k+' is no id"):
             read_documents([path], ReadOptions())
 
     def test_values_that_are_no_metadata_are_left_out_and_counted(self, tmp_path: Path) -> None:
@@ -133,17 +129,15 @@ class TestLimits:
         assert notes == {OVER_LIMIT: 2}
 
     def test_what_is_given_to_every_passage_is_refused_beyond_them(self) -> None:
-        beyond = r"cannot be set.*at most 200, of 1,000 characters a key and 10,000 a value"
-        no_scalars: list[Any] = [None, [], math.nan, math.inf, "\ud800"]
-        cases: list[tuple[dict[str, Any], str]] = [
-            ({f"k{i}": 1 for i in range(MAX_KEYS + 1)}, beyond),
-            ({"k" * (MAX_CHARACTERS + 1): 1}, beyond),
-            ({"k": "x" * (MAX_VALUE + 1)}, beyond),
-            *(({key: 1}, f"{key!r} cannot be set") for key in [*sorted(PLACE_KEYS), "source"]),
-            *(({"a": value}, "no scalar") for value in no_scalars),
+        no_values: list[Any] = [None, [], math.nan, math.inf, "\ud800", "x" * (MAX_VALUE + 1)]
+        cases: list[dict[str, Any]] = [
+            {f"k{i}": 1 for i in range(MAX_KEYS + 1)},
+            {"k" * (MAX_CHARACTERS + 1): 1},
+            *({key: 1} for key in [*sorted(PLACE_KEYS), "source"]),
+            *({"a": value} for value in no_values),
         ]
-        for metadata, message in cases:
-            with pytest.raises(BadInput, match=message):
+        for metadata in cases:
+            with pytest.raises(BadInput, match="cannot be set"):
                 ReadOptions(metadata=metadata)
 
 

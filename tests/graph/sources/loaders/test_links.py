@@ -56,7 +56,7 @@ class TestRefused:
         (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
         (folder / "loop.txt").symlink_to("loop.txt")
         rows: list[tuple[Any, str]] = [
-            ({"url": URL}, "https://ex.org/a comes without its page"),
+            ({"url": URL}, "no web address with its page"),
             ({"url": URL, "path": "../secret.txt"}, "leads out of the list's folder"),
             ({"url": URL, "path": "sub/../../secret.txt"}, "leads out of the list's folder"),
             ({"url": URL, "path": "/etc/hostname"}, "leads out of the list's folder"),
@@ -65,11 +65,11 @@ class TestRefused:
             ({"url": URL, "path": "gone.txt"}, r"'gone.txt' cannot be read \(No such file"),
             ({"url": URL, "path": "pipe.txt"}, "is not a plain file"),
             ({"url": URL, "path": "links.jsonl"}, "of a kind that is not read"),
-            ({"url": URL, "text": "x", "html": "y"}, "is malformed"),
+            ({"url": URL, "text": "x", "html": "y"}, "no web address with its page"),
             ({"url": URL, "text": " "}, "holds no text"),
-            ({"url": URL, "text": "\ud800"}, "broken Unicode"),
-            ({"url": "ftp://ex.org/a", "text": "x"}, "'ftp://ex.org/a' is no web address"),
-            ({"text": "x"}, "no address"),
+            ({"url": URL, "text": "\ud800"}, "no web address with its page"),
+            ({"url": "ftp://ex.org/a", "text": "x"}, "no web address with its page"),
+            ({"text": "x"}, "no web address with its page"),
         ]
         written = [{"url": "https://ex.org/good", "text": "good"}, *(row for row, _ in rows)]
         (folder / "links.jsonl").write_bytes(b"".join(map(_line, written)))

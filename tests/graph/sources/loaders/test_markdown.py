@@ -28,7 +28,8 @@ class TestTables:
     def test_each_row_carries_the_names_of_its_columns(self) -> None:
         for table, text in [
             ("| Part | Price |\n|---|---:|\n| bolt | 3 |\n| nut | |", "Part: bolt; Price: 3\nPart: nut"),
-            ("Part | **Price**\n--- | ---\nbolt | 3 \\| 4 | 5", "Part: bolt; Price: 3 | 4 | 5"),
+            ("Part | **Price**\n--- | ---\nbolt | 3 \\| 4", "Part: bolt; Price: 3 | 4"),
+            ("Part | **Price**\n--- | ---\nbolt | 3 \\| 4 | 5", "bolt | 3 \\| 4 | 5"),
             ("| | |\n|---|---|\n| Term | two years |\n| Notice | a month |", "Term: two years\nNotice: a month"),
             ("| Part | Price |\n| bolt | 3 |", "| Part | Price |\n| bolt | 3 |"),
             ("```\na | b\n--|--\n1 | 2\n```", "```\na | b\n--|--\n1 | 2\n```"),

@@ -10,7 +10,7 @@ from graph.errors import BadInput
 from graph.schema import Passage
 from graph.sentences import sentence_spans
 from graph.sources.documents import ReadOptions, read_documents
-from graph.sources.loaders.fields import MAX_KEYS, OVER_LIMIT, FieldMap, scalar
+from graph.sources.loaders.fields import FieldMap, scalar
 from tests.graph.sources.loaders.files import passage_of_file, passages_of, write, xlsx
 
 
@@ -66,17 +66,6 @@ class TestRowsWithoutText:
         passages = passages_of(write(tmp_path / "c.csv", 'name,note\nMoor,"It pays. On time: yes."\n'))
         assert sentence_spans(passages[0].text) == [(0, len(passages[0].text))], "a row is one unit"
         assert passages_of(write(tmp_path / "c.csv", "name,note\n")) == []
-
-    def test_of_a_very_long_row_the_first_cells_are_told_with_its_title_and_the_rest_is_counted(
-        self, tmp_path: Path
-    ) -> None:
-        n_cells = MAX_KEYS + 300
-        content = ",".join(f"c{n}" for n in range(n_cells)) + "\n" + ",".join(f"v{n}" for n in range(n_cells)) + "\n"
-        options = ReadOptions(fields=FieldMap(title=f"c{n_cells - 1}"))
-        documents = read_documents([write(tmp_path / "c.csv", content)], options)
-        (passage,) = documents.passages.values()
-        assert (passage.title, len(passage.text.split("; "))) == (f"v{n_cells - 1}", MAX_KEYS + 1)
-        assert documents.notes[OVER_LIMIT] >= 299
 
 
 class TestFields:
