@@ -281,7 +281,7 @@ def show_why(console: Console, result: Result, explanation: Explanation) -> None
     for sentence in explanation.why:
         console.print(escape(spoken(sentence)))
     similarity = f"similarity ({result['ranked_by']})" if result["ranked_by"] else "nothing"
-    ranked_by = f"a walk over the graph ({explanation.walk.engine})" if explanation.walk else similarity
+    ranked_by = f"a walk over the graph ({explanation.walk['engine']})" if explanation.walk else similarity
     console.print(f"Ranked by {escape(ranked_by)}, mode {escape(result['mode'])}")
     _start(console, result)
     if explanation.beta:
