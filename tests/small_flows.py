@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.edges import EdgeKind
-from graph.explain.flow_paths import SHOWN_PATHS, FlowPath, _BestPaths, _taken_arcs
+from graph.explain.flow_paths import SHOWN_PATHS, FlowPath, PathSearch
 from graph.explain.flows import Flows
 from tests.builders import typed_graph
 from tests.random_walks import walked
@@ -37,6 +37,5 @@ def best_paths(
     limit: int = SHOWN_PATHS,
 ) -> list[list[FlowPath]]:
     """The best paths to each node, whether they take a fact or not."""
-    starts = np.flatnonzero((flows.restart > 0) & (True if seeds is None else seeds))
-    search = _BestPaths(flows, _taken_arcs(flows, edges), starts)
-    return [search.paths_to(node, limit) for node in nodes]
+    search = PathSearch(flows, edges, seeds)
+    return [search.best_to(node, limit) for node in nodes]

@@ -26,20 +26,14 @@ from graph.schema import RelationFactors
 from graph.storage.workspace import resolve_workspace, write_atomically
 from graph.walk.factors import EdgeFactors
 from graph.walk.pagerank import walk
-from graph.walk.settings import Engine, FactorPolicy
+from graph.walk.settings import Engine
 from graph.walk.sparse import SparseVector
 from graph.walk.strengths import UNTUNED, tuned, workspace_tuning
 from workflows.context import Context
 from workflows.explanation.model import (
     Assembly,
-    Citation,
     Explanation,
-    Models,
     NodeNames,
-    ShownFact,
-    Stop,
-    WalkedBy,
-    to_graphml,
 )
 from workflows.explanation.why import why
 from workflows.runs.run_folder import check_output
@@ -53,7 +47,7 @@ LEAST_NODES, MOST_NODES = 2, 2000
 
 
 def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEFAULT_NODES) -> Explanation:
-    """Explain an answer: walk again as the run did, with less and less of its β, and tell what carried the mass.
+    """Explain an answer: walk again as the run did, without its β and with it, and tell what carried the mass.
 
     Args:
         result: what `workflows.answering.ask`, or a workflow's ``invoke``, returned.
@@ -87,7 +81,7 @@ def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEF
 
 
 def write_explanation(explanation: Explanation, path: Path) -> None:
-    """Write an explanation into a file: a page (.html), JSON (.json) or the graph alone (.graphml).
+    """Write an explanation into a file: a page (.html), or JSON (.json).
 
     Raises:
         BadInput: the file's name ends otherwise, or it cannot be written.
@@ -115,7 +109,7 @@ def _json(explanation: Explanation) -> str:
     return json.dumps(explanation.to_json(), indent=1) + "\n"
 
 
-_WRITERS: Mapping[str, Callable[[Explanation], str]] = {".html": _page, ".json": _json, ".graphml": to_graphml}
+_WRITERS: Mapping[str, Callable[[Explanation], str]] = {".html": _page, ".json": _json}
 
 
 def _paths(answered: Answered, walks: ComparedWalks, visible: Visible) -> list[FlowPath]:
@@ -158,11 +152,8 @@ def _explanation(
         ranked_by=result["ranked_by"],
         workspace=resolve_workspace(answered.context.workspace).absolute().name,
         generation=result["generation"],
-        models=Models(**{key: str(result["models"].get(key, "")) for key in ("chat", "embedding", "store")}),
-        citations=tuple(
-            Citation(mark["number"], mark["passage_id"], mark["start"], mark["end"])
-            for mark in result.get("citations") or []
-        ),
+        models={key: str(result["models"].get(key, "")) for key in ("chat", "embedding", "store")},
+        citations=tuple(result.get("citations") or ()),
         facts=tuple(_facts(answered)),
         fact_outcome=result.get("fact_outcome") or "",
         beta=walks.beta,
@@ -174,26 +165,25 @@ def _explanation(
         paths=tuple(assembly.path(path) for path in paths),
         anchors=tuple(assembly.anchors(walks.anchors, _nodes_of(answered, returned))),
         shown=assembly.shown(),
-        walk=WalkedBy(report["engine"], report["error"]) if report else None,
+        walk={"engine": report["engine"], "error": report["error"]} if report else None,
         own_relations={str(name): definition for name, definition in answered.index.graph.own.definitions.items()},
     )
 
 
-def _facts(answered: Answered) -> Iterator[ShownFact]:
+def _facts(answered: Answered) -> Iterator[dict[str, Any]]:
     """Return the candidate facts of the result, spelled as the filter lets them be seen."""
     hits = answered.result.get("facts") or []
     scored = facts_of(hits, answered.index, answered.selection)
     for hit, (known, score) in zip(hits, scored, strict=True):
         fact = known.fact
-        yield ShownFact(fact.subject, fact.predicate, fact.object, fact.relation.value, score, hit["kept"])
+        triple = {"subject": fact.subject, "predicate": fact.predicate, "object": fact.object}
+        yield {**triple, "relation": fact.relation.value, "score": score, "kept": hit["kept"]}
 
 
 _NEEDED = ("question", "mode", "models", "generation", "ranked_by", "passages")
 _SAME_CONTEXT = "Give the context that the question was asked with"
 
 WITHOUT, WITH, AS_WALKED = "without β", "with β", "as walked"
-
-_QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 _TOLERANCE = 1e-3
 """The relative tolerance for a score, beside the run's error: an endpoint's vectors vary a little."""
@@ -262,8 +252,6 @@ def open_answered(result: Mapping[str, Any], context: Context) -> Answered:
 
 def _check_result(result: Mapping[str, Any]) -> None:
     """Raise BadInput where a result lacks what an explanation reads, or holds something else there."""
-    if not isinstance(result, Mapping):
-        raise BadInput("This is no result of a question", "Give what `ask` returned")
     lacking = [key for key in _NEEDED if result.get(key) is None]
     if lacking:
         raise BadInput(f"This is no result of a question: it lacks {', '.join(lacking)}", "Give what `ask` returned")
@@ -308,15 +296,13 @@ class ComparedWalks:
     """
 
     beta: RelationFactors | None
-    stops: tuple[Stop, ...]
+    stops: tuple[str, ...]
     flows: tuple[Flows, ...]
     anchors: tuple[tuple[Anchor, NDArray[np.float64]], ...] = ()
 
 
 def compare_walks(answered: Answered) -> ComparedWalks:
-    """Walk from the run's seeds, with all of its β and with less, each walk solved by PRPACK.
-
-    Under the policy neutral, five walks lead from no β to all of it; under the others, β is in or out.
+    """Walk from the run's seeds, without its β and with it, each walk solved by PRPACK.
 
     Raises:
         BadInput: the walk does not give the run's scores: it had other settings.
@@ -327,33 +313,21 @@ def compare_walks(answered: Answered) -> ComparedWalks:
     start, _ = start_of(answered.index, state, settings, answered.selection)
     restart = restart_of(answered.index, start)
     typed = walked_graph(graph, settings)
-    stops, damping, own = _stops(answered, beta), answered.damping, graph.own.relation_types
+    damping, own = answered.damping, graph.own.relation_types
     version = answered.result.get("tuning")
     tuning = workspace_tuning(resolve_workspace(answered.context.workspace), version) if version else UNTUNED
+    steers = (None, beta) if beta else (None,)
+    factors = [tuned(factors_for(each, settings, own), tuning, own) for each in steers]
 
-    without, steered = (factors_for(relation_factors, settings, own) for relation_factors in (None, beta))
+    def scores(start: SparseVector, factors: EdgeFactors) -> NDArray[np.float64]:
+        return walk(typed, start, factors, damping, Engine.IGRAPH).scores
 
-    def factors(stop: Stop) -> EdgeFactors:
-        return tuned(without.mixed(steered, stop.strength), tuning, own)
-
-    def scores(start: SparseVector, stop: Stop) -> NDArray[np.float64]:
-        return walk(typed, start, factors(stop), damping, Engine.IGRAPH).scores
-
-    walked = tuple(flows_of(typed, scores(restart, stop), restart.dense(), factors(stop), damping) for stop in stops)
+    walked = tuple(flows_of(typed, scores(restart, each), restart.dense(), each, damping) for each in factors)
     _check_scores(answered, walked[-1])
     report = answered.result.get("walk") or {}
     anchors = anchors_of(restart, graph.n_entities) if report.get("convergence") else []
-    return ComparedWalks(beta, stops, walked, tuple((anchor, scores(anchor.restart, stops[-1])) for anchor in anchors))
-
-
-def _stops(answered: Answered, beta: RelationFactors | None) -> tuple[Stop, ...]:
-    if beta is None:
-        return (Stop(1.0, AS_WALKED),)
-    strengths = _QUARTERS if answered.settings.policy is FactorPolicy.NEUTRAL else (0.0, 1.0)
-    labels = {0.0: WITHOUT, 1.0: WITH}
-    return tuple(
-        Stop(strength, labels.get(strength, f"{strength:.0%} of β".replace("%", " %"))) for strength in strengths
-    )
+    brought = tuple((anchor, scores(anchor.restart, factors[-1])) for anchor in anchors)
+    return ComparedWalks(beta, (WITHOUT, WITH) if beta else (AS_WALKED,), walked, brought)
 
 
 def _check_scores(answered: Answered, flows: Flows) -> None:

@@ -108,11 +108,6 @@ class Flows:
         """The mass that each edge carries from its target to its source."""
         return self.damping * self.scores[self.graph.target] * self.backward_share
 
-    @cached_property
-    def inflow(self) -> Doubles:
-        """The mass that comes into each node, over all of its edges."""
-        return self.inflow_over(np.arange(len(self.graph)))
-
     def inflow_over(self, edges: NDArray[np.integer]) -> Doubles:
         """Return the mass that comes into each node over some edges, shape (n_nodes,)."""
         graph = self.graph

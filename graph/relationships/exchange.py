@@ -1,4 +1,4 @@
-"""Nodes and edges as rows of copies, as lines of JSON that are read back, or as GraphML for viewers."""
+"""Nodes and edges as rows of copies, and as lines of JSON that are read back."""
 
 from __future__ import annotations
 

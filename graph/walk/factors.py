@@ -31,14 +31,6 @@ class EdgeFactors:
     from_passage: NDArray[np.float64]
     unknown: tuple[str, ...] = ()
 
-    def mixed(self, other: EdgeFactors, share: float) -> EdgeFactors:
-        """Return the factors between these and others of the same kinds of edges, at a share of the way in [0, 1]."""
-        return EdgeFactors(
-            (1 - share) * self.from_entity + share * other.from_entity,
-            (1 - share) * self.from_passage + share * other.from_passage,
-            other.unknown,
-        )
-
     @property
     def from_source(self) -> NDArray[np.float64]:
         """Each kind's factor where an edge is left from its source, which is always an entity."""

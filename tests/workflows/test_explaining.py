@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,6 @@ def plain(small_workspace: Path) -> tuple[dict[str, Any], Explanation]:
     return explained(Context(workspace=str(small_workspace)))
 
 
-def strengths(explanation: Explanation) -> list[tuple[float, str]]:
-    return [(stop.strength, stop.label) for stop in explanation.stops]
-
-
 def check_its_paths_are_made_of_what_is_shown(explanation: Explanation) -> None:
     nodes, edges = {node.id: node for node in explanation.nodes}, {edge.id: edge for edge in explanation.edges}
     assert explanation.paths
@@ -70,31 +66,18 @@ def test_its_masses_are_the_runs_scores_and_add_up_and_its_paths_are_made_of_wha
         check_its_paths_are_made_of_what_is_shown(explain(result, settings(**changes), max_nodes=LEAST_NODES))
         if "engine" in changes:
             assert explanation.walk is not None
-            assert explanation.walk.engine == changes["engine"], "though PRPACK walks again"
+            assert explanation.walk["engine"] == changes["engine"], "though PRPACK walks again"
 
 
-class TestStops:
-    def test_beta_comes_in_by_quarters_of_its_strength(
-        self, settings: MakeContext, plain: tuple[dict[str, Any], Explanation]
-    ) -> None:
-        explanation = plain[1]
-        between = [(0.25, "25 % of β"), (0.5, "50 % of β"), (0.75, "75 % of β")]
-        assert strengths(explanation) == [(0.0, "without β"), *between, (1.0, "with β")]
-        assert explanation.beta is not None
-        uniform = RelationFactors.uniform()
-
-        def quarter_of(beta: Mapping[str, float], even: Mapping[str, float]) -> dict[str, float]:
-            return {name: 0.75 * share + 0.25 * beta[name] for name, share in even.items()}
-
-        quarter = RelationFactors(
-            quarter_of(explanation.beta.entity_entity, uniform.entity_entity),
-            quarter_of(explanation.beta.entity_passage, uniform.entity_passage),
-        )
-        for stop, beta in ((0, uniform), (1, quarter)):
-            other = explained(settings().with_agents(manager=FixedManager(beta)))[1]
-            masses = {node.ref: node.mass[-1] for node in other.nodes}
-            for node in explanation.nodes:
-                assert masses.get(node.ref, node.mass[stop]) == pytest.approx(node.mass[stop], abs=PRPACK)
+def test_without_beta_its_masses_are_those_of_a_run_whose_relations_weigh_alike(
+    settings: MakeContext, plain: tuple[dict[str, Any], Explanation]
+) -> None:
+    explanation = plain[1]
+    assert explanation.stops == ("without β", "with β")
+    alike = explained(settings().with_agents(manager=FixedManager(RelationFactors.uniform())))[1]
+    masses = {node.ref: node.mass[-1] for node in alike.nodes}
+    for node in explanation.nodes:
+        assert masses.get(node.ref, node.mass[0]) == pytest.approx(node.mass[0], abs=PRPACK)
 
 
 class TestContent:

@@ -215,7 +215,6 @@ class TestAnswers:
         for name, words in (
             ("page.html", "--SUPPLIES: #b320f7;"),
             ("data.json", "SUPPLIES"),
-            ("g.graphml", "Supplier"),
         ):
             write_explanation(explanation, tmp_path / name)
             assert words in (tmp_path / name).read_text()

@@ -113,9 +113,7 @@ def ask(
     asked: Asking,
     explain: Annotated[
         Path | None,
-        path_option(
-            "FILE", "Write an explanation of the answer: a page (.html), its data (.json) or its graph (.graphml)."
-        ),
+        path_option("FILE", "Write an explanation of the answer: a page (.html) or its data (.json)."),
     ] = None,
     verbose: Annotated[
         bool,

@@ -1,1 +1,1 @@
-"""Explanations of an answer's walk, as data, as a page and as GraphML."""
+"""Explanations of an answer's walk, as data and as a page."""

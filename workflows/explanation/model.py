@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Literal
-from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,41 +16,12 @@ from graph.explain.flows import EdgeFacts, Flows, Subgraph, Visible
 from graph.retrieve.convergence import Anchor
 from graph.retrieve.selection import Selection
 from graph.schema import Passage, RelationFactors, entity_id
+from workflows.states.records import CitationMark
 
 DIGITS = 10
 """Significant digits of a number in JSON."""
 
 NodeKind = Literal["entity", "passage"]
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """A mark in the answer: the passage's number, its id, and where in its text the words stand, if they were found."""
-
-    number: int
-    passage_id: str
-    start: int | None
-    end: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ShownFact:
-    """A candidate fact; ``kept`` tells whether the walk starts from it."""
-
-    subject: str
-    predicate: str
-    object: str
-    relation: str
-    score: float
-    kept: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """One walk of those compared: how much of the run's β steers it, from 0 to 1, and that in words."""
-
-    strength: float
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,42 +143,6 @@ class AnchorReach:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The extent of the drawing, relative to all that may be seen.
-
-    Attributes:
-        nodes: shown.
-        of_nodes: that may be seen.
-        edges: shown.
-        of_edges: that may be seen.
-        inflow: of the mass that flows into the shown passages, the share that shown edges carry; 1 where none flows.
-    """
-
-    nodes: int
-    of_nodes: int
-    edges: int
-    of_edges: int
-    inflow: float
-
-
-@dataclass(frozen=True, slots=True)
-class Models:
-    """The chat model, the embedding model and the vector store that answered."""
-
-    chat: str
-    embedding: str
-    store: str
-
-
-@dataclass(frozen=True, slots=True)
-class WalkedBy:
-    """The engine that computed the run's walk, and the error that it stays within (L1 over all nodes)."""
-
-    engine: str
-    error: float
-
-
-@dataclass(frozen=True, slots=True)
 class Piece:
     """A part of a sentence: words of our own, or of the documents a name, a fact among them, or a quote."""
 
@@ -230,11 +163,14 @@ class Explanation:
         beta: None where no β steered the walk.
         passage_weight: of the best passage seed; None without a walk.
         damping: None without a walk.
+        facts: the candidates, spelled as the filter lets them be seen.
         stops: the walks that are compared, the run's own last; empty without a walk.
         paths: for each cited passage (the best one, where nothing is cited) at most three, best first, and where none
             of these takes a fact, the best one that does.
         anchors: what the result's passages were compared by; empty where convergence does not count.
-        walk: None where the passages were ranked by similarity.
+        shown: how many nodes and edges are shown, and ``of_nodes`` and ``of_edges`` that may be seen.
+        walk: the engine that computed the run's walk, and the error that it stays within (L1 over all nodes); None
+            where the passages were ranked by similarity.
         own_relations: the user's own relation types in the graph, each with what it means.
         why: all of that in three sentences.
     """
@@ -245,20 +181,20 @@ class Explanation:
     ranked_by: str
     workspace: str
     generation: int
-    models: Models
-    citations: tuple[Citation, ...]
-    facts: tuple[ShownFact, ...]
+    models: Mapping[str, str]
+    citations: tuple[CitationMark, ...]
+    facts: tuple[Mapping[str, Any], ...]
     fact_outcome: str
     beta: RelationFactors | None
     passage_weight: float | None
     damping: float | None
-    stops: tuple[Stop, ...]
+    stops: tuple[str, ...]
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     paths: tuple[Path, ...]
     anchors: tuple[AnchorReach, ...]
-    shown: Shown
-    walk: WalkedBy | None
+    shown: Mapping[str, int]
+    walk: Mapping[str, Any] | None
     own_relations: Mapping[str, str] = field(default_factory=dict)
     why: tuple[Sentence, ...] = ()
 
@@ -345,15 +281,14 @@ class Assembly:
             label = self.names.label(anchor.entity) if anchor.entity is not None else "other entities"
             yield AnchorReach(label, anchor.share, brought)
 
-    def shown(self) -> Shown:
+    def shown(self) -> dict[str, int]:
         """Return how much of what may be seen is shown."""
-        return Shown(
-            nodes=len(self.subgraph.nodes),
-            of_nodes=int(self.visible.nodes.sum()),
-            edges=len(self.subgraph.edges),
-            of_edges=int(self.visible.edges.sum()),
-            inflow=self._shown_inflow(),
-        )
+        return {
+            "nodes": len(self.subgraph.nodes),
+            "of_nodes": int(self.visible.nodes.sum()),
+            "edges": len(self.subgraph.edges),
+            "of_edges": int(self.visible.edges.sum()),
+        }
 
     def _node(self, node: int, hidden: list[NDArray[np.float64]], ranks: list[Mapping[int, int]]) -> Node:
         passage = self.names.passage(node)
@@ -405,13 +340,6 @@ class Assembly:
             reversed=named_fact is not None and along is None,
             share=step.share,
         )
-
-    def _shown_inflow(self) -> float:
-        passages = [node for node in self.subgraph.nodes if node >= self.names.graph.n_entities]
-        if not self.flows or not (total := float(self.flows[-1].inflow[passages].sum())):
-            return 1.0
-        over_shown = self.flows[-1].inflow_over(np.array(self.subgraph.edges, dtype=np.intp))
-        return float(over_shown[passages].sum()) / total
 
     @cached_property
     def _edge_keys(self) -> Mapping[int, str]:
@@ -494,68 +422,3 @@ def path_in_words(names: NodeNames, nodes: Sequence[int], steps: Sequence[Step])
         words.append(f"←{label}—" if step.reversed else f"—{label}→")
         words.append(names.spoken(node))
     return " ".join(words)
-
-
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_KEYS = {
-    "node": {
-        **dict.fromkeys(("kind", "label", "ref", "type"), "string"),
-        **dict.fromkeys(("mass", "restart"), "double"),
-        "number": "int",
-    },
-    "edge": {
-        **dict.fromkeys(("relation", "link", "predicates"), "string"),
-        **dict.fromkeys(("weight", "forward", "backward"), "double"),
-    },
-}
-
-
-_Element = tuple[str, Mapping[str, str], Mapping[str, str | int | float | None]]
-"""A node or an edge of a GraphML file: ``node`` or ``edge``, its attributes, and its values."""
-
-
-def to_graphml(explanation: Explanation) -> str:
-    """Return the nodes and edges with their numbers at the run's own stop; what one does not have is left out.
-
-    Characters that XML cannot hold become U+FFFD.
-    """
-    keys = (
-        f'<key id="{owner}_{key}" for="{owner}" attr.name="{key}" attr.type="{kind}"/>\n'
-        for owner, kinds in _KEYS.items()
-        for key, kind in kinds.items()
-    )
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-        f'{"".join(keys)}<graph id="explanation" edgedefault="directed">\n'
-        f"{''.join(map(_xml, _elements(explanation)))}</graph>\n</graphml>\n"
-    )
-
-
-def _elements(explanation: Explanation) -> Iterator[_Element]:
-    for node in explanation.nodes:
-        values = {"kind": node.kind, "label": node.label, "ref": node.ref, "type": node.type or None}
-        yield (
-            "node",
-            {"id": node.id},
-            {**values, **_numbers(mass=node.mass, restart=node.restart), "number": node.number},
-        )
-    for edge in explanation.edges:
-        values = {"relation": edge.relation, "link": edge.link, "predicates": "; ".join(edge.predicates) or None}
-        flows = _numbers(forward=edge.forward, backward=edge.backward)
-        ends = {"id": edge.id, "source": edge.source, "target": edge.target}
-        yield "edge", ends, {**values, "weight": edge.weight, **flows}
-
-
-def _numbers(**by_stop: Sequence[float]) -> dict[str, float | None]:
-    return {name: values[-1] if values else None for name, values in by_stop.items()}
-
-
-def _xml(element: _Element) -> str:
-    name, attributes, values = element
-    attribute_text = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
-    data = "".join(
-        f"<data key={quoteattr(f'{name}_{key}')}>{escape(_NO_XML.sub(chr(0xFFFD), str(value)))}</data>"
-        for key, value in values.items()
-        if value is not None
-    )
-    return f"<{name}{attribute_text}>{data}</{name}>\n"

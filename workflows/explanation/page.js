@@ -37,10 +37,8 @@
   }
 
   function stopWords(stop) {
-    const { strength } = DATA.stops[stop];
     if (LAST < 1) return "as it was ranked";
-    if (strength === 0) return "all alike";
-    return strength === 1 ? "as the question asks" : `${percent(strength)} as the question asks`;
+    return stop === 0 ? "all alike" : "as the question asks";
   }
 
   function story() {
@@ -339,10 +337,9 @@
   // putting it together
 
   function showShown() {
-    const { nodes, of_nodes: ofNodes, edges, of_edges: ofEdges, inflow } = DATA.shown;
+    const { nodes, of_nodes: ofNodes, edges, of_edges: ofEdges } = DATA.shown;
     const count = (number) => number.toLocaleString("en");
-    const sizes = `Shown: ${count(nodes)} of ${count(ofNodes)} names and passages, and ${count(edges)} of ${count(ofEdges)} lines.`;
-    byId("shown").textContent = `${sizes} They carry ${percent(inflow)} of what comes to the passages shown.`;
+    byId("shown").textContent = `Shown: ${count(nodes)} of ${count(ofNodes)} names and passages, and ${count(edges)} of ${count(ofEdges)} lines.`;
   }
 
   function prepareStops() {

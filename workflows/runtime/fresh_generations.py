@@ -42,10 +42,6 @@ class Watch(Protocol):
         """Hear that questions to a workspace begin with a generation from now on."""
         ...
 
-    def closed(self, root: Path) -> None:
-        """Hear that a workspace made room for others, and the next question opens it again."""
-        ...
-
     def unopened(self, root: Path, fault: Exception) -> None:
         """Hear that a new generation cannot be opened, and the one before goes on to answer."""
         ...
@@ -119,7 +115,6 @@ class FreshGenerations:
                 return
             if served.index() is None:
                 del self._served[place]
-                watch.closed(root)
                 return
             if current in (None, served.generation) or self._failed_lately(place, current):
                 return

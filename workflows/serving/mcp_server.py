@@ -1,20 +1,18 @@
 """Asking and retrieving as tools of the Model Context Protocol: one workspace, for any agent that speaks it.
 
 The official SDK does the protocol; what is here is two functions with described arguments, which it reads: they are no
-strings in this module. Two things the SDK lacks. Its transport passes over lines that are no message, such as text with
-half of a surrogate pair: the client would wait for ever. And a form asks the user what a question means in two ways: up
-to protocol 2025-11-25 while the call goes on; since 2026-07-28 the call ends with what it needs, and comes again with
-the answer.
+strings in this module. One thing the SDK lacks: its transport passes over lines that are no message, such as text with
+half of a surrogate pair, and the client would wait for ever.
 """
 
 import json
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from anyio import create_memory_object_stream, create_task_group
 from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_model
@@ -29,42 +27,23 @@ from workflows.conversation.session import Conversations, Thread, new_key, turns
 from workflows.results import cited_passages, notes_of, refusal_text, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.runtime.visibility import check_keys
-from workflows.settings.problems import problems_of
-from workflows.states.records import NO_USAGE, UsageRecord, add_usage
+from workflows.states.records import UsageRecord
 from workflows.streaming import Answered, NodeStarted, aask_stream
 
 try:
-    from mcp.server.elicitation import AcceptedElicitation, render_elicitation_schema
     from mcp.server.mcpserver import Context as Client
     from mcp.server.mcpserver import MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+    from mcp.server.mcpserver.exceptions import ToolError
     from mcp.server.mcpserver.tools import Tool
     from mcp.server.stdio import stdio_server
     from mcp.shared.message import SessionMessage
-    from mcp.types import (
-        INVALID_REQUEST,
-        PARSE_ERROR,
-        ElicitRequest,
-        ElicitRequestFormParams,
-        ElicitResult,
-        ErrorData,
-        InputRequiredResult,
-        JSONRPCError,
-        ToolAnnotations,
-    )
-    from mcp_types.version import is_version_at_least
+    from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, ToolAnnotations
 except ImportError as fault:
     raise DependencyMissing(
         f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
     ) from fault
 
 _REFUSAL = "The message cannot be read: send one JSON-RPC message a line, as text without halves of surrogate pairs"
-
-_ANSWERED_ANEW = "2026-07-28"
-
-_KEY = "meaning"
-
-_MESSAGE = "What does the question mean?"
 
 INSTRUCTIONS = (
     "Answers and passages from one collection of documents. `ask` gives a cited answer, `retrieve` the passages alone."
@@ -105,8 +84,6 @@ InConversation = Annotated[
         max_length=100,
     ),
 ]
-
-
 AsOf = Annotated[
     str,
     Field(
@@ -185,11 +162,11 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
     """
     conversations, fixed = Conversations(), narrowed(where or {}, {})
 
-    def talk(mode: Mode, top_k: int, where: Mapping[str, Any], as_of: str) -> _Talk:
+    def begin(question: str, mode: Mode, top_k: int, where: Mapping[str, Any], key: str, as_of: str) -> _Turn:
         chosen = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
         context = chosen.within(fixed)
         check_keys(context)
-        return _Talk(conversations, context)
+        return _Turn.begun(conversations, context, question, key)
 
     async def ask(
         question: Asked,
@@ -199,18 +176,11 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
         where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
         conversation: InConversation = "",
         as_of: AsOf = "",
-    ) -> AskResult | InputRequiredResult:
+    ) -> AskResult:
         """Answer a question from the documents, with citations; say so if they lack the answer."""
-        question, conversation = _choice_given(client) or (question, conversation)
         with _told_to_the_client(workspace):
-            asking_in = await to_thread(talk, mode, top_k, where, as_of)
-            answer = await _answer(asking_in, question, conversation, client)
-            if not answer.choices or not _may_be_asked(client):
-                return answer
-            choice = await _ask_for_choice(client, answer.choices, answer.conversation)
-            if isinstance(choice, InputRequiredResult):
-                return choice
-            return await _answer(asking_in, choice, answer.conversation, client, answer.usage) if choice else answer
+            turn = await to_thread(begin, question, mode, top_k, where, conversation, as_of)
+            return await _answer(turn, client)
 
     def retrieve(
         question: Asked,
@@ -222,7 +192,7 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
     ) -> RetrieveResult:
         """Find the passages that together answer a question, without writing an answer."""
         with _told_to_the_client(workspace):
-            return _found(talk(mode, top_k, where, as_of), question, conversation)
+            return _found(begin(question, mode, top_k, where, conversation, as_of))
 
     return MCPServer(
         "mara",
@@ -234,28 +204,10 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
     )
 
 
-class _StrictTool(Tool):
-    """A tool that reports invalid arguments in the project's words for invalid settings."""
-
-    async def run(self, arguments: dict[str, Any], context: Client[Any, Any], convert_result: bool = False) -> Any:
-        try:
-            return await super().run(arguments, context, convert_result)
-        except UnexpectedToolError:
-            raise
-        except ToolError as error:
-            if not isinstance(error.__cause__, ValidationError):
-                raise
-            refusal = BadInput(
-                f"The call cannot be used ({problems_of(error.__cause__)})",
-                "The input schema has the arguments, with their limits",
-            )
-            raise ToolError(f"Error executing tool {self.name}: {refusal.kind}: {refusal}") from error
-
-
 def _tool(function: Callable[..., Any], title: str) -> Tool:
     """Return a read-only tool that refuses arguments unknown to its function."""
     annotations = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    tool = _StrictTool.from_function(function, title=title, annotations=annotations)
+    tool = Tool.from_function(function, title=title, annotations=annotations)
     model = tool.fn_metadata.arg_model
     tool.fn_metadata.arg_model = create_model(model.__name__, __base__=model, __cls_kwargs__={"extra": "forbid"})
     tool.parameters = tool.fn_metadata.arg_model.model_json_schema()
@@ -278,34 +230,6 @@ def _told_to_the_client(workspace: Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Talk:
-    """The conversations of a server, and the settings of a call."""
-
-    conversations: Conversations
-    context: Context
-
-    def begin(self, typed: str, key: str) -> "_Turn":
-        """Return the turn that a call is of a conversation; an empty key begins one.
-
-        Where a user is known to ask, the conversation is in the history, too.
-
-        Raises:
-            BadInput: there is no such conversation (any more), or no choice has that number.
-        """
-        is_new, key, user = not key, key or new_key(), self.context.user_id
-        context = self.context.in_history(key, user) if user else self.context
-        thread = self.conversations.find(key, context.where)
-        if thread is None and not (is_new or user):
-            raise BadInput(
-                "This server knows no such conversation",
-                "Begin a new one without `conversation`: old ones are forgotten, all of them with the server, and one"
-                " that was begun with another `where` does not go on",
-            )
-        thread = thread or Thread(turns_of_history(context))
-        return _Turn(self.conversations, key, context, thread, *thread.read(typed))
-
-
-@dataclass(frozen=True)
 class _Turn:
     """A question in its conversation: its settings, the conversation as it stands, and the turns to ask it with."""
 
@@ -315,6 +239,27 @@ class _Turn:
     thread: Thread
     question: str
     turns: tuple[Turn, ...]
+
+    @classmethod
+    def begun(cls, conversations: Conversations, context: Context, typed: str, key: str) -> "_Turn":
+        """Return the turn that a call is of a conversation; an empty key begins one.
+
+        Where a user is known to ask, the conversation is in the history, too.
+
+        Raises:
+            BadInput: there is no such conversation (any more), or no choice has that number.
+        """
+        is_new, key, user = not key, key or new_key(), context.user_id
+        context = context.in_history(key, user) if user else context
+        thread = conversations.find(key, context.where)
+        if thread is None and not (is_new or user):
+            raise BadInput(
+                "This server knows no such conversation",
+                "Begin a new one without `conversation`: old ones are forgotten, all of them with the server, and one"
+                " that was begun with another `where` does not go on",
+            )
+        thread = thread or Thread(turns_of_history(context))
+        return cls(conversations, key, context, thread, *thread.read(typed))
 
     def keep(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """Add a result to the conversation; return what the client is told of both."""
@@ -327,17 +272,8 @@ class _Turn:
         }
 
 
-async def _answer(talk: _Talk, typed: str, key: str, client: Client, used: UsageRecord = NO_USAGE) -> AskResult:
-    """Answer, reporting each node's start as progress; cancelling the call stops the run.
-
-    Args:
-        talk: the server's conversations.
-        typed: the question, or a choice.
-        key: of the conversation.
-        client: of the call.
-        used: what the call took of models before.
-    """
-    turn = await to_thread(talk.begin, typed, key)
+async def _answer(turn: _Turn, client: Client) -> AskResult:
+    """Answer, reporting each node's start as progress; cancelling the call stops the run."""
     result: Mapping[str, Any] = {}
     begun = 0
     async with aclosing(aask_stream(turn.question, turn.context, turn.turns)) as events:
@@ -364,14 +300,13 @@ async def _answer(talk: _Talk, typed: str, key: str, client: Client, used: Usage
             for mark, hit in cited_passages(result)
         ],
         notes=notes_of(result),
-        usage=add_usage(used, result["usage"]),
+        usage=result["usage"],
     )
 
 
-def _found(talk: _Talk, typed: str, key: str) -> RetrieveResult:
+def _found(turn: _Turn) -> RetrieveResult:
     from workflows.retrieval import graph
 
-    turn = talk.begin(typed, key)
     result = graph.invoke(asking(turn.question, turn.turns), context=turn.context)
     return RetrieveResult(
         **turn.keep({**result, "answer": "", "citations": []}),
@@ -420,46 +355,3 @@ def _read_leniently(line: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
-
-
-def _may_be_asked(client: Client) -> bool:
-    """Tell whether the client shows forms, and was not asked in this call already."""
-    if client.input_responses is not None or client.client_capabilities is None:
-        return False
-    elicitation = client.client_capabilities.elicitation
-    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
-
-
-async def _ask_for_choice(client: Client, choices: Sequence[str], conversation: str) -> str | InputRequiredResult:
-    """Return the choice of the client's user, empty where there is none, or what the tool has to return to get it.
-
-    Args:
-        client: of the call.
-        choices: to choose from, two at least.
-        conversation: the id of the conversation, for the call that comes with the answer.
-
-    Raises:
-        BadInput: the client sent no such choice.
-    """
-    form = _form(choices)
-    if not is_version_at_least(client.protocol_version or "", _ANSWERED_ANEW):
-        try:
-            outcome = await client.elicit(_MESSAGE, form)
-        except ValueError as fault:
-            raise BadInput("The client's form gave none of the choices", "Give one as the next question") from fault
-        return str(outcome.data.model_dump()[_KEY]) if isinstance(outcome, AcceptedElicitation) else ""
-    asked = ElicitRequestFormParams(message=_MESSAGE, requested_schema=render_elicitation_schema(form))
-    return InputRequiredResult(input_requests={_KEY: ElicitRequest(params=asked)}, request_state=conversation)
-
-
-def _choice_given(client: Client) -> tuple[str, str] | None:
-    """Return the choice of a call that comes again with its user's answer, and the conversation that it is of."""
-    answer = (client.input_responses or {}).get(_KEY)
-    if not isinstance(answer, ElicitResult) or answer.action != "accept" or not client.request_state:
-        return None
-    return str((answer.content or {}).get(_KEY, "")), client.request_state
-
-
-def _form(choices: Sequence[str]) -> type[BaseModel]:
-    one_of: Any = Literal[tuple(choices)]
-    return create_model("Meaning", meaning=(one_of, Field(title="Meaning", description=_MESSAGE)))

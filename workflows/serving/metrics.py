@@ -10,12 +10,10 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from graph.environment import environment, set_variables
@@ -25,14 +23,6 @@ FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Names the folder that workers share; `prometheus_client` reads it as it is imported."""
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-
-WORKSPACES_NAMED = 100
-"""Workspaces with a label of their own; the others are counted together."""
-
-OTHERS = "(others)"
-
-_CLOSED = float("inf")
-"""In place of a generation: workers share files, out of which no sample can be taken; the least of them is told."""
 
 _QUESTION_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 300)
 _NODE_S = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 60)
@@ -65,20 +55,10 @@ class Metrics:
             "mara_waiting", "Questions that wait for their turn.", multiprocess_mode="livesum", registry=own
         )
         self._workers = Gauge("mara_workers", "Workers that answer.", multiprocess_mode="livesum", registry=own)
-        self._generation = Gauge(
-            "mara_generation", "Generation that questions begin with; of several workers, the oldest.",
-            ("workspace",), multiprocess_mode="livemin", registry=own,
-        )  # fmt: skip
-        self._unopened = Counter(
-            "mara_unopened_generations", "Attempts to open a new generation that failed.", ("kind",), registry=own
-        )
-        self._build = Gauge("mara_build_info", "Version.", ("version",), multiprocess_mode="livemax", registry=own)
-        self._named: set[str] = set()
 
     def start(self) -> None:
         """Count this worker among those that answer."""
         self._workers.set(1)
-        self._build.labels(version("mara-rag")).set(1)
 
     def answered(self, result: Mapping[str, Any]) -> None:
         """Count a result."""
@@ -109,31 +89,13 @@ class Metrics:
         self._at_work.set(at_work)
         self._waiting.set(waiting)
 
-    def generation(self, workspace: str, number: int) -> None:
-        """Note the generation that questions to a workspace begin with."""
-        label = self._label(workspace)
-        self._named.add(label)
-        self._generation.labels(label).set(number)
-
-    def closed(self, workspace: str) -> None:
-        """Tell no generation of a workspace any more, until questions begin with one again."""
-        self._generation.labels(self._label(workspace)).set(_CLOSED)
-
-    def unopened(self, fault: BaseException) -> None:
-        """Count a generation that could not be opened."""
-        self._unopened.labels(type(fault).__name__).inc()
-
     def text(self) -> bytes:
         """Return all figures in Prometheus' format: of every worker that shares this one's folder."""
         registry = self._own
         if environment().value(FOLDER_VARIABLE):
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        lines = generate_latest(registry).splitlines(keepends=True)
-        return b"".join(line for line in lines if not line.startswith(b"mara_generation{") or b"} +Inf" not in line)
-
-    def _label(self, workspace: str) -> str:
-        return workspace if workspace in self._named or len(self._named) < WORKSPACES_NAMED else OTHERS
+        return generate_latest(registry)
 
 
 @contextmanager

@@ -220,17 +220,11 @@ class Service:
 
     def begun(self, root: Path, generation: int) -> None:
         """Note the generation that questions to a workspace begin with."""
-        self.metrics.generation(root.name, generation)
         if root == self._own:
             self._generation, self._trouble = generation, ""
 
-    def closed(self, root: Path) -> None:
-        """Note that a workspace made room for others."""
-        self.metrics.closed(root.name)
-
     def unopened(self, root: Path, fault: Exception) -> None:
         """Note that a new generation cannot be opened."""
-        self.metrics.unopened(fault)
         if root == self._own:
             self._trouble = type(fault).__name__
 

@@ -39,16 +39,6 @@ def test_under_the_facts_policy_beta_is_the_factor_of_facts_and_one_that_of_othe
     assert set(edge_factors(None, policy=FactorPolicy.FACTS).from_entity) == {1.0}
 
 
-class TestNeutralPolicy:
-    def test_mixed_with_those_of_the_walk_without_beta_they_lie_between(self) -> None:
-        plain, steered = edge_factors(None), edge_factors(TEMPORAL_FIRST)
-        factors = [plain.mixed(steered, share) for share in (0.0, 0.5, 1.0)]
-        assert [factor_of(f, RelationType.TEMPORAL) for f in factors] == pytest.approx([1.0, 2.25, 3.5])
-        assert factor_of(steered, RelationType.PRIMARY, PassageLink.MENTION) == pytest.approx(3 * 0.6)
-        assert np.array_equal(factors[0].from_passage, plain.from_passage)
-        assert np.array_equal(factors[2].from_passage, steered.from_passage)
-
-
 def test_types_that_beta_does_not_name_take_the_mean_of_their_category_and_are_named() -> None:
     partial = RelationFactors({"TEMPORAL": 0.6, "SPATIAL": 0.2}, {"PRIMARY": 0.5})
     missing = ("HIERARCHICAL", "CAUSALITY", "ATTRIBUTION", "SECONDARY", "PERIPHERAL")

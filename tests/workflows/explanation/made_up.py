@@ -9,7 +9,7 @@ import numpy as np
 
 ENTITY_TYPES = ("HIERARCHICAL", "TEMPORAL", "SPATIAL", "CAUSALITY", "ATTRIBUTION")
 PASSAGE_TYPES = ("PRIMARY", "SECONDARY", "PERIPHERAL")
-STOPS = ((0.0, "without β"), (0.25, "25 % of β"), (0.5, "50 % of β"), (0.75, "75 % of β"), (1.0, "with β"))
+STOPS = {"without β": 0.0, "with β": 1.0}
 DAMPING = 0.5
 CITED = ("p0", "p1")
 BETA = {
@@ -32,7 +32,7 @@ def explanation(entities: int = 14, passages: int = 6, seeds: int = 3) -> dict[s
     restart = np.zeros(len(names))
     restart[:seeds] = 0.9 / seeds
     restart[entities:] = 0.1 / passages
-    walks = [_walk(edges, names, restart, strength) for strength, _ in STOPS]
+    walks = [_walk(edges, names, restart, strength) for strength in STOPS.values()]
     for i, edge in enumerate(edges):
         edge["forward"] = [float(flows[i]) for _, flows, _ in walks]
         edge["backward"] = [float(flows[i]) for _, _, flows in walks]
@@ -126,7 +126,7 @@ def _frame(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> dict[str
         "beta": BETA,
         "passage_weight": 0.05,
         "damping": DAMPING,
-        "stops": [{"strength": strength, "label": label} for strength, label in STOPS],
+        "stops": [*STOPS],
         "nodes": nodes,
         "edges": edges,
         "paths": paths,
@@ -139,7 +139,6 @@ def _frame(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> dict[str
             "of_nodes": 4211,
             "edges": len(edges),
             "of_edges": 9120,
-            "inflow": 0.83,
         },
         "walk": {"engine": "matrix", "error": 1e-6},
         "own_relations": {},
@@ -178,7 +177,7 @@ def without_walk(passages: int = 3) -> dict[str, Any]:
         for node in data["nodes"]
         if node["kind"] == "passage"
     ]
-    shown = {"nodes": len(nodes), "of_nodes": 4211, "edges": 0, "of_edges": 9120, "inflow": 0.0}
+    shown = {"nodes": len(nodes), "of_nodes": 4211, "edges": 0, "of_edges": 9120}
     nothing: dict[str, Any] = {
         "stops": [],
         "edges": [],

@@ -24,7 +24,6 @@ class World:
         self.now = 0.0
         self.fresh = FreshGenerations(self.pool, clock=lambda: self.now)
         self.began: list[int] = []
-        self.closings = 0
         self.faults: list[str] = []
         self.while_warming: list[int] = []
         self.breaks = False
@@ -46,9 +45,6 @@ class World:
 
     def begun(self, root: Path, generation: int) -> None:
         self.began.append(generation)
-
-    def closed(self, root: Path) -> None:
-        self.closings += 1
 
     def unopened(self, root: Path, fault: Exception) -> None:
         self.faults.append(str(fault))
@@ -108,7 +104,7 @@ def test_a_workspace_that_the_pool_closed_is_watched_no_more(world: World) -> No
     world.publish()
     world.fresh.look()
     world.fresh.look()
-    assert (world.closings, world.while_warming) == (1, [])
+    assert world.while_warming == []
     assert len(world.get().graph.passages) == 2
 
 

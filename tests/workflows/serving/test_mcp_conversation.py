@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.types import CallToolResult, ElicitRequestFormParams, ElicitResult, TextContent
+from mcp.types import CallToolResult, TextContent
 
 from tests.builders import HashEmbedder
 from tests.scripted_server import ScriptedServer
@@ -99,41 +99,6 @@ class TestAQuestionThatIsOpen:
             assert (open_one["answer_kind"], open_one["choices"]) == ("clarification", list(BIRTHS))
             assert open_one["citations"] == []
             assert (settled["answer_kind"], settled["choices"], settled["understood"]) == ("answer", [], "")
-
-    def test_a_client_with_forms_asks_its_user(self, served: Path, agents: ScriptedServer) -> None:
-        forms: list[ElicitRequestFormParams] = []
-
-        async def fill_in(context: Any, form: Any) -> ElicitResult:
-            forms.append(form)
-            return ElicitResult(action="accept", content={"meaning": BIRTHS[1]})
-
-        for count, mode in enumerate(("legacy", "auto"), 1):
-            results = talk(served, *questions(FOUNDED, BIRTH), elicitation_callback=fill_in, mode=mode)
-            settled = told(results[1])
-            assert (settled["answer_kind"], settled["choices"]) == ("answer", []), mode
-            assert forms[-1].requested_schema["properties"]["meaning"]["enum"] == list(BIRTHS), mode
-            assert (len(forms), len(agents.requests_of("rewriter"))) == (count, count), mode
-            assert BIRTHS[1] in agents.requests_of("answerer")[-1].text_of(1), mode
-
-    def test_a_user_who_does_not_say_leaves_the_choices(self, served: Path) -> None:
-        async def decline(context: Any, form: Any) -> ElicitResult:
-            return ElicitResult(action="decline")
-
-        async def cancel(context: Any, form: Any) -> ElicitResult:
-            return ElicitResult(action="cancel")
-
-        for mode in ("legacy", "auto"):
-            for refuse in (decline, cancel):
-                open_one = told(talk(served, *questions(FOUNDED, BIRTH), elicitation_callback=refuse, mode=mode)[1])
-                assert (open_one["answer_kind"], open_one["choices"]) == ("clarification", list(BIRTHS)), (mode, refuse)
-
-    def test_a_form_that_comes_back_with_something_else_is_an_error(self, served: Path) -> None:
-        async def make_up(context: Any, form: Any) -> ElicitResult:
-            return ElicitResult(action="accept", content={"meaning": "What is the meaning of life?"})
-
-        result = talk(served, *questions(FOUNDED, BIRTH), elicitation_callback=make_up, mode="legacy")[1]
-        assert result.is_error
-        assert "gave none of the choices" in text_of(result)
 
 
 class TestHistory:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
@@ -28,8 +27,6 @@ FILES_KEPT = 10_000
 
 _NAME_BYTES = 200
 _NAME_SHOWN = 80
-_RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)", re.IGNORECASE)
-"""Names of devices: Windows opens no file by them, whatever their ending."""
 
 
 class Taken(BadInput):
@@ -152,16 +149,12 @@ class Uploads:
 def check_name(name: str) -> None:
     """Raise BadInput for a name that no file should have, or a kind that is not read."""
     plain = visible(name)
-    if name != plain or name != name.strip() or not name.isprintable() or set('/\\:*?"<>|') & set(name):
+    is_plain = name == plain == name.strip() and name.isprintable() and not set('/\\:*?"<>|') & set(name)
+    if not is_plain or name.startswith(".") or len(os.fsencode(name)) > _NAME_BYTES:
         raise BadInput(
-            f"{plain[:_NAME_SHOWN]!a} cannot be the name of a file here", "Use letters, digits, spaces and .-_()"
+            f"{plain[:_NAME_SHOWN]!a} cannot be the name of a file here",
+            "Use a shorter name of letters, digits, spaces and .-_(), without a leading point",
         )
-    if name.startswith(".") or len(os.fsencode(name)) > _NAME_BYTES:
-        raise BadInput(
-            f"{name[:_NAME_SHOWN]} cannot be the name of a file here", "Use a shorter name without a leading point"
-        )
-    if _RESERVED.match(name):
-        raise BadInput(f"{name} cannot be the name of a file here", "Windows keeps this name for a device: use another")
     if Path(name).suffix.lower() not in kinds() or is_link_list(Path(name)):
         raise BadInput(f"{name} is of a kind that is not read", readable_hint())
 

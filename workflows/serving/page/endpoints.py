@@ -147,7 +147,7 @@ async def ask_turn(asked: Asked) -> Response:
     """Begin to answer a question, and tell what happens; it goes on without the window that asked it."""
     question = await to_thread(_question, asked)
     turn = await asked.site.runs.begin(question, asked.service)
-    return _stream(asked.site.runs.follow(question.store, asked.identity.owner, turn))
+    return _stream(asked.site.runs.follow(asked.identity.owner, turn))
 
 
 def _question(asked: Asked) -> Question:
@@ -170,7 +170,7 @@ def _question(asked: Asked) -> Question:
         )
         return turn, [] if alone else [turn_of(result) for result in results]
 
-    return Question(store, keep, context, asked.site.told)
+    return Question(keep, context, asked.site.told)
 
 
 async def follow_turn(asked: Asked) -> Response:
@@ -178,9 +178,8 @@ async def follow_turn(asked: Asked) -> Response:
     first = asked.query.get("from", "0")
     if not (first.isascii() and first.isdecimal() and len(first) < 10):
         raise BadInput("from is to be the position of an event", "Correct the request")
-    store, owner = asked.site.conversations, asked.identity.owner
-    turn = await to_thread(store.turn, owner, asked.path["id"])
-    return _stream(asked.site.runs.follow(store, owner, turn, int(first)))
+    turn = await to_thread(asked.site.conversations.turn, asked.identity.owner, asked.path["id"])
+    return _stream(asked.site.runs.follow(asked.identity.owner, turn, int(first)))
 
 
 def stop_turn(asked: Asked) -> dict[str, Any]:

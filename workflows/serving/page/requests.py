@@ -247,10 +247,8 @@ async def _read_body(request: Request) -> dict[str, Any]:
         raise BadInput("The request is no JSON", "Send Content-Type: application/json")
     try:
         body = json.loads(text)
-    except RecursionError:
-        raise BadInput("The request is nested too deeply", "Correct the request") from None
-    except ValueError as fault:
-        raise BadInput("The request is no JSON", "Correct the request") from fault
+    except (ValueError, RecursionError):
+        body = None
     if not isinstance(body, dict):
-        raise BadInput("The request is no object of JSON", "Correct the request")
+        raise BadInput("The request is no object of JSON, or nested too deeply", "Correct the request")
     return {name: value for name, value in body.items() if name != "authorization"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,6 @@ class Site:
         uploads: the folder for documents that visitors add; None where they may not.
         keyring: tells who is known; read for every request.
         keeps_history: tells whether conversations go into the history, each under the user's name.
-        runs: the questions that this process answers, and those who follow any.
     """
 
     workspace: Path | None = None
@@ -96,7 +96,6 @@ class Site:
     uploads: Path | None = None
     keyring: Callable[[], Keyring] = field(default=Keyring.of_environment)
     keeps_history: Callable[[], bool] = keeps_history
-    runs: Runs = field(default_factory=Runs, compare=False)
 
     @property
     def workspaces(self) -> Workspaces:
@@ -107,6 +106,11 @@ class Site:
     def conversations(self) -> Conversations:
         """The conversations of all."""
         return Conversations(self.conversations_at or self.workspaces.own)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The questions that this process answers, and those who follow any."""
+        return Runs(self.conversations)
 
     def told(self, fault: Exception) -> str:
         """Return what visitors are told of an error: of ours the words without folders, of others the kind.

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-import numpy as np
-
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.retrieve.selection import Selection
 from graph.schema import RelationType
@@ -25,24 +23,20 @@ _LOOKED_AT = 20_000
 _JOINING = (RelationType.ATTRIBUTION, RelationType.HIERARCHICAL)
 """The types of facts whose two names are asked about together: a place or a day joins too little."""
 
-_SEARCHES = 40
-_ACROSS = 2
 _LINKS = 20
 _APART = 100
 _LONGEST_NAME = 50
 
-_MAKERS = {
-    **{"built": "builder", "composed": "composer", "created": "creator", "designed": "designer"},
-    **{"developed": "developer", "directed": "director", "discovered": "discoverer", "edited": "editor"},
-    **{"founded": "founder", "invented": "inventor", "painted": "painter", "produced": "producer"},
-    **{"published": "publisher", "written": "author"},
-}
-"""The one who made something, by the participle that says so."""
+_MADE = (
+    "built|composed|created|designed|developed|directed|discovered|edited|founded|invented|painted|produced|published"
+    "|written"
+)
+"""The participles that say who made something."""
 
 _PAST = {"written": "wrote"}
 _BASE = {"died": "die", "began": "begin", "ended": "end", "opened": "open"}
 _WAS = r"(?:is |was )?"
-_BY = re.compile(rf"{_WAS}({'|'.join(_MAKERS)}) by")
+_BY = re.compile(rf"{_WAS}({_MADE}) by")
 _AT_A_TIME = re.compile(
     rf"{_WAS}(born|built|completed|composed|created|discovered|established|founded|invented|launched|published|rebuilt"
     r"|released|signed|written)(?: in| on)?"
@@ -63,12 +57,10 @@ class _Asked:
     Attributes:
         words: with ``{}`` for the subject.
         stated: what follows the subject where a text says the same.
-        maker: what its answer is to the subject, where that made it.
     """
 
     words: str
     stated: str
-    maker: str = ""
 
     def is_said(self, name: str, text: str) -> bool:
         """Tell whether a text says so in plain words: a fact may have the wrong subject."""
@@ -81,7 +73,7 @@ def _asked(fact: GraphFact) -> _Asked | None:
     predicate, answer = normalise_name(fact.fact.predicate), fact.fact.object
     if made := _BY.fullmatch(predicate):
         verb = made[1]
-        return _Asked(f"Who {_PAST.get(verb, verb)} {{}}?", rf"(?:{_done(f'{verb} by')}|{verb} by)", _MAKERS[verb])
+        return _Asked(f"Who {_PAST.get(verb, verb)} {{}}?", rf"(?:{_done(f'{verb} by')}|{verb} by)")
     if is_date(answer):
         if then := _AT_A_TIME.fullmatch(predicate):
             return _Asked(f"When was {{}} {then[1]}?", _done(then[1]))
@@ -142,30 +134,18 @@ class _Suggestions:
         places = self.seen(self.graph.passages_with(entity).tolist()[:_LINKS])
         return next(filter(None, (self.title(place, entity) for place in places)), "")
 
-    def across(self, fact: GraphFact, asked: _Asked, name: str) -> str:
-        """Return a question about the maker of the subject, whom another passage is about; empty for none."""
-        here = set(fact.passages)
-        for row in np.flatnonzero(self.graph.facts.ends[:, 0] == fact.object).tolist():
-            further = self.graph.facts.rows[row]
-            question = None if here & set(further.passages) else _asked(further)
-            if question and not question.maker and self.named(further, question):
-                return question.words.format(f"the {asked.maker} of {name}")
-        return ""
-
 
 def suggested(graph: KnowledgeGraph, selection: Selection | None) -> list[str]:
-    """Return up to `SUGGESTED` questions, first those that need two passages; fewer where fewer read well.
+    """Return up to `SUGGESTED` questions, first one that joins two names; fewer where fewer read well.
 
     Args:
         graph: of the workspace.
         selection: the passages that the visitor sees; None for all. Whatever a question says stands in one of them.
     """
     suggestions = _Suggestions(graph, selection)
-    across: list[str] = []
     joined: list[str] = []
     single: dict[str, str] = {}
     named: set[str] = set()
-    searches = 0
     for fact in suggestions.facts():
         asked = _asked(fact)
         joins = not joined and asked is None and fact.fact.relation in _JOINING
@@ -173,12 +153,9 @@ def suggested(graph: KnowledgeGraph, selection: Selection | None) -> list[str]:
         if asked and name and name not in named:
             named.add(name)
             single.setdefault(asked.words, asked.words.format(name))
-        other = suggestions.titled(fact.object) if name and (joins or (asked and asked.maker)) else ""
-        if asked and other and searches < _SEARCHES:
-            searches += 1
-            across += filter(None, [suggestions.across(fact, asked, name)])
-        if joins and other and other != name:
+        other = suggestions.titled(fact.object) if name and joins else ""
+        if other and other != name:
             joined.append(f"How are {name} and {other} connected?")
-        if len(across) >= _ACROSS and len(single) >= SUGGESTED:
+        if joined and len(single) >= SUGGESTED:
             break
-    return list(dict.fromkeys([*across[:_ACROSS], *joined, *single.values()]))[:SUGGESTED]
+    return [*joined, *single.values()][:SUGGESTED]

@@ -9,7 +9,6 @@ from typing import Any
 from agents.answerer import ChatAnswerer
 from agents.answers.citations import parse_citations, renumbered
 from agents.final_predictor import ChatFinalPredictor
-from graph.relations import relation_words
 from workflows.conversation.kept import KeptTurn
 from workflows.output.markdown import plain
 from workflows.output.printable import visible
@@ -68,7 +67,6 @@ _CHECKING = ("judge_claims", "check_words", "settle_claims")
 _JUDGED = ("score_passage", "leave_unjudged")
 _WRITING = (ANSWERING, "quote_passages")
 
-_SEEDS_SHOWN = 10
 _OWN_TOKENS = {Workflow.MARA: ChatAnswerer.reply_tokens, Workflow.RAGENTA: ChatFinalPredictor.reply_tokens}
 
 _WHICH = "Which do you mean?"
@@ -165,22 +163,17 @@ class Drawn:
 
 
 def details(turn: KeptTurn) -> dict[str, Any]:
-    """Return what is behind an answer: passages with their cited words, facts, relation weights, seeds and notes."""
+    """Return what is behind an answer: passages with their cited words, claims, follow-ups, notes and times."""
     result = turn.result
     if result is None:
-        return {"passages": [], "facts": [], "notes": []}
+        return {"passages": [], "claims": [], "follow_ups": [], "notes": [], "timings": {}}
     return {
         "passages": _passages(result),
-        "facts": [{**fact, "relation": relation_words(fact["relation"])} for fact in result.get("facts") or []],
-        "fact_outcome": result.get("fact_outcome") or "",
-        "beta": {part: _in_words(shares) for part, shares in (result.get("relation_factors") or {}).items()},
-        "seeds": _seeds(result),
         "claims": result.get("claims") or [],
         "coverage": result.get("coverage") or "",
         "follow_ups": result.get("follow_ups") or [],
         "notes": _notes(result),
         "timings": {_words(node): ms for node, ms in result["timings_ms"].items() if node != TOTAL},
-        "about": _about(result),
         "walked": result.get("ranked_by") == "walk",
     }
 
@@ -283,23 +276,6 @@ def _named(hit: Mapping[str, Any]) -> dict[str, Any]:
     return {"number": hit["number"], "title": visible(hit["title"]) or hit["id"], "source": source}
 
 
-def _in_words(shares: Mapping[str, float]) -> dict[str, float]:
-    return {relation_words(relation): share for relation, share in shares.items()}
-
-
-def _seeds(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    titles = {hit["id"]: hit["title"] for hit in result["passages"]}
-    seeds = result.get("seeds") or {}
-    entities = [{"text": seed["text"], "kind": "name", "weight": seed["weight"]} for seed in seeds.get("entities", [])]
-    passages = [
-        {"text": titles[seed["id"]], "kind": "passage", "weight": seed["weight"]}
-        for seed in seeds.get("passages", [])
-        if seed["id"] in titles
-    ]
-    heaviest = sorted([*entities, *passages], key=lambda seed: -seed["weight"])[:_SEEDS_SHOWN]
-    return [{**seed, "text": visible(seed["text"]), "weight": round(seed["weight"], 3)} for seed in heaviest]
-
-
 def _took(result: Mapping[str, Any]) -> str:
     usage, seconds = result["usage"], result["timings_ms"].get(TOTAL, 0) / 1000
     took = f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
@@ -311,25 +287,6 @@ def _took(result: Mapping[str, Any]) -> str:
 
 def _notes(result: Mapping[str, Any]) -> list[str]:
     return [without_commands(visible(f"{_words(note['node'])}: {note['message']}")) for note in result["errors"]]
-
-
-def _about(result: Mapping[str, Any]) -> dict[str, str]:
-    models = result["models"]
-    walk = result.get("walk")
-    rows = {
-        "Workflow": result["workflow"],
-        "Ranking": f"{result['mode']} (ranked by {result['ranked_by'] or 'nothing'})",
-        "Chat model": models["chat"],
-        "Embedding model": models["embedding"],
-        "Generation": str(result["generation"]),
-    }
-    if result.get("as_of"):
-        rows["As of"] = result["as_of"]
-    if walk:
-        rows["Walk"] = f"{walk['engine']}, damping {walk['damping']:.2f}"
-    if understood := result.get("understood"):
-        rows["Completed"] = f"since {understood['because']}; by {understood['by']}"
-    return rows
 
 
 def _words(node: str) -> str:

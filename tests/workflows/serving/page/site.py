@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def on_a_port(site: Site, service: Service | None = None) -> Iterator[str]:
     """Serve a site on a free port of this process; yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(
-            uvicorn.Config(make_app(site, service), log_level="warning", timeout_graceful_shutdown=1)
+            uvicorn.Config(make_app(replace(site), service), log_level="warning", timeout_graceful_shutdown=1)
         )
         started = threading.Event()
         thread = threading.Thread(target=_serve, args=(server, listening, started), daemon=True)

@@ -54,13 +54,13 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(runs, "aask_stream", scripted)
         store = Conversations(tmp_path)
         question = Question(
-            store, lambda: (store.begin("me", "conversation-1", "turn-0001", "Who?", {})[0], ()), Context(), str
+            lambda: (store.begin("me", "conversation-1", "turn-0001", "Who?", {})[0], ()), Context(), str
         )
 
         async def collected() -> str:
-            under_way = runs.Runs()
+            under_way = runs.Runs(store)
             turn = await under_way.begin(question, Service(at_once=1))
-            return "".join([each async for each in under_way.follow(store, "me", turn)])
+            return "".join([each async for each in under_way.follow("me", turn)])
 
         stream = asyncio.run(collected())
         return events_in(stream), stream, store.turn("me", "turn-0001")

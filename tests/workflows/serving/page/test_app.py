@@ -62,9 +62,6 @@ def test_details_mark_the_cited_characters_whatever_they_are(me: Visitor, world:
     }
     for passage in details["passages"]:
         assert ("<mark>" in passage["html"]) == passage["cited"]
-    assert details["facts"]
-    assert details["seeds"]
-    assert details["beta"]["entity_entity"]
 
 
 def test_a_question_that_leans_on_earlier_ones_is_completed_and_can_be_corrected(
@@ -123,7 +120,7 @@ def test_a_conversation_is_exported_as_markdown_with_its_sources_dates_and_setti
     assert " UTC · Thorough: checks each claim · source is corpus.jsonl*" in text
     assert turn["copied"] in text
     details = me.get(f"turns/{turn['id']}")
-    assert (details["about"]["Workflow"], bool(details["claims"])) == ("ragenta", True)
+    assert details["claims"]
     assert text.endswith(" (corpus.jsonl)\n")
     assert me.client.get("/page/api/conversations/nothing-there/text").status_code == 404
 

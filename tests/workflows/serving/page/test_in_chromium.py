@@ -102,7 +102,7 @@ def test_hostile_words_are_words(page: Window, hashing: None, index: Indexer, ro
         page.all(".sources button")[0].click()
         page.find(".passage")
         page.click("Why this answer?")
-        page.until(lambda: "How it was made" in page.text("#panel-body"))
+        page.until(lambda: "How long it took" in page.text("#panel-body"))
         assert page.all("main img, aside img, main b:not(.sources b), iframe[srcdoc]") == []
         assert page.width_over() == 0
         assert "broken" not in page.driver.title.replace(HOSTILE, "")

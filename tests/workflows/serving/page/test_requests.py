@@ -95,7 +95,10 @@ def test_a_body_that_is_nested_too_deeply_is_refused(
                 reply = httpx.request(method, f"{address}{path}", content=body, headers=headers)
                 assert (reply.status_code, reply.json()["error"]) == (
                     400,
-                    {"kind": "BadInput", "message": "The request is nested too deeply. Correct the request"},
+                    {
+                        "kind": "BadInput",
+                        "message": "The request is no object of JSON, or nested too deeply. Correct the request",
+                    },
                 ), (path, body[:20])
     assert caplog.messages == []
 

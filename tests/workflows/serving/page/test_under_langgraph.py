@@ -31,7 +31,7 @@ def test_the_page_answers_beside_the_api(server: Server) -> None:
         turn = events_in(client.post("/page/api/turns", json=body).text)[-1]["turn"]
         assert (turn["state"], turn["kind"]) == ("answered", "evidence")
         assert client.get(f"/page/api/conversations/{conversation}").json()["turns"] == [turn]
-        assert client.get(f"/page/api/turns/{turn['id']}").json()["facts"]
+        assert client.get(f"/page/api/turns/{turn['id']}").json()["passages"]
         assert client.get("/page/api/filters").json()["keys"][0]["key"] == "source"
         explanation = client.post(f"/page/explanation/{turn['id']}", data={"key": ""})
         assert "<title>Explanation of an answer</title>" in explanation.text

@@ -23,7 +23,6 @@ TRIPLES = {
     "bank": [["Marn", "founded in", "1203"], ["Marn", "capital of", "Ostra"], ["Marn", "went", "well"]],
     "karv": [["Karv", "founded in", "1203"]],
 }
-ACROSS = "Where was the designer of the Tarn Dam born?"
 
 
 @pytest.fixture
@@ -46,13 +45,11 @@ def site_with(hashing: None, tmp_path: Path) -> Any:
     return made
 
 
-def test_it_counts_passages_and_documents_and_asks_across_two_of_them_first(site_with: Any) -> None:
+def test_it_counts_passages_and_documents_and_asks_four_questions(site_with: Any) -> None:
     me = site_with(VELM, SUND, DAM, BRANDT, KARV, BANK)
     told = me.get("welcome")
-    assert {source["title"] for source in me.answer(ACROSS)["sources"]} >= {"Ida Brandt"}
     assert site_with(VELM, SUND, DAM, BRANDT, KARV, BANK).get("welcome") == told
     assert (told["passages"], told["documents"], told["unread"]) == (6, 6, 0)
-    assert told["questions"][0] == ACROSS
     assert len(told["questions"]) == 4
     single = {
         "Who designed the Tarn Dam?",
@@ -61,7 +58,7 @@ def test_it_counts_passages_and_documents_and_asks_across_two_of_them_first(site
         "What is Marn the capital of?",
         "What does the Velm flow into?",
     }
-    assert set(told["questions"][1:]) <= single
+    assert set(told["questions"]) <= single
 
 
 def test_whoever_sees_a_part_is_told_of_that_part_alone(site_with: Any) -> None:

@@ -5,7 +5,6 @@ import { button, fill, find, make, name, plural } from "./dom.js";
 import { closeSource, openSource, partsOf, readPart } from "./reading.js";
 import { get, key } from "./server.js";
 
-const RELATIONS = { entity_entity: "Between names", entity_passage: "From names to passages" };
 const known = new Map();
 let opener = null;
 let closed = () => {};
@@ -44,7 +43,7 @@ export async function openReasons(turn, from) {
   const details = await show(turn, from, "Why this answer?");
   if (!details) return;
   const told = make("section", {}, make("p", { className: "note" }, "Following the path …"));
-  fill(find("panel-body"), told, facts(details), weights(details), seeds(details), claims(details), followUps(details), notes(details), about(details));
+  fill(find("panel-body"), told, claims(details), followUps(details), notes(details), times(details));
   try {
     const { why, problem } = await get(`api/turns/${turn.id}/why`);
     const sentences = why.map((pieces) => make("li", { dir: "auto" }, ...pieces.map((piece) => (piece.kind ? make(piece.kind === "quote" ? "q" : "em", {}, name(piece.text)) : piece.text))));
@@ -138,37 +137,6 @@ function draw(turn, place) {
   form.submit();
 }
 
-function facts(details) {
-  if (!details.facts.length) return null;
-  const rows = details.facts.map((fact) => make(
-    "li",
-    { className: fact.kept ? "" : "dropped" },
-    name(`${fact.subject} · ${fact.predicate} · ${fact.object}`),
-    make("small", {}, ` ${fact.relation}, ${fact.kept ? "used" : "not used"}`),
-  ));
-  return section(`Facts close to the question (${details.facts.filter((fact) => fact.kept).length} of ${details.facts.length} used)`, make("ul", { className: "facts" }, ...rows));
-}
-
-function weights(details) {
-  if (!Object.keys(details.beta ?? {}).length) return null;
-  const bars = Object.entries(RELATIONS).flatMap(([part, title]) => {
-    const shares = Object.entries(details.beta[part] ?? {});
-    const rows = shares.flatMap(([label, share]) => [
-      make("span", {}, label),
-      make("meter", { min: 0, max: 1, value: share, ariaLabel: `${label}: ${Math.round(share * 100)} %` }),
-      make("span", {}, `${Math.round(share * 100)} %`),
-    ]);
-    return rows.length ? [make("p", { className: "note" }, title), make("div", { className: "weights" }, ...rows)] : [];
-  });
-  return section("Kinds of relations that the question asks for", ...bars);
-}
-
-function seeds(details) {
-  if (!details.seeds.length) return null;
-  const rows = details.seeds.map((seed) => make("li", {}, make("span", {}, name(seed.text), make("small", {}, ` ${seed.kind}`)), make("small", {}, seed.weight.toFixed(3))));
-  return section("Where the search began", make("ul", { className: "seeds" }, ...rows));
-}
-
 function claims(details) {
   if (!details.claims.length) return null;
   const rows = details.claims.map((claim) => make("li", {}, name(claim.text), make("small", { className: "note" }, ` ${claim.verdict}${claim.kept ? "" : ", left out"}`)));
@@ -186,7 +154,7 @@ function notes(details) {
   return section("Notes", make("ul", { className: "listed" }, ...details.notes.map((note) => make("li", { dir: "auto" }, note))));
 }
 
-function about(details) {
-  const times = Object.entries(details.timings).map(([step, ms]) => [step, `${Math.round(ms)} ms`]);
-  return section("How it was made, and how long it took", table([...Object.entries(details.about), ...times]));
+function times(details) {
+  const steps = Object.entries(details.timings).map(([step, ms]) => [step, `${Math.round(ms)} ms`]);
+  return section("How long it took", table(steps));
 }
