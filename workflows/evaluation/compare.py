@@ -264,7 +264,7 @@ def compare_runs(run_a: str, run_b: str, metrics: Sequence[str] = ()) -> list[Co
     a, b = named_systems(run_a), named_systems(run_b)
     pairs = [(name, name) for name in a if name in b]
     if len(a) == len(b) == 1:
-        pairs = [(*a, *b)]
+        pairs = [(next(iter(a)), next(iter(b)))]
     if not pairs:
         raise BadInput(
             f"Which system of {run_a} is compared with which of {run_b} is not clear",
