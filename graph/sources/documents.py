@@ -7,7 +7,7 @@ import os
 import re
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -132,10 +132,6 @@ class ToRead:
     source: str
 
 
-FilesReader = Callable[[Sequence[ToRead], ReadOptions], Iterable[Loaded | BadInput]]
-"""Reads files; gives for each, in order, what it holds, or why it cannot be read."""
-
-
 @dataclass(slots=True)
 class Documents:
     """The passages of all sources, and what was refused or dropped.
@@ -188,9 +184,7 @@ class Documents:
         self.skipped.append(Refused(readable_path(path), f"{readable_path(path)} {reason}"))
 
 
-def read_documents(
-    sources: Sequence[Path], options: ReadOptions | None = None, read_files: FilesReader | None = None
-) -> Documents:
+def read_documents(sources: Sequence[Path], options: ReadOptions | None = None) -> Documents:
     """Read files and folders.
 
     A file that is named and cannot be read is an error; one that lies in a folder is refused by name, and the rest
@@ -199,7 +193,6 @@ def read_documents(
     Args:
         sources: files and folders.
         options: how they are read.
-        read_files: reads the files of a folder; by default one after another, in this process.
 
     Raises:
         BadInput: a source does not exist or cannot be read, a line is malformed, one id stands for two texts, or no
@@ -210,7 +203,7 @@ def read_documents(
     with Child() as child:
         for source in sources:
             if _is_folder(source):
-                _read_folder(source, documents, options, child, read_files)
+                _read_folder(source, documents, options, child)
             else:
                 file = ToRead(source, readable_path(Path(source.name)))
                 _take_or_refuse(file, read_file(file, options, child), documents)
@@ -252,9 +245,7 @@ def _is_folder(source: Path) -> bool:
     return False
 
 
-def _read_folder(
-    folder: Path, documents: Documents, options: ReadOptions, child: Child, read_files: FilesReader | None
-) -> None:
+def _read_folder(folder: Path, documents: Documents, options: ReadOptions, child: Child) -> None:
     files = [ToRead(path, readable_path(path.relative_to(folder))) for path in _files_below(folder, documents)]
     used: set[Path] = set()
     lists = [file for file in files if is_link_list(file.path)]
@@ -262,8 +253,7 @@ def _read_folder(
         _take_or_refuse(file, outcome, documents)
         used |= outcome.pages_used if isinstance(outcome, Loaded) else frozenset()
     others = [file for file in files if not is_link_list(file.path) and not (used and file.path.resolve() in used)]
-    outcomes = read_files(others, options) if read_files else _read(others, options, child)
-    for file, outcome in zip(others, outcomes, strict=True):
+    for file, outcome in zip(others, _read(others, options, child), strict=True):
         _take_or_refuse(file, outcome, documents)
 
 
@@ -278,12 +268,6 @@ def _take_or_refuse(file: ToRead, outcome: Loaded | BadInput, documents: Documen
         if not outcome.passages and not outcome.refused:
             # It is not refused, so that a sync removes the former passages of an emptied file.
             documents.skip(file.path, "holds no text")
-
-
-def read_each(files: Sequence[ToRead], options: ReadOptions) -> Iterator[Loaded | BadInput]:
-    """Yield what each file holds, or why it cannot be read."""
-    with Child() as child:
-        yield from _read(files, options, child)
 
 
 def _read(files: Sequence[ToRead], options: ReadOptions, child: Child) -> Iterator[Loaded | BadInput]:

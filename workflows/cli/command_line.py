@@ -21,8 +21,6 @@ _COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("forget",): ("history", "forget"),
     ("feedback",): ("tune", "mark"),
     ("compare",): ("eval", "compare"),
-    ("export", "trec"): ("eval", "export"),
-    ("export", "beta"): ("eval", "export", "--beta"),
     ("export", "matrices"): ("graph", "export", "--format", "matrices"),
     ("review",): ("correct", "review"),
     ("correct", "apart"): ("correct", "split"),

@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from workflows.runs.run_folder import Answered, Row, Run
 
 
-_NAMED_KINDS = 4
+_NAMED_QUESTIONS = 5
 _SHOWN_DEPTHS = ("2", "5", "10")
-_ANSWER_HEADINGS = ("system", "EM", "F1", "gold", "ref.", "support", "calls", "in", "out", "s", "lost")
-_COMPARED = ("metric", "questions", "A", "B", "B − A", "95 % interval", "p (Holm)")
 
 
 RunArgument = Annotated[
@@ -45,7 +43,7 @@ RunArgument = Annotated[
 ]
 
 
-evaluation = default_group("run", "Measure systems on questions with answers; compare and export runs.")
+evaluation = default_group("run", "Measure systems on questions with answers, and compare them.")
 
 
 @evaluation.command("run")
@@ -139,7 +137,7 @@ def evaluate(
 
     def tell(answered: Answered) -> None:
         if verbose:
-            console.print(escape(told_of(answered)))
+            console.print(escape(line_of(answered)))
 
     with progress_bars(console) as progress:
         run = run_evaluation(order, progress, tell)
@@ -150,62 +148,18 @@ def evaluate(
     return Shown(body, lambda terminal, _: _show_run(terminal, run, pushed, answers=answers))
 
 
-@evaluation.command()
-@command
-def export(
-    run: RunArgument,
-    out: Annotated[Path, path_option("PATH", "New or empty folder; for --beta a file (.jsonl).")],
-    beta: Annotated[
-        bool, typer.Option("--beta", help="Write question, β (relation weights) and outcome, to fine-tune a manager.")
-    ] = False,
-    min_recall: Annotated[
-        float, typer.Option(min=0, max=1, help="With --beta: leave out questions with a recall@5 below this.")
-    ] = 0.0,
-) -> Shown:
-    """Write a run's rankings and gold passages for trec_eval, ir_measures, beir; or its β, to fine-tune a manager."""
-    from workflows.evaluation.trec_export import export_beta, export_trec
-
-    if not beta:
-        return Shown(export_trec(run, out), _show_trec)
-    done = export_beta(run, out, min_recall)
-    left_out = f"{done['below']} below the recall, {done['without_beta']} without β"
-    return Shown(done, f"{done['written']} examples in {escape(done['file'])}; left out: {left_out}")
-
-
-def _show_trec(console: Console, done: Row) -> None:
-    """Print what was written, and what scorers make of questions without gold or passages."""
-    console.print(f"{done['questions']} questions in {escape(done['folder'])}: {escape(', '.join(done['files']))}")
-    if done["without_gold"]:
-        console.print(f"[yellow]{done['without_gold']} questions have no gold passages: no scorer counts them[/]")
-    for system, count in done["without_passages"].items():
-        if count:
-            warning = f"{escape(system)}: {count} questions without passages, which trec_eval counts with -c alone"
-            console.print(f"[yellow]{warning}[/]")
-
-
-def told_of(answered: Answered) -> str:
+def line_of(answered: Answered) -> str:
     """Return one line on how a question was answered: β, kept facts, seeds, the walk's milliseconds, the gold found."""
     row, times = answered.row, answered.timing["timings_ms"]
     if row["failed"]:
         return f"{row['system']}  {row['id']}  failed: {row['failed']['message']}"
-    parts = [row["system"], row["id"]]
-    gold = set(row["gold_ids"])
-    if gold:
-        hits = sum(key in gold for key in row["retrieved_ids"][:5])
-        parts.append(f"{hits} of {len(gold)} gold in the first 5")
-    parts.append(f"ranked by {row['ranked_by'] or 'nothing'}")
+    hits = sum(key in row["gold_ids"] for key in row["retrieved_ids"][:5])
+    parts = [row["system"], row["id"], f"{hits} of {len(row['gold_ids'])} gold in the first 5"]
     if row["relation_factors"]:
         shares = row["relation_factors"]["entity_entity"]
-        strongest = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-        parts.append("β " + " ".join(f"{name} {share:.2f}" for name, share in strongest))
-    if row["facts"]:
-        parts.append(f"facts kept {sum(fact['kept'] for fact in row['facts'])} of {len(row['facts'])}")
-    if row["seeds"]["entities"]:
-        parts.append("seeds " + ", ".join(seed["text"] for seed in row["seeds"]["entities"]))
-    if row["judge_outcome"]:
-        parts.append(f"{row['judge_outcome']}: {len(row['written_from'])} passages")
-    if row["coverage"]:
-        parts.append(row["coverage"].lower())
+        parts.append("β " + " ".join(f"{name} {share:.2f}" for name, share in shares.items()))
+    parts.append(f"facts kept {sum(fact['kept'] for fact in row['facts'])} of {len(row['facts'])}")
+    parts.append("seeds " + ", ".join(seed["text"] for seed in row["seeds"]["entities"]))
     if "walk_graph" in times:
         parts.append(f"walk {times['walk_graph']:.1f} ms")
     return "  ".join((*parts, f"{answered.timing['total_ms']:.0f} ms in all"))
@@ -213,24 +167,29 @@ def told_of(answered: Answered) -> str:
 
 def _show_run(console: Console, run: Run, pushed: Mapping[str, ExperimentResults], *, answers: bool) -> None:
     """Print a line for each system, what went wrong, and where the rest is."""
-    systems = run.metrics["systems"]
+    from workflows.evaluation.report import LESS_BASELINE, SIDE_BY_SIDE, cells_of, difference_cell, remarks, text
+
+    systems, less = run.metrics["systems"], run.metrics["differences"]
     about = run.settings["questions"]
     console.print(f"{about['asked']} questions of {escape(about['file'])}")
     if answers:
-        _show_answers(console, run)
+        console.print(_table(["system", *SIDE_BY_SIDE], cells_of(systems, SIDE_BY_SIDE)))
+        console.print(f"[dim]{text('short_legend')}[/]")
+        for remark in remarks(run.settings["models"]["chat"]):
+            console.print(f"[yellow]{escape(remark)}[/]")
     else:
-        console.print(_measures(systems))
+        columns = _measures(systems)
+        console.print(_table(["system", *columns], cells_of(systems, columns)))
         console.print("[dim]all@k: share of questions with all their gold passages among the first k[/]")
-        if about["asked"] > about["without_gold"] and run.metrics["differences"]:
+        if about["asked"] > about["without_gold"] and less:
             console.print(f"less {escape(run.metrics['baseline'])}, with 95 % intervals:")
-            console.print(_differences(run.metrics["differences"]))
+            cells = [[name, *(difference_cell(own[metric]) for metric in LESS_BASELINE)] for name, own in less.items()]
+            console.print(_table(["system", *LESS_BASELINE.values()], cells))
     for system, figures in systems.items():
         if figures["failed"]:
-            console.print(
-                f"[red]{escape(system)}: {figures['failed']} failed ({_listed(figures['failures'], _NAMED_KINDS)})[/]"
-            )
+            console.print(f"[red]{escape(system)}: {figures['failed']} failed ({_listed(figures['failures'])})[/]")
         if figures["fallbacks"]:
-            console.print(f"[yellow]{escape(system)}: fallbacks {_listed(figures['fallbacks'], _NAMED_KINDS)}[/]")
+            console.print(f"[yellow]{escape(system)}: fallbacks {_listed(figures['fallbacks'])}[/]")
     if about["without_gold"]:
         console.print(f"[yellow]{about['without_gold']} questions without gold passages are not in recall and MRR[/]")
     if about["unresolved_gold"]:
@@ -240,18 +199,8 @@ def _show_run(console: Console, run: Run, pushed: Mapping[str, ExperimentResults
     console.print(f"[dim]{escape(str(run.folder / 'report.md'))}[/]")
 
 
-def _show_answers(console: Console, run: Run) -> None:
-    """Print the table of answers, and what was left out of it."""
-    from workflows.evaluation.report import remarks, side_by_side, text
-
-    console.print(_table(_ANSWER_HEADINGS, side_by_side(run.metrics["systems"])))
-    console.print(f"[dim]{text('short_legend')}[/]")
-    for remark in remarks(run.settings["models"]["chat"]):
-        console.print(f"[yellow]{escape(remark)}[/]")
-
-
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Return a table of systems: each row begins with its name, which may fold; the others are figures."""
+    """Return a table: each row begins with a name, which may fold; the others are figures."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
     table.add_column(headings[0], overflow="fold")
     for heading in headings[1:]:
@@ -261,25 +210,15 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return table
 
 
-def _measures(systems: Mapping[str, Row]) -> Table:
-    from workflows.evaluation.report import RETRIEVAL, cells_of, number
+def _measures(systems: Mapping[str, Row]) -> dict[str, Any]:
+    """Return the columns of the table of systems."""
+    from workflows.evaluation.report import RETRIEVAL, number
 
     shown = [f"{name}@{depth}" for name in ("R", "all") for depth in _SHOWN_DEPTHS]
     columns = {heading: RETRIEVAL[heading] for heading in (*shown, "MRR")}
     if any(figures["f1"]["mean"] is not None for figures in systems.values()):
         columns |= {"EM": number("em"), "F1": number("f1.mean")}
-    columns["p50 ms"] = number("latency_ms.total.p50", 1)
-    return _table(["system", *columns], cells_of(systems, columns))
-
-
-def _differences(differences: Mapping[str, Row]) -> Table:
-    """Return the differences of each system to the baseline, with their intervals."""
-    from workflows.evaluation.report import LESS_BASELINE, difference_cell
-
-    rows = [
-        [system, *(difference_cell(row[metric]) for metric in LESS_BASELINE)] for system, row in differences.items()
-    ]
-    return _table(["system", *LESS_BASELINE.values()], rows)
+    return {**columns, "p50 ms": number("latency_ms.total.p50", 1)}
 
 
 @evaluation.command()
@@ -290,40 +229,31 @@ def compare(
     metric: Annotated[
         list[str] | None, typer.Option(help="Metric to compare, such as recall@5. Repeatable (default: all).")
     ] = None,
-    out: Annotated[Path | None, path_option("FILE.md", "Write a page that lists the questions won and lost.")] = None,
 ) -> Shown:
     """Compare two runs question by question: differences B - A with intervals and tests, wins and losses."""
-    from graph.storage.workspace import write_atomically
     from workflows.evaluation.compare import compare_runs
-    from workflows.evaluation.report import comparison_page
-    from workflows.runs.run_folder import check_output
 
-    if out:
-        check_output(out, ".md")
     comparisons = compare_runs(run_a, run_b, metric or [])
-    if out:
-        write_atomically(out, comparison_page(comparisons))
     body = {"comparisons": [each.to_json() for each in comparisons]}
-    return Shown(body, lambda console, _: _show_comparisons(console, comparisons, out))
+    return Shown(body, lambda console, _: _show_comparisons(console, comparisons))
 
 
-def _show_comparisons(console: Console, comparisons: Sequence[Comparison], out: Path | None) -> None:
-    """Print the metrics of each comparison, and where the rest is."""
-    from workflows.evaluation.report import COMPARED, verdict
+def _show_comparisons(console: Console, comparisons: Sequence[Comparison]) -> None:
+    """Print the metrics of each comparison, and the questions that are lost."""
+    from workflows.evaluation.report import COMPARED, cells_of, verdict
 
     for pair in comparisons:
         console.print(f"A [bold]{escape(pair.a)}[/]  B [bold]{escape(pair.b)}[/]  {pair.paired} questions")
-        rows = [[COMPARED[heading](each) for heading in _COMPARED] for each in pair.metrics]
-        console.print(_table(_COMPARED, rows))
+        console.print(_table(["metric", *COMPARED], cells_of({each.metric: each for each in pair.metrics}, COMPARED)))
         console.print(f"B wins {len(pair.won)} questions, loses {len(pair.lost)}, {pair.equal} are equal")
-        left_out = len(pair.only_a) + len(pair.only_b)
-        if left_out:
-            console.print(f"[yellow]left out: {left_out} questions that only one was asked[/]")
+        for verb, ids in (("wins", pair.won), ("loses", pair.lost)):
+            if ids:
+                console.print(f"[dim]{verb} most clearly: {escape(', '.join(ids[:_NAMED_QUESTIONS]))}[/]")
+        if pair.left_out:
+            console.print(f"[yellow]left out: {pair.left_out} questions that only one was asked[/]")
         if pair.failed_a or pair.failed_b:
             console.print(f"[yellow]failed, and counted as nothing found: A {pair.failed_a}, B {pair.failed_b}[/]")
         console.print(f"{escape(verdict(pair))}\n")
-    hint = f"The page is {escape(str(out))}" if out else "With --out FILE.md: a page with the questions won and lost"
-    console.print(f"[dim]{hint}[/]")
 
 
 @command
@@ -381,5 +311,5 @@ def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
     console.print(f"[dim]{escape(summary['file'])}[/]")
 
 
-def _listed(counts: Mapping[str, int], most: int | None = None) -> str:
-    return ", ".join(f"{escape(kind)} {count}" for kind, count in [*counts.items()][:most])
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{escape(kind)} {count}" for kind, count in counts.items())

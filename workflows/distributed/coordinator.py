@@ -1,30 +1,24 @@
 """The process that drives Ray Data for a run: it takes jobs on standard input, and tells on its output what is done.
 
 It is a process of its own so that Ray's threads, signals and logs stay out of the one that indexes, which is often a
-command or a server; and so that Ray can end, for whatever reason, and be started again. It ends with its parent, and
-leaves a guard behind, which ends Ray and removes its folder.
+command or a server. It ends with its parent, and then leaves a shell that ends Ray and removes its folder.
 
-Files are read by tasks. Passages pass one stage of actors that extract and embed: one a core, or, where a model is
-asked, as many as may ask it. Beside the stages stand the worker that they hold, which knows nothing of Ray, and how
-tasks, settings and errors are sent.
+Passages pass one stage of actors that extract and embed: one a core, or, where a model is asked, as many as may ask it.
+Beside the stage stand the worker that it holds, which knows nothing of Ray, and how settings and errors are sent.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress, zip_longest
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -35,11 +29,9 @@ from graph import errors
 from graph.embedding.embeddings import Embedder, check_embedder, configured_embedder
 from graph.endpoints.address import censored
 from graph.environment import environment, set_variables
-from graph.errors import BadInput, ClusterUnavailable, MaraError, ModelUnavailable
+from graph.errors import BadInput, ClusterUnavailable, MaraError
 from graph.own_types import OwnTypes
 from graph.sources.child import from_json, to_json
-from graph.sources.documents import ToRead, read_each
-from graph.sources.loaders.document import Loaded
 from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, embedded, to_parquet
 from workflows.runtime.extraction import extraction_run, extractor_for
 from workflows.settings.indexing import IndexingContext
@@ -47,8 +39,9 @@ from workflows.states.indexing import FoundInPassage, found_in
 
 Row = dict[str, Any]
 
-_TIDYINGS = 10
-_TIDYING_S = 0.1
+_END = 'kill -9 "-$0"; sleep 1; rm -rf "$1"'
+"""Ends a group of processes, and removes a folder once none of them writes any more."""
+
 _OBJECT_STORE_BYTES = 200_000_000
 _CONNECT_S = 10.0
 _TASK_RETRIES = 32
@@ -68,11 +61,10 @@ def main(address: str, workers: int, folder: Path) -> None:
         workers: how many cores are to work; 0 for all that there are.
         folder: for sockets and logs of a local one; its path is short.
     """
-    _leave_a_guard(folder.parent)
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever libraries print goes to the log
     jobs: SimpleQueue[dict[str, Any]] = SimpleQueue()
-    threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
+    threading.Thread(target=_receive, args=(jobs, folder.parent), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def tell(**event: object) -> None:
@@ -90,33 +82,12 @@ def main(address: str, workers: int, folder: Path) -> None:
         tell(error=error_to_json(fault))
 
 
-def _leave_a_guard(folder: Path) -> None:
-    """Start a process that ends Ray once this one is gone, and removes the folder once the parent needs it no more."""
-    group = os.getpgrp()
-    ended, alive = os.pipe()
-    if os.fork():
-        os.close(ended)
-        return
-    os.setsid()
-    for descriptor in (1, 2, alive):
-        os.close(descriptor)
-    os.read(ended, 1)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
-    while os.read(0, 2**16):
-        pass
-    for _ in range(_TIDYINGS):  # what is killed may write a little longer
-        shutil.rmtree(folder, ignore_errors=True)
-        time.sleep(_TIDYING_S)
-    os._exit(0)
-
-
-def _receive(jobs: SimpleQueue[dict[str, Any]]) -> None:
-    """Take in jobs; when the parent has closed its end, or is gone, end this process, whatever it is doing."""
+def _receive(jobs: SimpleQueue[dict[str, Any]], folder: Path) -> None:
+    """Take in jobs; when the parent has closed its end, or is gone, end Ray and this process, whatever it is doing."""
     for line in sys.stdin.buffer:
         if line.endswith(b"\n"):
             jobs.put(json.loads(line))
-    os._exit(0)
+    subprocess.Popen(["/bin/sh", "-c", _END, str(os.getpgrp()), str(folder)], start_new_session=True)
 
 
 def _connect(address: str, workers: int, folder: Path) -> int:
@@ -172,24 +143,19 @@ def _done(job: dict[str, Any], cores: int) -> Iterator[dict[str, Any]]:
     tasks = job["tasks"]
     # One block a row, so that a task is what is scheduled, and retried.
     rows: Any = ray.data.from_arrow([pa.table({"key": [key], "task": [task]}) for key, task in tasks.items()])
-    if not job["work"]:
-        rows = rows.map(_read, num_cpus=1)
-    else:
-        size = job["extractors"] or cores
-        rows = rows.map(
-            Making,
-            fn_constructor_args=(job["work"], _reply_keeper(Path(job["replies"])) if job["replies"] else None),
-            compute=ActorPoolStrategy(size=min(size, len(tasks)), max_tasks_in_flight_per_actor=2),
-            num_cpus=0 if job["extractors"] else 1,
-            ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": _TASK_RETRIES},
-        )
+    rows = rows.map(
+        Making,
+        fn_constructor_args=(job["work"], _reply_keeper(Path(job["replies"])) if job["replies"] else None),
+        compute=ActorPoolStrategy(size=min(job["extractors"] or cores, len(tasks)), max_tasks_in_flight_per_actor=2),
+        num_cpus=0 if job["extractors"] else 1,
+        ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": _TASK_RETRIES},
+    )
     try:
         for row in rows.iter_rows():
             if row["error"]:
                 raise error_from_json(row["error"])
-            if row["shard"]:
-                ShardFolder(Path(job["root"])).put(row["key"], row["shard"])
-            yield {"key": row["key"], "told": row["told"]}
+            ShardFolder(Path(job["root"])).put(row["key"], row["shard"])
+            yield {"key": row["key"], "totals": row["totals"]}
     except (ray.exceptions.RayError, SystemError) as fault:
         reason = str(fault).strip().splitlines() or [type(fault).__name__]
         raise ClusterUnavailable(f"Ray's workers ended ({reason[-1][:200]})", _START_HINT) from None
@@ -203,26 +169,13 @@ class Making:
         self._worker = Worker(from_json(Work, work), replies)
 
     def __call__(self, row: Row) -> Row:
-        """Turn a task into the content of a shard's file."""
-
-        def make() -> Row:
+        """Turn a task into the content of a shard's file, or into the error of its worker."""
+        made = {"key": row["key"], "shard": b"", "totals": "", "error": ""}
+        try:
             shard = self._worker.make(from_json(ShardTask, row["task"]))
-            return {"shard": to_parquet(shard), "told": to_json(Totals, shard.totals)}
-
-        return _answered(row, make)
-
-
-def _read(row: Row) -> Row:
-    return _answered(row, lambda: {"told": to_json(list[Loaded | None], read_task(from_json(ReadTask, row["task"])))})
-
-
-def _answered(row: Row, work: Callable[[], Row]) -> Row:
-    """Return a row with what some work makes of it, or with its error."""
-    answered = {"key": row["key"], "shard": b"", "told": "", "error": ""}
-    try:
-        return {**answered, **work()}
-    except Exception as fault:
-        return {**answered, "error": error_to_json(fault)}
+            return {**made, "shard": to_parquet(shard), "totals": to_json(Totals, shard.totals)}
+        except Exception as fault:
+            return {**made, "error": error_to_json(fault)}
 
 
 class RemoteReplies:
@@ -343,65 +296,20 @@ class Worker:
         return embedder
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTask:
-    """Files that one worker reads, one after another.
-
-    Attributes:
-        files: by absolute paths.
-        digests: of their content, as the machine of the run sees it; none where the worker is on that machine.
-        context: the settings of the run, which say how they are read.
-    """
-
-    files: tuple[ToRead, ...]
-    digests: tuple[str, ...]
-    context: IndexingContext
-
-    @staticmethod
-    def of(files: Sequence[ToRead], context: IndexingContext) -> ReadTask:
-        """Return the task of some files."""
-        digests = tuple(_digest(file.path) for file in files) if context.engine.address else ()
-        return ReadTask(tuple(ToRead(file.path.absolute(), file.source) for file in files), digests, context)
-
-
-def read_task(task: ReadTask) -> list[Loaded | None]:
-    """Return what each file holds; None for those that cannot be read, or that this machine has otherwise, or not.
-
-    The machine of the run reads these itself, and says what is wrong with them.
-    """
-    there = [not digest or digest == _digest(file.path) for file, digest in zip_longest(task.files, task.digests)]
-    outcomes = read_each([*compress(task.files, there)], task.context.read_options())
-    loaded = (outcome if isinstance(outcome, Loaded) else None for outcome in outcomes)
-    return [next(loaded) if here else None for here in there]
-
-
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of a file; "unreadable" where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return "unreadable"
-
-
 def error_to_json(fault: Exception) -> str:
-    """Return what a worker tells of a fault: our own errors as they are, any other in a line."""
+    """Return the form of a worker's fault as it is sent: our own errors as they are, any other in a line."""
     if not isinstance(fault, MaraError):
         fault = ClusterUnavailable(
             f"A worker failed: {type(fault).__name__}: {censored(str(fault))[:_LONGEST_FAULT]}",
             "Run it with the engine `local` to see the whole error",
         )
-    status = fault.status if isinstance(fault, ModelUnavailable) else 0
-    return json.dumps([fault.kind, fault.message, fault.hint, status])
+    return json.dumps([fault.kind, fault.message, fault.hint])
 
 
 def error_from_json(text: str) -> MaraError:
-    """Return the error that `error_to_json` told."""
-    name, message, hint, status = json.loads(text)
-    kind = getattr(errors, name, MaraError)
-    if issubclass(kind, ModelUnavailable):
-        return ModelUnavailable(message, hint, status=status)
-    remade: MaraError = (kind if kind.__init__ is MaraError.__init__ else MaraError)(message, hint)
+    """Return the error that `error_to_json` sent."""
+    name, message, hint = json.loads(text)
+    remade: MaraError = getattr(errors, name, MaraError)(message, hint)
     return remade
 
 

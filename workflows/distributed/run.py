@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -33,20 +33,12 @@ from graph.errors import BadInput, ClusterUnavailable
 from graph.own_types import OwnTypes
 from graph.schema import Extraction, Passage
 from graph.sources.child import from_json, to_json
-from graph.sources.documents import ReadOptions, ToRead, read_each
-from graph.sources.loaders.document import Loaded
 from graph.storage.workspace import REPLY_CACHE
-from workflows.distributed.coordinator import ReadTask, Work, environment_of_workers, error_from_json
+from workflows.distributed.coordinator import Work, environment_of_workers, error_from_json
 from workflows.distributed.shards import Shard, ShardFolder, ShardTask, Totals, check_arrow, plan_shards
 from workflows.runtime.extraction import extraction_urls
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage
-
-READ_FILES = 8
-"""Files that one task reads."""
-
-FILES_A_WAVE = 128 * READ_FILES
-"""Files that are given to Ray at once: what is read is in memory until all of them are done."""
 
 WAVE_SHARDS = 256
 """Shards that are given to Ray at once, at least."""
@@ -54,36 +46,26 @@ WAVE_SHARDS = 256
 SHARDS_A_WORKER = 64
 _GLANCE_S = 1.0
 _END_S = 15.0
-_LOST_IN_VAIN = 3
-"""Times in a row that Ray may end without a shard made, before the run does."""
-
 _COORDINATOR = (sys.executable, "-m", "workflows.distributed.coordinator")
 _LOG = "coordinator.log"
 _LONGEST_FOLDER = 48
 """Characters: Ray puts sockets into it, whose paths are limited to 107."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A task that is done, and what is told of it: the totals of a shard, or what files hold, as JSON."""
+_AGAIN = "Run it again: finished shards are kept"
 
-    key: str
-    told: str
-
-
-_NO_MORE = Done("", "")
+Made = tuple[str, Totals]
+"""A shard that is made, by its key, and its totals."""
 
 
 class Coordinator:
     """A running coordinator's process, and the folder of its Ray."""
 
     def __init__(self, address: str, workers: int) -> None:
-        """Start it; Ray is there once `ask` tells the first event. Raises DependencyMissing without the packages."""
-        check_arrow()
+        """Start it; Ray is there once `ask` yields the first shard."""
         place = gettempdir()
         self.folder = Path(mkdtemp(prefix="mara-", dir=place if len(place) <= _LONGEST_FOLDER else "/tmp"))
         self.workers = workers
-        self.is_ready = False
         self._told: SimpleQueue[bytes] = SimpleQueue()
         self._lock = threading.Lock()
         with (self.folder / _LOG).open("wb") as log:
@@ -104,10 +86,11 @@ class Coordinator:
                 self._told.put(line)
         self._told.put(b"")
 
-    def ask(self, job: Mapping[str, Any]) -> Iterator[Done | None]:
-        """Have a job done; yield what is done, and None after each second without it.
+    def ask(self, job: Mapping[str, Any]) -> Iterator[Made | None]:
+        """Have a job done; yield what is made, and None after each second without it.
 
-        Raises MaraError as told, EOFError where the process ended.
+        Raises:
+            MaraError: what a worker raised; ClusterUnavailable where the process ended.
         """
         assert self._process.stdin is not None
         with suppress(OSError, ValueError):  # a process that is gone is noticed when it is listened to
@@ -119,16 +102,16 @@ class Coordinator:
             except Empty:
                 yield None
                 continue
-            except ValueError as fault:  # the other end is gone, perhaps in the middle of a line
-                raise EOFError from fault
+            except ValueError:  # the other end is gone, perhaps in the middle of a line
+                raise ClusterUnavailable(f"Ray ended: {self.last_words()}", _AGAIN) from None
             if "error" in event:
                 raise error_from_json(event["error"])
             if "over" in event:
                 return
             if "workers" in event:
-                self.workers, self.is_ready = event["workers"], True
+                self.workers = event["workers"]
             else:
-                yield Done(**event)
+                yield event["key"], from_json(Totals, event["totals"])
 
     def last_words(self) -> str:
         """Return the last line of its log."""
@@ -171,123 +154,6 @@ _RAY_SETTINGS = {
     "RAY_DEDUP_LOGS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-
-
-class RayEngine:
-    """The workers of one run: started when they are first needed, and again where Ray ends before its time."""
-
-    def __init__(self, context: IndexingContext) -> None:
-        """Take the cluster and the workers of a run's settings. Raises DependencyMissing without the packages."""
-        check_arrow()
-        self._context = context
-        self._workers = context.engine.workers or (0 if context.engine.address else os.cpu_count() or 1)
-        self._coordinator: Coordinator | None = None
-        self._lock = threading.Lock()
-        self._was_ready = False
-        self._closed = False
-        self._making: Iterator[Done | None] = iter(())
-        self._made: set[str] = set()
-        self._totals = Totals()
-
-    def read(self, files: Sequence[ToRead], options: ReadOptions) -> Iterator[Loaded | BadInput]:
-        """Yield what each file holds, in order; what workers cannot read is read here.
-
-        Args:
-            files: to read.
-            options: how, as the settings of the run say.
-        """
-        for wave in _slices(files, FILES_A_WAVE):
-            batches = {str(number): batch for number, batch in enumerate(_slices(wave, READ_FILES))}
-            tasks = ((key, to_json(ReadTask, ReadTask.of(batch, self._context))) for key, batch in batches.items())
-            results = [*filter(None, self._done({"work": ""}, tasks))]
-            for done in sorted(results, key=lambda each: int(each.key)):
-                for file, loaded in zip(batches[done.key], from_json(list[Loaded | None], done.told), strict=True):
-                    yield loaded if loaded is not None else next(read_each([file], options))
-
-    def make(self, work: Work, tasks: Iterable[ShardTask], root: Path, replies: Path | None) -> None:
-        """Let shards be made, wave by wave; they are begun, and asked for, by `wait`."""
-        job = {
-            "work": to_json(Work, work),
-            "extractors": work.extractors,
-            "root": str(root),
-            "replies": str(replies or ""),
-        }
-        self._making = self._done(job, ((task.key, to_json(ShardTask, task)) for task in tasks))
-
-    def wait(self, key: str, glance: Callable[[Totals], None]) -> None:
-        """Return when a shard is there; ``glance`` is called with what is made so far, each second at least.
-
-        Raises:
-            MaraError: what a worker raised; ClusterUnavailable where Ray ends again and again.
-            Cancelled: the run was stopped.
-        """
-        glance(self._totals)
-        while key not in self._made:
-            done = next(self._making, _NO_MORE)
-            if done is _NO_MORE:
-                raise Cancelled("The run was stopped", "Run it again: finished shards are kept")
-            if done is not None:
-                self._made.add(done.key)
-                self._totals = self._totals.plus(from_json(Totals, done.told))
-            glance(self._totals)
-
-    def close(self) -> None:
-        """End all workers, from any thread."""
-        with self._lock:
-            self._closed = True
-            coordinator, self._coordinator = self._coordinator, None
-        if coordinator is not None:
-            coordinator.close()
-
-    def _done(self, job: Mapping[str, Any], tasks: Iterator[tuple[str, str]]) -> Iterator[Done | None]:
-        """Yield tasks as they are done, a wave of them at once; start Ray again where it ended, unless in vain."""
-        left: dict[str, str] = {}
-        in_vain = 0
-        while True:
-            workers = self._coordinator.workers if self._coordinator else self._workers
-            left.update(islice(tasks, max(0, max(WAVE_SHARDS, SHARDS_A_WORKER * workers) - len(left))))
-            if not left:
-                return
-            coordinator = self._running()
-            in_vain += 1
-            try:
-                for done in coordinator.ask({**job, "tasks": dict(left)}):
-                    if done is not None:
-                        del left[done.key]
-                        in_vain = 0
-                    yield done
-                if in_vain:
-                    raise EOFError("nothing is done")
-            except (EOFError, ClusterUnavailable) as fault:
-                words = coordinator.last_words()
-                self._lose(coordinator)
-                is_told = isinstance(fault, ClusterUnavailable)
-                self._was_ready |= coordinator.is_ready
-                if self._closed or (in_vain < _LOST_IN_VAIN and (self._was_ready or not is_told)):
-                    continue
-                if is_told:
-                    raise
-                raise ClusterUnavailable(
-                    f"Ray ended {_LOST_IN_VAIN} times in a row: {words}", "Check its memory and disk"
-                ) from None
-
-    def _lose(self, coordinator: Coordinator) -> None:
-        """Let go of a coordinator whose Ray ended."""
-        coordinator.close()
-        with self._lock:
-            self._coordinator = None
-
-    def _running(self) -> Coordinator:
-        with self._lock:
-            if self._closed:
-                raise Cancelled("The run was stopped", "Run it again: finished shards are kept")
-            if self._coordinator is None:
-                self._coordinator = Coordinator(self._context.engine.address, self._workers)
-            return self._coordinator
-
-
-def _slices(files: Sequence[ToRead], size: int) -> Iterator[Sequence[ToRead]]:
-    return (files[start : start + size] for start in range(0, len(files), size))
 
 
 class ShardVectors:
@@ -340,7 +206,9 @@ _EXTRACTORS_AN_ENDPOINT = 2
 
 
 class DistributedRun:
-    """The shards of one run: those that an earlier run left, and those that workers make.
+    """The shards of one run: those that an earlier run left, and those that workers of Ray make.
+
+    The workers are started when they are first needed.
 
     Attributes:
         embedder: the run's embedding model, which knows the vectors of the shards that were read and not committed.
@@ -355,16 +223,22 @@ class DistributedRun:
         """
         if context.own_extractor is not None:
             raise BadInput("Workers of Ray cannot have an extractor of a caller", "Use the engine `local`")
+        check_arrow()
         self._context = context
-        self.engine = RayEngine(context)
         self.embedder = ShardVectors(configured_embedder())
+        self._workers = context.engine.workers or (0 if context.engine.address else os.cpu_count() or 1)
+        self._coordinator: Coordinator | None = None
+        self._lock = threading.Lock()
+        self._closed = False
         self._folder: ShardFolder
         self._passages: Mapping[str, Passage]
         self._key_of: dict[str, str] = {}
         self._left: Counter[str] = Counter()
         self._there: set[str] = set()
         self._open: dict[str, Shard] = {}
-        self._before = Totals()
+        self._making: Iterator[Made | None]
+        self._made: set[str] = set()
+        self._totals = Totals()
 
     def begin(
         self,
@@ -387,6 +261,7 @@ class DistributedRun:
         """
         self._folder = ShardFolder(root)
         self._folder.tidy()
+        self._passages = passages
         asks = isinstance(extractor, ChatExtractor)
         name = f"{extractor.name} at {self._context.extraction.temperature}" if asks else extractor.name
 
@@ -398,9 +273,9 @@ class DistributedRun:
             shard = self._folder.get(task.key)
             if shard is not None and not shard.totals.failed:  # failed passages are tried again
                 self._there.add(task.key)
-                self._before = self._before.plus(Totals(passages=len(task.passages)))
+                self._made.add(task.key)
+                self._totals = self._totals.plus(Totals(passages=len(task.passages)))
         self._left.update(self._key_of.values())
-        self._passages = passages
         work = Work(
             context=self._context,
             own=own,
@@ -409,8 +284,13 @@ class DistributedRun:
             extractors=self._extractors() if asks else 0,
             environment=environment_of_workers(),
         )
-        tasks = (task for task in planned() if task.key not in self._there)
-        self.engine.make(work, tasks, root, root / REPLY_CACHE if asks else None)
+        job = {
+            "work": to_json(Work, work),
+            "extractors": work.extractors,
+            "root": str(root),
+            "replies": str(root / REPLY_CACHE) if asks else "",
+        }
+        self._making = self._waves(job, (task for task in planned() if task.key not in self._there))
 
     def found(self, ids: Sequence[str], glance: Callable[[Totals], None]) -> list[FoundInPassage]:
         """Return what was found in passages, in the order given; their vectors are known from then on.
@@ -421,7 +301,7 @@ class DistributedRun:
 
         Raises:
             MaraError: what a worker raised.
-            ClusterUnavailable: Ray ends again and again, or a finished shard is torn.
+            ClusterUnavailable: Ray ended, or a finished shard is damaged.
             Cancelled: the run was stopped.
         """
         findings: dict[str, FoundInPassage] = {}
@@ -444,24 +324,60 @@ class DistributedRun:
 
     def close(self) -> None:
         """End the workers, from any thread."""
-        self.engine.close()
+        with self._lock:
+            self._closed = True
+            coordinator, self._coordinator = self._coordinator, None
+        if coordinator is not None:
+            coordinator.close()
 
     def _shard(self, key: str, glance: Callable[[Totals], None]) -> Shard:
         """Return a shard once it is made."""
         if key in self._open:
             return self._open[key]
-        if key in self._there:
-            glance(self._before)
-        else:
-            self.engine.wait(key, lambda made: glance(self._before.plus(made)))
+        self._wait(key, glance)
         shard = self._folder.get(key)
         if shard is None:
-            raise ClusterUnavailable(f"The shard {key} is torn", "Run it again: it is made again, all others are kept")
+            raise ClusterUnavailable(f"The shard {key} is damaged", _AGAIN)
         if key in self._there:
             shard = replace(shard, found=tuple(map(_as_kept, shard.found)))
         self._open[key] = shard
         self.embedder.learn(shard, [self._passages[one["id"]] for one in shard.found])
         return shard
+
+    def _wait(self, key: str, glance: Callable[[Totals], None]) -> None:
+        """Return when a shard is there; ``glance`` is called with what is made so far, each second at least."""
+        glance(self._totals)
+        while key not in self._made:
+            try:
+                made = next(self._making)
+            except ClusterUnavailable:
+                self._check_not_closed()
+                raise
+            except StopIteration:
+                raise Cancelled("The run was stopped", _AGAIN) from None
+            if made is not None:
+                self._made.add(made[0])
+                self._totals = self._totals.plus(made[1])
+            glance(self._totals)
+
+    def _waves(self, job: Mapping[str, Any], tasks: Iterator[ShardTask]) -> Iterator[Made | None]:
+        """Yield what is made of the tasks, which are sent a wave at a time."""
+        workers = self._workers
+        while wave := [*islice(tasks, max(WAVE_SHARDS, SHARDS_A_WORKER * workers))]:
+            coordinator = self._running()
+            yield from coordinator.ask({**job, "tasks": {task.key: to_json(ShardTask, task) for task in wave}})
+            workers = coordinator.workers
+
+    def _running(self) -> Coordinator:
+        with self._lock:
+            self._check_not_closed()
+            if self._coordinator is None:
+                self._coordinator = Coordinator(self._context.engine.address, self._workers)
+            return self._coordinator
+
+    def _check_not_closed(self) -> None:
+        if self._closed:
+            raise Cancelled("The run was stopped", _AGAIN)
 
     def _extractors(self) -> int:
         """Return how many workers ask the model: at most one a request, and one for a model of this machine."""

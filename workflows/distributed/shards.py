@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import shutil
@@ -98,16 +97,6 @@ class Shard:
             tokens=sum(tally.get("tokens_in", 0) + tally.get("tokens_out", 0) for tally in tallies),
         )
 
-    @property
-    def digest(self) -> str:
-        """A hash of all that it holds: a file whose content has another one is torn."""
-        digest = hashlib.blake2b(digest_size=16)
-        digest.update(json.dumps([self.key, self.found, self.windows, self.texts], sort_keys=True).encode())
-        for vectors in (self.vectors, self.text_vectors):
-            digest.update(repr(vectors.shape).encode())
-            digest.update(np.ascontiguousarray(vectors, dtype="<f4").tobytes())
-        return digest.hexdigest()
-
 
 def plan_shards(
     passages: Iterable[Passage], imported: Mapping[str, Extraction], extractor: str, embedding_model: str
@@ -162,7 +151,6 @@ SHARDS = "shards"
 """The folder of a workspace that holds shards until they are committed."""
 
 _SUFFIX = ".parquet"
-_KEY, _DIGEST = b"mara.key", b"mara.digest"
 _HINT = "pip install 'mara-rag[ray]'"
 
 
@@ -179,13 +167,12 @@ class ShardFolder:
         write_atomically(self._path(key), content)
 
     def get(self, key: str) -> Shard | None:
-        """Return a shard; None where there is none, or its file is torn, damaged, foreign or of another format."""
+        """Return a shard; None where there is none, or its file is damaged."""
         try:
             content = self._path(key).read_bytes()
         except FileNotFoundError:
             return None
-        shard = from_parquet(content)
-        return shard if shard is not None and shard.key == key else None
+        return from_parquet(key, content)
 
     def remove(self, key: str) -> None:
         """Remove a shard that is committed."""
@@ -217,7 +204,7 @@ def to_parquet(shard: Shard) -> bytes:
     """Return the file of a shard: a row for each passage, then one for each name or fact.
 
     Columns: ``found`` (JSON of what was found in a passage), ``windows``, ``text`` (of a name or fact) and ``vector``
-    (float32). The schema's metadata hold the key and the digest of the shard.
+    (float32).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -230,41 +217,33 @@ def to_parquet(shard: Shard) -> bytes:
             "windows": pa.array([*shard.windows, *([None] * m)], pa.int32()),
             "text": pa.array([*([None] * n), *shard.texts], pa.string()),
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors, pa.float32()), shard.vectors.shape[1]),
-        },
-        metadata={_KEY: shard.key.encode(), _DIGEST: shard.digest.encode()},
+        }
     )
     file = io.BytesIO()
     pq.write_table(table, file, compression="zstd", write_page_checksum=True)
     return file.getvalue()
 
 
-def from_parquet(content: bytes) -> Shard | None:
-    """Return the shard of a file; None where it is none, or was changed since it was written."""
+def from_parquet(key: str, content: bytes) -> Shard | None:
+    """Return the shard of a file; None where it is none, or a page of it does not fit its checksum."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-        metadata = table.schema.metadata or {}
-        shard = _shard_of(metadata[_KEY].decode(), table)
+        findings: list[Any] = [json.loads(one) for one in table["found"].to_pylist() if one is not None]
+        n, vectors = len(findings), _matrix(table["vector"])
+        return Shard(
+            key=key,
+            found=tuple(findings),
+            windows=tuple(table["windows"].to_pylist()[:n]),
+            vectors=vectors[:n],
+            texts=tuple(table["text"].to_pylist()[n:]),
+            text_vectors=vectors[n:],
+        )
     except Exception:
         # A damaged file makes Arrow raise whatever it likes; or it has other columns, or other types.
         return None
-    return shard if shard.digest.encode() == metadata.get(_DIGEST) else None
-
-
-def _shard_of(key: str, table: pyarrow.Table) -> Shard:
-    findings: list[Any] = [json.loads(one) for one in table["found"].to_pylist() if one is not None]
-    n = len(findings)
-    vectors = _matrix(table["vector"])
-    return Shard(
-        key=key,
-        found=tuple(findings),
-        windows=tuple(table["windows"].to_pylist()[:n]),
-        vectors=vectors[:n],
-        texts=tuple(table["text"].to_pylist()[n:]),
-        text_vectors=vectors[n:],
-    )
 
 
 def _matrix(column: pyarrow.ChunkedArray) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from graph.errors import BadInput
 from workflows.evaluation import (
@@ -20,23 +20,11 @@ from workflows.evaluation import (
     recall_at_k,
     reciprocal_rank,
 )
-from workflows.evaluation.systems import Control, is_control
-from workflows.runs.run_folder import Run, differences, load_run, rounded
+from workflows.evaluation.systems import is_control
+from workflows.runs.run_folder import load_run, rounded
 
 Row = Mapping[str, Any]
 """One line of ``results.jsonl``."""
-
-_READ = ("id", "question", "type", "hops", "gold_ids", "retrieved_ids", "em", "f1", "relation_factors", "failed")
-
-_TIE = 1e-9
-
-
-def check_rows(rows: Sequence[Row], place: str) -> None:
-    """Raise BadInput where a row lacks what a comparison reads."""
-    for row in rows:
-        missing = [key for key in _READ if key not in row]
-        if missing:
-            raise BadInput(f"{place}: the row of {row.get('id')!r} lacks {', '.join(missing)}", "Run it again")
 
 
 def pair_rows(a: Sequence[Row], b: Sequence[Row]) -> list[tuple[Row, Row]]:
@@ -89,14 +77,6 @@ None where the row has nothing to judge, as without gold or without an answer.
 _OF_0_AND_1 = {"em", *(f"all-gold@{k}" for k in ALL_GOLD_DEPTHS)}
 
 
-def check_metrics(names: Sequence[str]) -> list[str]:
-    """Return the metrics named, in the order of ``METRICS``; all for none. Raises BadInput for an unknown one."""
-    for name in names:
-        if name not in METRICS:
-            raise BadInput(f"There is no metric {name!r}", f"Choose among {', '.join(METRICS)}")
-    return [name for name in METRICS if name in names] or list(METRICS)
-
-
 BASELINE = "hybrid"
 """The system that all others of a run are compared with, unless the user names another."""
 
@@ -131,47 +111,6 @@ def less_baseline(
     }
 
 
-def question_type(row: Row) -> str:
-    """Return the type that the question file gives."""
-    return row["type"] or "untyped"
-
-
-def question_hops(row: Row) -> str:
-    """Return how many passages the question needs, as text."""
-    return "unknown" if row["hops"] is None else str(row["hops"])
-
-
-def dominant_relation(*rows: Row) -> str:
-    """Return the relation type that β puts above all others, from the first row whose β does so.
-
-    A β that stands in for the manager's is looked at last. "none" where no row has a preference: the highest share is
-    shared, or there is no β.
-    """
-    return next(filter(None, map(_preferred, sorted(rows, key=_is_beta_control))), "none")
-
-
-def _preferred(row: Row) -> str:
-    """Return the type with the highest share of a row's β; nothing where several have it."""
-    shares = row["relation_factors"]["entity_entity"] if row["relation_factors"] else {}
-    ranked = sorted(shares, key=lambda relation: -shares[relation])
-    if not ranked or (len(ranked) > 1 and shares[ranked[0]] - shares[ranked[1]] < _TIE):
-        return ""
-    return str(ranked[0])
-
-
-def _is_beta_control(row: Row) -> bool:
-    """Tell whether a row's β stands in for the manager's."""
-    return any(control.weighs_relations and control in row["system"].split("+") for control in Control)
-
-
-GROUPINGS: Mapping[str, Callable[[Row, Row], str]] = {
-    "type": lambda a, b: question_type(b),
-    "hops": lambda a, b: question_hops(b),
-    "relation": lambda a, b: dominant_relation(b, a),
-}
-"""The groupings of questions: by the file's type, by hops, and by the relation that β puts first."""
-
-
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A metric of two systems on the questions where both have a value; B - A, so positive is for B.
@@ -185,8 +124,7 @@ class Difference:
         high: its upper bound.
         better: questions on which the second system is better.
         worse: questions on which it is worse.
-        test: what p is of; empty where nothing was tested.
-        p: two-sided, of this metric alone.
+        p: two-sided, of this metric alone; None where nothing was tested.
         p_holm: corrected for all metrics that were tested beside it.
     """
 
@@ -199,41 +137,8 @@ class Difference:
     high: float | None = None
     better: int = 0
     worse: int = 0
-    test: str = ""
     p: float | None = None
     p_holm: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """The result of one system for a question.
-
-    Attributes:
-        passages: ids, best first.
-        gold: which of them are gold.
-        missed: gold ids that are not among them.
-        failed: whether the question could not be asked.
-    """
-
-    recall_at_5: float
-    reciprocal_rank: float
-    passages: tuple[str, ...]
-    gold: tuple[bool, ...]
-    missed: tuple[str, ...]
-    failed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A question on which one system ranks the gold passages better than the other."""
-
-    id: str
-    question: str
-    type: str
-    hops: str
-    relation: str
-    a: Ranking
-    b: Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,32 +149,24 @@ class Comparison:
         a: name of the first system, with its run.
         b: the same for the second; differences are B - A.
         paired: questions that both were asked.
-        only_a: ids of those that only the first was asked, left out.
-        only_b: the same for the second.
-        other_gold: paired questions whose gold passages differ between the runs: each row is judged by its own.
+        left_out: questions that only one of them was asked.
         failed_a: paired questions at which the first system failed; they count as nothing found.
         failed_b: the same for the second.
-        settings: what was set otherwise: name, value of the first, value of the second.
         metrics: the differences, tested.
-        groups: grouping -> group -> differences of its questions, not tested.
-        won: questions on which the second system is better, clearest first.
-        lost: those on which it is worse.
+        won: ids of the questions on which the second system ranks the gold passages better, clearest first.
+        lost: those on which it ranks them worse.
         equal: how many are neither; questions without gold are not counted.
     """
 
     a: str
     b: str
     paired: int
-    only_a: tuple[str, ...]
-    only_b: tuple[str, ...]
-    other_gold: int
+    left_out: int
     failed_a: int
     failed_b: int
-    settings: tuple[tuple[str, Any, Any], ...]
     metrics: tuple[Difference, ...]
-    groups: Mapping[str, Mapping[str, tuple[Difference, ...]]]
-    won: tuple[Decided, ...]
-    lost: tuple[Decided, ...]
+    won: tuple[str, ...]
+    lost: tuple[str, ...]
     equal: int
 
     def to_json(self) -> dict[str, Any]:
@@ -279,12 +176,7 @@ class Comparison:
 
 
 def compare_systems(
-    a: Sequence[Row],
-    b: Sequence[Row],
-    *,
-    names: tuple[str, str],
-    metrics: Sequence[str] = tuple(METRICS),
-    settings: Sequence[tuple[str, Any, Any]] = (),
+    a: Sequence[Row], b: Sequence[Row], *, names: tuple[str, str], metrics: Sequence[str] = tuple(METRICS)
 ) -> Comparison:
     """Compare two systems on the questions that both were asked.
 
@@ -297,19 +189,14 @@ def compare_systems(
             f"{names[0]} and {names[1]} have no question in common", "Compare runs of the same question file"
         )
     won, lost, equal = decided(pairs)
-    in_a, in_b = (dict.fromkeys(row["id"] for row in rows) for rows in (a, b))
     return Comparison(
         a=names[0],
         b=names[1],
         paired=len(pairs),
-        only_a=tuple(key for key in in_a if key not in in_b),
-        only_b=tuple(key for key in in_b if key not in in_a),
-        other_gold=sum(set(row["gold_ids"]) != set(other["gold_ids"]) for row, other in pairs),
+        left_out=len(a) + len(b) - 2 * len(pairs),
         failed_a=sum(bool(first["failed"]) for first, _ in pairs),
         failed_b=sum(bool(second["failed"]) for _, second in pairs),
-        settings=tuple(settings),
         metrics=paired_differences(pairs, metrics),
-        groups=grouped_differences(pairs, metrics),
         won=won,
         lost=lost,
         equal=equal,
@@ -321,26 +208,6 @@ def paired_differences(pairs: Sequence[tuple[Row, Row]], metrics: Sequence[str])
     tested = [_difference(name, pairs, tested=True) for name in metrics]
     corrected = iter(holm([each.p for each in tested if each.p is not None]))
     return tuple(each if each.p is None else replace(each, p_holm=next(corrected)) for each in tested)
-
-
-def grouped_differences(
-    pairs: Sequence[tuple[Row, Row]], metrics: Sequence[str]
-) -> dict[str, dict[str, tuple[Difference, ...]]]:
-    """Return the differences within each group of questions; groups are too many and too small to be tested."""
-    by_grouping: dict[str, dict[str, tuple[Difference, ...]]] = {}
-    for grouping, group_of in GROUPINGS.items():
-        groups: dict[str, list[tuple[Row, Row]]] = {}
-        for a, b in pairs:
-            groups.setdefault(group_of(a, b), []).append((a, b))
-        by_grouping[grouping] = {
-            group: tuple(_difference(name, groups[group]) for name in metrics) for group in sorted(groups, key=_natural)
-        }
-    return by_grouping
-
-
-def _natural(group: str) -> tuple[bool, int, str]:
-    """Order numbers of hops as numbers, before names."""
-    return (not group.isdecimal(), int(group) if group.isdecimal() else 0, group)
 
 
 def _difference(metric: str, pairs: Sequence[tuple[Row, Row]], *, tested: bool = False) -> Difference:
@@ -360,61 +227,28 @@ def _difference(metric: str, pairs: Sequence[tuple[Row, Row]], *, tested: bool =
     interval = bootstrap_interval(b - a)
     low, high = (interval.low, interval.high) if interval else (None, None)
     better, worse = int((b > a).sum()), int((b < a).sum())
-    test, p = "", None
-    if tested and metric in _OF_0_AND_1:
-        test, p = "McNemar", mcnemar_p(better, worse)
-    elif tested:
-        test, p = "permutation", permutation_p(b - a)
+    p = None
+    if tested:
+        p = mcnemar_p(better, worse) if metric in _OF_0_AND_1 else permutation_p(b - a)
     mean_a, mean_b, difference = (float(values.mean()) for values in (a, b, b - a))
-    return Difference(metric, len(known), mean_a, mean_b, difference, low, high, better, worse, test, p)
+    return Difference(metric, len(known), mean_a, mean_b, difference, low, high, better, worse, p)
 
 
-def decided(pairs: Sequence[tuple[Row, Row]]) -> tuple[tuple[Decided, ...], tuple[Decided, ...], int]:
+def decided(pairs: Sequence[tuple[Row, Row]]) -> tuple[tuple[str, ...], tuple[str, ...], int]:
     """Return the questions won and lost by the second system, clearest first, and how many are neither.
 
     Recall in the first five decides; where it is equal, the reciprocal rank of the first gold passage.
     """
-    by_sign: dict[int, list[tuple[float, float, Decided]]] = {1: [], 0: [], -1: []}
-    for a, b in pairs:
-        first, second = _ranking(a), _ranking(b)
-        if first is None or second is None:
-            continue
-        recall = second.recall_at_5 - first.recall_at_5
-        rank = second.reciprocal_rank - first.reciprocal_rank
-        better = int(np.sign(recall) or np.sign(rank))
-        kind, hops, relation = (group_of(a, b) for group_of in GROUPINGS.values())
-        by_sign[better].append(
-            (-abs(recall), -abs(rank), Decided(b["id"], b["question"], kind, hops, relation, first, second))
-        )
-    won, lost = (tuple(each for *_, each in sorted(by_sign[sign], key=lambda item: item[:2])) for sign in (1, -1))
-    return won, lost, len(by_sign[0])
-
-
-def _ranking(row: Row) -> Ranking | None:
-    """Return the ranking of a system for a question; None where the question has no gold passage."""
-    recall, rank = METRICS["recall@5"](row), METRICS["mrr"](row)
-    if recall is None or rank is None:
-        return None
-    ids, gold = tuple(row["retrieved_ids"]), row["gold_ids"]
-    missed = tuple(id_ for id_ in gold if id_ not in ids)
-    return Ranking(recall, rank, ids, tuple(id_ in gold for id_ in ids), missed, bool(row["failed"]))
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One system of a run."""
-
-    run: Run
-    system: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.run.folder}:{self.system}"
-
-    def settings(self) -> dict[str, Any]:
-        """Return what its rows depend on."""
-        of_run = {key: value for key, value in self.run.settings.items() if key != "systems"}
-        return {**of_run, "system": self.run.settings["systems"][self.system]}
+    recall, rank = METRICS["recall@5"], METRICS["mrr"]
+    gains = {
+        b["id"]: ((recall(b) or 0) - (recall(a) or 0), (rank(b) or 0) - (rank(a) or 0))
+        for a, b in pairs
+        if a["gold_ids"] and b["gold_ids"]
+    }
+    clearest = sorted(gains, key=lambda key: tuple(-abs(gain) for gain in gains[key]))
+    won = tuple(key for key in clearest if gains[key] > (0, 0))
+    lost = tuple(key for key in clearest if gains[key] < (0, 0))
+    return won, lost, len(gains) - len(won) - len(lost)
 
 
 def compare_runs(run_a: str, run_b: str, metrics: Sequence[str] = ()) -> list[Comparison]:
@@ -423,62 +257,45 @@ def compare_runs(run_a: str, run_b: str, metrics: Sequence[str] = ()) -> list[Co
     Raises:
         BadInput: a run, a system or a metric is unknown, or the runs have no system or no question in common.
     """
-    names = check_metrics(metrics)
-    sides = _sides(named_run(run_a), named_run(run_b))
-    for side in (each for pair in sides for each in pair):
-        check_rows(side.run.results[side.system], side.name)
-    return [
-        compare_systems(
-            a.run.results[a.system],
-            b.run.results[b.system],
-            names=(a.name, b.name),
-            metrics=names,
-            settings=tuple(differences(a.settings(), b.settings())),
+    unknown = [name for name in metrics if name not in METRICS]
+    if unknown:
+        raise BadInput(f"There is no metric {unknown[0]!r}", f"Choose among {', '.join(METRICS)}")
+    names = [name for name in METRICS if name in metrics] or list(METRICS)
+    a, b = named_systems(run_a), named_systems(run_b)
+    pairs = [(name, name) for name in a if name in b]
+    if len(a) == len(b) == 1:
+        pairs = [(next(iter(a)), next(iter(b)))]
+    if not pairs:
+        raise BadInput(
+            f"Which system of {run_a} is compared with which of {run_b} is not clear",
+            f"Name both, as in {run_b.partition(':')[0]}:{[*b][-1]}",
         )
-        for a, b in sides
+    return [
+        compare_systems(a[first].rows, b[second].rows, names=(a[first].name, b[second].name), metrics=names)
+        for first, second in pairs
     ]
 
 
-def named_run(text: str) -> tuple[Run, str | None]:
-    """Return the run that an argument names, a folder or FOLDER:SYSTEM, and the system if it names one.
+class NamedRows(NamedTuple):
+    """The rows of a system, with its name and its run's."""
+
+    name: str
+    rows: Sequence[Row]
+
+
+def named_systems(text: str) -> dict[str, NamedRows]:
+    """Return the systems of the run that an argument names: all of a folder, or the one of FOLDER:SYSTEM.
 
     Raises:
         BadInput: there is no such run or system.
     """
-    if Path(text).exists() or ":" not in text:
-        return load_run(Path(text)), None
-    folder, _, system = text.rpartition(":")
-    run = load_run(Path(folder))
-    if system not in run.results:
-        raise BadInput(f"The run at {folder} has no system {system!r}", f"It has {', '.join(run.results)}")
-    return run, system
-
-
-def _sides(a: tuple[Run, str | None], b: tuple[Run, str | None]) -> list[tuple[_Side, _Side]]:
-    """Return which systems are compared."""
-    (run_a, system_a), (run_b, system_b) = a, b
-    if system_a is None and system_b is None:
-        if run_a.folder.resolve() == run_b.folder.resolve():
-            raise BadInput("A run is the same as itself", f"Name systems, as in {_example(run_a)}")
-        both = [system for system in run_a.results if system in run_b.results]
-        if both:
-            return [(_Side(run_a, system), _Side(run_b, system)) for system in both]
-    first = system_a or _counterpart(run_a, system_b)
-    second = system_b or _counterpart(run_b, system_a)
-    return [(_Side(run_a, first), _Side(run_b, second))]
-
-
-def _counterpart(run: Run, other: str | None) -> str:
-    """Return the system of a run to compare with one of another run: that of the same name, or its only one."""
-    if other in run.results:
-        return str(other)
-    if len(run.results) == 1:
-        return next(iter(run.results))
-    raise BadInput(f"Which system of {run.folder} is meant is not clear", f"Name it, as in {_example(run)}")
-
-
-def _example(run: Run) -> str:
-    return " ".join(f"{run.folder}:{system}" for system in list(run.results)[-2:])
+    folder, colon, system = text.rpartition(":")
+    if Path(text).exists() or not colon:
+        folder, system = text, ""
+    results = load_run(Path(folder)).results
+    if system and system not in results:
+        raise BadInput(f"The run at {folder} has no system {system!r}", f"It has {', '.join(results)}")
+    return {name: NamedRows(f"{folder}:{name}", rows) for name, rows in results.items() if system in ("", name)}
 
 
 LEVEL = 0.95
@@ -490,7 +307,7 @@ SIGNIFICANT = 0.05
 DRAWS = 10_000
 """Resamples of a bootstrap, and sign flips of a permutation test; where there are fewer flips, each is tried."""
 
-_CELLS_AT_ONCE = 200_000
+_DRAWN_AT_ONCE = 1_000
 """Draws that are held in memory at once."""
 
 
@@ -502,32 +319,30 @@ class Interval(NamedTuple):
     high: float
 
 
-def bootstrap_interval(differences: ArrayLike, *, resamples: int = DRAWS, seed: int = 0) -> Interval | None:
+def bootstrap_interval(differences: ArrayLike) -> Interval | None:
     """Return the mean of paired differences with its percentile bootstrap interval (Efron 1979).
 
-    Questions are drawn with replacement, a pair as a whole; one seed gives one interval.
+    Questions are drawn with replacement, a pair as a whole, always by one seed.
 
     Args:
         differences: one finite number a question, shape (n,).
-        resamples: how often questions are drawn.
-        seed: of the generator.
 
     Returns:
         None for fewer than two questions: one alone says nothing about the spread.
     """
     from scipy.stats import bootstrap
 
-    values = _finite(differences)
+    values = np.asarray(differences, dtype=np.float64)
     if len(values) < 2:
         return None
     if (values == values[0]).all():
         return Interval(*[float(values[0])] * 3)
-    drawn = _drawn(values, resamples, seed)
-    low, high = bootstrap((values,), np.mean, confidence_level=LEVEL, method="percentile", **drawn).confidence_interval
+    drawn = bootstrap((values,), np.mean, confidence_level=LEVEL, method="percentile", **_drawing())
+    low, high = drawn.confidence_interval
     return Interval(float(values.mean()), float(low), float(high))
 
 
-def permutation_p(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> float:
+def permutation_p(differences: ArrayLike) -> float:
     """Return the two-sided p of a mean paired difference under random exchange of the two systems.
 
     Pairs without a difference say nothing and take no part. p is never 0 (Phipson and Smyth 2010), and 1 where
@@ -535,12 +350,12 @@ def permutation_p(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) 
     """
     from scipy.stats import permutation_test
 
-    values = _finite(differences)
+    values = np.asarray(differences, dtype=np.float64)
     values = values[values != 0]
     if len(values) < 2:
         return 1.0
-    drawn = _drawn(values, draws, seed)
-    return float(permutation_test((values,), np.mean, permutation_type="samples", vectorized=True, **drawn).pvalue)
+    drawn = permutation_test((values,), np.mean, permutation_type="samples", vectorized=True, **_drawing())
+    return float(drawn.pvalue)
 
 
 def mcnemar_p(won: int, lost: int) -> float:
@@ -571,15 +386,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _drawn(values: NDArray[np.float64], times: int, seed: int) -> dict[str, Any]:
+def _drawing() -> dict[str, Any]:
     """Return how scipy is to draw."""
-    batch = max(1, _CELLS_AT_ONCE // len(values))
-    return {"n_resamples": times, "batch": batch, "rng": np.random.default_rng(seed)}
-
-
-def _finite(differences: ArrayLike) -> NDArray[np.float64]:
-    """Return the differences as an array. Raises ValueError for another shape, or what is no number."""
-    values = np.asarray(differences, dtype=np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError("Differences are one finite number a question")
-    return values
+    return {"n_resamples": DRAWS, "batch": _DRAWN_AT_ONCE, "rng": np.random.default_rng(0)}

@@ -5,19 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
-from agents.answers.citations import strip_citations
 from agents.chat.usage import Prices
 from graph.endpoints.address import censored
 from graph.environment import environment
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
-from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, exact_match, mean, token_f1
+from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, mean
 from workflows.evaluation.compare import METRICS
 from workflows.evaluation.runner import ABOUT_RUN
 from workflows.runtime.trace_delivery import langsmith_endpoint
@@ -28,19 +27,14 @@ if TYPE_CHECKING:
     from langsmith.evaluation._runner import ExperimentResults
     from langsmith.schemas import Example
 
-    from workflows.runs.run_folder import Row, Run
+    from workflows.runs.run_folder import Run
 
 Values = dict[str, Any]
-Scores = dict[str, Any]
-Measure = Callable[[Values, Values], float | None]
-Evaluator = Callable[[Values, Values], Scores]
-Target = Callable[..., Values]
 
 _FLUSH_S = 60.0
 _SENT_AT_ONCE = 16
-_FAILED = {"output": None}  # what LangSmith gives as the outputs of a target that raised an error
 _RETRIEVED = ("retrieved_ids", "retrieved_scores", "ranked_by", "relation_factors", "passage_weight", "fact_outcome")
-_OF_RANKING = (*(f"recall@{k}" for k in DEPTHS), *(f"all_gold@{k}" for k in ALL_GOLD_DEPTHS), "mrr")
+_SCORED = (*(f"recall@{k}" for k in DEPTHS), *(f"all-gold@{k}" for k in ALL_GOLD_DEPTHS), "mrr", "em", "f1")
 _ANSWERED = ("answer", "refused", "citations")
 
 
@@ -52,33 +46,23 @@ def langsmith_key() -> str:
     return key
 
 
-def evaluators(prices: Prices | None = None) -> list[Evaluator]:
-    """Return the evaluators of one question, as ``langsmith.evaluate`` takes them.
+def scores_of(row: Mapping[str, Any], timing: Mapping[str, Any], prices: Prices | None = None) -> dict[str, float]:
+    """Return the figures of a question, by the words of ``metrics.json``; those that nothing was measured for are out.
 
-    They read the outputs ``retrieved_ids``, ``answer``, ``refused``, ``total_ms`` and ``tokens``, and the reference
-    outputs ``gold_ids`` and ``answers``, as `outputs_of` and `example_of` make them. Where what a figure needs is
-    missing, there is no feedback; a target that failed found nothing and has nothing right.
-
-    The keys are the words of ``metrics.json``: ``recall@1`` … ``recall@20``, ``all_gold@2`` … ``all_gold@10``, ``mrr``
-    (of one question the reciprocal rank), ``em``, ``f1``, ``refusal_rate`` (1 for a refusal), ``latency_ms`` and, with
-    prices, ``cost``. Their means over questions are the figures there; of ``cost`` it is the sum.
+    Their means over questions are the figures there; of ``cost`` it is the sum.
     """
-    measures = {name: _of_metric(name.replace("_", "-")) for name in _OF_RANKING}
-    measures["em"], measures["f1"] = _of_answer(exact_match), _of_answer(token_f1)
-    measures["refusal_rate"] = lambda outputs, _: _number(outputs.get("refused"))
-    measures["latency_ms"] = lambda outputs, _: _number(outputs.get("total_ms"))
+    scores = {name.replace("all-gold", "all_gold"): METRICS[name](row) for name in _SCORED}
+    scores["refusal_rate"], scores["latency_ms"] = row["refused"], timing["total_ms"]
     if prices is not None:
-        measures["cost"] = lambda outputs, _: (
-            prices.cost_of(usage_of(outputs["usage"])) if outputs.get("usage") else None
-        )
-    return [_evaluator(key, measure) for key, measure in measures.items()]
+        scores["cost"] = prices.cost_of(usage_of(timing["usage"]))
+    return {key: float(value) for key, value in scores.items() if value is not None}
 
 
-def summary_citation_support(outputs: list[Values], reference_outputs: list[Values]) -> Scores:
+def summary_citation_support(outputs: list[Values], reference_outputs: list[Values]) -> Values:
     """Return the citation support rate over all citations of an experiment: no mean over questions gives it."""
-    citations = [citation for values in outputs for citation in (values or {}).get("citations") or ()]
+    citations = [citation for values in outputs for citation in values.get("citations") or ()]
     score = mean(float(citation["supported"]) for citation in citations)
-    return _feedback("citation_support_rate", score)
+    return {"results": []} if score is None else {"key": "citation_support_rate", "score": score}
 
 
 def example_of(row: Mapping[str, Any]) -> Values:
@@ -95,7 +79,7 @@ def example_of(row: Mapping[str, Any]) -> Values:
 
 
 def outputs_of(result: Mapping[str, Any], timing: Mapping[str, Any]) -> Values:
-    """Return a question's rows of results.jsonl and timings.jsonl as the outputs that the evaluators read."""
+    """Return a question's rows of results.jsonl and timings.jsonl as the outputs of an experiment."""
     answered = () if result["workflow"] == "retrieval" else _ANSWERED
     outputs = {key: result[key] for key in (*_RETRIEVED, *answered, "errors", "failed")}
     return {**outputs, "total_ms": timing["total_ms"], "usage": timing["usage"]}
@@ -125,16 +109,26 @@ def _push_system(run: Run, system: str, prices: Prices | None) -> ExperimentResu
     from langsmith.evaluation import evaluate
 
     rows = run.results[system]
+    timed = {row["id"]: (row, timing) for row, timing in zip(rows, run.timings[system], strict=True)}
+
+    def replay(inputs: Values, metadata: Values) -> Values:
+        return outputs_of(*timed[metadata["id"]])
+
+    def figures(example: Example) -> Values:
+        scores = scores_of(*timed[(example.metadata or {})["id"]], prices)
+        return {"results": [{"key": key, "score": score} for key, score in scores.items()]}
+
+    evaluators: list[Any] = [figures]
+    summaries: list[Any] = [summary_citation_support]
     dataset = f"mara {Path(run.settings['questions']['file']).stem} {_digest(rows)}"
     refused: list[Exception] = []
-    summaries: list[Any] = [summary_citation_support]
     with _client(refused) as client:
         # LangSmith prints its own progress, which would stand between the lines of ours and of --json.
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             results = evaluate(
-                _replay(rows, run.timings[system]),
+                replay,
                 data=_stored_examples(client, rows, dataset),
-                evaluators=evaluators(prices),
+                evaluators=evaluators,
                 summary_evaluators=summaries,
                 metadata=_about(run, system),
                 experiment_prefix=system,
@@ -154,56 +148,9 @@ def _push_system(run: Run, system: str, prices: Prices | None) -> ExperimentResu
     return results
 
 
-def _replay(results: Sequence[Row], timings: Sequence[Row]) -> Target:
-    outputs = {row["id"]: outputs_of(row, timing) for row, timing in zip(results, timings, strict=True)}
-
-    def replay(inputs: Values, metadata: Values) -> Values:
-        return outputs[metadata["id"]]
-
-    return replay
-
-
 def _about(run: Run, system: str) -> Values:
     about = {key: run.settings[key] for key in ABOUT_RUN if key in run.settings}
     return {"system": system, "settings": run.settings["systems"][system], **about}
-
-
-def _of_metric(name: str) -> Measure:
-    def of_outputs(outputs: Values, reference: Values) -> float | None:
-        retrieved = outputs.get("retrieved_ids") if outputs else []
-        row = {"gold_ids": reference.get("gold_ids"), "retrieved_ids": retrieved}
-        return None if retrieved is None else METRICS[name](row)
-
-    return of_outputs
-
-
-def _of_answer(measure: Callable[[str, Sequence[str]], float]) -> Measure:
-    """A refusal is never right, whatever words it shares with the gold."""
-
-    def of_outputs(outputs: Values, reference: Values) -> float | None:
-        golds = reference.get("answers")
-        if not golds or (outputs and "answer" not in outputs):
-            return None
-        answer = outputs.get("answer")
-        return 0.0 if answer is None or outputs.get("refused") else measure(strip_citations(answer), golds)
-
-    return of_outputs
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None else float(value)
-
-
-def _evaluator(key: str, measure: Measure) -> Evaluator:
-    def evaluate(outputs: Values, reference_outputs: Values) -> Scores:
-        return _feedback(key, measure({} if outputs == _FAILED else outputs, reference_outputs))
-
-    evaluate.__name__ = key
-    return evaluate
-
-
-def _feedback(key: str, score: float | None) -> Scores:
-    return {"results": []} if score is None else {"key": key, "score": score}
 
 
 def _stored_examples(client: Client, rows: Sequence[Mapping[str, Any]], name: str) -> list[Example]:
@@ -213,7 +160,7 @@ def _stored_examples(client: Client, rows: Sequence[Mapping[str, Any]], name: st
     else:
         place = client.create_dataset(name, description="Questions with answers and gold passages, by mara").id
     stored = {example.id for example in client.list_examples(dataset_id=place)}
-    missing = [row for row in rows if _example_id(place, row) not in stored]
+    missing = [row for row in rows if uuid5(place, row["id"]) not in stored]
     if missing:
         client.create_examples(dataset_id=place, examples=[_new_example(place, row) for row in missing])
     return list(client.list_examples(dataset_id=place))
@@ -221,11 +168,7 @@ def _stored_examples(client: Client, rows: Sequence[Mapping[str, Any]], name: st
 
 def _new_example(place: UUID, row: Mapping[str, Any]) -> Values:
     example = example_of(row)
-    return {"id": _example_id(place, row), "reference_outputs": example.pop("outputs"), **example}
-
-
-def _example_id(place: UUID, row: Mapping[str, Any]) -> UUID:
-    return uuid5(place, row["id"])
+    return {"id": uuid5(place, row["id"]), "reference_outputs": example.pop("outputs"), **example}
 
 
 def _digest(rows: Sequence[Mapping[str, Any]]) -> str:

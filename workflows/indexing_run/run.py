@@ -138,8 +138,7 @@ class IndexingRun:
         self.root = resolve_workspace(context.workspace)
         check_may_be_written(self.root)
         self._sources = [resolve_source(name) for name in key.sources]
-        read_files = None if workers is None else workers.engine.read
-        self.documents = read_documents(self._sources, context.read_options(), read_files)
+        self.documents = read_documents(self._sources, context.read_options())
         self.workspace = Workspace(self.root)
         self.own = self._own_types()
         self.imported = read_triples(resolve_source(key.triples), self.own) if key.triples else None

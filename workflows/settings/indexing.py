@@ -91,14 +91,14 @@ class Extraction(BaseModel):
 
 
 class EngineSettings(BaseModel):
-    """The process or the workers that read, extract and embed."""
+    """The process or the workers that extract and embed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 3})
 
     name: IndexingEngine = Field(
         default=IndexingEngine.LOCAL,
         title="Engine",
-        description="Engine that reads, extracts and embeds: this process, or workers of Ray.",
+        description="Engine that extracts and embeds: this process, or workers of Ray.",
     )
     address: str = Field(
         default="",
@@ -182,7 +182,7 @@ class IndexingContext(SettingsForm):
     )
     engine: EngineSettings = Field(
         default=EngineSettings(),
-        description="What reads, extracts and embeds: this process, or workers of Ray.",
+        description="What extracts and embeds: this process, or workers of Ray.",
         examples=[{"name": "ray", "workers": 4}],
         json_schema_extra=offered("Engine · engine", "load_documents"),
     )

@@ -11,7 +11,7 @@ import pytest
 
 from graph.errors import BadInput
 from graph.sources import child
-from graph.sources.documents import ReadOptions, ToRead, read_documents, read_each
+from graph.sources.documents import read_documents
 from graph.sources.loaders import content_type_of, kinds
 from tests.graph.sources.loaders.files import passage_of_file, write
 
@@ -93,10 +93,11 @@ def test_a_file_that_ends_its_reader_is_refused_and_the_next_is_read(kind: Path,
 
 def test_a_file_without_end_is_given_up_after_its_time(kind: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "SECONDS", 2.0)
-    files = [ToRead(write(kind / f"{name}.trial", name), name) for name in ("endless", "good")]
-    endless, good = read_each(files, ReadOptions())
-    assert "endless.trial cannot be read in 2 s" in str(endless)
-    assert not isinstance(good, BadInput)
+    for name in ("endless", "good"):
+        write(kind / f"{name}.trial", name)
+    documents = read_documents([kind])
+    assert "endless.trial cannot be read in 2 s" in documents.refused[0].reason
+    assert [each.source for each in documents.passages.values()] == ["good.trial"]
 
 
 def test_what_libraries_print_is_no_answer(kind: Path) -> None:

@@ -27,7 +27,6 @@ def test_names_of_the_release_before_become_those_of_today_and_it_is_said() -> N
         ("stats --skipped", "show contents --skipped"),
         ("-w mine --json reembed", "-w mine --json doctor --reembed"),
         ("record join team", "doctor --join-record --record team"),
-        ("export beta run --out f.jsonl", "eval export --beta run --out f.jsonl"),
         ("correct pin 'a | b | c' --passage p1", "correct fact 'a | b | c' --pin p1"),
         ("ask x --alpha 0.5 --check-claims", "ask x --set alpha=0.5 --set check_claims=true"),
         ("ask x --alpha=0.5 -- --alpha", "ask x --set alpha=0.5 -- --alpha"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.builders import HashEmbedder, extraction_of, passage_of
-from workflows.distributed.shards import Shard, ShardFolder, embedded, from_parquet, plan_shards, to_parquet
+from workflows.distributed.shards import Shard, ShardFolder, embedded, plan_shards, to_parquet
 from workflows.states.indexing import found_in_file
 
 pytestmark = [
@@ -29,7 +28,6 @@ def shard() -> Shard:
 
 def assert_same(one: Shard | None, other: Shard) -> None:
     assert one is not None
-    assert one.digest == other.digest
     assert np.array_equal(one.vectors, other.vectors)
     assert np.array_equal(one.text_vectors, other.text_vectors)
     assert (one.key, one.found, one.windows, one.texts) == (other.key, other.found, other.windows, other.texts)
@@ -44,26 +42,18 @@ def test_a_shard_is_read_as_it_was_written(shard: Shard, tmp_path: Path) -> None
     assert folder.get(shard.key) is None
 
 
-def test_a_file_with_a_byte_changed_is_no_shard_or_the_same(shard: Shard) -> None:
-    content = to_parquet(shard)
-    chance = random.Random(2)
-    for _ in range(300):
-        changed = bytearray(content)
-        changed[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-        read = from_parquet(bytes(changed))
-        assert read is None or read.digest == shard.digest
-
-
-def test_a_file_of_another_shard_or_program_is_not_taken(shard: Shard, tmp_path: Path) -> None:
+def test_a_damaged_file_or_one_of_another_program_is_not_taken(shard: Shard, tmp_path: Path) -> None:
     import io
 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    folder = ShardFolder(tmp_path)
-    folder.put("shard-another", to_parquet(shard))
-    assert folder.get("shard-another") is None
+    content = to_parquet(shard)
     foreign = io.BytesIO()
     pq.write_table(pa.table({"found": ["{}"]}), foreign)
-    folder.put(shard.key, foreign.getvalue())
-    assert folder.get(shard.key) is None
+    middle = len(content) // 3
+    turned = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    folder = ShardFolder(tmp_path)
+    for damaged in (content[:-9], turned, foreign.getvalue(), b""):
+        folder.put(shard.key, damaged)
+        assert folder.get(shard.key) is None

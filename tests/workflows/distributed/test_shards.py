@@ -16,7 +16,7 @@ from graph.storage.writer import Writer
 from tests.builders import HashEmbedder, extraction_of, passage_of
 from workflows.distributed.run import ShardVectors
 from workflows.distributed.shards import SHARD_PASSAGES, Shard, ShardTask, embedded, plan_shards
-from workflows.states.indexing import FoundInPassage, found_in_file
+from workflows.states.indexing import found_in_file
 
 NOTHING: dict[str, Extraction] = {}
 MODEL = HashEmbedder()
@@ -96,21 +96,3 @@ def test_texts_that_no_shard_holds_are_computed_by_the_model() -> None:
     vectors.forget()
     vectors.embed(["karv"])
     assert vectors.computed == 2
-
-
-def test_the_digest_of_a_shard_tells_any_change() -> None:
-    (task,) = plan(passages(3))
-    shard = made(task)
-    turned = shard.vectors.copy()
-    turned[1, 2] = -turned[1, 2]
-    failed: FoundInPassage = {**shard.found[0], "failure": "timeout"}
-    changed = (
-        replace(shard, vectors=turned),
-        replace(shard, text_vectors=shard.text_vectors[::-1]),
-        replace(shard, texts=shard.texts[::-1]),
-        replace(shard, windows=(2, 1, 1)),
-        replace(shard, found=(failed, *shard.found[1:])),
-        replace(shard, key="shard-another"),
-    )
-    assert len({shard.digest, *(each.digest for each in changed)}) == 7
-    assert made(task).digest == shard.digest

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from graph.environment import NAMES, refresh_environment
 from graph.errors import BadInput, ClusterUnavailable, EmbeddingMismatch, MaraError, ModelUnavailable
 from graph.own_types import NO_TYPES
-from graph.sources.child import from_json, to_json
-from graph.sources.documents import ToRead, read_each
-from graph.sources.loaders.document import Loaded
 from tests.builders import passage_of
 from tests.scripted_server import Reply, scripted
 from workflows.distributed.coordinator import (
-    ReadTask,
     Work,
     Worker,
     environment_of_workers,
     error_from_json,
     error_to_json,
-    read_task,
 )
 from workflows.distributed.shards import plan_shards
 from workflows.runtime.extraction import extractor_for
@@ -30,54 +24,10 @@ from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 
 CONTEXT = IndexingContext(chunk_tokens=40, chunk_overlap=8, metadata={"tenant": "a"}, engine=IndexingEngine.RAY)
-FILES = list[Loaded | None]
 
 
 def work(extractor: str = "offline-5", model: str = "all-MiniLM-L6-v2") -> Work:
     return Work(CONTEXT, NO_TYPES, extractor, model, 0, {})
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> list[ToRead]:
-    """A document of several passages, a table, a file that cannot be read, and a document without text."""
-    contents = {
-        "a.md": "# Lakes\n\n" + "Lake Orla lies in Karv. " * 40,
-        "b.csv": "id,title,text\n1,Orla,A lake\n2,Karv,A land\n",
-        "c.jsonl": '{"id": "x"\n',
-        "d.txt": "\n",
-    }
-    for name, content in contents.items():
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    return [ToRead(tmp_path / name, name) for name in contents]
-
-
-ON_A_CLUSTER = CONTEXT.model_copy(update={"address": "10.0.0.1:6379"})
-
-
-def test_files_read_by_tasks_are_those_read_one_after_another(folder: list[ToRead]) -> None:
-    for context in (CONTEXT, ON_A_CLUSTER):
-        tasks = [ReadTask.of(folder[:2], context), ReadTask.of(folder[2:], context)]
-        sent = [from_json(ReadTask, to_json(ReadTask, task)) for task in tasks]
-        assert sent == tasks
-        read = [from_json(FILES, to_json(FILES, read_task(task))) for task in sent]
-        outcomes = [one for task in read for one in task]
-        at_home = [one if isinstance(one, Loaded) else None for one in read_each(folder, context.read_options())]
-        assert outcomes == at_home
-        assert [one is None for one in outcomes] == [False, False, True, False]
-
-
-def test_a_file_that_the_machine_does_not_have_or_has_otherwise_is_left_to_the_run(folder: list[ToRead]) -> None:
-    task = ReadTask.of(folder, ON_A_CLUSTER)
-    path = folder[0].path
-    path.write_text(path.read_text(encoding="utf-8").replace("Orla", "Sund"), encoding="utf-8")
-    folder[1].path.unlink()
-    assert [one is None for one in read_task(task)] == [True, True, True, False]
-
-    there = folder[2].path.rename(folder[2].path.with_name("there"))
-    task = ReadTask.of(folder[2:3], ON_A_CLUSTER)
-    there.rename(folder[2].path)
-    assert read_task(task) == [None], "the run could not read it"
-    assert ReadTask.of(folder, CONTEXT).digests == (), "workers of this machine compare nothing"
 
 
 def test_an_error_is_sent_with_all_that_it_says_and_one_of_a_library_in_a_line() -> None:
@@ -85,7 +35,6 @@ def test_an_error_is_sent_with_all_that_it_says_and_one_of_a_library_in_a_line()
     for error in errors:
         sent = error_from_json(error_to_json(error))
         assert (type(sent), sent.message, sent.hint) == (type(error), error.message, error.hint)
-        assert getattr(sent, "status", None) == getattr(error, "status", None)
     foreign = error_from_json(error_to_json(TypeError("x" * 1000)))
     assert isinstance(foreign, ClusterUnavailable)
     assert "TypeError" in foreign.message

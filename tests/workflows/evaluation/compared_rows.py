@@ -12,9 +12,6 @@ from workflows.evaluation.runner import run_metrics
 from workflows.evaluation.systems import Control
 from workflows.runs.run_folder import Run, load_run
 
-UNIFORM = {"HIERARCHICAL": 0.2, "TEMPORAL": 0.2, "SPATIAL": 0.2, "CAUSALITY": 0.2, "ATTRIBUTION": 0.2}
-TEMPORAL = {**UNIFORM, "TEMPORAL": 0.6, "SPATIAL": 0.1, "CAUSALITY": 0.1, "ATTRIBUTION": 0.1, "HIERARCHICAL": 0.1}
-
 
 def row(id_: str, retrieved: str, gold: str = "a b", **other: Any) -> dict[str, Any]:
     """Return a row of results; passages are named by words."""
@@ -32,11 +29,6 @@ def row(id_: str, retrieved: str, gold: str = "a b", **other: Any) -> dict[str, 
         "seeds": {"entities": [], "passages": []},
         **other,
     }
-
-
-def beta(shares: Mapping[str, float]) -> dict[str, Any]:
-    """Return a manager's β as a row holds it."""
-    return {"entity_entity": dict(shares), "entity_passage": {}}
 
 
 def write_run(

@@ -1,4 +1,4 @@
-"""Two systems, question by question: their differences, the questions that differ, and the page."""
+"""Two systems, question by question: their differences, and the questions that differ."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import pytest
 
 from graph.errors import BadInput
 from tests.cases import refuse_warnings
-from tests.workflows.evaluation.compared_rows import TEMPORAL, UNIFORM, beta, row
+from tests.workflows.evaluation.compared_rows import row
 from workflows.evaluation.compare import (
     Comparison,
     Difference,
     compare_systems,
-    dominant_relation,
     pair_rows,
 )
-from workflows.evaluation.report import comparison_page, verdict
+from workflows.evaluation.report import verdict
 
 # Of gold a and b: the first system finds one in q1, both in q2, none in q3; the second both, one, and one at rank 6.
 FIRST = [row("q1", "a x y"), row("q2", "x a b"), row("q3", "x y z")]
@@ -56,13 +55,13 @@ def test_metrics_of_0_and_1_are_tested_by_mcnemar_and_the_others_by_exchange() -
     second = [row(f"q{n}", "a b", em=1.0, f1=1.0) for n in range(6)]
     both = compared(first, second)
     of_0_and_1 = {"em", "all-gold@2", "all-gold@5", "all-gold@10"}
-    assert {each.metric for each in both.metrics if each.test == "McNemar"} == of_0_and_1
-    assert of(both, "em").p == of(both, "all-gold@5").p == of(both, "f1").p == 2 / 64
+    exact = {each.metric for each in both.metrics if each.p == 2 / 64}
+    assert exact >= of_0_and_1 | {"f1", "recall@5"}
 
 
 def test_questions_without_an_answer_or_gold_in_both_take_no_part() -> None:
     em = of(compared(FIRST, SECOND), "em")
-    assert (em.n, em.difference, em.low, em.p, em.p_holm, em.test) == (0, None, None, None, None, "")
+    assert (em.n, em.difference, em.low, em.p, em.p_holm) == (0, None, None, None, None)
     first = [row("q1", "a", f1=0.2), row("q2", "a", f1=None), row("q3", "a", f1=0.4)]
     second = [row("q1", "a", f1=0.6), row("q2", "a", f1=0.9), row("q3", "a", f1=0.4)]
     f1 = of(compared(first, second), "f1")
@@ -77,72 +76,25 @@ def test_a_question_that_failed_counts_as_nothing_found() -> None:
     failed = row("q1", "", failed={"kind": "MaraError", "message": "no"})
     both = compared([row("q1", "a b")], [failed])
     assert (of(both, "recall@5").difference, both.failed_a, both.failed_b) == (-1.0, 0, 1)
-    assert both.lost[0].b.failed
+    assert both.lost == ("q1",)
 
 
 def test_questions_are_paired_by_id_in_any_order_and_the_others_are_counted() -> None:
     first, second = [*FIRST, row("q8", "a")], [row("q9", "a"), *SECOND[::-1]]
     assert [(a["id"], b["id"]) for a, b in pair_rows(first, second)] == [("q1", "q1"), ("q2", "q2"), ("q3", "q3")]
     both = compared(first, second)
-    assert (both.only_a, both.only_b) == (("q8",), ("q9",))
-    other_gold = compared([row("q1", "a b")], [row("q1", "c d", gold="c d")])
-    assert (other_gold.other_gold, of(other_gold, "recall@5").difference) == (1, 0.0)
+    assert (both.paired, both.left_out) == (3, 2)
     with pytest.raises(BadInput, match="no question in common"):
         compared(FIRST, [row("q7", "a")])
     with pytest.raises(BadInput, match="'q1' is another question"):
         compared(FIRST, [row("q1", "a", question="Who else?")])
 
 
-def test_the_dominant_relation_is_above_all_others_in_the_first_beta_that_prefers_one() -> None:
-    temporal, uniform = row("q", "a", relation_factors=beta(TEMPORAL)), row("q", "a", relation_factors=beta(UNIFORM))
-    random = row("q", "a", system="mara+random-beta", relation_factors=beta({"SPATIAL": 0.7, "TEMPORAL": 0.3}))
-    tied = row("q", "a", relation_factors=beta({"SPATIAL": 0.4, "TEMPORAL": 0.4, "CAUSALITY": 0.2}))
-    for before in (None, row("q", "a"), uniform, random):
-        assert dominant_relation(*filter(None, (before, temporal))) == "TEMPORAL"
-    assert dominant_relation(tied) == dominant_relation(row("q", "a")) == "none"
-
-
-def test_differences_are_grouped_by_type_hops_and_dominant_relation() -> None:
-    kinds = [("bridge", 2), ("comparison", 10), ("", None)]
-    first = [{**each, "type": kind, "hops": hops} for each, (kind, hops) in zip(FIRST, kinds, strict=True)]
-    second = [{**each, "type": kind, "hops": hops} for each, (kind, hops) in zip(SECOND, kinds, strict=True)]
-    second[0]["relation_factors"] = beta(TEMPORAL)
-    both = compared(first, second, metrics=["recall@5"]).groups
-    assert list(both["type"]) == ["bridge", "comparison", "untyped"]
-    assert list(both["hops"]) == ["2", "10", "unknown"]
-    assert {group: each[0].n for group, each in both["relation"].items()} == {"TEMPORAL": 1, "none": 2}
-    assert both["type"]["comparison"][0].difference == -0.5
-    assert both["type"]["comparison"][0].p is None
-
-
 def test_won_and_lost_are_by_recall_then_by_the_first_gold_rank_clearest_first() -> None:
     first = [row("rank", "x a b"), row("half", "a x"), row("whole", "x y"), row("lost", "a b"), row("even", "a b")]
     second = [row("rank", "a x b"), row("half", "a b"), row("whole", "a b"), row("lost", "a x"), row("even", "b a")]
     both = compared(first, second)
-    assert [each.id for each in both.won] == ["whole", "half", "rank"]
-    assert [each.id for each in both.lost] == ["lost"]
-    assert both.equal == 1
-    assert both.won[1].a.passages == ("a", "x")
-    assert (both.won[1].a.gold, both.won[1].a.missed) == ((True, False), ("b",))
-
-
-# The page.
-
-
-def test_the_page_shows_rankings_side_by_side_with_gold_marked() -> None:
-    page = comparison_page([compared(FIRST, SECOND)])
-    assert "| 1 | `a` \\* | `a` \\* |" in page
-    assert "| 2 | `x` | `b` \\* |" in page
-    assert "- A has gold at 1; not among its 3: `b`" in page
-    assert "## Questions lost by B: 1" in page
-
-
-def test_groups_of_few_questions_are_given_without_an_interval() -> None:
-    first = [row(f"q{n}", "x", type="many" if n else "one") for n in range(11)]
-    second = [row(f"q{n}", "a", type="many" if n else "one") for n in range(11)]
-    page = comparison_page([compared(first, second)])
-    assert "| many | 10 | 0.000, 0.500, +0.500 [+0.500, +0.500] |" in page
-    assert "| one | 1 | 0.000, 0.500, +0.500 |" in page
+    assert (both.won, both.lost, both.equal) == (("whole", "half", "rank"), ("lost",), 1)
 
 
 def test_the_verdict_says_no_more_than_the_interval_and_the_corrected_p() -> None:

@@ -49,7 +49,6 @@ def test_a_folder_stands_for_the_system_of_the_same_name_or_for_its_only_one(
 def test_an_impossible_comparison_is_refused_with_a_hint(mara: Mara, run: Path, other: Path, tmp_path: Path) -> None:
     elsewhere = write_run(tmp_path / "elsewhere", {"mara": [row("z1", "a")]}).folder
     for sides, says, hint in (
-        ((run, run), "the same as itself", f"{run}:mara {run}:dense"),
         ((f"{run}:sparse", run), "no system 'sparse'", "mara, dense"),
         ((f"{run}:dense", other), "is not clear", f"{other}:sparse"),
         ((run, elsewhere), "no question in common", "same question file"),
