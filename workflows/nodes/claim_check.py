@@ -212,7 +212,7 @@ def _assessment(record: dict[str, Any] | None, claims: Sequence[Claim]) -> Asses
         assessment = _ASSESSMENTS.validate_python(record)
     except ValidationError as fault:
         raise BadInput(f"The state's assessment cannot be used ({problems_of(fault)})", hint) from fault
-    judged = [verdict.claim for verdict in assessment.verdicts]
+    judged = [verdict.number for verdict in assessment.verdicts]
     known = range(1, len(assessment.components) + 1)
     if judged != [claim.number for claim in claims] or any(
         each.component not in known for each in assessment.follow_ups
