@@ -206,20 +206,15 @@ def _assessment_record(assessment: Assessment) -> dict[str, Any]:
 def _assessment(record: dict[str, Any] | None, claims: Sequence[Claim]) -> Assessment:
     """Return what the state holds of an assessment. Raises BadInput where an edit made it none of these claims."""
     hint = "Correct the edit, or fork before judge_claims"
-    if record is None:
-        raise BadInput("The state holds no assessment of the claims", hint)
     try:
         assessment = _ASSESSMENTS.validate_python(record)
     except ValidationError as fault:
         raise BadInput(f"The state's assessment cannot be used ({problems_of(fault)})", hint) from fault
     judged = [verdict.number for verdict in assessment.verdicts]
     known = range(1, len(assessment.components) + 1)
-    if judged != [claim.number for claim in claims] or any(
-        each.component not in known for each in assessment.follow_ups
-    ):
+    is_of_these = judged == [claim.number for claim in claims] and len(known) > 0
+    if not is_of_these or any(each.component not in known for each in assessment.follow_ups):
         raise BadInput("The state's assessment is of other claims or components than the answer's", hint)
-    if not assessment.components:
-        raise BadInput("The state's assessment names no component of the question", hint)
     return assessment
 
 
