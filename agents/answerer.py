@@ -28,6 +28,7 @@ from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, r
 from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply
 from graph.schema import Passage
+from graph.text import tokens
 
 NOT_KNOWN = "NOT KNOWN"
 """The whole of an answer that says that the model does not know it."""
@@ -77,11 +78,10 @@ class ChatAnswerer(ChatAgent):
         citable = {passage.number for passage in shown}
         messages = self.messages(material, feedback, refusal=REFUSAL)
 
-        def check(text: str, cut_at: int | None = None) -> Answer:
+        def check(text: str, cut_at: int | None) -> Answer:
             return read_answer(text, question, passages, citable, cut_at)
 
-        cut = partial(check, cut_at=self.reply_tokens)
-        return self._ask_text(messages, check, REFUSAL, addresses_of(passages), cut)
+        return self._ask_text(messages, check, addresses_of(passages))
 
 
 def fitting_passages(passages: Sequence[NumberedPassage], room: Room) -> tuple[NumberedPassage, ...]:
@@ -131,7 +131,7 @@ def read_answer(
         cut_at: the tokens at which the words were cut; None where they were not.
 
     Raises:
-        MalformedReply: the answer cites nothing, or nothing that is in ``shown``.
+        MalformedReply: the answer cites nothing, or nothing that is in ``shown``, or says nothing else.
     """
     text = without_marks(text).strip()
     if cut_at is not None:
@@ -150,6 +150,8 @@ def read_answer(
     text = without_unknown(text, shown)
     citations = located_citations(text, question, passages, shown)
     plain = strip_citations(text).strip()
+    if not tokens(plain):
+        raise MalformedReply("The reply says nothing of its own: answer in words of the passages")
     return Answer(text, plain, citations, dropped=parsed.out_of_range, cut_at=cut_at)
 
 
@@ -193,10 +195,10 @@ class ClosedBookAnswerer(ChatAgent):
             MalformedReply: the reply is empty, cut or an echo.
         """
         messages = self.messages({"question": question}, feedback, refusal=NOT_KNOWN)
-        return self._ask_text(messages, _read_without_passages, NOT_KNOWN)
+        return self._ask_text(messages, _read_without_passages)
 
 
-def _read_without_passages(text: str) -> Answer:
+def _read_without_passages(text: str, _cut_at: int | None) -> Answer:
     """Return a reply as an answer; a citation in it would cite nothing, and is removed."""
     plain = strip_citations(without_marks(text)).strip()
     if not plain:

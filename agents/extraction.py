@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from statistics import fmean
 from typing import Literal, TypeVar
 
 from agents.chat.reply_cache import KeptReply, Replies
@@ -25,8 +26,6 @@ FailureKind = Literal["malformed reply", "refused request"] | TransportCause
 REFUSED_REQUESTS = frozenset({400, 413, 422})
 """Statuses that may be about one passage (too long, a content filter); any other refusal stops the run."""
 
-_PATIENCE_ONCE_IT_WORKED = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Retries:
@@ -38,8 +37,8 @@ class Retries:
         rate_limit: after status 429; more patient, since it says nothing of the passage.
         first_wait_s: before the first retry after a fault; doubled each time, less a random part of up to half.
         longest_wait_s: the most that is waited, whatever the server asks for.
-        give_up_after: passages in a row that the endpoint fails or refuses, before any reply came, to stop the run.
-            Once a reply came, refused passages never stop it, and five times as many failed ones do. 0 is never.
+        give_up_after: passages in a row without a reply that stop the run. Once a reply came, refused passages do not
+            count.
     """
 
     malformed: int = 2
@@ -124,10 +123,8 @@ class ExtractionRun:
         self.retries = retries or Retries()
         self._pool = ThreadPoolExecutor(self.concurrency, "extract") if self.concurrency > 1 else None
         self._at_once = 2 * self.concurrency if self._pool else 1
-        self._lock = threading.Lock()
-        self._asking: dict[bytes, Future[Extracted]] = {}
-        proven = cache is not None and cache.knows(extractor.name)
-        self._streak = _FailureStreak(self.retries.give_up_after, proven)
+        worked = cache is not None and cache.knows(extractor.name)
+        self._streak = _FailureStreak(self.retries.give_up_after, worked)
 
     def __enter__(self) -> ExtractionRun:
         return self
@@ -173,28 +170,11 @@ class ExtractionRun:
             raise
 
     def extract(self, passage: Passage) -> Extracted:
-        """Return what became of a passage; a passage of the same content that is being asked for is waited for.
-
-        Raises as `extract_all`.
-        """
+        """Return what became of a passage. Raises as `extract_all`."""
         if not isinstance(self.extractor, ChatExtractor):
             return self._ask_until_done(passage, b"")
         key = self.extractor.key(passage)
-        mine: Future[Extracted] = Future()
-        with self._lock:
-            asking = self._asking.setdefault(key, mine)
-        if asking is not mine:
-            return _shared(passage, asking.result())
-        try:
-            extracted = self._kept(self.extractor, passage, key) or self._ask_until_done(passage, key)
-            mine.set_result(extracted)
-        except BaseException as error:
-            mine.set_exception(error)
-            raise
-        finally:
-            with self._lock:
-                del self._asking[key]
-        return extracted
+        return self._kept(self.extractor, passage, key) or self._ask_until_done(passage, key)
 
     def _start(self, passage: Passage) -> Future[Extracted]:
         if self._pool is not None:
@@ -305,38 +285,29 @@ class _Attempts:
 class _FailureStreak:
     """Passages in a row that the endpoint failed: too many stop the run, since all others would fail as well."""
 
-    def __init__(self, limit: int, proven: bool) -> None:
-        """``proven``: an earlier run had replies, so that what is refused now is refused for what it is."""
+    def __init__(self, limit: int, worked: bool) -> None:
+        """``worked``: a reply came, if in an earlier run, so that what is refused is refused for what it is."""
         self._limit = limit
-        self._proven = proven
-        self._worked = False
-        self._refused = self._unreachable = 0
+        self._worked = worked
+        self._failed = 0
         self._lock = threading.Lock()
 
     def answered(self) -> None:
         with self._lock:
             self._worked = True
-            self._unreachable = 0
+            self._failed = 0
 
     def failed(self, error: ModelUnavailable) -> None:
         """Count a passage that was refused or could not be asked for; raise ModelUnavailable where that is too many."""
         with self._lock:
-            if isinstance(error, TransportFault):
-                self._unreachable += 1
-                count, limit = self._unreachable, self._limit * (_PATIENCE_ONCE_IT_WORKED if self._worked else 1)
-            else:
-                self._refused += 1
-                self._unreachable = 0
-                count, limit = self._refused, 0 if self._worked or self._proven else self._limit
-        if 0 < limit <= count:
-            raise ModelUnavailable(
-                f"{count} passages in a row failed: {error.message}", error.hint, status=error.status
-            )
-
-
-def _shared(passage: Passage, other: Extracted) -> Extracted:
-    """The outcome of a passage of the same content; nothing was spent on this one."""
-    return Extracted(passage.id, other.extraction, other.kind, other.failure, cached=other.extraction is not None)
+            if self._worked and not isinstance(error, TransportFault):
+                self._failed = 0
+                return
+            self._failed += 1
+            if self._failed >= self._limit:
+                raise ModelUnavailable(
+                    f"{self._failed} passages in a row failed: {error.message}", error.hint, status=error.status
+                )
 
 
 T = TypeVar("T")
@@ -358,7 +329,6 @@ class Estimate:
         completion_tokens: expected; None where nothing tells it.
         seconds: expected, at the run's concurrency and limits; None where nothing tells it.
         cost: of what is expected, without the sample's; None without prices or tokens.
-        unknown: names of what nothing tells.
     """
 
     passages: int
@@ -371,7 +341,6 @@ class Estimate:
     completion_tokens: int | None
     seconds: float | None
     cost: float | None
-    unknown: tuple[str, ...] = ()
 
 
 def estimate_extraction(
@@ -380,8 +349,8 @@ def estimate_extraction(
     """Return what the extraction of some passages would take.
 
     The sample, spread evenly over the passages, is asked through the run, so its replies are kept; kept ones are not
-    asked again and tell what they took then. Tokens are scaled by the length of the texts (ratio estimates),
-    requests and seconds by the number of passages. An extractor that asks no model is only timed.
+    asked again and tell what they took then: what is left takes as much a passage. An extractor that asks no model is
+    only timed.
 
     Args:
         run: its extractor is asked, with its cache and at its concurrency.
@@ -398,8 +367,7 @@ def estimate_extraction(
     timed = ExtractionTotals.of(run.extract_all(_spread(passages, sample)))
     each = (run.throttle.clock.now() - start) / timed.passages if timed.passages else None
     seconds = each * len(passages) if each is not None else None
-    unknown = ("seconds",) if seconds is None else ()
-    return Estimate(len(passages), 0, 0, 0, timed, 0, 0, 0, seconds, 0.0 if prices else None, unknown)
+    return Estimate(len(passages), 0, 0, 0, timed, 0, 0, 0, seconds, 0.0 if prices else None)
 
 
 def _estimate_asking(
@@ -409,31 +377,32 @@ def _estimate_asking(
     distinct = dict(zip(keys, passages, strict=True))
     sampled = _spread(list(distinct), sample)
     results = run.extract_all([distinct[key] for key in sampled])
-    took = [(distinct[key], _took(run, key, result)) for key, result in zip(sampled, results, strict=True)]
+    took = [_took(run, key, result) for key, result in zip(sampled, results, strict=True)]
     known = run.cache.known(distinct) if run.cache is not None else set()
     left = [passage for key, passage in distinct.items() if key not in known]
     cached = sum(key in known for key in keys)
 
-    requests = len(left) * (sum(usage.requests for _, usage in took) / len(took) if took else 1.0)
-    prompt, completion = _tokens(extractor, took, left)
-    seconds = len(left) * sum(usage.seconds for _, usage in took) / len(took) / run.concurrency if took else None
-    if seconds is not None:
+    told = [usage for usage in took if usage.prompt_tokens and not usage.unknown]
+    prompt = sum(map(extractor.estimate_prompt_tokens, left))
+    completion, seconds, requests = (None if left else 0), None, len(left)
+    if told:
+        prompt = round(len(left) * fmean(usage.prompt_tokens for usage in told))
+        completion = round(len(left) * fmean(usage.completion_tokens for usage in told))
+    if took:
+        requests = round(len(left) * fmean(usage.requests for usage in took))
+        seconds = len(left) * fmean(usage.seconds for usage in took) / run.concurrency
         seconds = max(seconds, _least_seconds(run.throttle, requests, prompt + (completion or 0)))
-    expected = {"completion_tokens": completion, "seconds": seconds}
-    unknown = tuple(name for name, value in expected.items() if value is None)
-    cost = prices.cost(prompt, completion) if prices and completion is not None else None
     return Estimate(
         passages=len(passages),
         kept=cached,
         repeated=len(passages) - cached - len(left),
         to_ask=len(left),
         sample=ExtractionTotals.of(results),
-        requests=round(requests),
-        prompt_tokens=round(prompt),
-        completion_tokens=None if completion is None else round(completion),
+        requests=requests,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
         seconds=seconds,
-        cost=cost,
-        unknown=(*unknown, "cost") if prices and cost is None else unknown,
+        cost=prices.cost(prompt, completion) if prices and completion is not None else None,
     )
 
 
@@ -441,21 +410,6 @@ def _took(run: ExtractionRun, key: bytes, result: Extracted) -> Usage:
     """The cost of asking for a passage: just now, or when its kept reply was asked for."""
     reply = run.cache.get(key) if run.cache is not None and result.cached else None
     return reply.usage if reply is not None else result.usage
-
-
-def _tokens(
-    extractor: ChatExtractor, took: Sequence[tuple[Passage, Usage]], left: Sequence[Passage]
-) -> tuple[float, float | None]:
-    """The expected tokens of the prompts, and of the replies where the sample tells."""
-    size = float(sum(map(extractor.estimate_prompt_tokens, left)))
-    measured = [(passage, usage) for passage, usage in took if usage.prompt_tokens and not usage.unknown]
-    if not measured:
-        return size, 0.0 if not left else None
-    spent = sum((usage for _, usage in measured), Usage())
-    prompts_share = size / sum(extractor.estimate_prompt_tokens(passage) for passage, _ in measured)
-    texts = sum(map(extractor.estimate_passage_tokens, left))
-    texts_share = texts / sum(extractor.estimate_passage_tokens(passage) for passage, _ in measured)
-    return spent.prompt_tokens * prompts_share, spent.completion_tokens * texts_share
 
 
 def _least_seconds(throttle: Throttle, requests: float, tokens: float) -> float:

@@ -186,11 +186,7 @@ class ChatExtractor(ChatAgent):
 
     def estimate_prompt_tokens(self, passage: Passage) -> int:
         """Estimate the tokens of a request from its text; servers count by tokenizers of their own."""
-        return self._system_tokens + self.estimate_passage_tokens(passage)
-
-    def estimate_passage_tokens(self, passage: Passage) -> int:
-        """Estimate the tokens of the passage's own part of a request."""
-        return estimate_chat_tokens(_material(passage.title, passage.text))
+        return self._system_tokens + estimate_chat_tokens(_material(passage.title, passage.text))
 
     def _material(self, passage: Passage) -> str:
         return _material(passage.title, self._shown(passage))

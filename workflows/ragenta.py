@@ -89,9 +89,7 @@ def encode_question(state: Asked, run: OpenRun) -> Update:
         "round": 0,
         "found": None,
         "calls_before": None,
-        "follow_ups_began": None,
         "settled": None,
-        "calls_allowed": None,
     }
 
 
@@ -116,7 +114,7 @@ def search_follow_up(state: FollowUpState, run: OpenRun) -> Update:
     }
 
 
-@router(*ROUTED, "judges_passages", "candidates", "calls_before", "follow_ups_began")
+@router(*ROUTED, "judges_passages", "candidates")
 def to_judges(state: RagentaState) -> list[Send] | str:
     """Send each passage in line to the judge."""
     check_shape(state, to_judges.__annotations__["state"])
@@ -129,8 +127,6 @@ def to_judges(state: RagentaState) -> list[Send] | str:
                 mode=state["mode"],
                 generation=state.get("generation", 0),
                 passage=hits[each["number"]],
-                calls=each["calls"],
-                follow_ups_began=state.get("follow_ups_began"),
                 sources=written_from(state),
             ),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -120,7 +119,7 @@ class ReplyCache:
                         return self._db.execute(statement, values).fetchall()
                 except WorkspaceDamaged:
                     self._disconnect()
-                    if not _is_whole(self.path) and not _set_aside(self.path):
+                    if not _set_aside(self.path):
                         break
                 except MaraError:
                     break
@@ -132,20 +131,10 @@ class ReplyCache:
             self._db = None
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether a file is sound after all: another process may have set the damaged one aside just now."""
-    try:
-        with open_database(path, _KIND, create=True) as db, db.faults_named():
-            return db.faults_found() == ([], set())
-    except MaraError:
-        return False
-
-
 def _set_aside(path: Path) -> bool:
-    """Rename a damaged file, never over another; False where the disk refuses."""
-    taken = (path.with_name(f"{path.name}.damaged-{number}") for number in itertools.count(1))
+    """Rename a damaged file; False where the disk refuses."""
     try:
-        path.rename(next(aside for aside in taken if not aside.exists()))
+        path.replace(path.with_name(f"{path.name}.damaged"))
         for suffix in ("-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
     except OSError:

@@ -23,7 +23,6 @@ from agents.claim_verdicts import Settled, SettledClaim, claims_of, nothing_answ
 from agents.claim_verdicts import settle_claims as settle
 from agents.roles import NumberedPassage
 from graph.errors import BadInput
-from workflows.nodes.follow_up_budget import why_over
 from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.node import EVERY_NODE, node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
@@ -47,11 +46,10 @@ NOT_ASKED = "not asked"
 
 CLAIM_INPUT = (
     *RETRIEVED,
-    *("answer", "answer_kind", "refused", "written_from", "kept", "follow_ups", "round", "calls_allowed"),
-    "follow_ups_began",
+    *("answer", "answer_kind", "refused", "written_from", "kept", "follow_ups", "round"),
 )
 """The keys of a workflow's state that the claim check is given: the answer, the passages that it was written from, and
-the budget of follow-ups."""
+the follow-ups so far."""
 
 CLAIM_OUTPUT = (
     *CLAIMS,
@@ -60,11 +58,7 @@ CLAIM_OUTPUT = (
 )
 """The keys that it gives back; what names passages goes through, less what the run's filter hides."""
 
-JUDGING = (
-    *("passages", "answer", "written_from", "kept", "round", "calls_allowed", "follow_ups_began"),
-    "claim_attempts",
-    "claim_refusal",
-)
+JUDGING = ("passages", "answer", "written_from", "kept", "round", "claim_attempts", "claim_refusal")
 """The keys that the claim judge and its fallback read."""
 
 _ASSESSMENTS = TypeAdapter(Assessment)
@@ -78,16 +72,12 @@ def judge_claims(state: ClaimState, run: OpenRun) -> Update:
     if not claims and not wanted:
         nothing = _assessment_record(nothing_answered(state["question"]))
         return {**CLAIM_JUDGE.not_asked, "assessment": nothing, "claims_checked_by": ""}
-    allowed = state.get("calls_allowed")
     reply = ask(
         CLAIM_JUDGE,
         state,
         run,
         lambda: claims_shown(state["question"], claims, passages),
         lambda judge, feedback: judge.assess(state["question"], claims, passages, wanted, feedback),
-        lambda attempt: (
-            (allowed is not None and attempt >= allowed) or bool(why_over(run.context, state.get("follow_ups_began")))
-        ),
     )
     assessment = reply.said
     if assessment is None:
@@ -216,20 +206,15 @@ def _assessment_record(assessment: Assessment) -> dict[str, Any]:
 def _assessment(record: dict[str, Any] | None, claims: Sequence[Claim]) -> Assessment:
     """Return what the state holds of an assessment. Raises BadInput where an edit made it none of these claims."""
     hint = "Correct the edit, or fork before judge_claims"
-    if record is None:
-        raise BadInput("The state holds no assessment of the claims", hint)
     try:
         assessment = _ASSESSMENTS.validate_python(record)
     except ValidationError as fault:
         raise BadInput(f"The state's assessment cannot be used ({problems_of(fault)})", hint) from fault
-    judged = [verdict.claim for verdict in assessment.verdicts]
+    judged = [verdict.number for verdict in assessment.verdicts]
     known = range(1, len(assessment.components) + 1)
-    if judged != [claim.number for claim in claims] or any(
-        each.component not in known for each in assessment.follow_ups
-    ):
+    is_of_these = judged == [claim.number for claim in claims] and len(known) > 0
+    if not is_of_these or any(each.component not in known for each in assessment.follow_ups):
         raise BadInput("The state's assessment is of other claims or components than the answer's", hint)
-    if not assessment.components:
-        raise BadInput("The state's assessment names no component of the question", hint)
     return assessment
 
 

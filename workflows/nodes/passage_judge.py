@@ -33,23 +33,21 @@ UNJUDGED = "unjudged"
 
 ONE_PASSAGE = part_of(
     PassageState,
-    ("question", "mode", "generation", "spent", "sources", "passage", "calls", "follow_ups_began"),
+    ("question", "mode", "generation", "spent", "sources", "passage"),
     "OnePassage",
 )
 """The part of the state that the subgraph is given."""
 
-PREDICTING = ("sources", "passage", "calls", "follow_ups_began", "predict_attempts", "predict_refusal")
-SCORING = (*PREDICTING[:-1], "prediction", "score_attempts", "score_refusal")
+PREDICTING = ("sources", "passage", "predict_attempts", "predict_refusal")
+SCORING = ("sources", "passage", "prediction", "score_attempts", "score_refusal")
 """The keys of the state that the predictor and the judge read, and their fallbacks."""
-
-_CALLS_OF_THE_JUDGE = 1
 
 
 @node(*PREDICTING)
 def predict_answer(state: PassageState, run: OpenRun) -> Update:
     """Ask the predictor what this passage alone answers."""
     passage = _passage(state, run)
-    if why_over(run.context, state.get("follow_ups_began")):
+    if why_over(run.context):
         return {"prediction": "", PREDICTOR.refusal: None}
     reply = ask(
         PREDICTOR,
@@ -57,7 +55,6 @@ def predict_answer(state: PassageState, run: OpenRun) -> Update:
         run,
         lambda: passage_shown(state["question"], passage),
         lambda predictor, feedback: predictor.predict(state["question"], passage, feedback),
-        lambda attempt: _is_spent(state, attempt + _CALLS_OF_THE_JUDGE),
     )
     return reply.update if reply.said is None else {**reply.update, "prediction": reply.said}
 
@@ -72,7 +69,7 @@ def skip_prediction(state: PassageState, run: OpenRun) -> Update:
 def score_passage(state: PassageState, run: OpenRun) -> Update:
     """Ask the judge how far this passage supports an answer."""
     passage, prediction = _passage(state, run), state.get("prediction", "")
-    if over := why_over(run.context, state.get("follow_ups_began")):
+    if over := why_over(run.context):
         message = f"{over}: {_named(state)} is left unjudged"
         return {
             "judgements": [_judgement(state, None, UNJUDGED)],
@@ -85,7 +82,6 @@ def score_passage(state: PassageState, run: OpenRun) -> Update:
         run,
         lambda: {**passage_shown(state["question"], passage), "prediction": prediction},
         lambda judge, feedback: judge.judge(state["question"], passage, prediction, feedback),
-        lambda attempt: _is_spent(state, state.get("predict_attempts", 0) + attempt),
     )
     if reply.said is None:
         return reply.update
@@ -124,12 +120,6 @@ def _passage(state: PassageState, run: OpenRun) -> NumberedPassage:
             "Fork before the passages were retrieved, or ask again",
         )
     return numbered([state["passage"]])[0]
-
-
-def _is_spent(state: PassageState, calls: int) -> bool:
-    """Whether no further call is left after so many, for this passage."""
-    allowed = state.get("calls")
-    return allowed is not None and calls >= allowed
 
 
 def _named(state: Mapping[str, Any]) -> str:

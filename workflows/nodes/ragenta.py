@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from agents.claim_judge import Coverage, Structure
 from agents.final_predictor import FINAL_PREDICTOR, Draft
@@ -17,17 +17,7 @@ from agents.roles import NumberedPassage, refusal
 from graph.errors import BadInput
 from graph.text import normalise_name
 from workflows.nodes.claim_check import NOT_ASKED
-from workflows.nodes.follow_up_budget import (
-    CALLS_A_PASSAGE,
-    CALLS_AT_THE_END,
-    affordable_follow_ups,
-    affordable_passages,
-    calls_for_each,
-    calls_left,
-    calls_of,
-    now,
-    why_over,
-)
+from workflows.nodes.follow_up_budget import CALLS_A_PASSAGE, affordable, calls_left, calls_of, why_over
 from workflows.nodes.history import RECORDED
 from workflows.nodes.retrieval import unknown_entries
 from workflows.runtime.agents import ask, fell_back, flaws_of
@@ -42,10 +32,7 @@ from workflows.states.conversion import answer_update, notes_of, numbered
 from workflows.states.ragenta import SETTLED, Candidate, Found, JudgementRecord, RagentaState
 from workflows.states.records import ComponentRecord, FollowUpRecord, PassageHit, Update
 
-WRITING = (
-    *SHOWING,
-    *("answer_attempts", "answer_refusal", "round", "calls_before", "follow_ups_began", "draft", "follow_ups", "usage"),
-)
+WRITING = (*SHOWING, "answer_attempts", "answer_refusal", "round", "draft", "follow_ups")
 """The keys of the state that the final predictor and its fallback read."""
 
 ASKED = "asked"
@@ -54,7 +41,7 @@ NOTHING_FOUND = "nothing found"
 NOTHING_NEW = "nothing new"
 """The outcomes of a follow-up question."""
 
-ROUND = ("round", "calls_before", "follow_ups_began")
+ROUND = ("round", "calls_before")
 """The keys of the state that tell where the follow-ups are."""
 
 _LESS: frozenset[tuple[str, str]] = frozenset(
@@ -79,7 +66,7 @@ def line_up_passages(state: RagentaState, run: OpenRun) -> Update:
     """List the retrieved passages for the judge."""
     judges = RagentaContext.of(run.context).judge_passages
     question = state["question"]
-    lined_up = [Candidate(number=hit["number"], question=question, calls=None) for hit in state.get("passages", [])]
+    lined_up = [Candidate(number=hit["number"], question=question) for hit in state.get("passages", [])]
     return {"candidates": lined_up if judges else [], "judges_passages": judges}
 
 
@@ -100,23 +87,16 @@ def abstain(state: RagentaState, run: OpenRun) -> Update:
 @node(*WRITING)
 def write_answer(state: RagentaState, run: OpenRun) -> Update:
     """Ask the final predictor for an answer from the kept passages, or for the draft's completion from new ones."""
-    settings, passages, draft = RagentaContext.of(run.context), _kept_passages(state), _draft(state)
+    passages, draft = _kept_passages(state), _draft(state)
     asked_before = state.get("answer_attempts", 0) > 0
     lacking = 0 if run.selection is not None or asked_before else len(state.get("kept", [])) - len(passages)
     unknown = unknown_entries(run, lacking)
-    left = calls_left(state.get("calls_before"), calls_of(state), settings)
-
-    def is_spent(attempt: int) -> bool:
-        late = why_over(settings, state.get("follow_ups_began"))
-        return bool(late) or (left is not None and left - 1 < CALLS_AT_THE_END)
-
     reply = ask(
         FINAL_PREDICTOR,
         state,
         run,
         lambda: {"question": state["question"], **numbered_documents(passages), "draft": draft and draft.text},
         lambda final_predictor, feedback: final_predictor.answer(state["question"], passages, draft, feedback),
-        is_spent,
     )
     written = reply.said
     if written is None:
@@ -126,7 +106,6 @@ def write_answer(state: RagentaState, run: OpenRun) -> Update:
         **answer_update(written.answer, passages),
         "written_from": list(written.written_from),
         "final_prompt": written.prompt,
-        "calls_allowed": None if left is None else max(1, left - 1),
         "errors": [
             *unknown,
             *flaws_of(written.answer, run),
@@ -142,12 +121,10 @@ def quote_passages(state: RagentaState, run: OpenRun) -> Update:
     passages, draft = _kept_passages(state), _draft(state)
     said = FINAL_PREDICTOR.offline(run).answer(state["question"], passages, draft)
     answer = said.answer if draft is None else replace(said.answer, is_evidence=False)
-    left = calls_left(state.get("calls_before"), calls_of(state), RagentaContext.of(run.context))
     fallback = fell_back(FINAL_PREDICTOR, state, run)
     return {
         **answer_update(answer, passages),
         "written_from": list(said.written_from),
-        "calls_allowed": None if left is None else max(1, left),
         "errors": [*fallback["errors"], *notes_of(answer, run.node)],
     }
 
@@ -225,7 +202,7 @@ def _keep_of_follow_ups(state: RagentaState, run: OpenRun) -> Update:
     cited = (state.get("draft") or {"cited": []})["cited"]
     shown = list(dict.fromkeys([*new, *(number for number in cited if number in before), *before]))
     update: Update = {"kept": shown, "new_kept": new, "judgements": judgements, "bars": bars, "follow_ups": follow_ups}
-    if new and (over := why_over(context, state.get("follow_ups_began"))):
+    if new and (over := why_over(context)):
         message = f"{over}: what the follow-ups found is judged, but not written into the answer"
         update |= {"kept": before, "new_kept": [], "errors": [run.error("BudgetSpent", message)]}
     return update
@@ -277,12 +254,11 @@ def plan_follow_ups(state: RagentaState, run: OpenRun) -> Update:
     wanted = _suggested(state.get("follow_ups", []), round_)
     if not wanted or round_ > context.follow_ups.rounds:
         return {}
-    began, before = state.get("follow_ups_began"), state.get("calls_before")
-    began = now() if began is None else began
-    before = calls_of(state) if before is None else before
-    begun = cast(RagentaState, {**state, "follow_ups_began": began, "calls_before": before})
-    asked = wanted[: _affordable(len(wanted), begun, context)]
-    update: Update = {"follow_ups_began": began, "calls_before": before, "found": None}
+    a_passage = CALLS_A_PASSAGE if state.get("judges_passages", True) else 0
+    each = _calls_of_a_search(context) + a_passage
+    asked = [] if why_over(context) else wanted[: affordable(len(wanted), calls_left(state, context), each)]
+    before = state.get("calls_before")
+    update: Update = {"calls_before": calls_of(state) if before is None else before, "found": None}
     if asked:
         follow_ups = list(state.get("follow_ups", []))
         for place in asked:
@@ -290,7 +266,7 @@ def plan_follow_ups(state: RagentaState, run: OpenRun) -> Update:
         update |= {"follow_ups": follow_ups, "round": round_, **FINAL_PREDICTOR.not_asked}
         update["settled"] = _settled(state)
     if len(asked) < len(wanted):
-        message = f"{len(wanted) - len(asked)} follow-up questions were not asked: no calls or seconds are left"
+        message = f"{len(wanted) - len(asked)} follow-up questions were not asked: the budget is used up"
         update["errors"] = [run.error("BudgetSpent", message)]
     return update
 
@@ -299,18 +275,15 @@ def plan_follow_ups(state: RagentaState, run: OpenRun) -> Update:
 def merge_passages(state: RagentaState, run: OpenRun) -> Update:
     """Number the passages that follow-ups found after all others, and list those not written from for the judge."""
     context = RagentaContext.of(run.context)
-    left = calls_left(state.get("calls_before"), calls_of(state), context)
-    wanted = _not_seen(state)
-    judged = wanted
-    if left is not None and state.get("judges_passages", True):
-        judged = wanted[: affordable_passages(len(wanted), left)]
-    a_passage = calls_for_each(len(judged), left) if judged and left is not None else None
+    judged = wanted = _not_seen(state)
+    if state.get("judges_passages", True):
+        judged = wanted[: affordable(len(wanted), calls_left(state, context), CALLS_A_PASSAGE)]
     merged = {hit["number"]: hit for hit in state.get("passages", [])}
     for hit, _ in judged:
         merged.setdefault(hit["number"], hit)
     update: Update = {
         "passages": list(merged.values()),
-        "candidates": [Candidate(number=hit["number"], question=question, calls=a_passage) for hit, question in judged],
+        "candidates": [Candidate(number=hit["number"], question=question) for hit, question in judged],
     }
     if len(judged) < len(wanted):
         message = f"{len(wanted) - len(judged)} passages of follow-ups were not judged: no calls are left for them"
@@ -326,17 +299,6 @@ def _suggested(follow_ups: Sequence[FollowUpRecord], round_: int) -> list[int]:
         for place, each in enumerate(follow_ups)
         if each["round"] == round_ and each["outcome"] == NOT_ASKED and normalise_name(each["question"]) not in before
     ]
-
-
-def _affordable(wanted: int, state: RagentaState, context: RagentaContext) -> int:
-    """How many follow-ups the budget lets be asked."""
-    if why_over(context, state.get("follow_ups_began")):
-        return 0
-    left = calls_left(state.get("calls_before"), calls_of(state), context)
-    if left is None:
-        return wanted
-    a_passage = CALLS_A_PASSAGE if state.get("judges_passages", True) else 0
-    return affordable_follow_ups(wanted, left, _calls_of_a_search(context), a_passage)
 
 
 def _settled(state: RagentaState) -> dict[str, Any] | None:

@@ -48,7 +48,6 @@ def ask(
     run: OpenRun,
     inputs: Callable[[], Values],
     work: Callable[[Role, Feedback | None], Said],
-    spent: Callable[[int], bool] = lambda attempt: False,
 ) -> Reply[Said]:
     """Ask an agent as a step of the trace; a malformed reply is refused, a slow one given up, and each asked for again.
 
@@ -61,7 +60,6 @@ def ask(
         run: the run that asks.
         inputs: what the trace shows of the question.
         work: asks the agent, given why its last reply was refused.
-        spent: tells whether no call is left after an attempt, whatever the retries.
     """
     attempt = state.get(agent.attempts, 0) + 1
     feedback = feedback_from(state.get(agent.refusal))
@@ -78,7 +76,7 @@ def ask(
         retries = min(_RETRIES.get(type(fault), run.context.max_json_retries), run.context.max_json_retries)
         if CUT in (fault.message, (state.get(agent.refusal) or {}).get("reason")):
             retries = min(retries, _RETRIES[SlowReply])
-        refusal = refusal_of(fault, final=attempt > retries or spent(attempt))
+        refusal = refusal_of(fault, final=attempt > retries)
         errors = [run.error(fault.kind, str(fault), attempt, refusal["raw"])]
         return Reply(None, attempt, {agent.attempts: attempt, agent.refusal: refusal, "errors": errors})
     return Reply(said, attempt, {agent.attempts: attempt, agent.refusal: None})

@@ -17,7 +17,7 @@ from workflows.settings.mara import Context
 class FollowUps(BaseModel):
     """Follow-up questions, and what they may take."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 5})
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 4})
 
     rounds: UpToThree = Field(default=1, title="Rounds", description="Rounds of follow-up questions; 0 means none.")
     questions: UpToThree = Field(
@@ -33,14 +33,7 @@ class FollowUps(BaseModel):
         ge=0,
         le=1000,
         title="Budget of model calls",
-        description="Model calls that all follow-up questions may use together.",
-    )
-    seconds: float = Field(
-        default=60.0,
-        ge=0,
-        le=3600,
-        title="Budget of seconds",
-        description="Seconds after which no new call is made for follow-up questions; calls in flight are awaited.",
+        description="Model calls that all follow-up questions may use together, retries not counted.",
     )
 
 
@@ -51,7 +44,7 @@ class RagentaContext(Context):
     earlier: ClassVar[Mapping[str, str]] = {
         **Context.earlier,
         "max_follow_ups": "follow_ups.questions",
-        **{f"follow_up_{part}": f"follow_ups.{part}" for part in ("rounds", "passages", "calls", "seconds")},
+        **{f"follow_up_{part}": f"follow_ups.{part}" for part in ("rounds", "passages", "calls")},
     }
 
     mode: Mode = Field(

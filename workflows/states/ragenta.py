@@ -46,11 +46,10 @@ class JudgementRecord(TypedDict):
 
 
 class Candidate(TypedDict):
-    """A passage that is to be judged for a question, and how many calls of the model that may take (null: any)."""
+    """A passage that is to be judged for a question."""
 
     number: int
     question: str
-    calls: int | None
 
 
 class Found(TypedDict):
@@ -104,8 +103,7 @@ class RagentaState(State, RagentaOutput, total=False):
     ``kept`` are the numbers of the passages that the answer is written from, in the order in which they are shown,
     ``new_kept`` those that the last judging added. ``bars`` tell, a question each, where the adaptive bar lay among its
     passages: tau, sigma and tau - n sigma, the floor, and how many were judged and kept. ``round`` is 0 before the
-    first round of follow-ups; ``calls_before`` is what the run had taken when they began, ``follow_ups_began`` when
-    that was (seconds of work).
+    first round of follow-ups; ``calls_before`` are the model's calls that the run had taken when they began.
     """
 
     judges_passages: bool
@@ -116,9 +114,7 @@ class RagentaState(State, RagentaOutput, total=False):
     found: Annotated[list[Found], add_found]
     settled: dict[str, Any] | None
     round: Round
-    calls_allowed: int | None
     calls_before: int | None
-    follow_ups_began: float | None
 
 
 class FollowUpState(TypedDict):
@@ -142,8 +138,6 @@ class PassageState(TypedDict, total=False):
     generation: int
     sources: list[str]
     passage: Required[PassageHit]
-    calls: int | None
-    follow_ups_began: float | None
     prediction: str
     predict_attempts: int
     predict_refusal: Refusal | None

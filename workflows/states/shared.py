@@ -149,14 +149,12 @@ class State(Output, total=False):
 class ClaimState(State, total=False):
     """The state of the claim check, a subgraph of every workflow that answers.
 
-    ``kept``, ``round``, ``calls_allowed``, ``follow_ups_began`` and ``draft`` are those of workflow ragenta; the
+    ``kept``, ``round`` and ``draft`` are those of workflow ragenta; the
     ``assessment`` is an `agents.claim_judge.Assessment` as JSON.
     """
 
     kept: list[int]
     round: int
-    calls_allowed: int | None
-    follow_ups_began: float | None
     draft: DraftRecord | None
     assessment: dict[str, Any] | None
     claim_attempts: int

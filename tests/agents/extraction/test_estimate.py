@@ -79,9 +79,8 @@ def test_the_unknown_is_named_without_a_sample_or_where_the_server_does_not_tell
     assert isinstance(run.extractor, ChatExtractor)
     assert estimate.prompt_tokens == sum(map(run.extractor.estimate_prompt_tokens, passages(10)))
     assert (estimate.completion_tokens, estimate.seconds, estimate.cost) == (None, None, None)
-    assert estimate.unknown == ("completion_tokens", "seconds", "cost")
     assert estimate.requests == 10
-    assert sampled.unknown == ("completion_tokens",)
+    assert (sampled.completion_tokens, sampled.seconds is None) == (None, False)
     assert sampled.sample.usage.unknown == 2
 
 
@@ -114,7 +113,7 @@ def test_a_sample_larger_than_the_corpus_is_the_corpus_and_rules_ask_nothing() -
         assert estimate_extraction(run_on(server), [], sample=5).requests == 0
     estimate = estimate_extraction(ExtractionRun(OfflineExtractor()), passages(50), prices=Prices(1.0, 1.0))
     assert (estimate.requests, estimate.prompt_tokens, estimate.completion_tokens, estimate.cost) == (0, 0, 0, 0.0)
-    assert estimate_extraction(ExtractionRun(OfflineExtractor()), passages(50), sample=0).unknown == ("seconds",)
+    assert estimate_extraction(ExtractionRun(OfflineExtractor()), passages(50), sample=0).seconds is None
 
 
 def proper(title: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -191,27 +191,12 @@ def test_a_kept_reply_that_can_no_longer_be_read_is_asked_for_again(cache: Reply
 def test_one_content_under_several_ids_is_asked_for_once(tmp_path: Path) -> None:
     alike = [Passage(f"copy {number}", "Lake", "It is deep.") for number in range(8)]
     with scripted(proper_reply) as server, ReplyCache(tmp_path / "replies.sqlite") as cache:
-        with run_on(server, cache=cache, concurrency=4) as run:
+        with run_on(server, cache=cache) as run:
             extracted = run.extract_all(alike)
         assert len(server.requests) == 1
     assert [one.passage_id for one in extracted] == [passage.id for passage in alike]
     assert sorted(one.cached for one in extracted) == [False] + [True] * 7
     assert ExtractionTotals.of(extracted).usage.requests == 1
-
-
-def test_passages_that_wait_for_one_of_their_content_fail_with_it() -> None:
-    asked = threading.Event()
-
-    def script(body: Mapping[str, Any]) -> ReplyLike:
-        asked.wait(5)
-        return Reply("too long", status=413)
-
-    alike = [Passage(f"copy {number}", "Lake", "It is deep.") for number in range(2)]
-    with scripted(script) as server, run_on(server, concurrency=2) as run:
-        threading.Timer(0.05, asked.set).start()
-        extracted = run.extract_all(alike)
-    assert [one.kind for one in extracted] == ["refused request"] * 2
-    assert len({one.failure for one in extracted}) == 1
 
 
 def waits(*faults: Exception, retries: Retries | None = None) -> list[float]:

@@ -31,14 +31,14 @@ def test_an_endpoint_that_refuses_or_loses_the_first_ten_passages_stops_the_run(
     assert len(extractor.asked) == 50
 
 
-def test_once_it_worked_refused_passages_never_stop_it_and_a_long_outage_does() -> None:
+def test_once_it_worked_refused_passages_never_stop_it_and_an_outage_does() -> None:
     refused = ModelUnavailable("too long", status=413)
     lost = TransportFault("gone", cause="connection")
     cases: list[tuple[list[Exception | None], int | None]] = [
         ([refused] * 30, None),
-        ([*[lost] * 9, None, *[lost] * 9], None),
-        ([*[lost] * 9, refused, *[lost] * 9], None),
-        ([lost] * 10, 11),
+        ([lost, None, lost], None),
+        ([lost, refused, lost], None),
+        ([lost] * 10, 3),
     ]
     for errors, n_asked in cases:
         extractor = FakeExtractor(raising(None, *errors))
@@ -46,7 +46,7 @@ def test_once_it_worked_refused_passages_never_stop_it_and_a_long_outage_does() 
         if n_asked is None:
             assert run.extract_all(passages(40))[-1].extraction is not None
         else:
-            with pytest.raises(ModelUnavailable, match="10 passages in a row"):
+            with pytest.raises(ModelUnavailable, match="2 passages in a row"):
                 run.extract_all(passages(40))
             assert len(extractor.asked) == n_asked
 

@@ -15,7 +15,7 @@ from tests.workflows.command_line import Mara
 from tests.workflows.small_world import QUESTION
 from workflows import indexing, mara
 from workflows.cli.options import settings_given
-from workflows.context import Context, FollowUps, Walk, make_context
+from workflows.context import Context, Walk, make_context
 from workflows.conversation.settings import ChatContext
 from workflows.evaluation.systems import parse_system
 from workflows.settings.indexing import Extraction, IndexingContext
@@ -41,10 +41,9 @@ def test_every_earlier_name_leads_to_a_part_that_there_is(form: type[SettingsFor
         (lambda **given: Context.model_validate(given), "damping", Context(walk=Walk(damping=0.5))),
         (lambda **given: ChatContext(**given).chosen(), "damping", Context(walk=Walk(damping=0.5))),
         (lambda **given: Context().model_copy(update=given), "damping", Context(walk=Walk(damping=0.5))),
-        (RAGENTA, "follow_up_seconds", RagentaContext(follow_ups=FollowUps(seconds=0.5))),
         (INDEXING, "temperature", IndexingContext(extraction=Extraction(temperature=0.5))),
     ],
-    ids=["function", "JSON", "chat", "copy", "ragenta", "indexing"],
+    ids=["function", "JSON", "chat", "copy", "indexing"],
 )
 def test_an_earlier_name_works_with_a_word_about_the_present_one(
     make: Callable[..., SettingsForm], name: str, present: SettingsForm

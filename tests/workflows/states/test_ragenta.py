@@ -101,7 +101,7 @@ class TestOnAThread:
         second = graph.invoke({"question": ONE_THING}, thread, context=in_ragenta.settings())
         assert without_timings(second) == without_timings(in_ragenta.ask(ONE_THING).result)
         state = graph.get_state(thread).values
-        assert (state["round"], state["found"], state["follow_ups_began"], state["follow_ups"]) == (0, [], None, [])
+        assert (state["round"], state["found"], state["calls_before"], state["follow_ups"]) == (0, [], None, [])
 
     def test_the_state_is_plain_json_after_every_node_and_survives_the_checkpoint(self, in_ragenta: Scripted) -> None:
         graph, thread = ragenta_on_a_thread()
