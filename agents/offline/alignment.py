@@ -5,10 +5,9 @@ The sentences are those of passages, with items and rows, and with the headings 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain, starmap, zip_longest
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from agents.answers.citations import quotable, strip_citations
 from agents.offline.questions import ParsedQuestion, Role, Term, holds_kind
-from agents.offline.words import days_in, function_words, month_names, month_number, stem, words_of
+from agents.offline.words import days_in, function_words, stem, words_of
 from agents.roles import NumberedPassage
 from graph.embedding.bert import word_vectors
 from graph.embedding.embeddings import TextCache
@@ -233,8 +232,8 @@ UNLIKE, ALIKE = 0.2, 0.6
 """Cosines of two words' vectors: at the first or below they mean different things, at the second or above the same."""
 
 PARAPHRASED, PREFIXED, MISSPELT, ABBREVIATED = 0.9, 0.85, 0.9, 0.6
-"""The most that a word holds of another one: by its meaning, by a common beginning, by letters that differ, as
-its first three letters."""
+"""The most that a word holds of another one: by its meaning, by a common beginning, by a letter that differs, as its
+first three letters."""
 
 HELD = 0.85
 """A name, number or date is held from here on."""
@@ -256,8 +255,6 @@ PROMISE_OF_KIND = 0.2
 MOST_EMBEDDED = 16
 """Sentences that are compared with the question by their meaning as a whole: those that hold most of its terms."""
 
-_HE_OR_SHE = re.compile(r"\W*(?:\w+,? ){0,5}?(?:he|she)\b", re.IGNORECASE)
-_LONG_NAME = 8
 _SHORTEST_NAME = 4
 
 _WORDS = TextCache(word_vectors, 50_000)
@@ -272,7 +269,6 @@ class Alignment:
         passages: that they stand in, by id.
         weights: of the terms, by their rarity; they sum to 1.
         own: how far each sentence holds each term in its own words, title or heading, shape (sentences, terms).
-        spelt: the same by the letters of its own words alone, whatever they mean.
         near: the same with the words around it.
         cosines: of each sentence with the question; 0 where it was not embedded.
         of_kind: whether each sentence holds the kind of answer.
@@ -295,20 +291,19 @@ class Alignment:
         likeness = np.maximum(spelt, word_likeness(question.terms, words))
         places = {word: place for place, word in enumerate(words)}
 
-        def cover(word_sets: Iterable[frozenset[str]], by_word: Row = likeness) -> Row:
-            rows = [by_word[:, [*map(places.__getitem__, each)]].max(axis=1, initial=0.0) for each in word_sets]
+        def cover(word_sets: Iterable[frozenset[str]]) -> Row:
+            rows = [likeness[:, [*map(places.__getitem__, each)]].max(axis=1, initial=0.0) for each in word_sets]
             return np.array(rows, dtype=np.float64).reshape(len(rows), len(question.terms))
 
         in_text, in_context = cover(texts), cover(context)
         by_passage = dict(zip(around, cover(around.values()), strict=True))
         self.anywhere = np.array([by_passage[sentence.passage.id] for sentence in sentences]).reshape(in_text.shape)
-        self._add_dates(in_text, in_context)
+        self._add_dates(in_text)
         self.own = np.maximum(in_text, CONTEXT * in_context)
-        self.spelt = cover(texts, spelt)
         before = _before(sentences, in_text)
         self.near = np.maximum.reduce([self.own, BEFORE * before, AROUND * self.anywhere])
         self.weights = _weights(question.terms, in_text)
-        self.of_kind = np.array([holds_kind(_said_of(s), question.kind, question.words) for s in sentences], dtype=bool)
+        self.of_kind = np.array([holds_kind(s.text, question.kind, question.words) for s in sentences], dtype=bool)
         self.cosines = self._cosines(self.lexical(self.weights) + PROMISE_OF_KIND * self.of_kind, embed)
         self.holding = (
             {words[column] for column in np.flatnonzero((likeness >= ABBREVIATED).any(axis=0))} if words else set()
@@ -326,21 +321,16 @@ class Alignment:
         """Return how well each sentence bears on the question, its terms weighed so, wherever its passage ranks."""
         return np.asarray(self.lexical(weights) + LIKENESS * self.cosines + OF_KIND * self.of_kind)
 
-    def _add_dates(self, in_text: Row, in_context: Row) -> None:
+    def _add_dates(self, in_text: Row) -> None:
         """Dates are compared as such, whatever their notation."""
         for column, term in enumerate(self.question.terms):
             if term.day is None:
                 continue
             parts = [part for part in term.day if part]
             for row, sentence in enumerate(self.sentences):
-                for cells, text in (
-                    (in_text, sentence.text),
-                    (in_context, f"{sentence.context} {sentence.passage.source}"),
-                ):
+                for cells, text in ((in_text, sentence.text), (self.anywhere, sentence.passage.text)):
                     if any(list(day[: len(parts)]) == parts for day in days_in(text)):
                         cells[row, column] = 1.0
-                if any(list(day[: len(parts)]) == parts for day in days_in(sentence.passage.text)):
-                    self.anywhere[row, column] = 1.0
 
     def _cosines(self, promise: Row, embed: Embed | None) -> Row:
         cosines = np.zeros(len(self.sentences))
@@ -350,16 +340,6 @@ class Alignment:
             vectors = embed([self.question.text, *texts])
             cosines[likely] = vectors[1:] @ vectors[0]
         return cosines
-
-
-@lru_cache(maxsize=4096)
-def _said_of(sentence: Sentence) -> str:
-    """A sentence with what it is said of, where that is not in it: a row with its headings, "he" with the title."""
-    if sentence.is_row:
-        return f"{sentence.context} {sentence.text}"
-    if _HE_OR_SHE.match(sentence.text):
-        return f"{title_name(sentence.passage.title)}: {sentence.text}"
-    return sentence.text
 
 
 def _before(sentences: Sequence[Sentence], in_text: Row) -> Row:
@@ -434,8 +414,6 @@ class _Spellings:
             columns[self._by_word[term.text[:3]]] = ABBREVIATED
         if term.role not in (Role.NUMBER, Role.DATE):
             columns |= self._parts(term.text)
-            if month := month_number(term.text):
-                columns |= {self._by_word[name]: 1.0 for name in month_names(month) if name in self._by_word}
             columns |= dict.fromkeys(self._by_stem.get(term.stem, ()), 1.0)
         if term.text in self._by_word:
             columns[self._by_word[term.text]] = 1.0
@@ -454,11 +432,10 @@ class _Spellings:
 
 
 def _differs_little(name: str, word: str) -> bool:
-    """Tell whether a word is a name but for one letter, or two of a long one."""
-    most = 1 if len(name) < _LONG_NAME else 2
-    if len(word) < _SHORTEST_NAME or abs(len(name) - len(word)) > most or not word[0].isalpha():
+    """Tell whether a word is a name but for one letter."""
+    if len(word) < _SHORTEST_NAME or abs(len(name) - len(word)) > 1 or not word[0].isalpha():
         return False
-    return edit_distance(name, word) <= most
+    return edit_distance(name, word) == 1
 
 
 def edit_distance(one: str, other: str) -> int:

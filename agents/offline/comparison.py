@@ -120,7 +120,7 @@ def compare(question: str, sides: Sequence[Side]) -> tuple[int, str] | None:
     if asked is None:
         return None
     for attribute in asked.attributes:
-        one, other = (_value(side, rival, asked, attribute) for side, rival in (sides, sides[::-1]))
+        one, other = (_value(side, asked, attribute) for side in sides)
         if one and other and (one.column, one.unit) == (other.column, other.unit):
             return _answer(asked.direction, sides, (one, other))
     return None
@@ -178,7 +178,7 @@ def _meaning(word: str) -> Attribute:
     return _SYNONYMS.get(root, frozenset({root}))
 
 
-def _value(side: Side, other: Side, asked: _Asked, attribute: Attribute) -> _Value | None:
+def _value(side: Side, asked: _Asked, attribute: Attribute) -> _Value | None:
     """The one value of an attribute that a side tells, in a text that holds all words of the question."""
     if side.lines:
         return _in_cells(side.lines, asked, attribute)
@@ -188,9 +188,6 @@ def _value(side: Side, other: Side, asked: _Asked, attribute: Attribute) -> _Val
     cells = key_values(side.text, 0, len(side.text))
     if len(cells) < 2:
         return _date_beside(side.text, asked, attribute) if asked.direction.is_date else None
-    columns = {cell.key.casefold(): cell.value for cell in cells}
-    if columns.keys() >= {side.name.casefold(), other.name.casefold()}:
-        return _read(columns[side.name.casefold()], asked.direction)
     value = _in_row(side.name, cells, asked, attribute)
     rows = (_in_row(side.name, key_values(row, 0, len(row)), asked, attribute) for row in side.rows)
     others = (row for row in rows if row is not None)

@@ -25,15 +25,15 @@ from agents.offline.alignment import (
 )
 from agents.offline.comparison import Side, compare
 from agents.offline.entities import scan_entities
-from agents.offline.questions import AnswerKind, holds_kind, parse_question, split_question
+from agents.offline.questions import holds_kind, parse_question, split_question
 from agents.offline.tables import OtherRows, list_rows
 from agents.offline.words import FUNCTION_WORDS, Day, days_in, stem, word_spans, words_of
 from agents.roles import NumberedPassage
 from graph.sentences import KeyValue, key_values
 from graph.text import title_name, tokens
 
-MOST_EXCERPTS, MOST_LISTED = 3, 5
-"""Excerpts that evidence has at most, and where a list is asked for; one more for a question of `LONG` terms."""
+MOST_EXCERPTS = 3
+"""Excerpts that evidence has at most; one more for a question of `LONG` terms."""
 
 LONG = 8
 
@@ -48,7 +48,7 @@ LEAST_FOLLOWING, LEAST_GAIN, LEAST_LED, NEAR_BEST = 0.55, 0.05, 0.15, 0.9
 """The least worth of a further sentence; the terms that it adds at least, unless it is named, newer, or of so large a
 share of the best one's worth; and those that it adds where it is a part of the answer, since that names it."""
 
-BRIDGED, FARTHER_BRIDGE, NEWER, SAME_PASSAGE, SHARE_OF_WORTH = 0.3, 0.04, 0.3, 0.1, 0.5
+BRIDGED, FARTHER_BRIDGE, SAME_PASSAGE, SHARE_OF_WORTH = 0.3, 0.04, 0.1, 0.5
 """Additions to the worth of a further sentence, or (a farther name, the same passage) deductions, beside half of its
 own worth and the terms that it adds."""
 
@@ -71,8 +71,8 @@ class SentenceChoice:
     """Chooses among the sentences beside a question, by their places.
 
     Attributes:
-        sides: of a question that asks which of two, the best sentence for each, or the one row that has both; empty
-            where that is not asked, or one of them not found.
+        sides: of a question that asks which of two, the best sentence for each; empty where that is not asked, or one
+            of them not found.
         places: of the sentences that are evidence, the best first, but newer before older ones that say the like.
         excerpts: what is quoted as the answer.
         related: what else bears on the question.
@@ -97,9 +97,6 @@ class SentenceChoice:
 
     def _find_sides(self) -> list[int]:
         read, choices = self._read, self._read.question.choices
-        both = [place for place in self._order if read.sentences[place].is_row and self._has_columns(place)]
-        if both:
-            return both[:1]
         sides: list[int] = []
         for mine, other in zip(choices, reversed(choices), strict=True):
             weights = read.weights.copy()
@@ -109,12 +106,6 @@ class SentenceChoice:
                 bearing = read.bearing(weights)
                 sides.append(max(about, key=lambda place: float(bearing[place])))
         return list(dict.fromkeys(sides)) if len(sides) == len(choices) else []
-
-    def _has_columns(self, place: int) -> bool:
-        """Tell whether a row has a cell for each of the two things compared."""
-        text = self._read.sentences[place].text
-        keys = {pair.key.casefold() for pair in key_values(text, 0, len(text))}
-        return keys.issuperset(choice.name.casefold() for choice in self._read.question.choices)
 
     def _hop(self) -> list[int]:
         """The best sentence, or two that are better together: the first names what the second is about."""
@@ -145,8 +136,7 @@ class SentenceChoice:
     def _filled(self, chosen: list[int]) -> list[int]:
         """The chosen sentences, and those that go best with them; a name that none of them cites takes the last."""
         read = self._read
-        most = MOST_LISTED if read.question.asks_list else MOST_EXCERPTS
-        most += len(read.question.terms) >= LONG
+        most = MOST_EXCERPTS + (len(read.question.terms) >= LONG)
         while len(chosen) < most and (following := self._following(chosen)) is not None:
             if self._leads(chosen, following):
                 self._led.append(following)
@@ -162,24 +152,20 @@ class SentenceChoice:
         """The sentence that goes best with those chosen: it adds terms, is named by one, or is as good as any."""
         read = self._read
         covered = read.own[list(chosen)].max(axis=0)
-        quoted = {read.sentences[place].text for place in chosen if read.sentences[place].is_row}
         newer = self._newer(chosen[0])
         passages = {read.sentences[place].passage.id for place in chosen}
         bridged = self._bridged_by(chosen)
         gains = np.maximum(read.own - covered, 0.0) @ read.weights
         best, most = None, LEAST_FOLLOWING
         for place in self._order:
-            sentence, gain = read.sentences[place], float(gains[place])
-            if place in chosen or sentence.text in quoted:
-                continue
-            is_elsewhere = sentence.passage.id not in passages
+            gain = float(gains[place])
+            is_elsewhere = read.sentences[place].passage.id not in passages
             is_bridged = place in bridged and is_elsewhere
             is_near_best = read.worth[place] >= NEAR_BEST * read.worth[self._order[0]]
-            if gain < LEAST_GAIN and not (is_bridged or place in newer or is_near_best):
+            if place in chosen or (gain < LEAST_GAIN and not (is_bridged or place in newer or is_near_best)):
                 continue
             bridge = max(0.0, BRIDGED - FARTHER_BRIDGE * bridged[place]) if is_bridged else 0.0
-            worth = SHARE_OF_WORTH * float(read.worth[place]) + gain + bridge + NEWER * (place in newer)
-            worth -= SAME_PASSAGE * (not is_elsewhere)
+            worth = SHARE_OF_WORTH * float(read.worth[place]) + gain + bridge - SAME_PASSAGE * (not is_elsewhere)
             if worth > most:
                 best, most = place, worth
         return best
@@ -203,18 +189,14 @@ class SentenceChoice:
     def _find_bridged(self, first: int) -> dict[int, int]:
         """The sentences that hold a name, or the title, of another one that the question does not hold.
 
-        A column of a row is no name: all rows of its table hold it.
-
         Returns:
             Their places, each with how many other new names stand nearer to the question's words.
         """
         sentence = self._read.sentences[first]
         spans = [(start, end) for word, start, end in word_spans(sentence.text) if word in self._read.holding]
-        columns = [(pair.start, pair.end) for pair in key_values(sentence.text, 0, len(sentence.text))]
         names = [
             (min((_gap(sentence.text, span, other) for other in spans), default=0), name)
             for name, span in _names(sentence.text)
-            if not any(start <= span[0] and span[1] <= end for start, end in columns)
         ]
         names += [(0, name) for name, _ in _names(f"{title_name(sentence.passage.title)}.")]
         new = [name for _, name in sorted(names) if not self._read.question.words.issuperset(name.split())]
@@ -251,16 +233,15 @@ class SentenceChoice:
     def _answering(self, best: Sequence[int]) -> list[int]:
         """The sentences that are the answer: of two that are better together, the one that is led to comes first.
 
-        With them stand what is as good, where rows or a list are asked for, and what alone holds a name that is asked
-        about, or the kind of answer.
+        With them stand rows that are as good, and what alone holds a name that is asked about, or the kind of answer.
         """
-        read, asked = self._read, self._read.question
-        chain = list(best) if self.sides or len(best) < 2 or self._tells_alone(best) else list(best[::-1])
+        read = self._read
+        chain = best if self.sides else best[::-1]
         chosen = list(dict.fromkeys([*chain, *self._led]))
         others = [place for place in self.places if place not in chosen]
-        if len(best) == 1 and (asked.asks_list or read.sentences[chosen[0]].is_row):
-            chosen += [place for place in others if self._is_as_good(place, chosen[0])]
-        for column, term in enumerate(asked.terms):
+        if len(best) == 1 and read.sentences[best[0]].is_row:
+            chosen += [place for place in others if self._is_as_good(place, best[0])]
+        for column, term in enumerate(read.question.terms):
             if term.is_name and read.anywhere[chosen, column].max() < HELD:
                 chosen += [place for place in others if read.anywhere[place, column] >= HELD][:1]
         if not read.of_kind[chosen].any():
@@ -268,22 +249,16 @@ class SentenceChoice:
         return list(dict.fromkeys(chosen))
 
     def _is_as_good(self, place: int, best: int) -> bool:
-        """Tell whether a sentence is about as good as the best one and, beside a row, holds all that it holds."""
+        """Tell whether a sentence is about as good as a row, and holds all that it holds."""
         read = self._read
-        covers = read.own[place] >= read.own[best].clip(max=HELD)
-        is_held = bool(covers.all()) or not read.sentences[best].is_row
+        is_held = bool((read.own[place] >= read.own[best].clip(max=HELD)).all())
         return is_held and bool(read.worth[place] >= NEAR_BEST * read.worth[best])
-
-    def _tells_alone(self, two: Sequence[int]) -> bool:
-        """Tell whether the first of two sentences holds the kind of answer, and the second does not."""
-        first, second = self._read.of_kind[[*two]]
-        return bool(first and not second)
 
     def _bears(self, place: int, answering: Sequence[int]) -> bool:
         """Tell whether a sentence that is not the answer bears on the question, rather than on something near.
 
         It tells more of the question than the answer does, or may where the answer lacks a term and names what it is
-        about; or it says the like of the answer as well, or at another time.
+        about; or it says the like of the answer.
         """
         read, best = self._read, answering[0]
         if place in answering:
@@ -291,9 +266,7 @@ class SentenceChoice:
         covered = read.own[list(answering)].max(axis=0)
         gain = np.maximum(read.own[place] - covered, 0.0) @ read.weights
         may_add = covered.min() < HELD and place in self._bridged_by(answering)
-        is_like = self._says_the_like(best, place) and self._is_as_good(place, best)
-        is_dated = place in self._newer(best) or best in self._newer(place)
-        return bool(gain >= LEAST_GAIN) or bool(may_add) or is_like or is_dated
+        return bool(gain >= LEAST_GAIN) or bool(may_add) or self._says_the_like(best, place)
 
     def _quoted(self, places: Sequence[int], quoted: set[Sentence]) -> list[Excerpt]:
         """The excerpts around sentences, without those that are quoted already; these are taken note of."""
@@ -317,7 +290,6 @@ class SentenceChoice:
         asked = self._read.question
         cells = key_values(row.text, 0, len(row.text)) if row.is_row else []
         telling = [cell for cell in cells if not words_of(cell.value) <= asked.words]
-        telling = [cell for cell in telling if holds_kind(cell.value, asked.kind, asked.words)] or telling
         worth = {cell.key: self._held_by(cell.key) for cell in telling}
         best = [key for key, weight in worth.items() if weight and weight == max(worth.values())]
         return best[0] if len(best) == 1 else ""
@@ -382,7 +354,6 @@ class Evidence:
         excerpts: what is quoted as the answer, the best first; empty where nothing bears on it.
         related: what else bears on the question.
         refusal: why there are none; empty where there are.
-        nearest: where there are none, the sentence that holds each word of the part, or one of the like meaning.
         misspelt: names of the question that were read as others, and as which.
         short: an answer in a word or two where it could be computed; else empty.
         compared: the excerpts that it was computed from, the first ones.
@@ -393,7 +364,6 @@ class Evidence:
     excerpts: tuple[Excerpt, ...] = ()
     related: tuple[Excerpt, ...] = ()
     refusal: str = ""
-    nearest: Sentence | None = None
     misspelt: tuple[tuple[str, str], ...] = ()
     short: str = ""
     compared: tuple[Excerpt, ...] = ()
@@ -407,24 +377,8 @@ def find_each_evidence(
     least_likeness: float = 0.0,
     other_rows: OtherRows | None = None,
 ) -> list[Evidence]:
-    """Return the evidence for each part of a question.
-
-    A sentence that is evidence for one part is so for another one, each word of which it holds: "and what is excepted?"
-    is too little to find it by.
-    """
-    evidence = [find_evidence(part, passages, embed, least_likeness, other_rows) for part in split_question(question)]
-    shown = [excerpt for each in evidence for excerpt in (*each.excerpts, *each.related)]
-    places = {_place(sentence) for excerpt in shown for sentence in excerpt.sentences}
-    return [
-        Evidence(each.question, (Excerpt((each.nearest,)),), misspelt=each.misspelt)
-        if each.nearest and _place(each.nearest) in places
-        else each
-        for each in evidence
-    ]
-
-
-def _place(sentence: Sentence) -> tuple[str, int]:
-    return sentence.passage.id, sentence.start
+    """Return the evidence for each part of a question."""
+    return [find_evidence(part, passages, embed, least_likeness, other_rows) for part in split_question(question)]
 
 
 def find_evidence(
@@ -438,8 +392,8 @@ def find_evidence(
 
     There is none where a name of the question stands in no passage that would be cited, where what would be cited
     holds nothing of the kind that is asked for, where it says of one of two compared things alone, or where it bears
-    on the question too little (`LEAST_COVERAGE`, ``least_likeness``; a row that holds all of it need not be like it,
-    and neither need what a comparison is computed from).
+    on the question too little (`LEAST_COVERAGE`, ``least_likeness``; a row that holds all of it, or is named and asked
+    for, need not be like it, and neither need what a comparison is computed from).
 
     Args:
         question: it asks one thing; see `split_question`.
@@ -460,9 +414,7 @@ def find_evidence(
     refusal = _refusal(read, choice, least_likeness)
     winner, short = _compared(read, choice) or (0, "")
     if refusal and not (short and refusal == TOO_LITTLE):
-        first = choice.places[0]
-        nearest = sentences[first] if refusal == TOO_LITTLE and read.own[first].min() >= HELD else None
-        return Evidence(question, refusal=refusal, nearest=nearest, misspelt=misspelt)
+        return Evidence(question, refusal=refusal, misspelt=misspelt)
     if not short:
         return Evidence(question, tuple(choice.excerpts), tuple(choice.related), misspelt=misspelt)
     compared_sentences = [read.sentences[place] for place in (choice.sides[::-1] if winner else choice.sides)]
@@ -506,28 +458,11 @@ def _refusal(read: Alignment, choice: SentenceChoice, least_likeness: float) -> 
         return "the passages found do not hold both of the things compared"
     likeness = read.cosines[places].max()
     is_unlike = bool(least_likeness and read.cosines.any()) and likeness < least_likeness
-    if (is_unlike and not (_has_rows(read, choice) or _has_cell(read, choice))) or read.near[places].max(
-        axis=0
-    ) @ read.weights < LEAST_COVERAGE:
+    has_row = any(read.sentences[place].is_row and read.own[place].min() >= HELD for place in places)
+    coverage = read.near[places].max(axis=0) @ read.weights
+    if coverage < LEAST_COVERAGE or (is_unlike and not (has_row or _has_cell(read, choice))):
         return TOO_LITTLE
     return ""
-
-
-def _has_rows(read: Alignment, choice: SentenceChoice) -> bool:
-    """Tell whether a row, or those of both sides, hold all of a question: their other cells make them unlike it.
-
-    Other words may say it, but for one. A single word, which each row of a table may hold, is no whole question unless
-    it asks for a list or a kind of answer.
-    """
-    asked = read.question
-    is_whole = len(asked.terms) > 1 or asked.asks_list or asked.kind is not AnswerKind.ANY
-    groups = [[place] for place in choice.places] + ([choice.sides] if choice.sides else [])
-    return is_whole and any(
-        all(read.sentences[place].is_row for place in group)
-        and read.own[group].max(axis=0).min() >= HELD
-        and read.spelt[group].max() >= HELD
-        for group in groups
-    )
 
 
 def _has_cell(read: Alignment, choice: SentenceChoice) -> bool:

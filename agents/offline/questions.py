@@ -7,10 +7,8 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from agents.leaning import HE, OWNERS, PRONOUNS, SHE
 from agents.offline.entities import scan_entities
 from agents.offline.words import (
-    AUXILIARIES,
     Day,
     date_spans,
     days_in,
@@ -65,7 +63,6 @@ _ASKS = (
     (AnswerKind.PERSON, r"\bwho\b|\bwhom\b|\bwer\b|\bqui\b"),
 )
 _COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _ASKS)
-_YES_OR_NO = re.compile(r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had)\b")
 _FIGURE = re.compile(r"\d+(?:[.,:/'’]\d+)*")
 _NUMBER_WORD = re.compile(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
@@ -90,8 +87,6 @@ _HOLDS = {
 def answer_kind(question: str) -> AnswerKind:
     """Return what a question asks for by its question words: English, and a few German and French ones."""
     plain = " ".join(question.casefold().split())
-    if _YES_OR_NO.match(plain) and language_of(question) == "english":
-        return AnswerKind.ANY
     return next((kind for kind, pattern in _COMPILED if pattern.search(plain)), AnswerKind.ANY)
 
 
@@ -181,11 +176,6 @@ class ParsedQuestion:
     choices: tuple[Choice, ...]
     words: frozenset[str]
 
-    @property
-    def asks_list(self) -> bool:
-        """Whether it asks for all that there are of something: "which customers", "list the keys"."""
-        return _ASKS_LIST.search(self.text) is not None
-
 
 _AUXILIARY = (
     r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|must|should|may|of|for|in|on|at|to|that|who|the"
@@ -203,17 +193,13 @@ _CHOICE = re.compile(
     re.IGNORECASE,
 )
 _ASKS_CHOICE = re.compile(r"\b(?:or|oder|ou|which of the|of the two|between)\b|^of\b", re.IGNORECASE)
-_ASKS_LIST = re.compile(
-    r"^\W*(?:please )?(?:list|enumerate|name (?:all|every|the \w+s))\b|\bwho are\b"
-    r"|\bwhich (?:other )?(?!(?:is|was|has|does)\b)\w+s\b"
-    r"|\bwhat (?:other )?\w+s (?:do|does|did|are|were|have|can|must)\b|\b(?:all|everybody|everyone)\b",
-    re.IGNORECASE,
-)
 _ADJECTIVE = re.compile(r"\w{2,}(?:ish|[ie]an|ese)")
 _BEFORE_NOUN = word_set(
     "der die das den dem des ein eine einen einem einer eines im am zum zur beim vom unser unsere kein keine viele "
     "wie welche welcher welches welchem welchen mit und von für"
 )
+
+
 _HOUSE = re.compile(
     r"\b(?:the|our|your|die|das|unsere?|eure?|la|notre|votre|l)\W"
     r"(?P<noun>company|firm|organi[sz]ation|enterprise|firma|unternehmen|organisation|entreprise|société)\b"
@@ -288,16 +274,12 @@ def _choices(question: str, terms: tuple[Term, ...]) -> tuple[Choice, ...]:
 
 
 def _choice(side: str, other: str, terms: tuple[Term, ...]) -> Choice:
-    """A side, named with what it shares with the other: "Model 7".
-
-    The words behind its last name are not its own: they say what is compared ("Kestrel weigh").
-    """
+    """A side, named with what it shares with the other: "Model 7"."""
     spans = word_spans(side)
     known, others = words_of(side), words_of(other)
     shared = [place for place, term in enumerate(terms) if term.text in known]
     own = [place for place in shared if terms[place].text not in others]
     names = [place for place in own if terms[place].is_name]
-    own = [place for place in own if not names or place <= names[-1]]
     start = min((start for word, start, _ in spans if word in _texts(shared, terms)), default=0)
     end = max((end for word, _, end in spans if word in _texts(own if names else shared, terms)), default=0)
     return Choice(frozenset(own), side[start:end])
@@ -315,64 +297,16 @@ _NEXT = re.compile(
     r"|qui|quand|où|pourquoi|combien|comment|quel(?:le)?s?)\b)",
     re.IGNORECASE,
 )
-_PHRASE = re.compile(
-    rf"(?:{_PREPOSITION}\s+)?(?:whose|what|which|when|where|why|how(?:\s+(?:many|much))?|wann|wo|warum|wie(?:\s+viele?)?"
-    r"|welche[mnrs]?|quand|où|pourquoi|combien(?:\s+de)?|comment|quel(?:le)?s?)"
-    rf"(?:\s+(?!(?:{'|'.join(sorted(AUXILIARIES))})\b)[\w-]+(?<!ed)){{0,2}}",
-    re.IGNORECASE,
-)
-_ASKS_THING = re.compile(rf"\W*(?:which|whose|what)\s+(?!(?:{'|'.join(sorted(AUXILIARIES))})\b)", re.IGNORECASE)
-_ASKS_PERSON = re.compile(
-    r"\W*(?:who|whom)\b(?!\s+(?:is|are|was|were)\s+(?!(?:the|a|an|in|on|at|his|her)\b))", re.IGNORECASE
-)
-_ARTICLE = re.compile(r"\bthe\s+$", re.IGNORECASE)
-_WITHIN_NAME = re.compile(r"\s+|-|\s+&\s+")
 
 
 def split_question(question: str) -> list[str]:
     """Return the parts of a question that asks several things ("Who founded X, and when did it close?"), or itself.
 
-    A later part that names nothing is asked of what the first part names: in the place of its pronoun, else in brackets
-    behind it. A question stays whole where a part would be a phrase ("and in which city?"), or would have a pronoun
-    that means no name of the first part.
+    A question stays whole where a later part names nothing ("and when did it close?").
     """
     pieces = [piece.strip(" ?,;.\n\t") for piece in _NEXT.split(question)]
     pieces = [piece for piece in pieces if piece and parse_question(piece).terms]
-    if len(pieces) < 2 or any(_PHRASE.fullmatch(piece) for piece in pieces[1:]):
+    names_something = [any(term.is_name for term in parse_question(piece).terms) for piece in pieces[1:]]
+    if not names_something or not all(names_something):
         return [question]
-    parts = [f"{pieces[0]}?", *(_asked_of(pieces[0], piece) for piece in pieces[1:])]
-    return [f"{part[:1].upper()}{part[1:]}" for part in parts] if all(parts) else [question]
-
-
-def _asked_of(first: str, piece: str) -> str:
-    """A later part as a question of its own; empty where it cannot be one."""
-    if any(term.is_name for term in parse_question(piece).terms):
-        return f"{piece}?"
-    names, language = _names(first), language_of(piece)
-    known = PRONOUNS.get(language, PRONOUNS["english"])
-    pronoun = next((span for span in word_spans(piece) if span[0] in known), None)
-    if pronoun is None:
-        return f"{piece}? ({', '.join(names)})" if names else f"{piece}?"
-    word, start, end = pronoun
-    means_answer = (_ASKS_PERSON if word in HE | SHE else _ASKS_THING).match(first)
-    if len(names) != 1 or means_answer:
-        return ""
-    if language != "english":
-        return f"{piece}? ({names[0]})"
-    is_owner = word in OWNERS or (word == "her" and piece[end:].lstrip()[:1].islower())
-    return f"{piece[:start]}{names[0]}{chr(39) + 's' if is_owner else ''}{piece[end:]}?"
-
-
-def _names(piece: str) -> list[str]:
-    """The names in a part of a question, each with all of its words and numbers, and the article before it."""
-    roles = {term.text: term for term in parse_question(piece).terms}
-    names = {text for text, term in roles.items() if term.is_name}
-    numbers = {text for text, term in roles.items() if term.role is Role.NUMBER}
-    spans: list[tuple[int, int]] = []
-    for word, start, end in word_spans(piece):
-        if word in names | numbers and spans and _WITHIN_NAME.fullmatch(piece[spans[-1][1] : start]):
-            spans[-1] = (spans[-1][0], end)
-        elif word in names:
-            article = _ARTICLE.search(piece[:start])
-            spans.append((article.start() if article else start, end))
-    return list(dict.fromkeys(piece[start:end] for start, end in spans))
+    return [f"{piece[:1].upper()}{piece[1:]}?" for piece in pieces]

@@ -73,18 +73,12 @@ def number_on(evidence: Sequence[Evidence], last: int) -> tuple[list[Evidence], 
 
 
 def _each_once(excerpts: Iterable[Excerpt]) -> list[Excerpt]:
-    """Return excerpts with each sentence once: those that share one, as of two parts of a question, become one."""
-    joined: list[Excerpt] = []
+    """Return excerpts without those that share a sentence with an earlier one, as of two parts of a question."""
+    distinct: list[Excerpt] = []
     for excerpt in excerpts:
-        sharing = [place for place, other in enumerate(joined) if _share(excerpt, other)]
-        at = sharing[0] if sharing else len(joined)
-        sentences = {
-            each.start: each for one in (excerpt, *(joined[place] for place in sharing)) for each in one.sentences
-        }
-        joined = [other for place, other in enumerate(joined) if place not in sharing]
-        whole = tuple(sentences[start] for start in sorted(sentences))
-        joined.insert(at, Excerpt(whole, excerpt.key, excerpt.column))
-    return joined
+        if not any(_share(excerpt, other) for other in distinct):
+            distinct.append(excerpt)
+    return distinct
 
 
 def _share(one: Excerpt, other: Excerpt) -> bool:

@@ -201,11 +201,6 @@ def month_number(word: str) -> int:
     return _NUMBER_OF.get(word.casefold(), 0)
 
 
-def month_names(number: int) -> list[str]:
-    """Return the names and abbreviations of a month."""
-    return _MONTHS[number - 1].split("|")
-
-
 def days_in(text: str) -> list[Day]:
     """Return the dates of a text whose year is told, in order. Of 03/04/2024, the day comes first, if it may."""
     return [day for match in _DATE.finditer(text) if (day := _day(match)) is not None]

@@ -39,7 +39,7 @@ def test_a_claim_that_rests_on_nothing_that_bears_on_its_part_is_no_evidence_for
 
 
 def test_what_is_missing_of_several_things_is_asked_for_by_itself_up_to_the_limit() -> None:
-    assessment = assess("Who built the Moor Bridge, and how heavy is it?", BUILT)
+    assessment = assess("Who built the Moor Bridge, and how heavy is the Moor Bridge?", BUILT)
     assert assessment.structure is Structure.MULTIPLE
     assert [component.coverage for component in assessment.components] == [Coverage.EVIDENCE, Coverage.NOT]
     assert [(one.question, one.component) for one in assessment.follow_ups] == [("How heavy is the Moor Bridge?", 2)]

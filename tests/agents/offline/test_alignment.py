@@ -32,7 +32,6 @@ def test_stems_codes_and_dates_are_held_whatever_their_form_and_not_by_what_is_l
         ("What did VX-210 cost?", "VX-210 costs much.", "vx-210"),
         ("What was due on 2024-03-14?", "It was due on 14 March 2024.", "2024-03-14"),
         ("What was due in March 2024?", "Payable by 2024-03-14.", "march 2024"),
-        ("Who came in october?", "Sie kam im Oktober.", "october"),
     ):
         assert shares(question, text)[term] == pytest.approx(1.0), term
     for question, text, term in (
@@ -64,7 +63,6 @@ def test_a_name_that_stands_nowhere_is_read_as_one_that_differs_little() -> None
     cases: list[tuple[str, str, dict[str, str]]] = [
         ("Who is Lundt?", "Lunt runs the shop.", {"lundt": "lunt"}),
         ("Who is Petterssen?", "Peterson leads.", {}),
-        ("Who is Lindholmsen?", "Lindhelmsun leads.", {"lindholmsen": "lindhelmsun"}),
         ("Who is Lunt?", "Lunt is not Lund.", {}),
         ("Who is Ada?", "Ida is.", {}),
         ("Who is VX-210?", "VX-211 is.", {}),

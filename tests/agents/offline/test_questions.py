@@ -35,7 +35,7 @@ def test_a_date_is_one_term_whatever_its_notation_and_so_are_words_of_one_stem()
         assert parse_question(question).terms == ()
 
 
-def test_what_is_asked_for_is_known_and_whether_it_is_a_list() -> None:
+def test_what_is_asked_for_is_known() -> None:
     asked: list[tuple[str, set[str]]] = [
         ("In which room is the pump stored?", {"room"}),
         ("What is the hourly rate of a rigger?", {"hourly", "rate"}),
@@ -43,14 +43,6 @@ def test_what_is_asked_for_is_known_and_whether_it_is_a_list() -> None:
     ]
     for question, words in asked:
         assert {term.text for term in parse_question(question).terms if term.is_asked} == words
-    for question, asks_list in (
-        ("Which boats does Hedda Lunt paint?", True),
-        ("List the boats.", True),
-        ("Which was built first?", False),
-        ("Which has more berths?", False),
-        ("Which boat is it?", False),
-    ):
-        assert parse_question(question).asks_list is asks_list, question
 
 
 def test_the_company_that_nothing_narrows_is_no_term_beside_others() -> None:
@@ -112,28 +104,17 @@ def test_a_text_holds_the_kind_unless_it_holds_only_what_the_question_does() -> 
 
 def test_each_part_is_a_question_of_its_own() -> None:
     for first, link, second in (
-        ("Who runs the paint shop", ", and ", "when was the lease signed?"),
-        ("Who runs the paint shop", "? ", "When was the lease signed?"),
-        ("Wer leitet die Lackiererei", ", und ", "wann wurde der Kran gekauft?"),
+        ("Who runs the paint shop", ", and ", "when was the lease of Kestrel signed?"),
+        ("Who runs the paint shop", "? ", "When was the lease of Kestrel signed?"),
+        ("Wer leitet die Lackiererei", ", und ", "wann wurde VX-210 gekauft?"),
     ):
         assert split_question(first + link + second) == [f"{first}?", second[0].upper() + second[1:]]
-
-
-def test_a_pronoun_of_a_later_part_becomes_the_name_of_the_first_or_names_stand_in_brackets() -> None:
-    for question, later in (
-        ("Who founded Kestrel, and when did it close?", "When did Kestrel close?"),
-        ("How heavy is the Crane 7, and what does it cost?", "What does the Crane 7 cost?"),
-        ("Where is Kestrel? And who is its owner?", "Who is Kestrel's owner?"),
-        ("Who is Ines Caro, and when did the yard hire her?", "When did the yard hire Ines Caro?"),
-        ("When was Kestrel founded, and who was the founder?", "Who was the founder? (Kestrel)"),
-        ("Wer leitet die Werft Lindholm, und wann wurde sie gegründet?", "Wann wurde sie gegründet? (Lindholm)"),
-    ):
-        assert split_question(question)[1] == later
 
 
 def test_a_question_stays_whole_where_a_part_would_be_no_question_of_its_own() -> None:
     for question in (
         "Where is the crane, and why?",
+        "Who founded Kestrel, and when did it close?",
         "Who built the Kestrel, and in how many months?",
         "Which hotel has Wi-Fi and a pool, and what does it cost?",
         "What caused the leak, and who repaired it?",
