@@ -28,7 +28,6 @@ from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, r
 from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply
 from graph.schema import Passage
-from graph.text import tokens
 
 NOT_KNOWN = "NOT KNOWN"
 """The whole of an answer that says that the model does not know it."""
@@ -78,10 +77,11 @@ class ChatAnswerer(ChatAgent):
         citable = {passage.number for passage in shown}
         messages = self.messages(material, feedback, refusal=REFUSAL)
 
-        def check(text: str, cut_at: int | None) -> Answer:
+        def check(text: str, cut_at: int | None = None) -> Answer:
             return read_answer(text, question, passages, citable, cut_at)
 
-        return self._ask_text(messages, check, addresses_of(passages))
+        cut = partial(check, cut_at=self.reply_tokens)
+        return self._ask_text(messages, check, REFUSAL, addresses_of(passages), cut)
 
 
 def fitting_passages(passages: Sequence[NumberedPassage], room: Room) -> tuple[NumberedPassage, ...]:
@@ -131,7 +131,7 @@ def read_answer(
         cut_at: the tokens at which the words were cut; None where they were not.
 
     Raises:
-        MalformedReply: the answer cites nothing, or nothing that is in ``shown``, or says nothing else.
+        MalformedReply: the answer cites nothing, or nothing that is in ``shown``.
     """
     text = without_marks(text).strip()
     if cut_at is not None:
@@ -150,8 +150,6 @@ def read_answer(
     text = without_unknown(text, shown)
     citations = located_citations(text, question, passages, shown)
     plain = strip_citations(text).strip()
-    if not tokens(plain):
-        raise MalformedReply("The reply says nothing of its own: answer in words of the passages")
     return Answer(text, plain, citations, dropped=parsed.out_of_range, cut_at=cut_at)
 
 
@@ -195,10 +193,10 @@ class ClosedBookAnswerer(ChatAgent):
             MalformedReply: the reply is empty, cut or an echo.
         """
         messages = self.messages({"question": question}, feedback, refusal=NOT_KNOWN)
-        return self._ask_text(messages, _read_without_passages)
+        return self._ask_text(messages, _read_without_passages, NOT_KNOWN)
 
 
-def _read_without_passages(text: str, _cut_at: int | None) -> Answer:
+def _read_without_passages(text: str) -> Answer:
     """Return a reply as an answer; a citation in it would cite nothing, and is removed."""
     plain = strip_citations(without_marks(text)).strip()
     if not plain:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from agents.agent import Agent
@@ -118,7 +119,7 @@ class ChatFinalPredictor(ChatAgent):
         seen = dict.fromkeys([*(passage.number for passage in shown), *sorted(cited)])
         needed = numbers.intersection(draft.cited if draft else ())
 
-        def check(text: str, cut_at: int | None) -> Answer:
+        def check(text: str, cut_at: int | None = None) -> Answer:
             answer = read_answer(text, question, passages, seen.keys(), cut_at)
             if lost := sorted(needed.difference(citation.number for citation in answer.citations)):
                 listed = ", ".join(map(str, lost))
@@ -126,7 +127,8 @@ class ChatFinalPredictor(ChatAgent):
             return answer
 
         prompt = "\n\n".join(str(message.text) for message in messages)
-        written = self._ask_text(messages, check, addresses_of(passages))
+        cut = partial(check, cut_at=self.reply_tokens)
+        written = self._ask_text(messages, check, REFUSAL, addresses_of(passages), cut)
         return FinalAnswer(written, tuple(seen), prompt)
 
 

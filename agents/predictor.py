@@ -44,10 +44,10 @@ class ChatPredictor(ChatAgent):
         bare = self.messages({"question": question}, feedback, nothing=NOTHING)
         (shown,) = fitting_passages((passage,), self._room(bare, DEFAULT_BUDGET_CHARACTERS))
         material = {"question": question, "title": shown.title, "text": shown.text}
-        return self._ask_text(self.messages(material, feedback, nothing=NOTHING), _prediction)
+        return self._ask_text(self.messages(material, feedback, nothing=NOTHING), _prediction, NOTHING)
 
 
-def _prediction(text: str, _cut_at: int | None) -> str:
+def _prediction(text: str) -> str:
     lines = [strip_citations(line).strip().rstrip(".").casefold() for line in text.splitlines()]
     return "" if NOTHING.casefold() in lines else text
 

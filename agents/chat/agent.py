@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from pydantic import BaseModel
 
 from agents.answers.unlinked import NO_ADDRESSES, Addresses
-from agents.chat.echoes import check_no_echo
+from agents.chat.echoes import check_no_echo, check_says_something
 from agents.chat.material import Room, most_tokens, quoted
 from agents.chat.model import CUT, ChatModel
 from agents.chat.replies import parse_object, without_thinking
@@ -106,25 +106,33 @@ class ChatAgent:
     def _ask_text(
         self,
         messages: Sequence[BaseMessage],
-        check: Callable[[str, int | None], Result],
+        check: Callable[[str], Result],
+        refusal: str,
         addresses: Addresses = NO_ADDRESSES,
+        check_cut: Callable[[str], Result] | None = None,
     ) -> Result:
         """Ask for plain text, which can be streamed; check it without the model's thinking.
 
-        The check is told at how many tokens a text was cut, None for a whole one: only an answer may be cut. An answer
-        may name these addresses alone.
+        ``refusal`` is the line that says that there is no answer: a text with it need not say anything else. An answer
+        may name these addresses alone. ``check_cut`` checks a text that was cut at its limit; None refuses any.
         """
         aloud = addresses if self.writes_answers else None
         reply = self._model.ask(messages, max_tokens=self.reply_tokens, addresses=aloud)
-        cut_at = self.reply_tokens if reply.cut and self.writes_answers else None
-        text = without_thinking(reply.raw if cut_at else reply.text())
-        try:
-            if not text:
-                raise MalformedReply("The reply is empty")
+        keeps_cut = check_cut if reply.cut else None
+        text = without_thinking(reply.raw if keeps_cut else reply.text())
+        if not text:
+            raise MalformedReply(CUT if keeps_cut else "The reply is empty", reply.raw)
+
+        def check_all(text: str) -> Result:
             check_no_echo(text, messages)
-            return check(text, cut_at)
+            if refusal.casefold() not in text.casefold():
+                check_says_something(text, messages)
+            return (keeps_cut or check)(text)
+
+        try:
+            return checked(check_all, text, text)
         except MalformedReply as refused:
-            raise MalformedReply(CUT if cut_at else refused.reason, text or reply.raw) from None
+            raise MalformedReply(CUT, text) if keeps_cut else refused from None
 
 
 def checked(check: Callable[[Reply], Result], reply: Reply, raw: str) -> Result:

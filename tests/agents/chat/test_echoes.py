@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 
 from agents.answerer import ChatAnswerer, passages_material
 from agents.chat.agent import ChatAgent, prompt_messages
-from agents.chat.echoes import check_no_echo
+from agents.chat.echoes import check_no_echo, check_says_something
 from agents.final_predictor import ChatFinalPredictor
 from agents.predictor import NOTHING, ChatPredictor
 from agents.roles import REFUSAL, Feedback, NumberedPassage
@@ -60,22 +60,42 @@ def test_a_reply_that_repeats_instructions_an_example_or_the_request_is_an_echo(
         "Salka was composed by Ivar Lund [1].",
         "Marn was founded in 1203 [1]. Do not repeat the question or tell how you found the answer.",
         "After each statement, cite every passage that it rests on by its number in square brackets: [2], or [1, 3].",
+        "Quoted material (question and passages): Marn [1]",
     ):
         assert is_echo(reply, messages(ChatFinalPredictor if "Salka" in reply else ChatAnswerer)), reply
 
 
-def test_an_answer_of_citations_alone_is_refused_and_a_refusal_read_as_such() -> None:
-    for role in ("answerer", "final predictor"):
-        assert_refused(role, ["[1]"], match="nothing of its own")
+def test_an_answer_that_says_nothing_is_refused_of_every_agent_that_writes_text() -> None:
+    for reply in (
+        "The answer is:\n\n[1, 2]",
+        "[1]",
+        f"{QUESTION} [1]",
+        'The passage is:\n\n"The answer may need to be quoted in square brackets, such as [2, 1]."',
+    ):
+        with pytest.raises(MalformedReply, match="says nothing of its own"):
+            check_says_something(reply, messages())
+    for role in ("answerer", "final predictor", "predictor"):
+        assert_refused(role, ["The answer is: [1]"], match="nothing of its own")
+
+
+def test_an_answer_in_few_words_is_kept_and_a_refusal_read_as_such() -> None:
+    for reply in (
+        "The answer is yes [1].",
+        f"{QUESTION} Ada Brandt [1].",
+        "エイダ・ブラント [1]",
+        "It is a weaver [1].",
+    ):
+        check_says_something(reply, messages())
+    check_says_something("The answer is Denmark [1, 3]", messages(ChatAnswerer, None, LAKE, DANISH))
     with scripted([REFUSAL, NOTHING]) as server:
         assert ChatAnswerer(model_on(server)).answer(QUESTION, (LAKE,)).refused
         assert ChatPredictor(model_on(server)).predict(QUESTION, LAKE) == ""
 
 
 def test_the_words_of_the_request_are_no_echo_where_the_material_holds_them() -> None:
-    of_the_rules = "The guild says: do not repeat the question or tell a lie [1]."
-    assert is_echo(of_the_rules, messages())
-    assert not is_echo(of_the_rules, about("Do not repeat the question or tell a lie, says the guild."))
+    of_the_material = "The passage is quoted material about the town of Marn [1]."
+    assert is_echo(of_the_material, messages())
+    assert not is_echo(of_the_material, about("All quoted material about Marn is Ada Brandt's."))
     assert is_echo("Denmark [1, 3]", messages()), "the whole reply of an example, however short"
     assert not is_echo("Denmark [1, 3]", messages(ChatAnswerer, None, LAKE, DANISH))
 
@@ -85,6 +105,16 @@ REASONS = (
     f"The answer cites no passage: cite by number in brackets, or write {REFUSAL} alone",
     "The answer cites 7, but the passages are numbered 1, 2",
 )
+
+
+def test_a_repeated_reason_is_an_echo_however_short() -> None:
+    for reason in REASONS:
+        request = messages(ChatPredictor, reason)
+        for reply in (reason, f"{reason}. [1]", str(request[2].text)):
+            assert is_echo(reply, request), reply
+        assert not is_echo("Marn was founded by Ada Brandt.", request)
+    empty = Feedback(REASONS[0], "")
+    assert_refused("predictor", [REASONS[0]], empty, "in place of answering")
 
 
 def test_no_agent_takes_its_feedback_its_prompt_or_its_schema_for_an_answer() -> None:
