@@ -46,7 +46,7 @@ def messages() -> list[BaseMessage]:
 
 def ask_text(model: ChatModel, messages: Sequence[BaseMessage]) -> str:
     """Ask as an agent does that wants text."""
-    return Tester(model)._ask_text(messages, lambda text, _: text)
+    return Tester(model)._ask_text(messages, str, "NOTHING")
 
 
 def ask_object(model: ChatModel, messages: Sequence[BaseMessage], schema: type[T]) -> T:

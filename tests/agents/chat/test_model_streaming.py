@@ -62,7 +62,7 @@ def test_a_reply_that_is_no_answer_reaches_no_stream_and_comes_in_pieces_and_is_
 
         def ask(state: State) -> State:
             model.ask(messages())
-            return {"reply": Internal(model)._ask_text(messages(), lambda text, _: text)}
+            return {"reply": Internal(model)._ask_text(messages(), str, "NOTHING")}
 
         graph = StateGraph(State).add_node("ask", ask).add_edge(START, "ask").compile()
         events = list(graph.stream({"reply": ""}, {"callbacks": [Listener()]}, stream_mode=["messages", "values"]))
