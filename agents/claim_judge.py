@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents.agent import Agent
 from agents.answerer import OfflineReader, passages_material, tell_left_out, within_room
@@ -26,6 +27,9 @@ DEFAULT_BUDGET_CHARACTERS = 24_000
 MAX_COMPONENTS = 8
 MAX_FOLLOW_UP_CHARACTERS = 500
 
+_MAX_LISTED = 10
+# A question may be as long.
+_MAX_COMPONENT_CHARACTERS = 10_000
 # The most that a grammar lets a component or a follow-up question have.
 _ASKED_CHARACTERS = 300
 
@@ -40,13 +44,6 @@ class Coverage(StrEnum):
     NOT = "NOT ANSWERED"
 
 
-JUDGED_COVERAGES = (Coverage.FULLY, Coverage.PARTIALLY, Coverage.NOT)
-"""The findings of a model."""
-
-Numbers = Annotated[tuple[int, ...], AfterValidator(lambda numbers: tuple(dict.fromkeys(numbers)))]
-"""Numbers of claims or passages, each once."""
-
-
 class Structure(StrEnum):
     """Whether a question asks for one thing, however many steps that takes, or for several."""
 
@@ -59,14 +56,14 @@ class Component:
     """One thing that a question asks for.
 
     Attributes:
-        text: in words of its own, or the whole question where that is single: a model may leave it empty then.
+        text: in words of its own, or the whole question where that is single.
         coverage: how far the claims answer it.
         claims: numbers of the claims that are about it.
     """
 
     text: str
     coverage: Coverage
-    claims: Numbers
+    claims: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +71,13 @@ class ClaimVerdict:
     """The verdict on one claim.
 
     Attributes:
-        number: of the claim.
+        claim: its number.
         supported_by: numbers of passages that say what it says; empty where none does.
         relevant: whether it helps to answer the question; what does not is removed.
     """
 
-    number: int
-    supported_by: Numbers
+    claim: int
+    supported_by: tuple[int, ...]
     relevant: bool = True
 
 
@@ -146,13 +143,44 @@ class ClaimJudge(Protocol):
         """
 
 
-class ClaimJudgeReply(BaseModel):
+JudgedCoverage = Literal[Coverage.FULLY, Coverage.PARTIALLY, Coverage.NOT]
+JUDGED_COVERAGES: tuple[Coverage, ...] = get_args(JudgedCoverage)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ComponentReply(_Strict):
+    """One thing that the question asks for; of a single one the text may be empty, and means the question."""
+
+    text: str
+    coverage: JudgedCoverage
+    claims: list[int]
+
+
+class ClaimReply(_Strict):
+    """The findings on one claim."""
+
+    number: int
+    supported_by: list[int]
+    relevant: bool
+
+
+class FollowUpReply(_Strict):
+    """A question about what is missing."""
+
+    component: int
+    question: str
+
+
+class ClaimJudgeReply(_Strict):
     """The question's structure and components, the verdict on each claim, and what to ask next."""
 
     structure: Structure
-    components: list[Component] = Field(min_length=1, max_length=MAX_COMPONENTS)
-    claims: list[ClaimVerdict]
-    follow_ups: list[FollowUp]
+    components: list[ComponentReply] = Field(min_length=1, max_length=MAX_COMPONENTS)
+    claims: list[ClaimReply]
+    follow_ups: list[FollowUpReply]
 
 
 class ChatClaimJudge(ChatAgent):
@@ -172,24 +200,30 @@ class ChatClaimJudge(ChatAgent):
     ) -> Assessment:
         """Return what the model found, as far as it is consistent; see `shown_passages` for what it is shown.
 
+        Claims are cut to an even share of half the prompt's characters where they exceed it together, which is told.
+
         A follow-up question is dropped, and counted, where it is empty or above 500 characters, repeats another or
         the question itself, is about a component that is fully answered, or comes after ``max_follow_ups`` others.
 
         Raises:
             MalformedReply: the reply is not of the schema, or contradicts itself or what it was shown.
         """
+        cut_claims = _cut_claims(claims, DEFAULT_BUDGET_CHARACTERS // 2)
         about: dict[str, object] = {
             "question": question,
             "max_follow_ups": max_follow_ups,
-            "claims": [{"number": each.number, "text": each.text, "cited": list(each.cited)} for each in claims],
+            "claims": [{"number": each.number, "text": each.text, "cited": list(each.cited)} for each in cut_claims],
         }
         bare = self.messages(about, feedback, max_components=MAX_COMPONENTS)
-        room = self._room(bare, max(0, DEFAULT_BUDGET_CHARACTERS - sum(len(claim.text) for claim in claims)))
+        room = self._room(bare, DEFAULT_BUDGET_CHARACTERS - sum(len(claim.text) for claim in cut_claims))
+        if cut_claims != claims:
+            room.tell(f"the end of {sum(a != b for a, b in zip(claims, cut_claims, strict=True))} claims")
         shown = shown_passages(claims, passages, room)
         tell_left_out(passages, shown, room)
         messages = self.messages(
             {**about, "passages": passages_material(shown)}, feedback, max_components=MAX_COMPONENTS
         )
+
         claim_numbers = {claim.number for claim in claims}
         passage_numbers = {passage.number for passage in shown}
 
@@ -234,49 +268,72 @@ def shown_passages(
     return within_room((*needed, *others), room)
 
 
+def _cut_claims(claims: Sequence[Claim], budget_characters: int) -> Sequence[Claim]:
+    """The claims, each cut to an even share of the budget where they exceed it together."""
+    if sum(len(claim.text) for claim in claims) <= budget_characters:
+        return claims
+    share = budget_characters // len(claims)
+    return [replace(claim, text=claim.text[:share]) for claim in claims]
+
+
 def _contradiction(reply: ClaimJudgeReply, claims: Collection[int], passages: Collection[int]) -> str | None:
     """The fault of a reply of the schema, in words that tell how to mend it; None for a consistent one."""
-    single = reply.structure is Structure.SINGLE
+    judged = Counter(claim.number for claim in reply.claims)
     components = range(1, len(reply.components) + 1)
-    if sorted(verdict.number for verdict in reply.claims) != sorted(claims):
-        return f"claims: give one verdict on each of the claims {_listed(claims)}, and on no other"
-    if _unknown([number for component in reply.components for number in component.claims], claims):
-        return f"components: the claims are numbered {_listed(claims)}"
-    if _unknown([number for verdict in reply.claims for number in verdict.supported_by], passages):
-        return f"supported_by: the passages are numbered {_listed(passages)}"
-    if single != (len(components) == 1):
-        return f"structure: single takes one component, multiple two or more, but there are {len(components)}"
-    if not single and not all(component.text.strip() for component in reply.components):
-        return "components: the text of a component is empty"
-    if any(component.coverage is not Coverage.NOT and not component.claims for component in reply.components):
-        return "components: answered at least in part takes a claim, but none is listed"
-    if _unknown([follow_up.component for follow_up in reply.follow_ups], components):
-        return f"follow_ups: the components are numbered {_listed(components)}"
-    return None
-
-
-def _unknown(numbers: Collection[int], known: Collection[int]) -> bool:
-    return not set(numbers).issubset(known)
-
-
-def _listed(numbers: Collection[int]) -> str:
-    return ", ".join(map(str, sorted(numbers))) or "by nothing: there are none"
-
-
-def _assessment(reply: ClaimJudgeReply, question: str, claims: Sequence[Claim], max_follow_ups: int) -> Assessment:
-    verdicts = {verdict.number: verdict for verdict in reply.claims}
-    components = tuple(replace(each, text=each.text.strip() or question) for each in reply.components)
-    follow_ups = _useful(reply.follow_ups, components, question)[:max_follow_ups]
-    return Assessment(
-        reply.structure,
-        components,
-        tuple(verdicts[claim.number] for claim in claims),
-        follow_ups,
-        len(reply.follow_ups) - len(follow_ups),
+    single = reply.structure is Structure.SINGLE
+    wrong_count = (len(components) != 1) if single else (len(components) < 2)
+    uncovered = [
+        place
+        for place, component in enumerate(reply.components, 1)
+        if component.coverage is not Coverage.NOT and not component.claims
+    ]
+    unreadable = [
+        place
+        for place, component in enumerate(reply.components, 1)
+        if len(component.text) > _MAX_COMPONENT_CHARACTERS or not (single or component.text.strip())
+    ]
+    listed_claims = [number for component in reply.components for number in component.claims]
+    supporting = [number for claim in reply.claims for number in claim.supported_by]
+    followed = [follow_up.component for follow_up in reply.follow_ups]
+    faults = (
+        ("claims: there is no claim {}", _unknown((*judged, *listed_claims), claims)),
+        ("claims: no verdict on claim {}", sorted(set(claims) - judged.keys())),
+        ("claims: more than one verdict on claim {}", [number for number, count in judged.items() if count > 1]),
+        ("supported_by: no passage {} was shown", _unknown(supporting, passages)),
+        (
+            "structure: single takes one component, multiple two or more, but there are {}",
+            [len(components)] * wrong_count,
+        ),
+        ("components: the text of component {} is empty or too long", unreadable),
+        ("components: answered at least in part takes a claim, but none is listed for component {}", uncovered),
+        ("follow_ups: there is no component {}", _unknown(followed, components)),
+    )
+    return next(
+        (words.format(", ".join(map(str, numbers[:_MAX_LISTED]))) for words, numbers in faults if numbers), None
     )
 
 
-def _useful(follow_ups: Sequence[FollowUp], components: Sequence[Component], question: str) -> tuple[FollowUp, ...]:
+def _unknown(numbers: Collection[int], known: Collection[int]) -> list[int]:
+    return sorted({number for number in numbers if number not in known})
+
+
+def _assessment(reply: ClaimJudgeReply, question: str, claims: Sequence[Claim], max_follow_ups: int) -> Assessment:
+    replies = {claim.number: claim for claim in reply.claims}
+    verdicts = tuple(
+        ClaimVerdict(claim.number, _each_once(replies[claim.number].supported_by), replies[claim.number].relevant)
+        for claim in claims
+    )
+    components = tuple(
+        Component(component.text.strip() or question, component.coverage, _each_once(component.claims))
+        for component in reply.components
+    )
+    follow_ups = _useful(reply.follow_ups, components, question)[:max_follow_ups]
+    return Assessment(reply.structure, components, verdicts, follow_ups, len(reply.follow_ups) - len(follow_ups))
+
+
+def _useful(
+    follow_ups: Sequence[FollowUpReply], components: Sequence[Component], question: str
+) -> tuple[FollowUp, ...]:
     """The follow-up questions about what is missing, each wording once, in their order."""
     asked = {"", normalise_name(question)}
     useful = []
@@ -288,6 +345,10 @@ def _useful(follow_ups: Sequence[FollowUp], components: Sequence[Component], que
         asked.add(wording)
         useful.append(FollowUp(item.question.strip(), item.component))
     return tuple(useful)
+
+
+def _each_once(numbers: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(numbers))
 
 
 LEAST_SHARED = 0.6
@@ -336,7 +397,7 @@ class OfflineClaimJudge(OfflineReader):
         """
         verdicts = tuple(_verdict(claim, passages) for claim in claims)
         if len(split_question(question)) == 1:
-            supported = tuple(verdict.number for verdict in verdicts if verdict.supported_by)
+            supported = tuple(verdict.claim for verdict in verdicts if verdict.supported_by)
             component = Component(question, Coverage.EVIDENCE if supported else Coverage.NOT, supported)
             return Assessment(Structure.SINGLE, (component,), verdicts)
         evidence = self._find(question, passages)
@@ -351,7 +412,7 @@ class OfflineClaimJudge(OfflineReader):
 def _component(evidence: Evidence, verdicts: Sequence[ClaimVerdict]) -> Component:
     """The claims that rest on the passages which hold evidence for a part."""
     numbers = {excerpt.passage.number for excerpt in (*evidence.excerpts, *evidence.related)}
-    supported = tuple(verdict.number for verdict in verdicts if numbers.intersection(verdict.supported_by))
+    supported = tuple(verdict.claim for verdict in verdicts if numbers.intersection(verdict.supported_by))
     return Component(evidence.question, Coverage.EVIDENCE if supported else Coverage.NOT, supported)
 
 
@@ -373,7 +434,7 @@ def _shown(assessment: Assessment) -> dict[str, Any]:
         "coverage": assessment.coverage.value,
         "components": [{"text": each.text, "coverage": each.coverage.value} for each in assessment.components],
         "claims": [
-            {"number": each.number, "supported_by": list(each.supported_by), "relevant": each.relevant}
+            {"number": each.claim, "supported_by": list(each.supported_by), "relevant": each.relevant}
             for each in assessment.verdicts
         ],
         "follow_ups": [each.question for each in assessment.follow_ups],

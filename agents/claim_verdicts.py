@@ -70,9 +70,10 @@ class Settled:
     cited: tuple[int, ...]
 
 
-def nothing_answered(question: str) -> Assessment:
-    """Return what holds of a refusal: the question is one, and not answered."""
-    return Assessment(Structure.SINGLE, (Component(question, Coverage.NOT, ()),), ())
+def nothing_answered(question: str, claims: Sequence[Claim] = ()) -> Assessment:
+    """Return what holds of an answer that answers nothing: the question is one, and not answered."""
+    component = Component(question, Coverage.NOT, ())
+    return Assessment(Structure.SINGLE, (component,), tuple(ClaimVerdict(claim.number, ()) for claim in claims))
 
 
 def settle_claims(
@@ -143,7 +144,7 @@ def _with_all_claims(assessment: Assessment) -> Assessment:
     if len(assessment.components) != 1:
         return assessment
     (component,) = assessment.components
-    listed = dict.fromkeys([*component.claims, *(each.number for each in assessment.verdicts if each.relevant)])
+    listed = dict.fromkeys([*component.claims, *(each.claim for each in assessment.verdicts if each.relevant)])
     return replace(assessment, components=(replace(component, claims=tuple(listed)),))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from agents.answers.citations import MARK
 from agents.claim_judge import Assessment, ClaimVerdict, Component, Coverage, Structure
@@ -29,7 +28,7 @@ def settle(
 
 
 def verdicts(*each: ClaimVerdict) -> dict[int, ClaimVerdict]:
-    return {verdict.number: verdict for verdict in each}
+    return {verdict.claim: verdict for verdict in each}
 
 
 SUPPORTED_WITHOUT_CITATION = ClaimVerdict(3, (3,))
@@ -121,9 +120,7 @@ class TestCoverage:
 
     def test_an_answer_without_judgement_is_refused_unless_that_is_not_wanted(self) -> None:
         claims = claims_of(ANSWER, (3, 12))
-        nothing = replace(
-            nothing_answered(QUESTION), verdicts=tuple(ClaimVerdict(claim.number, ()) for claim in claims)
-        )
+        nothing = nothing_answered(QUESTION, claims)
         for refuses in (True, False):
             settled = settle_claims(
                 QUESTION, ANSWER, claims, nothing, (YARD, BANK), remove_unsupported=False, refuse_unanswered=refuses

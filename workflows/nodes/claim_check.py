@@ -210,7 +210,7 @@ def _assessment(record: dict[str, Any] | None, claims: Sequence[Claim]) -> Asses
         assessment = _ASSESSMENTS.validate_python(record)
     except ValidationError as fault:
         raise BadInput(f"The state's assessment cannot be used ({problems_of(fault)})", hint) from fault
-    judged = [verdict.number for verdict in assessment.verdicts]
+    judged = [verdict.claim for verdict in assessment.verdicts]
     known = range(1, len(assessment.components) + 1)
     is_of_these = judged == [claim.number for claim in claims] and len(known) > 0
     if not is_of_these or any(each.component not in known for each in assessment.follow_ups):
