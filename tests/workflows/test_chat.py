@@ -104,7 +104,7 @@ def test_settings_and_messages_that_cannot_be_used_are_refused_by_name() -> None
             graph.invoke({"messages": unreadable})
     settings: list[tuple[Any, str]] = [
         ({"n": 1.0}, "Workflow mara has no setting n"),
-        ({"where": {"a": {"$regex": "b"}}}, "where.*regex"),
+        ({"where": {"a": {"$regex": "b"}}}, "where.*on 'a' cannot be used"),
     ]
     for unusable, says in settings:
         with pytest.raises(BadInput, match=says):

@@ -53,7 +53,10 @@ ANSWERED = {
 }
 REFUSED = {
     "damping": (offline({"question": QUESTION}, walk={"damping": 5}), "damping.*less than or equal to 0.99"),
-    "where": (offline({"question": QUESTION}, where={"source": {"$regex": ""}}), "where.*'source' has .*Use one of"),
+    "where": (
+        offline({"question": QUESTION}, where={"source": {"$regex": ""}}),
+        "where.*on 'source' cannot be used. Give ",
+    ),
     "path up": (offline({"question": QUESTION}, workspace="../small"), "not the name of a workspace.*Give the name"),
     "new workspace": (Case({"sources": ["."]}, {"workspace": "other"}, "indexing"), "no workspace other"),
     "all replaced": (Case({"sources": ["."], "sync": True}, {"replace_all": True}, "indexing"), "may not replace"),

@@ -22,7 +22,7 @@ def test_bad_input_is_told_in_json_and_exits_with_2(mara: Mara) -> None:
         (["ask", "x", "--where", "t=a", "--where", "t=b"], "BadInput", "two values"),
         (["ask", "x", "--workspace", "/nonexistent/w"], "WorkspaceMissing", "no workspace"),
         (["doctor", "--reembed", "--workspace", "/nonexistent/w"], "WorkspaceMissing", "no workspace"),
-        (["graph", "export", "--format", "matrices"], "BadInput", "no file to write"),
+        (["graph", "export", "--format", "matrices"], "BadInput", "no folder to write"),
         (
             ["graph", "export", "--format", "matrices", "/tmp/x", "--workspace", "/nonexistent/w"],
             "WorkspaceMissing",

@@ -35,7 +35,7 @@ def test_what_cannot_be_is_refused(mara: Mara) -> None:
         (["anna", "--everything", "--where", "a=b"], "Give either --where CONDITION or --everything"),
         (
             ["anna", "--where", "tenant=a", "--where", "tenant=b"],
-            'for any of several, write them into the line of the file: where = { tenant = { "$in" = ["a", "b"] } }',
+            "'tenant' is to be = two values. Give one; Python and a file of keys take several, with $in",
         ),
     ]
     for arguments, says in cases:
