@@ -93,7 +93,7 @@ def test_an_unusable_order_exits_with_2_and_leaves_no_folder(run_eval: Eval) -> 
         (("--mode", "mara+no-bets"), "'no-bets' in 'mara+no-bets' is not a switch"),
         (("--mode", "mara", "--mode", "mara"), "mara is given twice"),
         (("--answers", "--retrieval-only"), "--answers and --retrieval-only exclude each other"),
-        (("--concurrency", "0"), "has to be 1 or more"),
+        (("--concurrency", "0"), "greater than or equal to 1"),
         (("-w", "nowhere"), "There is no workspace at nowhere"),
     ]
     for options, said in cases:
