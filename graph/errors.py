@@ -150,10 +150,6 @@ class GraphUnavailable(ServiceUnavailable):
     """The graph server does not answer, or refuses."""
 
 
-class ClusterUnavailable(ServiceUnavailable):
-    """Ray cannot be started or reached, or its processes end again and again."""
-
-
 class OutOfResources(MaraError):
     """The machine gives the process no more memory, or no more open files."""
 

@@ -81,7 +81,6 @@ OUTSIDE = (
     "graph/relationships/cypher",
     "workflows/cli/test_live_answer.py",
     "workflows/cli/test_watch.py",
-    "workflows/distributed",
     "workflows/evaluation",
     "workflows/serving/page",
     "workflows/test_dev_server_chat.py",

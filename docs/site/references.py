@@ -21,7 +21,7 @@ from graph.walk.settings import Directions
 from workflows.cli.options import option_of
 from workflows.context import Context, Question
 from workflows.conversation.settings import ChatSettings
-from workflows.settings.indexing import EngineSettings, Extraction, IndexingContext, Sources
+from workflows.settings.indexing import Extraction, IndexingContext, Sources
 from workflows.settings.ragenta import FollowUps, RagentaContext
 from workflows.settings.walk import Walk
 
@@ -69,7 +69,6 @@ FORMS: Mapping[str, Form] = {
     "chat": Form(ChatSettings),
     "indexing": Form(IndexingContext, ("index", "sync")),
     "extraction": Form(Extraction),
-    "engine": Form(EngineSettings),
     "question": Form(Question),
     "sources": Form(Sources, ("index", "sync")),
 }

@@ -273,7 +273,7 @@ ORDER = (
     *("answering", "streaming"),
     *("conversation", "chat"),
     *("discovery", "document_search", "for_agents"),
-    *("distributed", "indexing_run", "indexing"),
+    *("indexing_run", "indexing"),
     *("runs", "evaluation", "tuning"),
     "admin",
     *("explanation", "explaining"),

@@ -19,7 +19,6 @@ from graph.storage.record import Record
 from graph.storage.record_tables import Additions, NewVectors
 from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
-from workflows.distributed.shards import ShardFolder
 from workflows.indexing_run.relating import related_if_there
 
 _NAMED_UNKNOWN = 10
@@ -56,7 +55,6 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
             record.versions.erase(_past_of(record, removal))
             forget_skipped(record, removal.sources)
         workspace.forget_past()
-        ShardFolder(root).clear()  # No run needs it: this is the writer.
         nothing = NewVectors({}, np.zeros((0, record.dimension), dtype=np.float32))
         if not removal.is_committed(record):
             record.commit([], Additions(nothing, nothing), record.embedding_model, removal.passages)

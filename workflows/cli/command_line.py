@@ -56,8 +56,6 @@ _SETTINGS = {
             "chunk_overlap",
             "concurrency",
             "requests_per_minute",
-            "address",
-            "workers",
             "passage_classes",
             "price_in",
             "price_out",

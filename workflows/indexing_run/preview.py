@@ -18,7 +18,7 @@ from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
 from workflows.indexing_run.run import IndexingRun, RunKey
 from workflows.runtime.extraction import extraction_run
-from workflows.settings.indexing import EngineSettings, IndexingContext
+from workflows.settings.indexing import IndexingContext
 
 
 def preview_changes(
@@ -46,9 +46,9 @@ def preview_changes(
         BadInput: as `index_sources` does.
         ModelUnavailable: the model cannot be asked for the sample.
     """
-    here = (settings or IndexingContext()).model_copy(update={"engine": EngineSettings()})
+    context = (settings or IndexingContext()).called_by(str(root), None)
     key = RunKey(sources=[str(source) for source in sources], triples=str(triples or ""), sync=sync)
-    with IndexingRun().lent(key, here.called_by(str(root), None), lambda event: None) as run:
+    with IndexingRun().lent(key, context, lambda event: None) as run:
         run.read()
     passages = run.documents.passages
     with TemporaryDirectory() as scratch:

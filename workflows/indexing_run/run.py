@@ -6,7 +6,6 @@ them with the record again; committed passages then count as unchanged.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -40,12 +39,9 @@ from graph.storage.record import Record, declare_types, declared_types
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.access.source_paths import resolve_source
-from workflows.distributed.run import DistributedRun
-from workflows.distributed.shards import ShardFolder, Totals
 from workflows.indexing_run.changes import Changes, nothing_found, plan_changes, refused_sources
 from workflows.runtime.extraction import extraction_run, extractor_for
 from workflows.runtime.resources import FRESH_GENERATIONS
-from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, extraction_of, found_in, found_in_file
 
@@ -108,7 +104,6 @@ class IndexingRun:
         self._lent = Lock()
         self._held = ExitStack()
         self._is_read = self._is_open = self._is_stopped = False
-        self._workers: DistributedRun | None = None
         self._extraction: ExtractionRun | None = None
         self._embedded: tuple[list[str], EmbeddedBatch] | None = None
         self._extracted = self._failed = self._tokens = 0
@@ -131,9 +126,6 @@ class IndexingRun:
         context, key = self.context, self._key
         if context.replace_all and serves_clients():
             raise BadInput("A client may not replace everything", "Leave replace_all out: it is for the command line")
-        if (workers := workers_of(context)) is not None:
-            self._workers = workers
-            self._held.callback(workers.close)
         self.prices = context.prices()
         self.root = resolve_workspace(context.workspace)
         check_may_be_written(self.root)
@@ -144,7 +136,7 @@ class IndexingRun:
         self.imported = read_triples(resolve_source(key.triples), self.own) if key.triples else None
         if not self.documents.passages:
             raise BadInput(nothing_found(self._sources, self.documents), readable_hint())
-        self.embedder = configured_embedder() if workers is None else workers.embedder
+        self.embedder = configured_embedder()
         self.extractor: Extractor = extractor_for(context, self.own)
         self._is_read = True
 
@@ -181,21 +173,11 @@ class IndexingRun:
         keep_versions(self.workspace, self.record, self.context)
         self.pending = dict.fromkeys(self.changes.to_write)
         self.to_remove, self.total = self.changes.removed, len(self.pending)
-        self._begin_extraction(stack)
-        self._started = time.monotonic()
-
-    def _begin_extraction(self, stack: ExitStack) -> None:
-        """Make what extracts ready: workers, which begin at once, or a run of the extractor in this process."""
-        if self._workers is not None:
-            passages = self.documents.passages
-            asked = self.pending if self.imported else ()
-            imported = {key: extraction for key in asked if (extraction := self.imported_for(passages[key]))}
-            self._workers.begin(self.root, passages, [*self.pending], imported, self.extractor, self.own)
-            return
         cache = ReplyCache(self.root / REPLY_CACHE) if isinstance(self.extractor, ChatExtractor) else None
         if cache is not None:
             stack.callback(cache.close)
         self._extraction = stack.enter_context(extraction_run(self.extractor, self.context, cache))
+        self._started = time.monotonic()
 
     def plan(self, record: Record) -> Changes:
         """Return what the run changes.
@@ -244,8 +226,6 @@ class IndexingRun:
             ModelUnavailable: the model's endpoint refuses the key or the model, or fails every passage.
         """
         passages = [self.documents.passages[key] for key in ids if key in self.pending]
-        if self._workers is not None:
-            return self._workers.found([p.id for p in passages], self._count_made)
         assert self._extraction is not None
         imported = {p.id: extraction for p in passages if (extraction := self.imported_for(p))}
         asked = [passage for passage in passages if passage.id not in imported]
@@ -277,14 +257,10 @@ class IndexingRun:
         assert self._embedded is not None
         if self.record.complete:
             self.record.mark_complete(False)
-        if removed and self._workers is None:
-            ShardFolder(self.root).clear()  # Those of a run that was never resumed may hold what goes.
         report = self._writer.commit(self._embedded[1], removed)
         self._embedded, self.to_remove = None, ()
         for key in ids:
             del self.pending[key]
-        if self._workers is not None:
-            self._workers.committed(ids)
         counts = {
             "written": len(ids),
             "replaced": len(set(ids).intersection(self.changes.changed)),
@@ -327,8 +303,6 @@ class IndexingRun:
         self._is_stopped = True
         if self._extraction is not None:
             self._extraction.cancel()
-        if self._workers is not None:
-            self._workers.close()
 
     def close(self) -> None:
         """Stop and release everything, the lock last, once the node at work has ended."""
@@ -372,32 +346,7 @@ class IndexingRun:
         if extracted is not None:
             self._failed += extracted.extraction is None
             self._tokens += extracted.usage.prompt_tokens + extracted.usage.completion_tokens
-        self._tell_extracted()
-
-    def _count_made(self, made: Totals) -> None:
-        """Tell of the passages in the shards that workers have made."""
-        if self._extracted != made.passages:
-            self._extracted, self._failed, self._tokens = made.passages, made.failed, made.tokens
-            self._tell_extracted()
-
-    def _tell_extracted(self) -> None:
         self.tell("extract", min(self._extracted, self.total), self.total)
-
-
-def workers_of(context: IndexingContext) -> DistributedRun | None:
-    """Return the workers of a run whose engine is Ray.
-
-    Raises:
-        BadInput: a client of a server named a cluster, or wants more workers than there are cores.
-        DependencyMissing: the packages of the extra are not installed.
-    """
-    if context.engine.name is not IndexingEngine.RAY:
-        return None
-    if context.engine.address and serves_clients():
-        raise BadInput("A client may not name a Ray cluster", "Leave address out: it is for the command line")
-    if context.engine.workers > (os.cpu_count() or 1) and serves_clients():
-        raise BadInput(f"{context.engine.workers} workers are more than the server has cores", "Leave workers out")
-    return DistributedRun(context)
 
 
 def keep_versions(workspace: Workspace, record: Record, context: IndexingContext) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.chat.local_model import is_local
 from agents.chat.model import ChatModel
-from agents.chat.reply_cache import Replies
+from agents.chat.reply_cache import ReplyCache
 from agents.chat.throttle import Throttle
 from agents.extraction import ExtractionRun, Retries
 from agents.extractor import ChatExtractor, Extractor
@@ -37,24 +37,14 @@ def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extract
     return ChatExtractor(models[0], own, models[1:]) if models else OfflineExtractor(own)
 
 
-def extraction_run(
-    extractor: Extractor, context: IndexingContext, cache: Replies | None, shares: int = 1
-) -> ExtractionRun:
-    """Return an extractor's run under its share of a run's limits; one that asks no model works in the caller's thread.
-
-    Args:
-        extractor: extracts.
-        context: the settings of the run.
-        cache: kept replies of the model.
-        shares: how many extract side by side within these limits.
-    """
+def extraction_run(extractor: Extractor, context: IndexingContext, cache: ReplyCache | None) -> ExtractionRun:
+    """Return an extractor's run under a run's limits; one that asks no model works in the caller's thread."""
     asked = context.extraction
-    requests, tokens = (limit and limit / shares for limit in (asked.requests_per_minute, asked.tokens_per_minute))
     return ExtractionRun(
         extractor,
-        concurrency=max(1, asked.concurrency // shares) if isinstance(extractor, ChatExtractor) else 1,
+        concurrency=asked.concurrency if isinstance(extractor, ChatExtractor) else 1,
         cache=cache,
-        throttle=Throttle(requests_per_minute=requests, tokens_per_minute=tokens),
+        throttle=Throttle(requests_per_minute=asked.requests_per_minute, tokens_per_minute=asked.tokens_per_minute),
         retries=Retries(malformed=asked.max_json_retries),
     )
 

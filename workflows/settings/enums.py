@@ -32,15 +32,6 @@ class UnsupportedClaims(StrEnum):
     REMOVE = "remove"
 
 
-class IndexingEngine(StrEnum):
-    """The engines that extract and embed while documents are indexed."""
-
-    LOCAL = "local"
-    """This process."""
-    RAY = "ray"
-    """Workers of Ray, on this machine or on a cluster."""
-
-
 class GraphFormat(StrEnum):
     """The forms of an exported graph."""
 

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from agents.chat.usage import Prices, prices_of
 from graph.relations import PassageClasses
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
-from workflows.settings.enums import IndexingEngine
 from workflows.settings.forms import Price, Retries, Temperature, offered
 from workflows.settings.problems import filled_in
 from workflows.settings.renamed import SettingsForm
@@ -90,41 +89,10 @@ class Extraction(BaseModel):
     )
 
 
-class EngineSettings(BaseModel):
-    """The process or the workers that extract and embed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 3})
-
-    name: IndexingEngine = Field(
-        default=IndexingEngine.LOCAL,
-        title="Engine",
-        description="Engine that extracts and embeds: this process, or workers of Ray.",
-    )
-    address: str = Field(
-        default="",
-        title="Ray cluster",
-        description="Address of a running Ray cluster, host:port. Empty: one on this machine, for the run. Not from"
-        " clients of a server.",
-        max_length=256,
-    )
-    workers: int = Field(
-        default=0,
-        title="Workers",
-        ge=0,
-        le=4096,
-        description="Workers of Ray, a core each. 0: one for each core.",
-    )
-
-
 class IndexingContext(SettingsForm):
     """The settings of an indexing run."""
 
-    earlier: ClassVar[Mapping[str, str]] = {
-        **{name: f"extraction.{name}" for name in Extraction.model_fields},
-        "engine": "engine.name",
-        "address": "engine.address",
-        "workers": "engine.workers",
-    }
+    earlier: ClassVar[Mapping[str, str]] = {name: f"extraction.{name}" for name in Extraction.model_fields}
 
     workspace: str = Field(
         default="",
@@ -179,12 +147,6 @@ class IndexingContext(SettingsForm):
         description="How the chat model is asked for facts: temperature, limits, retries and prices.",
         examples=[{"concurrency": 32, "requests_per_minute": 500}],
         json_schema_extra=offered("Extraction · limits and prices", "extract", "publish"),
-    )
-    engine: EngineSettings = Field(
-        default=EngineSettings(),
-        description="What extracts and embeds: this process, or workers of Ray.",
-        examples=[{"name": "ray", "workers": 4}],
-        json_schema_extra=offered("Engine · engine", "load_documents"),
     )
     passage_classes: PassageClasses | None = Field(
         default=None,

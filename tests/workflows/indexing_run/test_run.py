@@ -37,7 +37,6 @@ from workflows.admin import removal
 from workflows.admin.inspection import workspace_stats
 from workflows.admin.removal import remove_passages
 from workflows.admin.upkeep import run_doctor
-from workflows.distributed.shards import SHARDS
 from workflows.indexing import index_sources
 from workflows.indexing_run import run
 from workflows.indexing_run.preview import preview_changes
@@ -114,15 +113,11 @@ def test_a_sync_counts_the_passages_that_it_adds_changes_and_removes(
     report = index_sources([folder], root, sync=True)
     assert (report.added, report.replaced, report.removed, report.unchanged) == (1, 1, 3, 1)
     assert texts_in(root).keys() == {"velm", "karv", "new"}
-    leave_shard(root)
-    index_sources([folder], root, sync=True)
-    assert (root / SHARDS).exists(), "a run of workers may still be resumed"
     asked = len(embedder.asked)
     write_lines(folder / "corpus.jsonl", [VELM])
     report = index_sources([folder], root, sync=True)
     assert (report.removed, report.passages, report.extracted) == (2, 1, 0)
     assert len(embedder.asked) == asked, "a sync that only removes embeds nothing"
-    assert not (root / SHARDS).exists(), "shards hold removed passages"
 
 
 def test_a_folder_that_holds_nothing_of_a_workspace_is_refused_unless_everything_may_go(
@@ -195,12 +190,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def interrupted(*arguments: object, **settings: object) -> None:
     raise KeyboardInterrupt
-
-
-def leave_shard(root: Path) -> None:
-    """Leave what a killed run of workers may leave."""
-    (root / SHARDS).mkdir()
-    (root / SHARDS / "0.parquet").write_bytes(b"The Velm is a river in Ostra.")
 
 
 class TestRemoving:

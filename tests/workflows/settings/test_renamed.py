@@ -82,7 +82,6 @@ def test_the_command_line_and_switches_take_the_last_part_of_a_path_without_a_wo
             "walk.alpha": ".3",
         }
         assert settings_given(["concurrency=3"], IndexingContext) == {"extraction.concurrency": "3"}
-        assert settings_given(["engine=ray", "workers=2"], IndexingContext) == {"engine": "ray", "engine.workers": "2"}
         short, whole = (parse_system(f"mara+{name}=0.5", Context()) for name in ("damping", "walk.damping"))
         assert short.context == whole.context == Context(walk=Walk(damping=0.5))
 
