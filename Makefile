@@ -133,7 +133,7 @@ scale: setup
 	@$(MAKE) --no-print-directory $(SCALE_STAMP)
 
 $(SCALE_STAMP): requirements-scale.lock
-	@echo "Installing the packages of requirements-scale.lock (faiss, a client of Qdrant; 35 MB)"
+	@echo "Installing the packages of requirements-scale.lock (faiss, 30 MB)"
 	@if { command -v uv >/dev/null 2>&1 \
 	    && uv pip install --quiet --python $(BIN)/python --no-deps --only-binary :all: -r requirements-scale.lock; } \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
@@ -154,7 +154,7 @@ lock:
 	  --output-file requirements-bolt.lock --no-annotate --custom-compile-command "make lock"
 	uv pip compile --universal --python-version 3.11 --group pyproject.toml:docs --constraint requirements.lock \
 	  --no-annotate --no-header | grep -vxFf requirements.lock > requirements-docs.lock
-	uv pip compile --universal --python-version 3.11 --extra postgres --extra qdrant --extra large pyproject.toml \
+	uv pip compile --universal --python-version 3.11 --extra postgres --extra large pyproject.toml \
 	  --constraint requirements.lock --no-emit-package mara-rag --no-annotate --no-header \
 	  | grep -vxFf requirements.lock > requirements-scale.lock
 

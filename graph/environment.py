@@ -141,8 +141,6 @@ _REPLACED = {
     "graph_database": "MARA_GRAPH_URL=bolt://host:7687/database",
     "graph_dialect": "MARA_GRAPH_URL=bolt://host:7687?dialect=memgraph",
     "chroma_url": "MARA_VECTORS=chroma+http://host:8000",
-    "qdrant_url": "MARA_VECTORS=qdrant+http://host:6333",
-    "qdrant_key": "MARA_VECTORS=qdrant+https://key@host:6333",
     **dict.fromkeys(
         ("embedding_query_prefix", "embedding_passage_prefix"), 'MARA_EMBEDDING_PREFIXES="query: |passage: "'
     ),

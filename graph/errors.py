@@ -139,7 +139,7 @@ class BudgetSpent(MaraError):
 
 
 class StoreUnavailable(ServiceUnavailable):
-    """The Chroma or Qdrant server that holds the vectors does not answer."""
+    """The Chroma server that holds the vectors does not answer."""
 
 
 class RecordUnavailable(ServiceUnavailable):

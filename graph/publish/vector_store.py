@@ -50,7 +50,7 @@ def named_stores() -> dict[str, str]:
     for entry in environment().mara_vectors.split(","):
         name, _, url = entry.strip().partition("+")
         if not re.fullmatch(r"[\w.-]*", name) or (url and "://" not in url):
-            raise unreadable(VECTORS_VARIABLE, "mapped, chroma+http://host:8000 or qdrant+https://key@host:6333")
+            raise unreadable(VECTORS_VARIABLE, "mapped or chroma+http://host:8000")
         stores[name] = url
     return stores
 

@@ -156,7 +156,7 @@ def place_name(root: Path) -> str:
 
 
 def collections_prefix(root: Path, workspace_id: str) -> str:
-    """Return what the names of a workspace's collections on a Chroma or Qdrant server begin with.
+    """Return what the names of a workspace's collections on a Chroma server begin with.
 
     A folder that joined a record has collections of its own: no other folder knows which generations its readers hold.
 

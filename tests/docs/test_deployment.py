@@ -21,7 +21,7 @@ DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
 OF_LIBRARIES = {plain(row["variable"]) for row in table(read(ROOT / "docs/settings.md"), "Variables of the libraries")}
 VARIABLES = {*NAMES, *OF_LIBRARIES}
-OF_OTHERS = {"PGDATA", "POSTGRES_DB", "POSTGRES_PASSWORD", "POSTGRES_USER", "QDRANT__SERVICE__API_KEY"}
+OF_OTHERS = {"PGDATA", "POSTGRES_DB", "POSTGRES_PASSWORD", "POSTGRES_USER"}
 PASSWORDS = re.compile(r"(?i)password|key|secret|token")
 
 

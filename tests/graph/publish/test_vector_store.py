@@ -1,4 +1,4 @@
-"""The contract of vector stores, held by each that mara has: Chroma, embedded and on a server, mapped files, Qdrant."""
+"""The contract of vector stores, held by each that mara has: Chroma, embedded and on a server, mapped files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from graph.publish.vector_store import (
     unused_collections,
 )
 from tests.damages import everything_in
-from tests.qdrant import use_local_qdrant
 
 DIMENSION = 16
-KINDS = ["chroma", "server", "mapped", "graphs", pytest.param("qdrant", marks=pytest.mark.slow)]
+KINDS = ["chroma", "server", "mapped", "graphs"]
 
 
 def unit_vectors(count: int, seed: int = 0) -> NDArray[np.float32]:
@@ -74,8 +73,6 @@ def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
         pytest.importorskip("faiss", reason="the extra `large` is not installed")
         monkeypatch.setattr(mapped_store, "COMPARED_ONE_BY_ONE", 5)
         monkeypatch.setattr(mapped_store, "_GATHERED", 4)
-    if request.param == "qdrant":
-        use_local_qdrant(monkeypatch)
     return Kept(store_named(name), name, tmp_path, f"{uuid.uuid4()}-")
 
 
@@ -146,7 +143,7 @@ class TestEveryStore:
 
 class TestInstalled:
     def test_another_package_adds_one_by_an_entry_point(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert {"chroma", "mapped", "qdrant"} <= installed_stores().keys()
+        assert {"chroma", "mapped"} <= installed_stores().keys()
         point = EntryPoint("ours", "graph.publish.mapped_store:MappedStore", vector_store.GROUP)
         monkeypatch.setattr(vector_store, "installed_stores", lambda: {"ours": point})
         store_named.cache_clear()
