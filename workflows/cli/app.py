@@ -221,7 +221,7 @@ def sync(
         raise BadInput("--watch does not go with --dry-run", "Leave one of them out")
     check_folders(sources)
     again = partial(_report, paths, settings, sync=True, silent=as_json, transient=True)
-    follow(sources, workspace, again, as_json=as_json)
+    follow(sources, again, as_json=as_json)
     return None
 
 

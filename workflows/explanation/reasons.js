@@ -1,6 +1,6 @@
 "use strict";
 
-// Shows what the walk was given: the facts that the filter judged, and β; `marks` are those of relation types.
+// Shows what the walk was given: the facts that the filter judged and β; `marks` are those of relation types.
 function showReasons(DATA, { relationSwatch, colourOf, relationWord }) {
   function showFacts() {
     const outcome = DATA.fact_outcome ? `Outcome: ${clean(DATA.fact_outcome)}. ` : "";
