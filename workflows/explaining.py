@@ -10,24 +10,20 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from graph.environment import refresh_environment
 from graph.errors import BadInput
 from graph.explain.flow_paths import FlowPath, told_paths
 from graph.explain.flows import EdgeFacts, Flows, Subgraph, Visible, choose_subgraph, flows_of, visible_part
-from graph.retrieve.convergence import Anchor, anchors_of
 from graph.retrieve.modes import WalkSettings
 from graph.retrieve.open_index import Index
 from graph.retrieve.search import factors_for, restart_of, walked_graph
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors
 from graph.storage.workspace import resolve_workspace, write_atomically
-from graph.walk.factors import EdgeFactors
 from graph.walk.pagerank import walk
 from graph.walk.settings import Engine
-from graph.walk.sparse import SparseVector
 from graph.walk.strengths import UNTUNED, tuned, workspace_tuning
 from workflows.context import Context
 from workflows.explanation.model import (
@@ -144,7 +140,6 @@ def _explanation(
 ) -> Explanation:
     result = answered.result
     report = result.get("walk") if answered.walked else None
-    returned = [hit["id"] for hit in result["passages"] if "follow_up" not in hit]
     return Explanation(
         question=result["question"],
         answer=result.get("answer") or "",
@@ -163,7 +158,6 @@ def _explanation(
         nodes=assembly.nodes(),
         edges=assembly.edges(),
         paths=tuple(assembly.path(path) for path in paths),
-        anchors=tuple(assembly.anchors(walks.anchors, _nodes_of(answered, returned))),
         shown=assembly.shown(),
         walk={"engine": report["engine"], "error": report["error"]} if report else None,
         own_relations={str(name): definition for name, definition in answered.index.graph.own.definitions.items()},
@@ -292,13 +286,11 @@ class ComparedWalks:
         beta: what they differ in; None where the run had none.
         stops: what each is, the run's own last.
         flows: of each.
-        anchors: of the run's own walk, with the scores of a walk from each alone; none where they do not count.
     """
 
     beta: RelationFactors | None
     stops: tuple[str, ...]
     flows: tuple[Flows, ...]
-    anchors: tuple[tuple[Anchor, NDArray[np.float64]], ...] = ()
 
 
 def compare_walks(answered: Answered) -> ComparedWalks:
@@ -319,15 +311,12 @@ def compare_walks(answered: Answered) -> ComparedWalks:
     steers = (None, beta) if beta else (None,)
     factors = [tuned(factors_for(each, settings, own), tuning, own) for each in steers]
 
-    def scores(start: SparseVector, factors: EdgeFactors) -> NDArray[np.float64]:
-        return walk(typed, start, factors, damping, Engine.IGRAPH).scores
-
-    walked = tuple(flows_of(typed, scores(restart, each), restart.dense(), each, damping) for each in factors)
+    walked = tuple(
+        flows_of(typed, walk(typed, restart, each, damping, Engine.IGRAPH).scores, restart.dense(), each, damping)
+        for each in factors
+    )
     _check_scores(answered, walked[-1])
-    report = answered.result.get("walk") or {}
-    anchors = anchors_of(restart, graph.n_entities) if report.get("convergence") else []
-    brought = tuple((anchor, scores(anchor.restart, factors[-1])) for anchor in anchors)
-    return ComparedWalks(beta, (WITHOUT, WITH) if beta else (AS_WALKED,), walked, brought)
+    return ComparedWalks(beta, (WITHOUT, WITH) if beta else (AS_WALKED,), walked)
 
 
 def _check_scores(answered: Answered, flows: Flows) -> None:

@@ -80,22 +80,6 @@ def test_without_beta_its_masses_are_those_of_a_run_whose_relations_weigh_alike(
         assert masses.get(node.ref, node.mass[0]) == pytest.approx(node.mass[0], abs=PRPACK)
 
 
-class TestContent:
-    def test_anchors_tell_what_of_a_passages_mass_began_at_each_entity(
-        self, settings: MakeContext, plain: tuple[dict[str, Any], Explanation]
-    ) -> None:
-        result, explanation = plain
-        nodes = {node.ref: node.id for node in explanation.nodes}
-        seeds = {seed["id"]: seed["weight"] for seed in result["seeds"]["entities"]}
-        whole = sum(seeds.values()) + sum(seed["weight"] for seed in result["seeds"]["passages"])
-        assert sum(anchor.share for anchor in explanation.anchors) == pytest.approx(sum(seeds.values()) / whole)
-        assert explanation.anchors[0].share == pytest.approx(max(seeds.values()) / whole)
-        parts = [sum(each.brought[nodes[hit["id"]]] for each in explanation.anchors) for hit in result["passages"]]
-        assert min(parts) >= 0
-        assert 0 < max(parts) <= 1
-        assert explained(settings(walk={"convergence": 0.0}))[1].anchors == ()
-
-
 class TestRefused:
     def test_a_context_of_another_mode_or_of_another_walk_and_a_result_of_another_workspace(
         self, settings: MakeContext, plain: tuple[dict[str, Any], Explanation]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +13,7 @@ from rich.console import Console
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Split, What
 from graph.errors import BadInput
 from graph.text import counted
-from workflows.cli.command import Group, Shown, command, write
+from workflows.cli.command import Group, Shown, command
 from workflows.cli.options import path_argument, path_option, text_option
 from workflows.cli.render import escape, relationships_problem
 
@@ -39,8 +37,6 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would c
 
 
 _QUOTED = str.maketrans({'"': '\\"', "\\": "\\\\", "$": "\\$", "`": "\\`"})
-_MERGES = {"y": 0, "1": 0, "2": 1}
-"""Answers that merge a pair, with the place of the name that stays."""
 
 
 @dataclass(kw_only=True)
@@ -238,47 +234,11 @@ def review(
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Score from which on names are proposed to be merged.")
     ] = 0.5,
-    decide: Annotated[
-        bool,
-        typer.Option(
-            "--decide",
-            help="Ask about each pair: y or 1 merges under the first name, 2 under the second, n keeps apart.",
-        ),
-    ] = False,
-    as_json: bool,
-) -> Shown | None:
+) -> Shown:
     """Propose names that may be one, and names that may be two, with the evidence for and against."""
-    from workflows.admin.corrections import correct
     from workflows.admin.review import review_names
 
-    proposals = review_names(workspace, limit, least)
-    if as_json or not decide:
-        return Shown(proposals, _show_proposals)
-    decided = _decided(proposals)
-    return Shown(correct(workspace, decided, "mara correct review"), show_done) if decided else None
-
-
-def _decided(proposals: Mapping[str, Any]) -> list[What]:
-    """Ask about each pair."""
-    decided: list[What] = []
-    for each in proposals["merges"]:
-        write(each, partial(_show_merge, each=each), as_json=False)
-        answer = _asked()
-        if answer == "q":
-            break
-        names = tuple(each["names"])
-        if answer in _MERGES:
-            decided.append(Merge(names, names[_MERGES[answer]]))
-        elif answer == "n":
-            decided.append(Apart(names))
-    return decided
-
-
-def _asked() -> str:
-    """Return y, 1, 2, n, q, or nothing for a pair that is skipped; q where the input ends."""
-    print("one name? [y: the first, 2: the second, n: keep apart, Enter skips, q ends] ", end="", flush=True)  # noqa: T201
-    line = sys.stdin.readline()
-    return line.strip().casefold()[:1] if line else "q"
+    return Shown(review_names(workspace, limit, least), _show_proposals)
 
 
 def _show_proposals(console: Console, proposals: Mapping[str, Any]) -> None:

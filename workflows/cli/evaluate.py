@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from langsmith.evaluation._runner import ExperimentResults
 
     from workflows.evaluation.compare import Comparison
-    from workflows.runs.run_folder import Answered, Row, Run
+    from workflows.runs.run_folder import Row, Run
 
 
 _NAMED_QUESTIONS = 5
@@ -101,7 +101,6 @@ def evaluate(
     langsmith: Annotated[
         bool, typer.Option("--langsmith", help="Upload the finished run to LangSmith; needs a key.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print a line per question as it is answered.")] = False,
 ) -> Shown:
     """Evaluate systems on a file of questions: recall, answers, latency and a report, in a folder."""
     from agents.chat.usage import prices_of
@@ -133,36 +132,13 @@ def evaluate(
         baseline=baseline,
         restart=restart,
     )
-    console = VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)
-
-    def tell(answered: Answered) -> None:
-        if verbose:
-            console.print(escape(line_of(answered)))
-
-    with progress_bars(console) as progress:
-        run = run_evaluation(order, progress, tell)
+    with progress_bars(VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)) as progress:
+        run = run_evaluation(order, progress)
     pushed = push_run(run, prices=prices) if langsmith else {}
     body = {"folder": str(run.folder), **run.metrics}
     if langsmith:
         body["langsmith"] = {system: experiment.url or "" for system, experiment in pushed.items()}
     return Shown(body, lambda terminal, _: _show_run(terminal, run, pushed, answers=answers))
-
-
-def line_of(answered: Answered) -> str:
-    """Return one line on how a question was answered: β, kept facts, seeds, the walk's milliseconds, the gold found."""
-    row, times = answered.row, answered.timing["timings_ms"]
-    if row["failed"]:
-        return f"{row['system']}  {row['id']}  failed: {row['failed']['message']}"
-    hits = sum(key in row["gold_ids"] for key in row["retrieved_ids"][:5])
-    parts = [row["system"], row["id"], f"{hits} of {len(row['gold_ids'])} gold in the first 5"]
-    if row["relation_factors"]:
-        shares = row["relation_factors"]["entity_entity"]
-        parts.append("β " + " ".join(f"{name} {share:.2f}" for name, share in shares.items()))
-    parts.append(f"facts kept {sum(fact['kept'] for fact in row['facts'])} of {len(row['facts'])}")
-    parts.append("seeds " + ", ".join(seed["text"] for seed in row["seeds"]["entities"]))
-    if "walk_graph" in times:
-        parts.append(f"walk {times['walk_graph']:.1f} ms")
-    return "  ".join((*parts, f"{answered.timing['total_ms']:.0f} ms in all"))
 
 
 def _show_run(console: Console, run: Run, pushed: Mapping[str, ExperimentResults], *, answers: bool) -> None:

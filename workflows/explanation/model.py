@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.explain.flow_paths import FlowPath, FlowStep
 from graph.explain.flows import EdgeFacts, Flows, Subgraph, Visible
-from graph.retrieve.convergence import Anchor
 from graph.retrieve.selection import Selection
 from graph.schema import Passage, RelationFactors, entity_id
 from workflows.states.records import CitationMark
@@ -128,21 +127,6 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchorReach:
-    """Entities that the walk starts from, and what they brought.
-
-    Attributes:
-        label: the entity's name, "other entities" where it is several.
-        share: of all that starts.
-        brought: of the mass of each passage, by its node's id, the part that started here.
-    """
-
-    label: str
-    share: float
-    brought: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class Piece:
     """A part of a sentence: words of our own, or of the documents a name, a fact among them, or a quote."""
 
@@ -167,7 +151,6 @@ class Explanation:
         stops: the walks that are compared, the run's own last; empty without a walk.
         paths: for each cited passage (the best one, where nothing is cited) at most three, best first, and where none
             of these takes a fact, the best one that does.
-        anchors: what the result's passages were compared by; empty where convergence does not count.
         shown: how many nodes and edges are shown, and ``of_nodes`` and ``of_edges`` that may be seen.
         walk: the engine that computed the run's walk, and the error that it stays within (L1 over all nodes); None
             where the passages were ranked by similarity.
@@ -192,7 +175,6 @@ class Explanation:
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     paths: tuple[Path, ...]
-    anchors: tuple[AnchorReach, ...]
     shown: Mapping[str, int]
     walk: Mapping[str, Any] | None
     own_relations: Mapping[str, str] = field(default_factory=dict)
@@ -267,19 +249,6 @@ class Assembly:
             steps=steps,
             words=path_in_words(self.names, nodes, steps),
         )
-
-    def anchors(
-        self, anchors: Sequence[tuple[Anchor, NDArray[np.float64]]], nodes: Sequence[int]
-    ) -> Iterator[AnchorReach]:
-        """Yield what each anchor brought to some passages, from the scores of a walk from it alone."""
-        for anchor, scores in anchors:
-            brought = {
-                self.names.key(node): float(anchor.share * scores[node] / self.flows[-1].scores[node])
-                for node in nodes
-                if self.flows[-1].scores[node] > 0
-            }
-            label = self.names.label(anchor.entity) if anchor.entity is not None else "other entities"
-            yield AnchorReach(label, anchor.share, brought)
 
     def shown(self) -> dict[str, int]:
         """Return how much of what may be seen is shown."""

@@ -1,6 +1,6 @@
 "use strict";
 
-// Shows what the walk was given: the facts that the filter judged, its anchors, and β; `marks` are those of relation types.
+// Shows what the walk was given: the facts that the filter judged and β; `marks` are those of relation types.
 function showReasons(DATA, { relationSwatch, colourOf, relationWord }) {
   function showFacts() {
     const outcome = DATA.fact_outcome ? `Outcome: ${clean(DATA.fact_outcome)}. ` : "";
@@ -20,20 +20,6 @@ function showReasons(DATA, { relationSwatch, colourOf, relationWord }) {
     const statement = make("span", { class: "statement" }, words, " ", relation);
     return make("li", {}, make("span", { class: "verdict" }, fact.kept ? "kept" : "rejected"), statement,
       make("span", { class: "number" }, fact.score.toFixed(2)));
-  }
-
-  function showAnchors() {
-    byId("anchors-part").hidden = DATA.anchors.length < 2;
-    const names = DATA.anchors.map((anchor) => make("th", { scope: "col" }, isolated(anchor.label), ` ${percent(anchor.share)}`));
-    const passages = DATA.nodes.filter((node) => DATA.anchors.some((anchor) => node.id in anchor.brought));
-    const rows = passages.slice(0, 10).map((node) => make("tr", {}, make("th", { scope: "row" }, isolated(node.label)),
-      ...DATA.anchors.map((anchor) => make("td", { class: "number" }, percent(anchor.brought[node.id] || 0)))));
-    byId("anchors").append(make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "passage"), ...names)),
-      make("tbody", {}, ...rows));
-  }
-
-  function percent(share) {
-    return `${Math.round(100 * share)} %`;
   }
 
   function showBeta() {
@@ -58,6 +44,5 @@ function showReasons(DATA, { relationSwatch, colourOf, relationWord }) {
   }
 
   showFacts();
-  showAnchors();
   showBeta();
 }

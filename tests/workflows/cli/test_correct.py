@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
@@ -69,18 +68,6 @@ def test_a_review_proposes_with_evidence_and_a_command(mara: Mara, sund: Path) -
     assert all(words in out for words in ("same letters", 'mara correct merge "', "1 of 1 pairs that may be one"))
     proposals = mara("correct", "review", "--json", "-w", sund).json
     assert {*proposals["merges"][0]["names"]} == {"Lake Sund", "Lake-Sund"}
-
-
-def test_a_pair_that_is_decided_becomes_a_correction(mara: Mara, sund: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cases = (("y", "merge", 0), ("2", "merge", 1), ("n", "apart", None))
-    for number, (answer, kind, place) in enumerate(cases, start=1):
-        monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
-        mara("correct", "review", "--decide", "-w", sund)
-        made = mara("correct", "list", "--json", "-w", sund).json["corrections"][-1]
-        assert (made["id"], made["kind"], made["note"]) == (number, kind, "mara correct review"), answer
-        assert place is None or made["name"] == made["names"][place], answer
-        assert mara("correct", "review", "--json", "-w", sund).json["merges"] == [], answer
-        mara("correct", "undo", str(number), "-w", sund)
 
 
 def test_a_file_that_cannot_be_read_is_bad_input(mara: Mara, sund: Path) -> None:

@@ -72,7 +72,7 @@ class Following:
 
     def _follow(self) -> None:
         with suppress(Stopped):
-            watch.follow([self._folder], self._root, self._sync, as_json=False)
+            watch.follow([self._folder], self._sync, as_json=False)
 
     def _sync(self) -> IndexReport:
         if self._is_over:
@@ -97,7 +97,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Queue[str]:
 def follow(
     folder: Path, root: Path, embedder: HashEmbedder, said: Queue[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Follow]:
-    monkeypatch.setattr(watch, "_LOOK_S", 1)
+    monkeypatch.setattr(watch, "_LOOK_S", 0.2)
     begun: list[Following] = []
 
     def begin(workspace: Path = root) -> Following:

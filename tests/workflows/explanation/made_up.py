@@ -130,10 +130,6 @@ def _frame(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> dict[str
         "nodes": nodes,
         "edges": edges,
         "paths": paths,
-        "anchors": [
-            {"label": "Nissan", "share": 0.4, "brought": {"p0": 0.5, "p1": 0.125}},
-            {"label": "other entities", "share": 0.2, "brought": {"p0": 0.25, "p1": 0.5}},
-        ],
         "shown": {
             "nodes": len(nodes),
             "of_nodes": 4211,
@@ -182,7 +178,6 @@ def without_walk(passages: int = 3) -> dict[str, Any]:
         "stops": [],
         "edges": [],
         "paths": [],
-        "anchors": [],
         "facts": [],
         "beta": None,
         "walk": None,
