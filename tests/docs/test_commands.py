@@ -13,7 +13,8 @@ import typer.main
 from typer.exceptions import TyperException
 
 from tests.docs.pages import PAGES, blocks, inline_code, read
-from workflows.cli.app import app, options_first
+from workflows.cli.app import app
+from workflows.cli.command_line import options_first
 
 SHELL = ("", "bash", "sh", "console")
 FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")

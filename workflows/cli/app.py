@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +29,7 @@ from workflows.cli.command import (
     say,
     write,
 )
+from workflows.cli.command_line import in_present_names, options_first
 from workflows.cli.contents import show
 from workflows.cli.correct import correct
 from workflows.cli.evaluate import batch, evaluation
@@ -57,33 +56,14 @@ if TYPE_CHECKING:
     from workflows.indexing_run.report import IndexReport
 
 
-_TAKES_A_VALUE = {"--json": False, "--workspace": True, "-w": True}
-"""The options of every command."""
-
-
-def options_first(args: Sequence[str]) -> list[str]:
-    """Return a command line with the options of every command in front; what follows "--" stays where it is."""
-    first: list[str] = []
-    rest: list[str] = []
-    words = iter(args)
-    for word in words:
-        name, has_value, _ = word.partition("=")
-        if word == "--":
-            return [*first, *rest, word, *words]
-        if name in _TAKES_A_VALUE or (word.startswith("-w") and not word.startswith("--")):
-            first.append(word)
-            if _TAKES_A_VALUE.get(name) and not has_value:
-                first += islice(words, 1)
-        else:
-            rest.append(word)
-    return [*first, *rest]
-
-
 class Commands(TyperGroup):
     """All commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read a command line, in which the options of every command may stand anywhere."""
+        """Read a command line: earlier names become those of today, and options of every command may stand anywhere."""
+        args, notices = in_present_names(args)
+        for line in notices:
+            say(line)
         return super().parse_args(ctx, options_first(args))
 
     def invoke(self, ctx: Any) -> Any:
