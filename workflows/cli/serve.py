@@ -215,7 +215,7 @@ def mcp(
     """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""
     import anyio
 
-    from workflows.serving.mcp_server import make_server, serve_stdio
+    from workflows.serving.mcp_server import make_server
 
     filter_of_all = parse_where(where or [])
     publish_interrupted(workspace)
@@ -226,4 +226,4 @@ def mcp(
     # Output of a library is held back no longer than a line: at the end it would follow the protocol.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    anyio.run(serve_stdio, make_server(workspace.absolute(), filter_of_all, user or ""))
+    anyio.run(make_server(workspace.absolute(), filter_of_all, user or "").run_stdio_async)

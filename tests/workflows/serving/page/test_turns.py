@@ -86,7 +86,7 @@ def test_a_refusal_says_why_in_plain_words_and_names_the_closest_passages() -> N
     refused = {**result(), "errors": notes, "answer": "NOT IN THE PASSAGES", "answer_kind": "refusal"}
     turn = shown(kept(refused))
     assert turn["text"].splitlines()[0] == "Not found in the documents. It holds no date."
-    assert ">1</button></span> Velm · v.md" in turn["html"]
+    assert ">1</button> Velm · v.md" in turn["html"]
     assert "NOT IN" not in turn["text"] + turn["html"]
 
 
