@@ -127,58 +127,11 @@ def test_an_installation_never_brings_torch() -> None:
     assert not locked & {"torch", "sentence-transformers", "transformers"}
 
 
-def made_up_wheel(folder: Path, file: str) -> Path:
-    """A wheel of a package `others` that installs one file, and no more."""
-    about = "others-1.0.dist-info"
-    files = {
-        file: "Agent = object\n",
-        f"{about}/METADATA": "Metadata-Version: 2.1\nName: others\nVersion: 1.0\n",
-        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    files[f"{about}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{about}/RECORD"])
-    wheel = folder / "others-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return wheel
-
-
-def starts(environment: Environment, cwd: Path) -> dict[str, tuple[int, str]]:
-    """How the command, the short import and a workflow start: the exit status, and the last line on stderr."""
-    done = {
-        "mara": environment.mara("--version", cwd=cwd),
-        "ask": environment.run("-c", "from workflows import ask, Context, tools", cwd=cwd),
-        "graph": environment.run("-c", "import workflows.mara", cwd=cwd),
-    }
-    return {name: (run.returncode, run.stderr.strip().rpartition("\n")[2]) for name, run in done.items()}
-
-
-@pytest.mark.parametrize(
-    ("file", "ours_first", "hidden"),
-    [
-        ("graph/__init__.py", True, "graph/__init__.py"),
-        ("workflows/mara.py", True, "workflows/mara.py"),
-        ("graph/errors/__init__.py", False, "graph/errors.py"),
-        ("graph/nodes.py", True, ""),
-        ("agents/__init__.py", False, ""),
-    ],
-)
-def test_a_package_that_hides_a_module_of_ours_is_named_with_the_ways_round_it_and_another_does_no_harm(
-    wheel: Path, environment: Environment, elsewhere: Path, file: str, hidden: str, *, ours_first: bool
-) -> None:
-    both = [str(wheel), str(made_up_wheel(elsewhere, file))]
-    for each in both if ours_first else reversed(both):
-        environment.install(each)
-    message = f"ImportError: mara's {hidden} is hidden by {file} of the package others 1.0: {APART}"
-    expected = (1, message) if hidden else (0, "")
-    assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), expected)
-
-
-def test_a_file_that_another_package_took_along_when_it_was_removed_is_told(
+def test_a_module_that_hides_a_package_of_ours_is_named_with_the_ways_round_it(
     wheel: Path, environment: Environment, elsewhere: Path
 ) -> None:
-    environment.install(str(made_up_wheel(elsewhere, "graph/errors.py")))
     environment.install(str(wheel))
-    subprocess.run([*PIP, "--python", str(environment.python), "uninstall", "--yes", "others"], check=True)
-    told = f"ImportError: mara's graph/errors.py is gone, as if a package that had it, too, was removed: {APART}"
-    assert starts(environment, elsewhere) == dict.fromkeys(("mara", "ask", "graph"), (1, told))
+    (elsewhere / "graph.py").touch()
+    told = environment.run("-c", "from workflows import ask", cwd=elsewhere).stderr
+    assert "ImportError: mara's package 'graph' is hidden by " in told
+    assert APART in told

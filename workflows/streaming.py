@@ -14,9 +14,6 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Literal, TypeAlias, cast
 
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.outputs import LLMResult
-
 from agents.answers.citations import is_same_but_citations
 from agents.chat.replies import ThinkFilter
 from agents.chat.usage import Prices, prices_of
@@ -93,6 +90,33 @@ def event_json(event: Event) -> dict[str, Any]:
     return {"kind": event.kind, **asdict(event)}
 
 
+class Said:
+    """The words of an answer that were told as they came, where none can be taken back."""
+
+    def __init__(self) -> None:
+        self._words = ""
+        self._may_be_void = False
+
+    def hear(self, event: NodeStarted | Progress | Token) -> tuple[str, bool]:
+        """Return the words to tell of an event, and whether those told before are void."""
+        if not isinstance(event, Token):
+            self._may_be_void = self._may_be_void or isinstance(event, NodeStarted)
+            return "", False
+        words = event.text if self._may_be_void else self._words + event.text
+        self._may_be_void = False
+        return self._next(words)
+
+    def rest_of(self, text: str, words: str) -> tuple[str, bool]:
+        """Return what is left to tell of the whole text, which begins with these words, and whether it begins anew."""
+        if self._words and is_same_but_citations(self._words, words):
+            return text[len(words) :], False
+        return self._next(text)
+
+    def _next(self, words: str) -> tuple[str, bool]:
+        before, self._words = self._words, words
+        return (words.removeprefix(before), False) if words.startswith(before) else (words, True)
+
+
 def ask_stream(question: str, context: Context, turns: Sequence[Turn] = ()) -> Generator[Event, None, None]:
     """Answer a question as `ask` does, telling what happens meanwhile.
 
@@ -126,24 +150,6 @@ def aask_with_pauses(
 
 
 _THREAD = "ask-stream"
-
-
-class _Aside(BaseCallbackHandler):
-    """Hears the replies that no stream tells: a server that swallows the tag before thinking does so in all of them.
-
-    Attributes:
-        swallowed: whether one of them showed that.
-    """
-
-    run_inline = True
-    swallowed = False
-
-    def on_llm_end(self, response: LLMResult, *, tags: Sequence[str] | None = None, **more: Any) -> None:
-        """Note what an internal reply shows."""
-        if "nostream" in (tags or ()):
-            heard = ThinkFilter()
-            heard.feed(response.generations[0][0].text)
-            self.swallowed = self.swallowed or heard.swallowed
 
 
 _Told: TypeAlias = Event | BaseException | None
@@ -230,21 +236,21 @@ def _event_of(item: _Told) -> Event | None:
 def _events(asked: Any, context: Context, brake: Brake, prices: Prices | None) -> Generator[Event, None, None]:
     graph = graph_of(context.workflow)
     start = time.perf_counter()
-    aside = _Aside()
     chunks: Any = graph.stream(
         asked,
-        {"callbacks": [brake, aside]},
+        {"callbacks": [brake]},
         context=context,
         stream_mode=["tasks", "messages", "custom", "values"],
         output_keys=graph.output_channels,
         subgraphs=True,
     )
-    telling = _Telling(aside)
+    telling = _Telling()
     state: dict[str, Any] = {}
     with closing(chunks):
         for within, mode, chunk in chunks:
-            if within:
-                yield from telling.within(mode, chunk)
+            if within:  # What the nodes of a subgraph say of their work, and no more.
+                if mode == "custom":
+                    yield _progress(chunk)
             elif mode == "values":
                 state = chunk
             else:
@@ -260,13 +266,12 @@ _AROUND_REFUSALS = " \t\n.*_>#"
 class _Telling:
     """The events of a run's stream."""
 
-    def __init__(self, aside: _Aside) -> None:
-        self._aside = aside
+    def __init__(self) -> None:
         self._attempts: Counter[str] = Counter()
         self._unheard: set[str] = set()
         self._last = ""
         self._requests: dict[str, str | None] = {}
-        self._spoken: dict[str, ThinkFilter] = {}
+        self._spoken = ThinkFilter()
         self._said: list[str] = []
         self._held = ""
 
@@ -282,11 +287,6 @@ class _Telling:
         elif "input" in chunk and chunk["name"] not in FANNED_OUT:
             self._unheard.add(chunk["name"])
             yield self._start(chunk["name"])
-
-    def within(self, mode: str, chunk: Any) -> Iterator[Event]:
-        """Tell of one chunk of a subgraph: what its nodes say of their work, and no more."""
-        if mode == "custom":
-            yield _progress(chunk)
 
     def rest_of(self, answer: str) -> Iterator[Event]:
         """Tell what no stream told of the answer, which may be all; start over where it told something else."""
@@ -312,32 +312,27 @@ class _Telling:
         if self._requests.setdefault(node, request) != request:
             yield self._start(node)
             self._requests[node] = request
-        spoken = self._spoken.setdefault(node, self._listen())
-        swallowed = spoken.swallowed
-        words = spoken.feed(text)
-        if node == ANSWERING:
-            if self._said and spoken.swallowed and not swallowed:
-                yield self._start_over(node)
-            self._held += words
-            if self._held and not REFUSAL.casefold().startswith(self._held.strip(_AROUND_REFUSALS).casefold()):
-                self._said.append(self._held)
-                yield Token(self._held)
-                self._held = ""
+        if node != ANSWERING:
+            return
+        swallowed = self._spoken.swallowed
+        words = self._spoken.feed(text)
+        if self._said and self._spoken.swallowed and not swallowed:
+            yield self._start_over(node)
+        self._held += words
+        if self._held and not REFUSAL.casefold().startswith(self._held.strip(_AROUND_REFUSALS).casefold()):
+            self._said.append(self._held)
+            yield Token(self._held)
+            self._held = ""
 
     def _start(self, node: str) -> NodeStarted:
         self._attempts[node] += 1
         self._requests.pop(node, None)
-        self._spoken[node] = self._listen()
+        self._spoken = ThinkFilter(thinks_first=self._spoken.swallowed)
         return self._start_over(node)
 
     def _start_over(self, node: str) -> NodeStarted:
         self._last, self._said, self._held = node, [], ""
         return NodeStarted(node, self._attempts[node])
-
-    def _listen(self) -> ThinkFilter:
-        """Where another reply of this run showed that the server swallows opening tags, the next ones begin so, too."""
-        heard = any(spoken.swallowed for spoken in self._spoken.values())
-        return ThinkFilter(thinks_first=heard or self._aside.swallowed)
 
 
 def _progress(chunk: Any) -> Progress:

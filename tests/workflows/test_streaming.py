@@ -97,16 +97,13 @@ def test_a_stream_that_breaks_off_is_taken_up_anew_whether_or_not_nodes_tell_pro
         assert screens(events)[-1] == ANSWERED == result_in(events)["answer"]
 
 
-def test_thinking_that_looked_like_the_answer_is_void_unless_the_server_swallowed_the_tag_before(
+def test_thinking_that_looked_like_the_answer_is_void(
     in_mara: Scripted,
 ) -> None:
     in_mara.server.script({**well_behaved(), "answerer": [f"Is it so? Yes. </think> {ANSWERED}"]})
     events = list(ask_stream(QUESTION, in_mara.settings()))
     assert screens(events) == ["Is it so? Yes.", ANSWERED]
     assert starts(events)[-2:] == [("write_answer", 1), ("write_answer", 1)]
-    fact_filter, answerer = 'None fits.</think>{"facts": []}', f"Is it so? Yes.</think> {ANSWERED}"
-    in_mara.server.script({**well_behaved(), "fact filter": [fact_filter], "answerer": [answerer]})
-    assert screens(list(ask_stream(QUESTION, in_mara.settings()))) == [ANSWERED]
 
 
 def test_a_question_that_cannot_be_asked_is_refused_at_once_and_a_missing_workspace_told(settings: MakeContext) -> None:

@@ -32,7 +32,7 @@ from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.tables import along
 from graph.storage.marks import erase_marks, read_marks
 from graph.storage.workspace import Workspace
-from workflows.conversation.kept import Conversations, take_over
+from workflows.conversation.kept import Conversations
 from workflows.results import cited_passages
 from workflows.runtime.graph_server import erase_on_graph_server
 
@@ -135,7 +135,6 @@ def _erased_on_server(root: Path, record: RelationshipRecord | None) -> str:
 
 @contextmanager
 def _opened(root: Path) -> Iterator[_History]:
-    take_over(root)
     is_there = has_relationships(root)
     if not is_there and not Workspace(root).record_path.exists():
         raise WorkspaceMissing(f"There is no workspace at {root}", "Name the folder of a workspace")

@@ -21,13 +21,9 @@ from graph.relationships.conversations import Conversation as Listed
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import time_text
 from graph.relationships.tables import PAGE_TABLES, RUN_TABLES, VERSION_TABLES
-from graph.storage.database import AMONG, Database, Kind, SqliteDatabase
-from graph.storage.opening import open_database
+from graph.storage.database import AMONG, Database, SqliteDatabase
 from workflows.conversation.versions import Versions
 from workflows.output.printable import shortened
-
-EARLIER_FILE = "conversations.sqlite"
-"""The file of a workspace that held its page's conversations before the history's database did: taken over once."""
 
 TOUCHED_EVERY_S = 3.0
 """The longest that the process which answers a turn stays silent."""
@@ -47,7 +43,6 @@ _CONVERSATION = """
 id, title, version, changed,
 EXISTS (SELECT 1 FROM turns WHERE conversation = conversations.id AND state = 'running' AND touched > ?)"""
 _TURN = "id, conversation, number, question, alone, settings, state, answer, result, error, touched"
-_COLUMNS = {"conversations": "id, owner, title, version, changed", "turns": _TURN}
 RUNNING, ANSWERED, STOPPED, FAILED, CUT = "running", "answered", "stopped", "failed", "cut"
 """The states of a turn; cut: the process that answered it is gone."""
 
@@ -335,11 +330,10 @@ class Conversations:
         """
         query = "SELECT event FROM run_events WHERE turn = ? AND position >= ? ORDER BY position"
         with self._reading() as db:
-            has_events = db.has_table("run_events")
             reports = []
             for turn, position in positions:
                 row = db.execute("SELECT state, touched FROM turns WHERE id = ?", (turn,)).fetchone()
-                events = db.execute(query, (turn, position)) if row and has_events else ()
+                events = db.execute(query, (turn, position)) if row else ()
                 reports.append((self._state(*row) if row else "", [event for (event,) in events]))
             return reports
 
@@ -415,17 +409,17 @@ class Conversations:
 
     @contextmanager
     def _writing(self) -> Iterator[Database]:
-        take_over(self.root)
         self.root.mkdir(parents=True, exist_ok=True)
-        with RelationshipRecord.of(self.root, create=True).database as db:
-            _make_tables(db)
-            with db.transaction():
-                yield db
+        with RelationshipRecord.of(self.root, create=True).database as db, db.faults_named(), db.transaction():
+            if not db.has_table("turns"):
+                db.define((*PAGE_TABLES, *RUN_TABLES, *VERSION_TABLES))
+                if isinstance(db, SqliteDatabase):
+                    db.path.chmod(0o600)  # no other user of the machine may read it
+            yield db
 
     @contextmanager
     def _reading(self) -> Iterator[Database]:
         """Open what is there. Raises NoConversation where none was kept yet."""
-        take_over(self.root)
         if not has_relationships(self.root):
             raise _no_conversation()
         with RelationshipRecord.of(self.root).database as db, db.faults_named():
@@ -434,59 +428,14 @@ class Conversations:
             yield db
 
 
-def take_over(root: Path) -> None:
-    """Take the conversations that an earlier version kept in `EARLIER_FILE` into the history's database, once."""
-    earlier = root / EARLIER_FILE
-    if not earlier.exists():
-        return
-    with RelationshipRecord.of(root, create=True).database as db:
-        _make_tables(db)
-        with db.transaction():
-            if earlier.exists():  # else another process was first
-                _copy(earlier, db)
-    for suffix in ("", "-wal", "-shm"):
-        earlier.with_name(f"{EARLIER_FILE}{suffix}").unlink(missing_ok=True)
-
-
-def _copy(earlier: Path, db: Database) -> None:
-    with open_database(earlier, _EARLIER) as source, source.faults_named():
-        for table, columns in _COLUMNS.items():
-            marks = ", ".join("?" * len(columns.split(",")))
-            statement = f"INSERT INTO {table} ({columns}) VALUES ({marks}) ON CONFLICT DO NOTHING"
-            db.executemany(statement, source.scan(f"SELECT {columns} FROM {table} ORDER BY rowid"))
-
-
-def _make_tables(db: Database) -> None:
-    """Make the tables where there are none, and let no other user of the machine read the file that they are in."""
-    with db.faults_named():
-        if db.has_table("turn_follows"):
-            return
-        with db.transaction():
-            for table, made in _TABLES.items():
-                if not db.has_table(table):  # else an earlier version, or another process, was first
-                    db.define(made)
-    if isinstance(db, SqliteDatabase):
-        with suppress(OSError):
-            db.path.chmod(0o600)
-
-
-_TABLES = {"turns": PAGE_TABLES, "run_events": RUN_TABLES, "turn_follows": VERSION_TABLES}
-_EARLIER = Kind("turns", lambda db: db.define(PAGE_TABLES), "Restore it from a backup, or remove it from the folder")
-
-
 def _versions(db: Database, conversation: str) -> Versions:
-    rows = db.execute("SELECT id, number, state FROM turns WHERE conversation = ? ORDER BY place", (conversation,))
-    turns = {key: (number, state == ANSWERED) for key, number, state in rows}
-    of_turns = f"SELECT turn, follows FROM turn_follows WHERE turn {AMONG}"
-    return Versions.of(turns, dict(db.execute(of_turns, ([*turns],))) if db.has_table("turn_follows") else {})
+    query = "SELECT turn, follows FROM turn_follows JOIN turns ON turns.id = turn WHERE conversation = ? ORDER BY place"
+    return Versions(dict(db.execute(query, (conversation,))))
 
 
 def _holds(db: Database, conversation: Conversation, words: Sequence[str]) -> bool:
-    query = "SELECT question, answer, CASE answer WHEN '' THEN result END FROM turns WHERE conversation = ?"
-    texts = [conversation.title]
-    for question, answer, result in db.execute(query, (conversation.id,)):
-        # An earlier version kept the answer within the result alone.
-        texts += [question, answer or (result and json.loads(result).get("answer")) or ""]
+    query = "SELECT question, answer FROM turns WHERE conversation = ?"
+    texts = [conversation.title, *(text for row in db.execute(query, (conversation.id,)) for text in row)]
     text = "\n".join(texts).casefold()
     return all(word in text for word in words)
 

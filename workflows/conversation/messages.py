@@ -6,7 +6,6 @@ Nothing that reads trusts a message: a client may send any, with whatever metada
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -47,9 +46,6 @@ _SOURCES = [f"**{words.sources}**" for words in WORDS.values()]
 
 _SOURCE = re.compile(r"- \[\d+\] .*")
 
-NOTES_LIMIT = 20
-"""Notes that an answer tells; of more, their number."""
-
 ANSWER_LIMIT = 10_000
 """Characters of an earlier answer that count."""
 
@@ -89,22 +85,10 @@ class AnswerMetadata(TypedDict):
     notes: list[str]
 
 
-def answer_message(text: str, result: Result, notes: Sequence[str], message_id: str) -> AIMessage:
-    """Return the message of an answer.
-
-    Args:
-        text: its `answer_text`.
-        result: what the workflow gave.
-        notes: what was noted before it was asked.
-        message_id: the id under which the answer was streamed.
-        lists_sources: whether its text ends with the list of its sources.
-    """
-    return AIMessage(
-        text,
-        id=message_id,
-        response_metadata={METADATA: answer_metadata(result, notes)},
-        usage_metadata=_usage(result),
-    )
+def answer_message(text: str, result: Result, message_id: str) -> AIMessage:
+    """Return the message of an answer, of its `answer_text`, under the id that it was streamed under."""
+    metadata = {METADATA: answer_metadata(result)}
+    return AIMessage(text, id=message_id, response_metadata=metadata, usage_metadata=_usage(result))
 
 
 def answer_text(result: Result, *, lists_sources: bool = True) -> str:
@@ -157,8 +141,8 @@ def _named(hit: PassageHit, citations: Sequence[CitationMark]) -> str:
     return " · ".join(filter(None, parts)) or code(hit["id"])
 
 
-def answer_metadata(result: Result, notes: Sequence[str] = ()) -> AnswerMetadata:
-    """Return what an answer tells beside its text; ``notes`` was noted before it was asked."""
+def answer_metadata(result: Result) -> AnswerMetadata:
+    """Return what an answer tells beside its text."""
     return AnswerMetadata(
         question=result["question"],
         understood=result["understood"],
@@ -170,7 +154,7 @@ def answer_metadata(result: Result, notes: Sequence[str] = ()) -> AnswerMetadata
         generation=result["generation"],
         models=dict(result["models"]),
         usage=result["usage"],
-        notes=_shortened([*notes, *notes_of(result)]),
+        notes=[_cut(note) for note in notes_of(result)],
     )
 
 
@@ -184,11 +168,6 @@ def _source(mark: CitationMark, hit: PassageHit) -> SourceRecord:
         start=mark["start"],
         end=mark["end"],
     )
-
-
-def _shortened(notes: Sequence[str]) -> list[str]:
-    shown = [_cut(note) for note in notes[:NOTES_LIMIT]]
-    return shown if len(notes) <= NOTES_LIMIT else [*shown, f"and {len(notes) - NOTES_LIMIT} more"]
 
 
 def _cut(text: str) -> str:
@@ -212,30 +191,26 @@ class NextQuestion:
     Attributes:
         question: whole where a reading was chosen, else as the user wrote it.
         turns: those before it, the last one last; none before a chosen reading, which stands alone.
-        notes: what of the messages does not count, and why.
     """
 
     question: str
     turns: tuple[Turn, ...]
-    notes: tuple[str, ...]
 
 
 def next_question(messages: Sequence[BaseMessage]) -> NextQuestion:
     """Return the question that a conversation ends with, and the turns before it.
 
     Raises:
-        BadInput: it does not end with a question of the user, or that holds no text.
+        BadInput: it does not end with a question of the user.
     """
     asked = _last_place(messages, HumanMessage)
     answered = _last_place(messages, AIMessage)
     if asked < 0 or answered > asked:
         raise BadInput("The conversation ends without a question", "Send a message of the user (type human) last")
-    notes = [*_other_roles(messages[answered + 1 :])]
-    question = _question_of(messages[asked], notes)
-    choices = choices_of(messages[:asked])
-    if (chosen := chosen_reading(question, choices)) is not None:
-        return NextQuestion(chosen, (), tuple(notes))
-    return NextQuestion(question, _turns(messages[:asked], notes), tuple(notes))
+    question = text_of(messages[asked])
+    if (chosen := chosen_reading(question, choices_of(messages[:asked]))) is not None:
+        return NextQuestion(chosen, ())
+    return NextQuestion(question, _turns(messages[:asked]))
 
 
 def choices_of(messages: Sequence[BaseMessage]) -> tuple[str, ...]:
@@ -278,79 +253,37 @@ def _told_by(answer: AIMessage) -> _Told | None:
         return None
 
 
-def _turns(messages: Sequence[BaseMessage], notes: list[str]) -> tuple[Turn, ...]:
-    """Return the turns that earlier messages make, and note what of them does not count."""
+def _turns(messages: Sequence[BaseMessage]) -> tuple[Turn, ...]:
+    """Return the turns that earlier messages make."""
     pairs: list[tuple[HumanMessage, AIMessage | None]] = []
     for message in messages:
         if isinstance(message, HumanMessage):
             pairs.append((message, None))
         elif isinstance(message, AIMessage) and pairs and text_of(message):
             pairs[-1] = (pairs[-1][0], message)
-    dropped: Counter[str] = Counter()
     last = len(pairs) - 1
-    turns = [_turn(asked, answer, place == last, dropped) for place, (asked, answer) in enumerate(pairs)]
-    notes += [f"{reason}: {count}" for reason, count in dropped.items()]
+    turns = [_turn(asked, answer, place == last) for place, (asked, answer) in enumerate(pairs)]
     return tuple(turn for turn in turns if turn)[-TURNS_LIMIT:]
 
 
-def _turn(asked: HumanMessage, answer: AIMessage | None, is_last: bool, dropped: Counter[str]) -> Turn | None:
+def _turn(asked: HumanMessage, answer: AIMessage | None, is_last: bool) -> Turn | None:
     """Return a question with its answer; None where it does not count."""
     metadata = _told_by(answer) if answer else None
-    if metadata and metadata.choices and not is_last:
-        return None
     question = metadata.question if metadata else text_of(asked)
-    if not question.strip() or len(question) > QUESTION_LIMIT:
-        dropped[f"Earlier messages without text, or of more than {QUESTION_LIMIT:,} characters, do not count"] += 1
+    is_settled = metadata and metadata.choices and not is_last
+    if is_settled or not question.strip() or len(question) > QUESTION_LIMIT:
         return None
-    if answer is None:
+    if answer is None or (metadata is None and METADATA in answer.response_metadata):
         return Turn(question)
-    if metadata is None and METADATA in answer.response_metadata:
-        dropped["Earlier answers whose sources cannot be read do not count"] += 1
-        return Turn(question)
-    text = without_words(without_sources(text_of(answer)))
-    if len(text) > ANSWER_LIMIT:
-        dropped[f"Of earlier answers, the first {ANSWER_LIMIT:,} characters count"] += 1
-    return Turn(
-        question, text[:ANSWER_LIMIT], tuple(source.passage_id for source in metadata.sources) if metadata else ()
-    )
+    text = without_words(without_sources(text_of(answer)))[:ANSWER_LIMIT]
+    return Turn(question, text, tuple(source.passage_id for source in metadata.sources) if metadata else ())
 
 
 def text_of(message: BaseMessage) -> str:
     """Return the text of a message: its content, or its blocks of text, one a line."""
-    if isinstance(message.content, str):
-        return message.content
-    return "\n".join(text for block in message.content if (text := _text_of_block(block)) is not None)
-
-
-def _text_of_block(block: Any) -> str | None:
-    if isinstance(block, str):
-        return block
-    text = block.get("text") if block.get("type") == "text" else None
-    return text if isinstance(text, str) else None
-
-
-def _question_of(message: BaseMessage, notes: list[str]) -> str:
-    """Return the text of the question, and note what else the message holds. Raises BadInput where that is all."""
-    blocks = [] if isinstance(message.content, str) else message.content
-    unread = Counter(_kind_of(block) for block in blocks if _text_of_block(block) is None)
-    others = ", ".join(f"{kind} ({count})" for kind, count in unread.items())
-    text = text_of(message)
-    if others and not text.strip():
-        raise BadInput(f"The last message holds no text, but {others}", "Ask in words: only text is read")
-    if others:
-        notes.append(f"Only text is read; left out: {others}")
-    return text
-
-
-def _kind_of(block: Any) -> str:
-    return str(block.get("type") or "unknown")[:50]
-
-
-def _other_roles(messages: Sequence[BaseMessage]) -> list[str]:
-    """Tell of the messages since the last answer that ask nothing: instructions come from the server alone."""
-    others = Counter(message.type for message in messages if not isinstance(message, HumanMessage))
-    roles = ", ".join(f"{role[:50]} ({count})" for role, count in others.items())
-    return [f"Messages of other roles do not count: {roles}"] if roles else []
+    blocks = [message.content] if isinstance(message.content, str) else message.content
+    texts = (block if isinstance(block, str) else block.get("text") for block in blocks)
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _last_place(messages: Sequence[BaseMessage], kind: type[BaseMessage]) -> int:

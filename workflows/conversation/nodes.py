@@ -19,7 +19,6 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
-from agents.answers.citations import is_same_but_citations
 from agents.leaning import chosen_reading
 from graph.errors import BadInput
 from workflows.conversation.messages import answer_message, answer_text, choices_of, next_question, spoken
@@ -28,7 +27,7 @@ from workflows.runtime.human_review import decision_in, review_of
 from workflows.runtime.own_run import on_its_own
 from workflows.settings.mara import QUESTION_LIMIT, Context
 from workflows.states.records import Update
-from workflows.streaming import Answered, Event, NodeStarted, Progress, Token, aask_stream, ask_stream
+from workflows.streaming import Answered, Event, NodeStarted, Progress, Said, Token, aask_stream, ask_stream
 
 Events = TypeVar("Events")
 
@@ -97,21 +96,20 @@ class _Turn:
 
     def hear(self, event: Event) -> None:
         """Pass an event of the workflow on: its words as chat, its progress as the workflow's own nodes tell it."""
-        if isinstance(event, Token):
-            self._voice.say(event.text)
-        elif isinstance(event, NodeStarted):
-            self._voice.begin_again()
+        if isinstance(event, Answered):
+            self._result = event.result
+            return
+        self._voice.hear(event)
+        if isinstance(event, NodeStarted):
             self._write({"node": event.node, "event": "started", "attempt": event.attempt})
         elif isinstance(event, Progress):
             self._write({"node": event.node, "event": event.event, **event.details})
-        elif isinstance(event, Answered):
-            self._result = event.result
 
     def update(self) -> Update:
         """Return the answer's message."""
         text = answer_text(self._result, lists_sources=self._lists_sources)
         self._voice.complete(text, spoken(self._result))
-        message = answer_message(text, self._result, self._asked.notes, self._voice.message_id)
+        message = answer_message(text, self._result, self._voice.message_id)
         self._voice.end(message)
         return {"messages": [message]}
 
@@ -169,35 +167,16 @@ class Voice:
             tags=heard_by.tags,
             metadata=heard_by.metadata,
         )
-        self._begun_again = False
+        self._told = Said()
         self._begin()
 
-    def begin_again(self) -> None:
-        """Take note that what was said is void, unless it is said again."""
-        self._begun_again = True
-
-    def say(self, text: str) -> None:
-        """Say the next piece."""
-        if self._begun_again and self._said:
-            if text.startswith(self._said):
-                text = text[len(self._said) :]
-            else:
-                self._begin()
-        self._begun_again = False
-        self._tell(AIMessageChunk(content=text, id=self.message_id))
-        self._said += text
+    def hear(self, event: NodeStarted | Progress | Token) -> None:
+        """Say the words of an event of the run."""
+        self._say(*self._told.hear(event))
 
     def complete(self, text: str, words: str) -> None:
-        """Say what is left of the whole text, which begins with the words of the answer.
-
-        Where something else was said than these words, but for citations, it begins again.
-        """
-        is_said = bool(self._said) and is_same_but_citations(self._said, words)
-        if not is_said and not text.startswith(self._said):
-            self._begin()
-        self._begun_again = False
-        if rest := text[len(words) :] if is_said else text[len(self._said) :]:
-            self.say(rest)
+        """Say what is left of the whole text, which begins with the words of the answer."""
+        self._say(*self._told.rest_of(text, words))
 
     def end(self, message: AIMessage) -> None:
         """Tell what goes with the whole message, which has this voice's id."""
@@ -206,8 +185,14 @@ class Voice:
             run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]))
 
     def _begin(self) -> None:
-        self.message_id, self._said = str(uuid4()), ""
+        self.message_id = str(uuid4())
         self._runs = self._manager.on_chat_model_start({"name": "answer"}, [[]])
+
+    def _say(self, text: str, is_anew: bool) -> None:
+        if is_anew:
+            self._begin()
+        if text:
+            self._tell(AIMessageChunk(content=text, id=self.message_id))
 
     def _tell(self, chunk: AIMessageChunk) -> None:
         for run in self._runs:

@@ -16,21 +16,6 @@ class Versions:
 
     follows: Mapping[str, str]
 
-    @staticmethod
-    def of(turns: Mapping[str, tuple[int, bool]], follows: Mapping[str, str]) -> Versions:
-        """Return the versions of some turns.
-
-        Args:
-            turns: of each turn its number, and whether it is answered; in the order in which they were asked.
-            follows: what each follows. One that it lacks is of a time without versions: it follows the turn of the
-                number before, the answered one rather than an attempt that came to nothing.
-        """
-        last: dict[int, str] = {}
-        for key, (number, is_answered) in turns.items():
-            if number not in last or is_answered or not turns[last[number]][1]:
-                last[number] = key
-        return Versions({key: follows.get(key, last.get(number - 1, "")) for key, (number, _) in turns.items()})
-
     @property
     def last(self) -> tuple[str, ...]:
         """The turns that none follows, in the order in which they were asked."""

@@ -1,11 +1,9 @@
 """Asking and retrieving as tools of the Model Context Protocol: one workspace, for any agent that speaks it.
 
 The official SDK does the protocol; what is here is two functions with described arguments, which it reads: they are no
-strings in this module. One thing the SDK lacks: its transport passes over lines that are no message, such as text with
-half of a surrogate pair, and the client would wait for ever.
+strings in this module.
 """
 
-import json
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -14,8 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
-from anyio import create_memory_object_stream, create_task_group
-from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_model
+from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from agents.roles import Turn
 from graph.errors import BadInput, DependencyMissing, MaraError
@@ -35,15 +32,11 @@ try:
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.server.mcpserver.tools import Tool
-    from mcp.server.stdio import stdio_server
-    from mcp.shared.message import SessionMessage
-    from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, ToolAnnotations
+    from mcp.types import ToolAnnotations
 except ImportError as fault:
     raise DependencyMissing(
         f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
     ) from fault
-
-_REFUSAL = "The message cannot be read: send one JSON-RPC message a line, as text without halves of surrogate pairs"
 
 INSTRUCTIONS = (
     "Answers and passages from one collection of documents. `ask` gives a cited answer, `retrieve` the passages alone."
@@ -314,44 +307,3 @@ def _found(turn: _Turn) -> RetrieveResult:
         ranked_by=result["ranked_by"],
         notes=notes_of(result),
     )
-
-
-async def serve_stdio(server: MCPServer[None]) -> None:
-    """Serve until standard input ends; answer lines that cannot be read with an error."""
-    protocol = server._lowlevel_server  # what its own `run_stdio_async` serves
-    async with stdio_server() as (messages, replies), create_task_group() as tasks:
-        passed_on, readable = create_memory_object_stream[SessionMessage | Exception](0)
-
-        async def refuse_unreadable() -> None:
-            async with passed_on:
-                async for message in messages:
-                    if isinstance(message, Exception) and (refusal := _refusal_of(message)):
-                        await replies.send(SessionMessage(refusal))
-                    await passed_on.send(message)
-
-        tasks.start_soon(refuse_unreadable)
-        await protocol.run(readable, replies, protocol.create_initialization_options())
-        tasks.cancel_scope.cancel()
-
-
-def _refusal_of(fault: Exception) -> JSONRPCError | None:
-    """Return the answer to a line that is no message, with the id that it has; none to a blank one."""
-    inputs = [each["input"] for each in fault.errors(include_url=False)] if isinstance(fault, ValidationError) else []
-    line = inputs[0] if inputs else None
-    if isinstance(line, str) and not line.strip():
-        return None
-    sent = [_read_leniently(line)] if isinstance(line, str) else inputs
-    key = next((each["id"] for each in sent if isinstance(each, dict) and "id" in each), None)
-    return JSONRPCError(
-        jsonrpc="2.0",
-        id=key if type(key) is int or (isinstance(key, str) and key.isprintable()) else None,
-        error=ErrorData(code=PARSE_ERROR if isinstance(line, str) else INVALID_REQUEST, message=_REFUSAL),
-    )
-
-
-def _read_leniently(line: str) -> Any:
-    """Return the JSON of a line, halves of surrogate pairs included; None where it is none."""
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None

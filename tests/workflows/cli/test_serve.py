@@ -80,14 +80,11 @@ def test_a_request_that_is_not_finished_does_not_keep_it_and_is_no_failure(works
 
 
 def test_places_that_cannot_be_served_are_told_at_once(mara: Mara, workspace: Path, tmp_path: Path) -> None:
-    file = tmp_path / "page.sqlite"
-    file.touch()
     open_to_all = "can be reached from other machines without a key. Name a file of keys in MARA_AUTH"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         cases = [
             (tmp_path / "nothing", "--port=0", "There is no workspace"),
-            (workspace, f"--conversations={file}", "move the file into it as conversations.sqlite"),
             *((workspace, f"--host={host}", f"{host} {open_to_all}") for host in ("0.0.0.0", "192.168.7.7", "::")),
             (workspace, f"--port={port}", f"cannot listen at 127.0.0.1:{port}: Address already in use"),
         ]

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import sqlite3
 import stat
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graph.errors import BadInput, WorkspaceDamaged
-from graph.relationships.tables import PAGE_TABLES
+from graph.errors import BadInput
 from workflows.conversation.kept import (
     ANSWERED,
     CUT,
     CUT_AFTER_S,
-    EARLIER_FILE,
     FAILED,
     RUNNING,
     STOPPED,
@@ -331,47 +327,3 @@ def test_reading_makes_nothing_and_only_its_user_may_read_the_file(tmp_path: Pat
     begin(store, "turn-0001")
     (file,) = tmp_path.rglob("*.sqlite")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
-
-class TestTheFileOfAnEarlierVersion:
-    """`conversations.sqlite` in the workspace, as it was before conversations were kept in the history."""
-
-    @pytest.fixture
-    def earlier(self, tmp_path: Path) -> Path:
-        """A workspace with two conversations in that file, of which one is being answered."""
-        root = tmp_path / "workspace"
-        root.mkdir()
-        with closing(sqlite3.connect(root / EARLIER_FILE)) as file:
-            file.executescript(";".join((*PAGE_TABLES, "PRAGMA user_version = 1")))
-            file.executemany(
-                "INSERT INTO conversations VALUES (?, ?, 'Dams', 3, 17.0)", [(TALK, ME), ("conversation-2", OTHER)]
-            )
-            values = "VALUES (?, ?, ?, ?, 'Who?', 0, '{}', ?, '', ?, '', 17.0)"
-            file.execute(f"INSERT INTO turns {values}", (7, "turn-0001", TALK, 1, ANSWERED, json.dumps(RESULT)))
-            file.execute(f"INSERT INTO turns {values}", (9, "turn-0002", "conversation-2", 1, RUNNING, None))
-            file.commit()
-        return root
-
-    def test_is_taken_over_whole_and_goes(self, earlier: Path) -> None:
-        store = Conversations(earlier)
-        conversation, (turn,) = store.read(ME, TALK)
-        assert (conversation.title, conversation.version, conversation.changed) == ("Dams", 3, 17.0)
-        assert (turn.id, turn.state, turn.result) == ("turn-0001", ANSWERED, RESULT)
-        assert [each.state for each in store.read(OTHER, "conversation-2")[1]] == [CUT]
-        assert [path.name for path in earlier.iterdir()] == ["relationships.sqlite"]
-
-    def test_joins_what_is_there_already(self, earlier: Path) -> None:
-        aside = earlier.with_name("aside")
-        (earlier / EARLIER_FILE).rename(aside)
-        begin(Conversations(earlier), "turn-0003", owner="third", question="When?")
-        aside.rename(earlier / EARLIER_FILE)
-        assert [each.id for each in Conversations(earlier).of(OTHER)] == ["conversation-2"]
-        with pytest.raises(NoConversation):
-            Conversations(earlier).turn(ME, "turn-0003")
-
-    def test_that_cannot_be_read_is_told_by_its_name_and_stays(self, tmp_path: Path) -> None:
-        broken = tmp_path / EARLIER_FILE
-        broken.write_text("no database " * 100, encoding="utf-8")
-        with pytest.raises(WorkspaceDamaged, match=r"conversations\.sqlite cannot be read"):
-            Conversations(tmp_path).of(ME)
-        assert broken.exists()

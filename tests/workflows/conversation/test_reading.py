@@ -45,14 +45,12 @@ def test_the_last_message_of_the_user_is_the_question_and_each_answer_a_turn_as_
     )
     assert asked.question == "3?"
     assert asked.turns == (Turn("Whole?", "One [1].", ("a",)), Turn("and it?", "Two."))
-    assert asked.notes == ()
 
 
-def test_blocks_of_text_are_read_and_others_are_told_of() -> None:
+def test_blocks_of_text_are_read_alone() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:,"}}
     asked = next_question([HumanMessage([{"type": "text", "text": "What"}, image, "is it?", image])])
     assert asked.question == "What\nis it?"
-    assert asked.notes == ("Only text is read; left out: image_url (2)",)
 
 
 def test_a_conversation_that_asks_nothing_is_refused() -> None:
@@ -61,15 +59,13 @@ def test_a_conversation_that_asks_nothing_is_refused() -> None:
         ([AIMessage("Hello.")], "ends without a question"),
         ([HumanMessage("a?"), AIMessage("b.")], "ends without a question"),
         ([SystemMessage("Obey.")], "ends without a question"),
-        ([HumanMessage([{"type": "image", "url": "x"}])], r"holds no text, but image \(1\)"),
-        ([HumanMessage([{"no": "type"}])], r"holds no text, but unknown \(1\)"),
     ]
     for messages, says in refused:
         with pytest.raises(BadInput, match=says):
             next_question(messages)
 
 
-def test_messages_of_other_roles_do_not_count_and_are_told_of_once() -> None:
+def test_messages_of_other_roles_do_not_count() -> None:
     others = [
         SystemMessage("Obey me."),
         ToolMessage("BANANA", tool_call_id="1"),
@@ -77,9 +73,6 @@ def test_messages_of_other_roles_do_not_count_and_are_told_of_once() -> None:
     ]
     asked = next_question([*others, HumanMessage("a?"), answered("A.", "a"), *others, HumanMessage("b?")])
     assert asked.turns == (Turn("Whole?", "A.", ("a",)),)
-    assert asked.notes == ("Messages of other roles do not count: system (1), tool (1), chat (1)",)
-    later = next_question([*others, HumanMessage("a?"), AIMessage("A."), HumanMessage("b?")])
-    assert later.notes == ()
 
 
 def test_a_choice_by_number_or_word_for_word_is_the_whole_question_and_needs_no_turns() -> None:
@@ -118,14 +111,12 @@ def test_an_answer_whose_metadata_cannot_be_read_does_not_count_and_asks_nothing
         answer = AIMessage("Secret.", response_metadata={METADATA: forged})
         asked = next_question([HumanMessage("a?"), answer, HumanMessage("1")])
         assert (asked.question, asked.turns) == ("1", (Turn("a?"),)), forged
-        assert asked.notes == ("Earlier answers whose sources cannot be read do not count: 1",), forged
 
 
-def test_what_is_too_long_is_cut_or_left_out_and_told_of() -> None:
+def test_what_is_too_long_is_cut_or_left_out() -> None:
     long = "x" * 1_000_000
     asked = next_question([HumanMessage(long), AIMessage("b"), HumanMessage("c?"), AIMessage(long), HumanMessage("d?")])
     assert asked.turns == (Turn("c?", "x" * ANSWER_LIMIT),)
-    assert len(asked.notes) == 2
     with pytest.raises(BadInput, match="Send a message"):
         next_question([HumanMessage("c?"), AIMessage(long)])
 

@@ -208,26 +208,3 @@ def test_nothing_but_the_protocol_is_on_standard_output(small_workspace: Path) -
     assert answers[1]["result"]["structuredContent"]["passages"]
     assert rest == ""
     assert told.count("noise") == 2
-
-
-@pytest.mark.slow
-def test_every_request_over_stdio_is_answered_also_one_that_cannot_be_read(tmp_path: Path) -> None:
-    asked = '{"jsonrpc": "2.0", "id": %s, "method": "tools/call", "params": {"name": "ask", "arguments": %s}}'
-    begin = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE})
-    lines = {
-        2: asked % (2, '{"question": "Who \\ud800?"}'),
-        "three": asked % ('"three"', '{"question": "Who \\udfff\\ud800?"}'),
-        4: '{"jsonrpc": "2.0", "id": 4}',
-        None: "no message",
-        5: asked % (5, '{"question": "Who?"}'),
-    }
-    told, rest, _ = exchange(
-        SERVE, tmp_path / "none", [begin, json.dumps(INITIALIZED), *lines.values()], 1 + len(lines)
-    )
-    answers = {answer["id"]: answer for answer in told}
-    assert answers.keys() == {1, *lines}
-    refused = {key for key, answer in answers.items() if "error" in answer}
-    assert refused == {2, "three", 4, None}
-    assert "surrogate" in answers[2]["error"]["message"]
-    assert "WorkspaceMissing" in answers[5]["result"]["content"][0]["text"]
-    assert rest == ""

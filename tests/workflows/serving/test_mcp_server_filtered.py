@@ -22,7 +22,6 @@ from tests.workflows.small_world import MALFORMED, well_behaved
 from tests.workflows.workspaces import use_embedder
 from workflows.cli.app import app
 from workflows.runtime.resources import close_indexes
-from workflows.serving import mcp_server
 from workflows.serving.mcp_server import make_server
 
 QUESTION = "Where does Lake Sund lie, and who drains it?"
@@ -180,7 +179,7 @@ class TestCommand:
         async def serve(server: MCPServer[None]) -> None:
             served.append(server)
 
-        monkeypatch.setattr(mcp_server, "serve_stdio", serve)
+        monkeypatch.setattr(MCPServer, "run_stdio_async", serve)
         done = CliRunner().invoke(
             app, ["serve", "mcp", "-w", str(root), *(word for each in conditions for word in ("--where", each))]
         )

@@ -7,14 +7,13 @@ is for `mara serve`.
 from __future__ import annotations
 
 from asyncio import to_thread
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
@@ -25,23 +24,13 @@ from graph.server_clients import serve_clients
 from workflows.serving.guard import AllowedOrigins, Guard
 from workflows.serving.page import endpoints, openai_api
 from workflows.serving.page.reading import read_on
-from workflows.serving.page.requests import Address, Function, NoAddress, own_wording
+from workflows.serving.page.requests import Address, Function
 from workflows.serving.page.site import Site
 from workflows.serving.service import READY, Service
 
 PREFIX = "/page"
 
 _STATIC = Path(__file__).parent / "static"
-
-
-class _KeptFiles(StaticFiles):
-    """Files that a browser keeps, and asks for again where they have changed alone."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        """Return a file, or that the browser has it."""
-        response = super().file_response(*args, **kwargs)
-        response.headers["cache-control"] = "no-cache"
-        return response
 
 
 def make_app(site: Site, service: Service | None = None, *, opens_first: bool = False) -> Starlette:
@@ -53,28 +42,17 @@ def make_app(site: Site, service: Service | None = None, *, opens_first: bool = 
         opens_first: whether the workspace is open before the first request is taken, rather than soon after.
     """
     serving = service or Service()
+    programs = [
+        Mount("/api", _guarded(site, _api(site, serving))),
+        Mount("/v1", _guarded(site, _openai_api(site, serving))),
+    ]
     home = Route("/", RedirectResponse(f"{PREFIX[1:]}/"), methods=["GET"])
-
-    def guarded(inner: list[BaseRoute]) -> Guard:
-        return Guard(_as_json(inner), lambda: site.keyring().is_open)
-
-    programs = [Mount("/api", guarded(_api(site, serving))), Mount("/v1", guarded(_openai_api(site, serving)))]
     own = [home, *_operations(site, serving), *routes(site, serving), *programs]
     return Starlette(routes=own, lifespan=partial(_opening, site, serving, opens_first))
 
 
-def _as_json(inner: list[BaseRoute]) -> Starlette:
-    """Return routes as an application that tells in JSON, too, of addresses and methods that there are not."""
-
-    def refuse(request: Request, fault: Exception) -> Response:
-        assert isinstance(fault, HTTPException)
-        path = request.url.path
-        wording = openai_api.wording if path.removeprefix(PREFIX).startswith("/v1") else own_wording
-        unknown = NoAddress(f"{request.method} {path} is no address of this server")
-        error = wording(unknown, fault.status_code, str(unknown))
-        return JSONResponse({"error": error}, fault.status_code, fault.headers)
-
-    return Starlette(routes=inner, exception_handlers={HTTPException: refuse})
+def _guarded(site: Site, inner: Sequence[BaseRoute]) -> Guard:
+    return Guard(Starlette(routes=inner), lambda: site.keyring().is_open)
 
 
 @asynccontextmanager
@@ -89,60 +67,49 @@ async def _opening(site: Site, service: Service, opens_first: bool, app: Starlet
 
 def routes(site: Site, service: Service) -> list[BaseRoute]:
     """Return the routes of a site's page, all below its prefix and behind its guard."""
-
-    def at(
-        path: str, function: Function, method: str = "GET", *, takes_place: bool = False, outlives: bool = False
-    ) -> Route:
-        address = Address(site, service, function, takes_place=takes_place, outlives=outlives)
-        return Route(path, address, methods=[method])
-
-    inner = _as_json(
-        [
-            Route("/", FileResponse(_STATIC / "index.html"), methods=["GET"]),
-            Mount("/static", _KeptFiles(directory=_STATIC)),
-            at("/api/setup", endpoints.setup),
-            at("/api/welcome", endpoints.first_screen),
-            at("/api/filters", endpoints.filters),
-            at("/api/conversations", endpoints.list_conversations),
-            at("/api/conversations/{id}", endpoints.read_conversation),
-            at("/api/conversations/{id}", endpoints.rename_conversation, "PATCH"),
-            at("/api/conversations/{id}", endpoints.delete_conversation, "DELETE"),
-            at("/api/conversations/{id}/text", endpoints.export_conversation),
-            at("/api/turns", endpoints.ask_turn, "POST", takes_place=True, outlives=True),
-            at("/api/turns/{id}", endpoints.read_turn),
-            at("/api/turns/{id}/events", endpoints.follow_turn),
-            at("/api/turns/{id}/stop", endpoints.stop_turn, "POST"),
-            at("/api/turns/{id}/why", endpoints.read_why, takes_place=True),
-            at("/api/turns/{id}/passages/{number}", read_on),
-            at("/api/turns/{id}/sources/{number}", endpoints.read_source),
-            at("/api/turns/{id}/sources/{number}/views", endpoints.count_view, "POST"),
-            at("/api/documents", endpoints.index_documents, "POST"),
-            at("/api/documents/{name:path}", endpoints.add_document, "PUT"),
-            at("/explanation/{id}", endpoints.explanation, "POST", takes_place=True),
-            Mount("/api", routes=_api(site, service)),
-            Mount("/v1", routes=_openai_api(site, service)),
-        ]
-    )
+    at = partial(_at, site, service)
+    inner = [
+        Route("/", FileResponse(_STATIC / "index.html"), methods=["GET"]),
+        Mount("/static", StaticFiles(directory=_STATIC)),
+        at("/api/setup", endpoints.setup),
+        at("/api/welcome", endpoints.first_screen),
+        at("/api/filters", endpoints.filters),
+        at("/api/conversations", endpoints.list_conversations),
+        at("/api/conversations/{id}", endpoints.read_conversation),
+        at("/api/conversations/{id}", endpoints.rename_conversation, "PATCH"),
+        at("/api/conversations/{id}", endpoints.delete_conversation, "DELETE"),
+        at("/api/conversations/{id}/text", endpoints.export_conversation),
+        at("/api/turns", endpoints.ask_turn, "POST", takes_place=True, outlives=True),
+        at("/api/turns/{id}", endpoints.read_turn),
+        at("/api/turns/{id}/events", endpoints.follow_turn),
+        at("/api/turns/{id}/stop", endpoints.stop_turn, "POST"),
+        at("/api/turns/{id}/why", endpoints.read_why, takes_place=True),
+        at("/api/turns/{id}/passages/{number}", read_on),
+        at("/api/turns/{id}/sources/{number}", endpoints.read_source),
+        at("/api/turns/{id}/sources/{number}/views", endpoints.count_view, "POST"),
+        at("/api/documents", endpoints.index_documents, "POST"),
+        at("/api/documents/{name:path}", endpoints.add_document, "PUT"),
+        at("/explanation/{id}", endpoints.explanation, "POST", takes_place=True),
+        Mount("/api", routes=_api(site, service)),
+        Mount("/v1", routes=_openai_api(site, service)),
+    ]
     own = [Route(PREFIX, RedirectResponse(f"{PREFIX[1:]}/"), methods=["GET"]), *_operations(site, service, PREFIX)]
-    return [*own, Mount(PREFIX, Guard(inner, lambda: site.keyring().is_open))]
+    return [*own, Mount(PREFIX, _guarded(site, inner))]
+
+
+def _at(site: Site, service: Service, path: str, function: Function, method: str = "GET", **how: Any) -> Route:
+    return Route(path, Address(site, service, function, **how), methods=[method])
 
 
 def _api(site: Site, service: Service) -> list[BaseRoute]:
     """Return the routes for programs."""
-    functions: dict[str, Function] = {"/ask": endpoints.ask_once, "/retrieve": endpoints.retrieve}
-    return [
-        Route(path, Address(site, service, function, takes_place=True), methods=["POST"])
-        for path, function in functions.items()
-    ]
+    at = partial(_at, site, service, method="POST", takes_place=True)
+    return [at("/ask", endpoints.ask_once), at("/retrieve", endpoints.retrieve)]
 
 
 def _openai_api(site: Site, service: Service) -> list[BaseRoute]:
     """Return the routes for clients of OpenAI's API."""
-
-    def at(path: str, function: Function, method: str = "GET", *, takes_place: bool = False) -> Route:
-        address = Address(site, service, function, takes_place=takes_place, wording=openai_api.wording)
-        return Route(path, address, methods=[method])
-
+    at = partial(_at, site, service, wording=openai_api.wording)
     return [
         at("/models", openai_api.list_models),
         at("/models/{id:path}", openai_api.read_model),

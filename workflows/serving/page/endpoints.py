@@ -43,7 +43,7 @@ from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
 from workflows.serving.page.export import as_markdown
 from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.reading import found_in_turn, seen_passage
-from workflows.serving.page.requests import Asked, parts_of
+from workflows.serving.page.requests import Asked
 from workflows.serving.page.runs import Question
 from workflows.serving.page.turns import details, event, shown
 from workflows.serving.page.welcome import welcome
@@ -234,7 +234,7 @@ async def add_document(asked: Asked) -> dict[str, Any]:
     """Take a file in as it comes."""
     uploads = await to_thread(asked.site.uploads_of, asked.identity, asked.query.get("workspace", OWN_WORKSPACE))
     is_replacing = asked.query.get("replace") == "yes"
-    await uploads.take(asked.path["name"], parts_of(asked.request), replace=is_replacing)
+    await uploads.take(asked.path["name"], asked.request.stream(), replace=is_replacing)
     return {}
 
 

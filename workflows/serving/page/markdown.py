@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Container, Mapping
 from functools import cache
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 from agents.answers.citations import CITATION, MARK, parse_citations, without_half_citation
@@ -15,7 +14,7 @@ from graph.errors import DependencyMissing
 from workflows.output.printable import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from markdown_it import MarkdownIt
     from markdown_it.rules_core import StateCore
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 
 _CITATION = re.compile(CITATION)
 _EVERY_NUMBER = range(1_000)
-_LINE_END = re.compile(r"\r\n?|\n")
-_NO_BREAK = "\u2060"
-_TIED = 8
-_STOP = re.compile(r"[.,;:!?…。，、！？)\]”’\"»]+")
 _ANOTHER_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)\]]*\s+\S")
 _TAGS = {
     *("p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a"),
@@ -65,7 +60,8 @@ def to_html(answer: str, titles: Mapping[int, str] | None = None, marks: Mapping
         marks: the numbers that stand for those of the passages; by default as they come in the answer.
     """
     answer = visible(answer)
-    return "".join(_blocks(answer, titles, marks_of(answer) if marks is None else marks))
+    env = {"titles": titles, "marks": marks_of(answer) if marks is None else marks}
+    return clean(_parser().render(answer, env))
 
 
 def marks_of(answer: str) -> dict[int, int]:
@@ -78,37 +74,26 @@ class Written:
 
     def __init__(self) -> None:
         self._text = ""
-        self._settled = self._start = 0
+        self._blocks: list[str] = []
 
     def more(self, words: str) -> tuple[int, list[str]]:
         """Take in the next words; return the place of the first block that they change, and the blocks from there."""
         self._text += visible(words)
-        marks = marks_of(self._text)
-        first, rest = self._settled, without_half_citation(self._text[self._start :])
-        groups = _groups(rest, None, marks)
-        if len(groups) > 1 and (lines := groups[-1][0].map):
-            self._settled += len(groups) - 1
-            self._start += [line_end.end() for line_end in _LINE_END.finditer(rest)][lines[0] - 1]
-        return first, [_block(group, None, marks).strip() for group in groups]
+        before, self._blocks = self._blocks, [*_blocks(self._text)]
+        first = len([*takewhile(lambda pair: pair[0] == pair[1], zip(before, self._blocks, strict=False))])
+        return first, self._blocks[first:]
 
 
-def _blocks(answer: str, titles: Mapping[int, str] | None, marks: Mapping[int, int]) -> Iterator[str]:
-    return (_block(group, titles, marks) for group in _groups(answer, titles, marks))
-
-
-def _groups(answer: str, titles: Mapping[int, str] | None, marks: Mapping[int, int]) -> list[list[Token]]:
-    """Return the tokens of each block of an answer that stands in no other."""
-    groups: list[list[Token]] = [[]]
-    for token in _parser().parse(answer, {"titles": titles, "marks": marks}):
-        groups[-1].append(token)
-        if token.level == 0 and token.nesting <= 0:
-            groups.append([])
-    return groups[:-1]
-
-
-def _block(tokens: Sequence[Token], titles: Mapping[int, str] | None, marks: Mapping[int, int]) -> str:
+def _blocks(answer: str) -> Iterator[str]:
+    """Yield the HTML of each block, of an answer that is being written, that stands in no other."""
+    env = {"titles": None, "marks": marks_of(answer)}
     parser = _parser()
-    return clean(parser.renderer.render(tokens, parser.options, {"titles": titles, "marks": marks}))
+    block: list[Token] = []
+    for token in parser.parse(without_half_citation(answer), env):
+        block.append(token)
+        if token.level == 0 and token.nesting <= 0:
+            yield clean(parser.renderer.render(block, parser.options, env)).strip()
+            block.clear()
 
 
 def clean(html: str) -> str:
@@ -144,7 +129,7 @@ def _mark_citations(state: StateCore) -> None:
     for block in state.tokens:
         if block.type == "inline":
             parts = [part for token in block.children or [] for part in _parts(token, known)]
-            block.children = _tied(_once(parts))
+            block.children = [*_once(parts)]
 
 
 def _once(parts: Sequence[Token]) -> Iterator[Token]:
@@ -156,37 +141,7 @@ def _once(parts: Sequence[Token]) -> Iterator[Token]:
         is_next = MARK not in between and not _ANOTHER_SENTENCE.search(between.lstrip(" .!?…。！？"))
         if is_next and parts[place].meta == parts[following].meta:
             repeated.add(place)
-            parts[place - 1].content = parts[place - 1].content.rstrip()
     return (part for place, part in enumerate(parts) if place not in repeated)
-
-
-def _tied(parts: Iterable[Token]) -> list[Token]:
-    """Return the parts of a paragraph, its citations tied to the word before them and the stop behind them."""
-    from markdown_it.token import Token
-
-    tied: list[Token] = []
-    left = deque(part for part in parts if part.type != "text" or part.content)
-    while left:
-        part = left.popleft()
-        if part.type != "citation":
-            tied.append(part)
-            continue
-        cited = [part]
-        while len(left) > 1 and left[1].type == "citation" and not left[0].content.strip(" ,;"):
-            left.popleft()
-        while left and left[0].type == "citation":
-            cited.append(left.popleft())
-        word = _NO_BREAK if tied and tied[-1].type not in ("softbreak", "hardbreak") else ""
-        if tied and tied[-1].type == "text":
-            text = tied.pop().content.rstrip()
-            word = text[-_TIED:].split()[-1] if text else word
-            tied.append(Token("text", "", 0, content=text.removesuffix(word)))
-        stop = ""
-        if left and left[0].type == "text" and (match := _STOP.match(left[0].content)):
-            stop, left[0].content = match[0], left[0].content[match.end() :]
-        opened, closed = Token("tied_open", "span", 1, attrs={"class": "tied"}), Token("tied_close", "span", -1)
-        tied += [opened, Token("text", "", 0, content=word), *cited, Token("text", "", 0, content=stop), closed]
-    return tied
 
 
 def _parts(token: Token, titles: Container[int]) -> Iterator[Token]:
@@ -199,7 +154,7 @@ def _parts(token: Token, titles: Container[int]) -> Iterator[Token]:
     for match in _CITATION.finditer(token.content):
         numbers = parse_citations(match[0], titles).numbers
         if numbers:
-            yield Token("text", "", 0, content=token.content[written : match.start()])
+            yield Token("text", "", 0, content=token.content[written : match.start()].rstrip())
             yield Token("citation", "", 0, meta={"numbers": numbers})
             written = match.end()
     yield Token("text", "", 0, content=token.content[written:])

@@ -21,7 +21,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.responses import StreamingResponse
 
-from agents.answers.citations import is_same_but_citations
 from agents.leaning import chosen_reading, readings_in
 from agents.roles import REFUSAL, Turn
 from graph.errors import BadInput
@@ -47,7 +46,7 @@ from workflows.serving.page.requests import Asked, Reply, status_of
 from workflows.settings.enums import ResultKind, Workflow
 from workflows.settings.mara import QUESTION_LIMIT, Context
 from workflows.settings.problems import problems_of
-from workflows.streaming import ANSWERING, Answered, NodeStarted, Progress, Token, aask_with_pauses
+from workflows.streaming import Answered, Said, aask_with_pauses
 from workflows.wording import without_words
 
 BEGUN_AGAIN = "\n\n---\n\n*The answer begins again: what stands above could not be used.*\n\n"
@@ -160,6 +159,10 @@ class _Completion:
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
         return _event(self.told("chat.completion.chunk", choices=[choice], **values))
 
+    def words(self, words: str, is_anew: bool) -> str:
+        """Return the event that brings words, if any, behind a mark where those before came to nothing."""
+        return self.chunk({"content": f"{BEGUN_AGAIN * is_anew}{words}"}) if words else ""
+
 
 @dataclass(frozen=True)
 class _Answer:
@@ -209,7 +212,7 @@ async def complete(asked: Asked) -> Reply:
 async def _stream(asked: Asked, completion: _Completion) -> AsyncIterator[str]:
     """Yield the events of an answer; leaving stops its run."""
     yield completion.chunk({"role": "assistant", "content": ""})
-    said, answer, service = _Said(), _Answer(ABOUT_THE_CHAT), asked.service
+    said, answer, service = Said(), _Answer(ABOUT_THE_CHAT), asked.service
     try:
         if completion.question:
             run = aask_with_pauses(completion.question, completion.context, completion.turns, TOUCHED_EVERY_S)
@@ -220,13 +223,13 @@ async def _stream(asked: Asked, completion: _Completion) -> AsyncIterator[str]:
                     elif isinstance(event, Answered):
                         service.metrics.answered(event.result)
                         answer = _answer_of(event.result)
-                    elif completion.tells_words and (words := said.hear(event)):
-                        yield completion.chunk({"content": words})
+                    elif completion.tells_words and (words := completion.words(*said.hear(event))):
+                        yield words
     except Exception as fault:
         service.metrics.failed(fault)
         yield _event({"error": wording(fault, status_of(fault), asked.site.told(fault))})
     else:
-        yield completion.chunk({"content": said.rest_of(answer.text, answer.words)})
+        yield completion.words(*said.rest_of(answer.text, answer.words))
         yield completion.chunk({}, "stop", citations=answer.citations)
         if completion.tells_usage:
             yield _event(completion.told("chat.completion.chunk", choices=[], usage=answer.usage))
@@ -235,32 +238,6 @@ async def _stream(asked: Asked, completion: _Completion) -> AsyncIterator[str]:
 
 def _event(values: Mapping[str, Any]) -> str:
     return f"data: {json.dumps(values)}\n\n"
-
-
-class _Said:
-    """The words of an answer that were told while a model wrote them."""
-
-    def __init__(self) -> None:
-        self._words = ""
-        self._is_writing = self._is_void = False
-
-    def hear(self, event: NodeStarted | Progress | Token) -> str:
-        """Return what to tell of an event: the next words, behind a mark where those before came to nothing."""
-        if isinstance(event, NodeStarted):
-            self._is_writing = event.node == ANSWERING
-            self._is_void = self._is_void or (self._is_writing and bool(self._words))
-        if not isinstance(event, Token) or not self._is_writing:
-            return ""
-        mark = BEGUN_AGAIN if self._is_void else ""
-        self._words = event.text if self._is_void else self._words + event.text
-        self._is_void = False
-        return f"{mark}{event.text}"
-
-    def rest_of(self, text: str, words: str) -> str:
-        """Return what is left to tell of the whole text, which begins with these words of the answer."""
-        if self._words and is_same_but_citations(self._words, words):
-            return text[len(words) :]
-        return text.removeprefix(self._words) if text.startswith(self._words) else f"{BEGUN_AGAIN}{text}"
 
 
 def _model(name: str) -> dict[str, Any]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime
 from functools import cache
 from html import escape
-from itertools import groupby, pairwise, takewhile
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from graph.sentences import key_values
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 BEFORE, AFTER = "before", "after"
 """Where other passages of a document stand."""
 
-_MAIL_KEYS = ("from", "to", "cc", "date", "subject", "attachment")
-
 Span = tuple[int, int]
 
 _BEGIN, _END = "\u2e44", "\u2e43"
@@ -33,10 +29,9 @@ _BEGIN, _END = "\u2e44", "\u2e43"
 _SIGNS = {ord(sign): "-" for sign in (_BEGIN, _END)}
 _SIGN = re.compile(f"[{_BEGIN}{_END}]")
 _PIECE = re.compile(rf'<(?:"[^"]*"|[^">])*>|[{_BEGIN}{_END}]|[^<{_BEGIN}{_END}]+')
-_LINE_SIGNS = re.compile(r"(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)]|#{1,6})[ \t]+)*[ \t]*")
+_LINE_SIGNS = re.compile(r"[ \t]*```[^\n]*\n?|(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)]|#{1,6})[ \t]+)*[ \t]*")
 _BEFORE_VALUE, _BEHIND_VALUE = f" \t*_:{_BEGIN}{_END}", f" \t*_;{_BEGIN}{_END}"
-_ADDRESS = re.compile(r"\]\([^\n)]{0,2000}\)|<[a-z]{1,20}:[^>\s]{0,2000}>")
-_FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})[^\n]*")
+_FENCE = "```"
 
 
 def passage_html(text: str, spans: Iterable[Span] = ()) -> str:
@@ -46,7 +41,7 @@ def passage_html(text: str, spans: Iterable[Span] = ()) -> str:
         text: the passage's; HTML in it is shown as text, and pictures as the links that they are.
         spans: where cited words begin and end.
     """
-    signed = _signed(text.translate(_SIGNS), _apart(spans))
+    signed = _signed(text.translate(_SIGNS), sorted(spans))
     parts = groupby(signed.split("\n"), key=_columns)
     html = "\n".join(
         _rows(columns, [*lines]) if columns else _parser().render("\n".join(lines)) for columns, lines in parts
@@ -56,74 +51,30 @@ def passage_html(text: str, spans: Iterable[Span] = ()) -> str:
 
 def passage_told(hit: Mapping[str, Any], citations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return where a passage stands in words, and what else is known of it that its text does not hold."""
-    metadata, mail = hit["metadata"], _mail(hit)
     ended = f"superseded on {hit['superseded_at']}" if hit.get("superseded_at") else ""
-    said = {*PLACE_KEYS, *(_MAIL_KEYS if mail else ()), *_columns(hit["text"])}
+    said = {*PLACE_KEYS, *_columns(hit["text"])}
     return {
-        "place": visible(" · ".join(filter(None, (place_of(hit, citations), mail, ended)))),
-        "metadata": {visible(key): value for key, value in metadata.items() if key not in said},
+        "place": visible(" · ".join(filter(None, (place_of(hit, citations), ended)))),
+        "metadata": {visible(key): value for key, value in hit["metadata"].items() if key not in said},
     }
-
-
-def _mail(hit: Mapping[str, Any]) -> str:
-    """Return of whom a mail is, to whom and of when, and the attachment that a passage is of; empty for no mail."""
-    known = {key: str(hit["metadata"].get(key, "")) for key in _MAIL_KEYS}
-    if not str(hit["metadata"].get("file", "")).lower().endswith(".eml"):
-        return ""
-    people = [f"{way} {known[way]}" for way in ("from", "to", "cc") if known[way]]
-    with suppress(ValueError):
-        people.append(f"on {datetime.fromisoformat(known['date']):%d %B %Y at %H:%M}".replace("on 0", "on "))
-    name = known["attachment"]
-    return " · ".join(
-        filter(None, (f"mail {' '.join(people)}" if people else "", f"attachment {name}" if name else ""))
-    )
-
-
-def _apart(spans: Iterable[Span]) -> list[Span]:
-    """Return spans in their order, those that overlap as one."""
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        elif start < end:
-            merged.append((start, end))
-    return merged
 
 
 def _signed(text: str, spans: Sequence[Span]) -> str:
     """Return a text with signs around spans, none of them where it would take its meaning from what stands there."""
     written, parts = 0, []
     for start, end in spans:
-        begin = _behind_line_signs(text, _behind_address(text, start))
-        stop = _before_fence(text, _behind_address(text, len(text[:end].rstrip())))
-        if written <= begin < stop:
+        begin = max(written, start, _behind_line_signs(text, start))
+        stop = len(text[:end].rstrip().removesuffix(_FENCE).rstrip())
+        if begin < stop:
             parts += [text[written:begin], _BEGIN, text[begin:stop], _END]
             written = stop
     return "".join([*parts, text[written:]])
 
 
-def _behind_address(text: str, place: int) -> int:
-    """Return a place in a text; where it is in the address of a link, the place behind it."""
-    line = text.rfind("\n", 0, place) + 1
-    links = _ADDRESS.finditer(text, line)
-    return next(
-        (link.end() for link in takewhile(lambda link: link.start() < place, links) if place < link.end()), place
-    )
-
-
 def _behind_line_signs(text: str, place: int) -> int:
-    """Return a place in a text; where it is in the signs that a line begins with, the place behind them."""
-    line = text.rfind("\n", 0, place) + 1
-    if fence := _FENCE.match(text, line):
-        return min(fence.end() + 1, len(text))
-    signs = _LINE_SIGNS.match(text, line)
-    return max(place, signs.end()) if signs else place
-
-
-def _before_fence(text: str, place: int) -> int:
-    """Return a place in a text; where it is in a line that ends a block of code, the end of the line before."""
-    line = text.rfind("\n", 0, place) + 1
-    return line - 1 if line and _FENCE.match(text, line) else place
+    """Return the place behind the signs that the line of a place begins with."""
+    signs = _LINE_SIGNS.match(text, text.rfind("\n", 0, place) + 1)
+    return signs.end() if signs else place
 
 
 def _columns(line: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from graph.errors import BadInput, MaraError, ServiceUnavailable
+from graph.errors import BadInput, ServiceUnavailable
 from workflows.access.identity import Identity, authorization_of
 from workflows.context import QUESTION_LIMIT
 from workflows.serving.page.site import Site
@@ -27,27 +27,7 @@ from workflows.serving.service import Overloaded, Service
 BODY_BYTES = 2**20
 """The largest request, files aside."""
 
-BODY_S = 30.0
-"""The time that a body may take, beside what its size allows."""
-
-LEAST_BYTES_S = 10_000
-"""The bytes that have to come in a second beyond that time."""
-
 _ID = re.compile(r"[A-Za-z0-9-]{8,64}")
-
-
-class Incomplete(MaraError):
-    """A request did not come whole: it broke off, or took too long.
-
-    Attributes:
-        status: the HTTP status to answer with, where anybody is left to read it.
-    """
-
-    status = 408
-
-
-class NoAddress(MaraError):
-    """A request goes to an address that there is not, or comes by another method than it takes."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +132,8 @@ class Address:
 
         try:
             await self._answer(Request(scope, receive), noting)
+        except ClientDisconnect:
+            return
         except Exception as fault:
             if has_begun:
                 raise
@@ -183,12 +165,12 @@ class Address:
     def _count(self, fault: Exception) -> None:
         if isinstance(fault, Overloaded):
             self._service.metrics.refused()
-        elif not isinstance(fault, Incomplete):
+        else:
             self._service.metrics.failed(fault)
 
     def _error(self, fault: Exception) -> Response:
         status = status_of(fault)
-        headers = {"connection": "close"} if isinstance(fault, Incomplete) else {}
+        headers = {}
         if isinstance(fault, Overloaded):  # Quickly: a server that is full tells it hundreds of times a second.
             headers, message = {"retry-after": str(fault.retry_after_s)}, str(fault)
         else:
@@ -213,30 +195,13 @@ async def _while_there(receive: Receive) -> AsyncIterator[None]:
             listening.cancel()
 
 
-async def parts_of(request: Request) -> AsyncIterator[bytes]:
-    """Yield the body of a request as it comes. Raises Incomplete."""
-    parts, begun, size = request.stream(), asyncio.get_running_loop().time(), 0
-    while True:
-        try:
-            async with asyncio.timeout_at(begun + BODY_S + size / LEAST_BYTES_S):
-                part = await anext(parts, None)
-        except ClientDisconnect:
-            raise Incomplete("The request broke off", "Send it again") from None
-        except TimeoutError:
-            raise Incomplete("The request takes too long to come", "Send it again, faster") from None
-        if part is None:
-            return
-        size += len(part)
-        yield part
-
-
 async def _read_body(request: Request) -> dict[str, Any]:
     """Return the JSON of a request, or the key of the form that opens an explanation. Raises BadInput."""
     if request.method not in ("POST", "PATCH"):
         return {}
     kind = request.headers.get("content-type", "").partition(";")[0]
     text = bytearray()
-    async for part in parts_of(request):
+    async for part in request.stream():
         text += part
         if len(text) > BODY_BYTES:
             raise BadInput("The request is too large", f"Send at most {BODY_BYTES:,} bytes")

@@ -19,7 +19,6 @@ from workflows.output.printable import visible
 from workflows.runtime.access import keeps_history
 from workflows.serving.page.documents import Uploads
 from workflows.serving.page.runs import Runs
-from workflows.serving.page.wording import without_commands
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context
 
@@ -113,22 +112,12 @@ class Site:
         return Runs(self.conversations)
 
     def told(self, fault: Exception) -> str:
-        """Return what visitors are told of an error: of ours the words without folders, of others the kind.
-
-        Where there are keys, commands for the operator of the server are left out.
-        """
+        """Return what visitors are told of an error: of ours the words without folders, of others the kind."""
         if isinstance(fault, MaraError):
             own = self.workspaces.own
-            words = str(fault) if self._is_open() else without_commands(str(fault))
-            return without_folders(words, own.parent, own.absolute().parent)
+            return without_folders(str(fault), own.parent, own.absolute().parent)
         _LOG.exception("The page could not be served", exc_info=fault)
         return f"The server failed ({type(fault).__name__}): its log tells more"
-
-    def _is_open(self) -> bool:
-        try:
-            return self.keyring().is_open
-        except MaraError:  # The keys cannot be read: that is what is told.
-            return False
 
     def may_upload(self, identity: Identity) -> bool:
         """Tell whether somebody may add documents: not a user who sees only a part of the passages."""

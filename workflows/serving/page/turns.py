@@ -28,7 +28,6 @@ from workflows.serving.page.choices import differing
 from workflows.serving.page.export import as_text
 from workflows.serving.page.markdown import Written, to_html
 from workflows.serving.page.passages import AFTER, BEFORE, passage_html, passage_told
-from workflows.serving.page.wording import without_commands
 from workflows.settings.enums import ResultKind, Workflow
 from workflows.settings.mara import MOST_ANSWER_TOKENS
 from workflows.streaming import ANSWERING, NodeStarted, Progress, Token
@@ -223,7 +222,7 @@ def _answer(result: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
 
 def _written(text: str) -> str:
     """Return what a refusal says of documents and notes, for visitors."""
-    return plain(without_commands(visible(text)))
+    return plain(visible(text))
 
 
 def _marks(result: Mapping[str, Any]) -> dict[int, int]:
@@ -286,7 +285,7 @@ def _took(result: Mapping[str, Any]) -> str:
 
 
 def _notes(result: Mapping[str, Any]) -> list[str]:
-    return [without_commands(visible(f"{_words(note['node'])}: {note['message']}")) for note in result["errors"]]
+    return [visible(f"{_words(note['node'])}: {note['message']}") for note in result["errors"]]
 
 
 def _words(node: str) -> str:

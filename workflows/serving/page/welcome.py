@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from graph.errors import WorkspaceMissing
-from graph.retrieve.open_index import Index
 from graph.sources.skipped import REFUSED, skipped_by_source
 from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.context import Context
 from workflows.runtime.resources import OpenRun, open_run
 from workflows.serving.page.suggestions import suggested
-
-_KEPT: WeakKeyDictionary[Index, dict[str, Mapping[str, Any]]] = WeakKeyDictionary()
-"""The first screens of each open generation, by the filter of their visitors."""
-
-_FILTERS_KEPT = 200
 
 
 def welcome(context: Context) -> dict[str, Any]:
@@ -28,15 +20,9 @@ def welcome(context: Context) -> dict[str, Any]:
     """
     try:
         run = open_run(context)
-        kept = _KEPT.setdefault(run.index, {})
     except WorkspaceMissing:
         return {"passages": 0, "documents": 0, "unread": 0, "questions": []}
-    asked = json.dumps(context.where, sort_keys=True, default=str)
-    if asked not in kept:
-        if len(kept) >= _FILTERS_KEPT:
-            kept.clear()
-        kept[asked] = _found(run)
-    return {**kept[asked], "unread": 0 if run.selection else _unread(context)}
+    return {**_found(run), "unread": 0 if run.selection else _unread(context)}
 
 
 def _found(run: OpenRun) -> Mapping[str, Any]:

@@ -7,13 +7,13 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing import parent_process
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
@@ -33,15 +33,11 @@ STOPPING_S = 2
 DRAINING_S = 20
 """The time that answers under way have after SIGTERM, which tells a server that another one takes its place."""
 
-HEAD_S = 20.0
-"""The time that a client has to send what comes before a request's body."""
-
 HUNG_AFTER_S = 60.0
 """The silence after which a worker is taken to hang."""
 
 _WAITING_CONNECTIONS = 1024
 _ACCEPTED_AT_ONCE = 1
-_TICKS_A_SECOND = 10
 _LEEWAY_S = 1
 _KILLED_AFTER_S = DRAINING_S + 5.0
 
@@ -141,7 +137,7 @@ def serve(served: Served, listening: socket.socket, say: Callable[[str], None], 
 
 
 class Server(uvicorn.Server):
-    """A server that ends in time, and waits without end for no request.
+    """A server that ends in time.
 
     Args:
         config: the settings of uvicorn, with what is served.
@@ -155,7 +151,6 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.was_interrupted = False
         self._on_start = on_start
-        self._waiting: dict[tuple[Any, Any], float] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Take connections, and say so."""
@@ -163,23 +158,6 @@ class Server(uvicorn.Server):
         for each in sockets or ():
             each.listen(_WAITING_CONNECTIONS)
         self._on_start()
-
-    async def on_tick(self, counter: int) -> bool:
-        """Close connections on which no request comes to its body in time: uvicorn waits for it without end."""
-        if counter % _TICKS_A_SECOND == 0:
-            before, now = self._waiting, time.monotonic()
-            self._waiting = {each: before.get(each, now) for each in self._without_request()}
-            for (connection, _), since in self._waiting.items():
-                if now - since > HEAD_S:
-                    connection.shutdown()
-        return await super().on_tick(counter)
-
-    def _without_request(self) -> Iterator[tuple[Any, Any]]:
-        """Yield connections whose last request is answered, with what uvicorn keeps of it: another one for each."""
-        for connection in self.server_state.connections:
-            last = getattr(connection, "cycle", None)
-            if last is None or last.response_complete:
-                yield connection, last
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End, at SIGTERM with more time for answers under way. Uvicorn would be killed by the signal in the end."""

@@ -269,17 +269,3 @@ def test_a_body_that_is_no_object_of_json_is_refused(me: Visitor) -> None:
     for body, kind in cases:
         reply = me.client.post("/page/api/turns", content=body, headers={"content-type": kind})
         assert reply.status_code == 400, body
-
-
-def test_unknown_addresses_and_methods_are_told_in_json(me: Visitor) -> None:
-    for path, kind in (
-        ("/api/nothing", "kind"),
-        ("/page/api/nothing", "kind"),
-        ("/page/v1/x", "type"),
-        ("/v1/x", "type"),
-    ):
-        reply = me.client.get(path)
-        assert (reply.status_code, kind in reply.json()["error"]) == (404, True), path
-        assert reply.json()["error"]["message"] == f"GET {path} is no address of this server"
-    assert me.client.get("/api/ask").status_code == 405
-    assert me.client.get("/api/ask").json()["error"]["kind"] == "NoAddress"

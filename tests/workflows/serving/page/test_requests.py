@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 from tests.dictation import PATIENCE_S
 from tests.workflows.serving.page.site import on_a_port, site_of
 from tests.workflows.small_world import QUESTION
-from workflows.serving.page import requests
 from workflows.serving.service import Service
 
 WITH_BODY = [
@@ -33,38 +31,6 @@ DEEP = 100_000
 def head(method: str, path: str, length: int) -> bytes:
     lines = (f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json")
     return "\r\n".join((*lines, f"Content-Length: {length}", "", "")).encode()
-
-
-def test_a_body_that_takes_too_long_is_refused(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "BODY_S", 0.1)
-    service = Service()
-    with on_a_port(site_of(world, tmp_path, uploads=tmp_path / "uploads"), service) as address:
-        for method, path in (*WITH_BODY, WITH_FILE):
-            with connected(address) as connection:
-                connection.sendall(head(method, path, 100) + b'{"question"')
-                received = b""
-                while more := connection.recv(65536):
-                    received += more
-            assert received.startswith(b"HTTP/1.1 408 "), path
-            assert json.loads(received.partition(b"\r\n\r\n")[2])["error"] == {
-                "kind": "Incomplete",
-                "message": "The request takes too long to come. Send it again, faster",
-            }, path
-    assert failures(service) == []
-    assert not [*(tmp_path / "uploads").rglob("*.*")]
-
-
-def test_a_body_may_take_the_time_that_its_size_allows(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(requests, "BODY_S", 0.0)
-    monkeypatch.setattr(requests, "LEAST_BYTES_S", 0.1)
-    body = json.dumps({"title": "Lakes"}).encode()
-    with on_a_port(site_of(world, tmp_path)) as address, connected(address) as connection:
-        connection.sendall(head("PATCH", "/page/api/conversations/12345678", len(body)) + body[:9])
-        assert httpx.get(f"{address}/health").status_code == 200
-        connection.sendall(body[9:])
-        assert connection.recv(65536).startswith(b"HTTP/1.1 404 ")
 
 
 def test_a_body_that_breaks_off_is_no_failure_of_the_server_nor_of_a_question(
