@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agents.agent import Agent
 from agents.answerer import OfflineReader, passages_material, tell_left_out, within_room
@@ -27,9 +26,6 @@ DEFAULT_BUDGET_CHARACTERS = 24_000
 MAX_COMPONENTS = 8
 MAX_FOLLOW_UP_CHARACTERS = 500
 
-_MAX_LISTED = 10
-# A question may be as long.
-_MAX_COMPONENT_CHARACTERS = 10_000
 # The most that a grammar lets a component or a follow-up question have.
 _ASKED_CHARACTERS = 300
 
@@ -143,23 +139,10 @@ class ClaimJudge(Protocol):
         """
 
 
-JudgedCoverage = Literal[Coverage.FULLY, Coverage.PARTIALLY, Coverage.NOT]
-JUDGED_COVERAGES: tuple[Coverage, ...] = get_args(JudgedCoverage)
+JUDGED_COVERAGES = (Coverage.FULLY, Coverage.PARTIALLY, Coverage.NOT)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class ComponentReply(_Strict):
-    """One thing that the question asks for; of a single one the text may be empty, and means the question."""
-
-    text: str
-    coverage: JudgedCoverage
-    claims: list[int]
-
-
-class ClaimReply(_Strict):
+class ClaimReply(BaseModel):
     """The findings on one claim."""
 
     number: int
@@ -167,20 +150,16 @@ class ClaimReply(_Strict):
     relevant: bool
 
 
-class FollowUpReply(_Strict):
-    """A question about what is missing."""
+class ClaimJudgeReply(BaseModel):
+    """The question's structure and components, the verdict on each claim, and what to ask next.
 
-    component: int
-    question: str
-
-
-class ClaimJudgeReply(_Strict):
-    """The question's structure and components, the verdict on each claim, and what to ask next."""
+    Of a single component the text may be empty, and means the question.
+    """
 
     structure: Structure
-    components: list[ComponentReply] = Field(min_length=1, max_length=MAX_COMPONENTS)
+    components: list[Component] = Field(min_length=1, max_length=MAX_COMPONENTS)
     claims: list[ClaimReply]
-    follow_ups: list[FollowUpReply]
+    follow_ups: list[FollowUp]
 
 
 class ChatClaimJudge(ChatAgent):
@@ -200,38 +179,31 @@ class ChatClaimJudge(ChatAgent):
     ) -> Assessment:
         """Return what the model found, as far as it is consistent; see `shown_passages` for what it is shown.
 
-        Claims are cut to an even share of half the prompt's characters where they exceed it together, which is told.
-
         A follow-up question is dropped, and counted, where it is empty or above 500 characters, repeats another or
         the question itself, is about a component that is fully answered, or comes after ``max_follow_ups`` others.
 
         Raises:
             MalformedReply: the reply is not of the schema, or contradicts itself or what it was shown.
         """
-        cut_claims = _cut_claims(claims, DEFAULT_BUDGET_CHARACTERS // 2)
         about: dict[str, object] = {
             "question": question,
             "max_follow_ups": max_follow_ups,
-            "claims": [{"number": each.number, "text": each.text, "cited": list(each.cited)} for each in cut_claims],
+            "claims": [{"number": each.number, "text": each.text, "cited": list(each.cited)} for each in claims],
         }
         bare = self.messages(about, feedback, max_components=MAX_COMPONENTS)
-        room = self._room(bare, DEFAULT_BUDGET_CHARACTERS - sum(len(claim.text) for claim in cut_claims))
-        if cut_claims != claims:
-            room.tell(f"the end of {sum(a != b for a, b in zip(claims, cut_claims, strict=True))} claims")
+        taken = sum(len(claim.text) for claim in claims)
+        room = self._room(bare, max(0, DEFAULT_BUDGET_CHARACTERS - taken))
         shown = shown_passages(claims, passages, room)
         tell_left_out(passages, shown, room)
-        messages = self.messages(
-            {**about, "passages": passages_material(shown)}, feedback, max_components=MAX_COMPONENTS
-        )
-
+        material = {**about, "passages": passages_material(shown)}
+        messages = self.messages(material, feedback, max_components=MAX_COMPONENTS)
         claim_numbers = {claim.number for claim in claims}
         passage_numbers = {passage.number for passage in shown}
 
         def check(reply: ClaimJudgeReply) -> Assessment:
-            reason = _contradiction(reply, claim_numbers, passage_numbers)
-            if reason:
+            for reason in _contradictions(reply, claim_numbers, passage_numbers):
                 raise MalformedReply(reason)
-            return _assessment(reply, question, claims, max_follow_ups)
+            return _assessment(reply, question, max_follow_ups)
 
         schema = _schema(claim_numbers, passage_numbers, max_follow_ups)
         return self._ask_object(ClaimJudgeReply, schema, messages, check)
@@ -253,87 +225,54 @@ def _schema(claims: Collection[int], passages: Collection[int], max_follow_ups: 
 def shown_passages(
     claims: Sequence[Claim], passages: Sequence[NumberedPassage], room: Room
 ) -> tuple[NumberedPassage, ...]:
-    """Return the passages that claims are checked against: the cited ones first, then the others, the best first.
-
-    The cited ones are all shown: where they do not fit, each is cut to the sentences that fit into an even share. Of
-    the others, those that fit are.
-    """
+    """Return the passages that claims are checked against, as far as they fit: the cited ones first."""
     if not passages:
         return ()
     cited = {number for claim in claims for number in claim.cited}
-    needed = [passage for passage in passages if passage.number in cited]
-    others = [passage for passage in passages if passage.number not in cited]
-    if room.count([passage.title + passage.text for passage in needed]) < len(needed):
-        return tuple(shown for passage in needed for shown in within_room((passage,), room.share(len(needed))))
-    return within_room((*needed, *others), room)
+    return within_room(sorted(passages, key=lambda passage: passage.number not in cited), room)
 
 
-def _cut_claims(claims: Sequence[Claim], budget_characters: int) -> Sequence[Claim]:
-    """The claims, each cut to an even share of the budget where they exceed it together."""
-    if sum(len(claim.text) for claim in claims) <= budget_characters:
-        return claims
-    share = budget_characters // len(claims)
-    return [replace(claim, text=claim.text[:share]) for claim in claims]
+def _contradictions(reply: ClaimJudgeReply, claims: Collection[int], passages: Collection[int]) -> Iterator[str]:
+    """Yield the faults of a reply of the schema, in words that tell how to mend it; nothing of a consistent one."""
+    judged = [claim.number for claim in reply.claims]
+    count, single = len(reply.components), reply.structure is Structure.SINGLE
+    for number in (*judged, *(number for component in reply.components for number in component.claims)):
+        if number not in claims:
+            yield f"claims: there is no claim {number}"
+    if sorted(judged) != sorted(claims):
+        yield f"claims: each claim takes one verdict, but those on {sorted(judged)} were given"
+    for number in (number for claim in reply.claims for number in claim.supported_by):
+        if number not in passages:
+            yield f"supported_by: no passage {number} was shown"
+    if single != (count == 1):
+        yield f"structure: single takes one component, multiple two or more, but there are {count}"
+    for place, component in enumerate(reply.components, 1):
+        if not (single or component.text.strip()):
+            yield f"components: the text of component {place} is empty"
+        if component.coverage not in JUDGED_COVERAGES:
+            yield f"components: the coverage of component {place} is none of {', '.join(JUDGED_COVERAGES)}"
+        if component.coverage is not Coverage.NOT and not component.claims:
+            yield f"components: answered at least in part takes a claim, but none is listed for component {place}"
+    for follow_up in reply.follow_ups:
+        if not 1 <= follow_up.component <= count:
+            yield f"follow_ups: there is no component {follow_up.component}"
 
 
-def _contradiction(reply: ClaimJudgeReply, claims: Collection[int], passages: Collection[int]) -> str | None:
-    """The fault of a reply of the schema, in words that tell how to mend it; None for a consistent one."""
-    judged = Counter(claim.number for claim in reply.claims)
-    components = range(1, len(reply.components) + 1)
-    single = reply.structure is Structure.SINGLE
-    wrong_count = (len(components) != 1) if single else (len(components) < 2)
-    uncovered = [
-        place
-        for place, component in enumerate(reply.components, 1)
-        if component.coverage is not Coverage.NOT and not component.claims
-    ]
-    unreadable = [
-        place
-        for place, component in enumerate(reply.components, 1)
-        if len(component.text) > _MAX_COMPONENT_CHARACTERS or not (single or component.text.strip())
-    ]
-    listed_claims = [number for component in reply.components for number in component.claims]
-    supporting = [number for claim in reply.claims for number in claim.supported_by]
-    followed = [follow_up.component for follow_up in reply.follow_ups]
-    faults = (
-        ("claims: there is no claim {}", _unknown((*judged, *listed_claims), claims)),
-        ("claims: no verdict on claim {}", sorted(set(claims) - judged.keys())),
-        ("claims: more than one verdict on claim {}", [number for number, count in judged.items() if count > 1]),
-        ("supported_by: no passage {} was shown", _unknown(supporting, passages)),
-        (
-            "structure: single takes one component, multiple two or more, but there are {}",
-            [len(components)] * wrong_count,
-        ),
-        ("components: the text of component {} is empty or too long", unreadable),
-        ("components: answered at least in part takes a claim, but none is listed for component {}", uncovered),
-        ("follow_ups: there is no component {}", _unknown(followed, components)),
-    )
-    return next(
-        (words.format(", ".join(map(str, numbers[:_MAX_LISTED]))) for words, numbers in faults if numbers), None
-    )
-
-
-def _unknown(numbers: Collection[int], known: Collection[int]) -> list[int]:
-    return sorted({number for number in numbers if number not in known})
-
-
-def _assessment(reply: ClaimJudgeReply, question: str, claims: Sequence[Claim], max_follow_ups: int) -> Assessment:
+def _assessment(reply: ClaimJudgeReply, question: str, max_follow_ups: int) -> Assessment:
     replies = {claim.number: claim for claim in reply.claims}
     verdicts = tuple(
-        ClaimVerdict(claim.number, _each_once(replies[claim.number].supported_by), replies[claim.number].relevant)
-        for claim in claims
+        ClaimVerdict(number, tuple(dict.fromkeys(each.supported_by)), each.relevant)
+        for number, each in sorted(replies.items())
     )
     components = tuple(
-        Component(component.text.strip() or question, component.coverage, _each_once(component.claims))
+        replace(component, text=component.text.strip() or question, claims=tuple(dict.fromkeys(component.claims)))
         for component in reply.components
     )
     follow_ups = _useful(reply.follow_ups, components, question)[:max_follow_ups]
     return Assessment(reply.structure, components, verdicts, follow_ups, len(reply.follow_ups) - len(follow_ups))
 
 
-def _useful(
-    follow_ups: Sequence[FollowUpReply], components: Sequence[Component], question: str
-) -> tuple[FollowUp, ...]:
+def _useful(follow_ups: Sequence[FollowUp], components: Sequence[Component], question: str) -> tuple[FollowUp, ...]:
     """The follow-up questions about what is missing, each wording once, in their order."""
     asked = {"", normalise_name(question)}
     useful = []
@@ -343,12 +282,8 @@ def _useful(
         if wording in asked or len(item.question) > MAX_FOLLOW_UP_CHARACTERS or fully:
             continue
         asked.add(wording)
-        useful.append(FollowUp(item.question.strip(), item.component))
+        useful.append(replace(item, question=item.question.strip()))
     return tuple(useful)
-
-
-def _each_once(numbers: Sequence[int]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(numbers))
 
 
 LEAST_SHARED = 0.6

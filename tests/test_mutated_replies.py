@@ -158,13 +158,18 @@ def say(mutations: Mutations) -> None:
 
 def send_whole(mutations: Mutations, endpoint: Endpoint) -> None:
     """A reply whose envelope is mutated, over HTTP."""
-    envelope = json.loads(str(body(choice={"logprobs": {"content": [{"token": "a", "logprob": -1.0}]}}).body))
+    (whole, done) = body(choice={"logprobs": {"content": [{"token": "a", "logprob": -1.0}]}}).events or ()
+    envelope = json.loads(whole.removeprefix(b"data: "))
     data = json.dumps(mutations.value(envelope)).encode()
     if mutations.random.random() < 0.3:
         data = mutations.data(data)
     status = mutations.random.choice((200, 200, 200, 200, 400, 429, 500))
     retry = mutations.random.choice(("", "9" * 400, "-1", "Fri, 31 Dec 2100", "NaN"))
-    endpoint.server.script([Reply(body=data, headers={"Retry-After": retry} if retry else {}, status=status)])
+    headers = {"Retry-After": retry} if retry else {}
+    events = [b"data: " + data + b"\n\n", done]
+    endpoint.server.script(
+        [Reply(events=events, headers=headers) if status == 200 else Reply(body=data, headers=headers, status=status)]
+    )
     model = endpoint.model
     if mutations.random.random() < 0.5:
         model.ask(messages(), top_logprobs=5).text()

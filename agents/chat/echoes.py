@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -180,6 +180,8 @@ def _texts(value: Any) -> Iterator[str]:
             yield part
         elif isinstance(part, BaseModel):
             left += [getattr(part, name) for name in reversed(type(part).model_fields)]
+        elif is_dataclass(part):
+            left += [getattr(part, field.name) for field in reversed(fields(part))]
         elif isinstance(part, dict | list | tuple):
             left += reversed(list(part.values()) if isinstance(part, dict) else part)
 

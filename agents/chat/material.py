@@ -73,8 +73,8 @@ def configured_context_tokens() -> int | None:
 def told_context_tokens(client: httpx.Client, address: Address, api_key: SecretStr, model: str) -> int | None:
     """Return the context window that a server tells of a model, in tokens for one request; None where it does not.
 
-    vLLM tells it at ``/v1/models`` as ``max_model_len``, llama.cpp there as ``meta.n_ctx`` or, in older versions, at
-    ``/props`` and ``/slots``. A request never fails over it.
+    vLLM tells it at ``/v1/models`` as ``max_model_len``, llama.cpp there as ``meta.n_ctx``. A request never fails over
+    it.
 
     Args:
         client: of the server; it is left open.
@@ -88,19 +88,11 @@ def told_context_tokens(client: httpx.Client, address: Address, api_key: SecretS
     import httpx
 
     headers = {} if address.credentials else {"Authorization": f"Bearer {api_key.get_secret_value()}"}
-
-    def read(url: str) -> Any:
-        return client.get(url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=False).json()
-
     try:
-        entry = _model_entry(read(f"{address.url}/models"), model)
-        window = _window(entry.get("max_model_len")) or _window(_part(entry, "meta", "n_ctx"))
-        if window or entry.get("owned_by") != "llamacpp":
-            return window
-        root = address.url.removesuffix("/v1")
-        window = _window(_part(read(f"{root}/props"), "default_generation_settings", "n_ctx"))
-        window = window or _window(_part(read(f"{root}/slots"), 0, "n_ctx"))
-        return window or _window(_part(entry, "meta", "n_ctx_train"))
+        models = client.get(f"{address.url}/models", headers=headers, timeout=_TIMEOUT_S, follow_redirects=False)
+        entry = _model_entry(models.json(), model)
+        window = entry.get("max_model_len") or entry["meta"]["n_ctx"]
+        return window if type(window) is int and window >= LEAST_WINDOW else None
     except httpx.ConnectError as fault:
         raise ConnectionError from fault
     except Exception:
@@ -130,21 +122,6 @@ def _model_entry(models: Any, name: str) -> Mapping[str, Any]:
     entries = [entry for entry in models["data"] if isinstance(entry, dict)]
     named = [entry for entry in entries if entry.get("id") == name] or entries
     return named[0] if len(named) == 1 else {}
-
-
-def _part(value: Any, *path: str | int) -> Any:
-    """The part of a JSON value at a path; None where it has none."""
-    for key in path:
-        try:
-            value = value[key]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
-
-
-def _window(value: Any) -> int | None:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and value >= LEAST_WINDOW else None
 
 
 _TOKENS_OF_A_PIECE = 24

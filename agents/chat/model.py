@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER_KEY = "no-key"
 _MAX_DETAIL = 300
-_ASK_AGAIN_S = 30.0
 
 CUT = "The reply was cut at the token limit: write less"
 """Why a reply is refused that ran into its limit."""
@@ -56,7 +54,6 @@ _REFUSALS = {
     **dict.fromkeys(_LIMIT_NAMES, _LIMIT_WORDS),
     "temperature": re.compile(r"temperature\W+(?:does not support|is not supported)", re.IGNORECASE),
     "stream_options": re.compile(r"stream[_ ]options|include[_ ]usage", re.IGNORECASE),
-    "stream": re.compile(r"\bstream(?:ing)?\b", re.IGNORECASE),
 }
 """Parameters that a request may have, each with the words by which a server refuses it."""
 
@@ -113,11 +110,10 @@ class _Wanted:
 class ChatModel:
     """A chat model behind an OpenAI-compatible endpoint; its client is built at the first request.
 
-    Every reply is streamed inside, whatever the caller sees, so that a time-out counts the seconds without a token; of
-    a server that does not stream, it counts the whole reply. Every request has a limit of tokens and is charged to the
-    budget of its question. Safe to use from several threads. Remembers what the server turns out not to take:
-    ``response_format``, ``logprobs``, ``temperature``, ``stream``, ``stream_options``, and the name of the token limit;
-    and whether the model thinks, which takes tokens of its own.
+    Every reply is streamed inside, whatever the caller sees, so that a time-out counts the seconds without a token.
+    Every request has a limit of tokens and is charged to the budget of its question. Safe to use from several threads.
+    Remembers what the server turns out not to take: ``response_format``, ``logprobs``, ``temperature``,
+    ``stream_options``, and the name of the token limit; and whether the model thinks, which takes tokens of its own.
 
     Attributes:
         name: the model's name, as the server knows it.
@@ -147,7 +143,7 @@ class ChatModel:
         self._thinking_tokens = thinking_tokens or 0
         self._once_it_thinks = THINKING_TOKENS if thinking_tokens is None else thinking_tokens
         self._told_context_tokens: int | None = None
-        self._asks_window_from = 0.0
+        self._asks_window = True
 
     @property
     def context_tokens(self) -> int | None:
@@ -159,19 +155,11 @@ class ChatModel:
         if configured is not None:
             return configured
         with self._lock:
-            if time.monotonic() >= self._asks_window_from:
-                self._asks_window_from = time.monotonic() + _ASK_AGAIN_S
-                with suppress(ConnectionError):
-                    self._told_context_tokens = self._ask_window()
-                    self._asks_window_from = float("inf")
+            if self._asks_window and self._address:
+                with suppress(ConnectionError), self._http_client() as client:
+                    self._told_context_tokens = told_context_tokens(client, self._address, self._api_key, self.name)
+                    self._asks_window = False
             return self._told_context_tokens
-
-    def _ask_window(self) -> int | None:
-        """The window that the server tells; OpenAI's own tells none. Raises ConnectionError where none answers."""
-        if self._address is None:
-            return None
-        with self._http_client() as client:
-            return told_context_tokens(client, self._address, self._api_key, self.name)
 
     def ask(
         self,
@@ -184,8 +172,8 @@ class ChatModel:
     ) -> ChatReply:
         """Return the reply with its tokens.
 
-        Options that a server refuses are left out: ``response_format``, the log-probabilities, the limit, the
-        temperature, the stream.
+        Options that a server refuses are left out: ``response_format``, the log-probabilities, the limit and the
+        temperature.
 
         Args:
             messages: the prompt.
@@ -247,7 +235,6 @@ class ChatModel:
             limit: wanted.max_tokens + self._thinking_tokens,
             "temperature": self.temperature,
             "stream_options": True,
-            "stream": True,
         }
         return {name: value for name, value in extras.items() if name and value is not None and name not in refused}
 
@@ -264,7 +251,7 @@ class ChatModel:
         try:
             reply = self._asked(client, wanted, extras, budget)
         except Exception as fault:
-            late = self._too_late(fault, extras, budget)
+            late = self._too_late(fault, budget)
             if late is None and not isinstance(fault, MalformedReply):
                 budget.give_back_call()
                 raise
@@ -281,7 +268,6 @@ class ChatModel:
         self, client: ChatOpenAI, wanted: _Wanted, extras: Mapping[str, Any], budget: QuestionBudget
     ) -> ChatReply:
         under_way = ReplyUnderWay(
-            streams="stream" in extras,
             silence_s=self._timeout_s,
             left_s=budget.left_s,
             most_characters=CHARACTERS_A_TOKEN * (wanted.max_tokens + self._thinking_tokens),
@@ -293,9 +279,7 @@ class ChatModel:
         how: dict[str, Any] = {"extra_body": body, "timeout": under_way.wait_s}
         if "logprobs" in extras:
             how |= {"logprobs": True, "top_logprobs": extras["logprobs"]}
-        if not under_way.streams:
-            how["stream"] = False
-        elif "stream_options" not in extras:
+        if "stream_options" not in extras:
             how["stream_usage"] = False
         tags = list(_UNHEARD) if wanted.addresses is None else []
         fault: Exception | None = None
@@ -308,12 +292,10 @@ class ChatModel:
         if fault is not None:
             raise fault
         reply = _read_message(message, with_logprobs="logprobs" in extras)
-        if under_way.came_whole:
-            self._refused.add("stream")
         passed = len(reply.raw) > under_way.most_characters
         return replace(reply, cut=reply.cut or passed, thought=reply.thought or under_way.thought)
 
-    def _too_late(self, fault: Exception, extras: Mapping[str, Any], budget: QuestionBudget) -> MaraError | None:
+    def _too_late(self, fault: Exception, budget: QuestionBudget) -> MaraError | None:
         """The error of a request that took too long; None for any other fault."""
         if isinstance(fault, MaraError):
             return None
@@ -324,9 +306,8 @@ class ChatModel:
             return budget.fault() or BudgetSpent("The question's time is over")
         if error.cause != "timeout":
             return None
-        happened = "sent no token for" if "stream" in extras else "did not answer within"
         return SlowReply(
-            f"The chat endpoint {happened} {self._timeout_s:g} s",
+            f"The chat endpoint sent no token for {self._timeout_s:g} s",
             "Raise MARA_TIMEOUT_S, or take a faster model or server",
         )
 

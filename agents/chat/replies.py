@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from agents.answers.unlinked import Unlinking
 from graph.endpoints.address import censored
@@ -27,13 +27,8 @@ if TYPE_CHECKING:
 
 
 _ROLES = (None, "", "assistant")
-_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-MAX_REPLY_CHARACTERS = 500_000
-"""A longer reply is refused unread, its thinking included; one that is streamed is cut off there."""
-
-_LEAST_PIECE = 4
 _MOST_TOKENS = 10**9
 
 
@@ -45,14 +40,12 @@ class ReplyUnderWay:
     keeps a connection alive.
 
     Attributes:
-        streams: whether it asks for a stream.
         silence_s: the longest time without a token, in seconds, the first one included.
         left_s: tells after how many seconds it is broken off whatever comes; infinity for never.
         most_characters: of its reply, which is cut there.
         unlinking: takes images and links from its reply, before any listener is told of them; None leaves them.
     """
 
-    streams: bool
     silence_s: float
     left_s: Callable[[], float]
     most_characters: int
@@ -61,10 +54,7 @@ class ReplyUnderWay:
     characters: int = field(default=0, init=False)
     thought: bool = field(default=False, init=False)
     ended: bool = field(default=False, init=False)
-    came_whole: bool = field(default=False, init=False)
     fault: Exception | None = field(default=None, init=False)
-    said: list[str] = field(default_factory=list, init=False)
-    length: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._renew()
@@ -78,13 +68,11 @@ class ReplyUnderWay:
         return min(self.silent_until - time.monotonic(), self.left_s())
 
     def read(self, response: httpx.Response, data: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield what the client is told of a response: a stream of sound events that ends, or one sound reply."""
+        """Yield what the client is told of a response: a stream of sound events that ends."""
         came = self._in_time(data)
         try:
             if response.status_code != 200:
                 yield censored(b"".join(came).decode("utf-8", "replace")).encode()
-            elif response.headers.get("Content-Type", "").startswith("application/json"):
-                yield self._whole(b"".join(came))
             else:
                 yield from self._events(came)
         except Exception as fault:
@@ -99,20 +87,6 @@ class ReplyUnderWay:
             if self.wait_s <= 0:
                 raise httpx.ReadTimeout("the time of the request is over")
             yield each
-
-    def _whole(self, body: bytes) -> bytes:
-        """A reply in one piece; the only event of a stream where one was asked for."""
-        reply = _parsed(body)
-        if not reply["choices"]:
-            raise ValueError("the reply holds no choice")
-        for choice in reply["choices"]:
-            self._hear(choice["message"], is_last=True)
-            if self.streams:
-                choice["delta"] = choice.pop("message")
-        if isinstance(usage := reply.get("usage"), dict):
-            reply["usage"] = usage | {name: counted_tokens(usage.get(name)) for name in _COUNTS}
-        self.came_whole = True
-        return _event(reply) if self.streams else json.dumps(reply).encode()
 
     def _events(self, came: Iterator[bytes]) -> Iterator[bytes]:
         parts: list[bytes] = []
@@ -136,8 +110,9 @@ class ReplyUnderWay:
             if not self.ended:
                 raise ValueError("the stream ends without saying that the reply does")
             return line + b"\n\n"
-        event = _parsed(value)
-        self.length += _LEAST_PIECE
+        event = json.loads(value)
+        if event.get("error"):
+            raise ValueError("the reply is an error")  # without its words, which may repeat the key
         for choice in event.get("choices") or ():
             is_last = bool(choice.get("finish_reason"))
             self._hear(choice["delta"], is_last)
@@ -159,10 +134,6 @@ class ReplyUnderWay:
         text = content if isinstance(content, str) else ""
         self.thought = self.thought or bool(thinking)
         self.characters += len(thinking) + len(text)
-        self.said.append(text)
-        self.length += max(0, len(text) - _LEAST_PIECE)
-        if self.length > MAX_REPLY_CHARACTERS:
-            raise MalformedReply(f"The reply is longer than {MAX_REPLY_CHARACTERS:,} characters", "".join(self.said))
         if _SURROGATE.search(text):
             raise MalformedReply("The reply holds broken Unicode", text.encode("utf-8", "replace").decode())
         if self.unlinking is not None and isinstance(content or "", str) and (text or is_last):
@@ -187,14 +158,6 @@ def read_reply(response: httpx.Response, data: Iterator[bytes]) -> Iterator[byte
     return _UNDER_WAY.get().read(response, data)
 
 
-def _parsed(text: bytes) -> Any:
-    """Parse a reply or an event of a stream. An error raises without its words, which may repeat the key."""
-    value = json.loads(text)
-    if value.get("error"):
-        raise ValueError("the reply is an error")
-    return value
-
-
 def _event(value: object) -> bytes:
     return b"data: " + json.dumps(value).encode() + b"\n\n"
 
@@ -213,86 +176,38 @@ LEAST = -9999.0
 """The value that the protocol gives in place of minus infinity; no log-probability is lower."""
 
 _MAX_REASONS = 3
-_FENCE = re.compile(r"^```([\w-]*)[ \t]*$", re.MULTILINE)
 _OPENS, _CLOSES = "<think>", "</think>"
+_BEGUN = re.compile(r"<(?:/?t?|/?th|/?thi|/?thin|/?think)\Z")
 
 
 def parse_object(text: str, schema: type[T]) -> T:
     """Return the one JSON object of a reply, validated strictly against a schema.
 
-    The object may stand alone, in the reply's one code fence, or in prose without any other brace.
+    The object may stand alone, in a code fence, or in prose without any other brace.
 
     Raises:
-        MalformedReply: there is no object or more than one, it is cut or not JSON (repeated keys, NaN and Infinity
-            included), or not valid against the schema.
+        MalformedReply: there is no object or more than one, it is cut or not JSON, or not valid against the schema.
     """
     body = without_thinking(text)
-    fenced = _fenced(body)
+    start, end = body.find("{"), body.rfind("}") + 1
+    if not body:
+        raise MalformedReply("The reply is empty", text)
+    if start < 0:
+        raise MalformedReply("The reply holds no JSON object", text)
+    if body.startswith("[") or body[:start].rstrip().endswith("["):
+        raise MalformedReply("The reply is a list, not one JSON object", text)
     try:
-        value = _only_object(fenced[0].strip() if len(fenced) == 1 else body)
-        return schema.model_validate_json(json.dumps(value), strict=True)
+        return schema.model_validate_json(body[start : end or None], strict=True)
     except ValidationError as error:
         raise MalformedReply(_reasons(error), text) from None
-    except json.JSONDecodeError as error:
-        raise MalformedReply(f"The reply is not valid JSON, or is cut: {error.msg}", text) from None
-    except RecursionError:
-        raise MalformedReply("The reply is nested too deeply", text) from None
-    except ValueError as error:
-        raise MalformedReply(str(error), text) from None
-
-
-def _only_object(body: str) -> dict[str, Any]:
-    """The one top-level JSON object of a text. Raises ValueError with the reason where there is not exactly one."""
-    if not body:
-        raise ValueError("The reply is empty")
-    start = body.find("{")
-    if start < 0:
-        raise ValueError("The reply holds no JSON object")
-    if body.startswith("[") or body[:start].rstrip().endswith("["):
-        raise ValueError("The reply is a list, not one JSON object")
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant, parse_float=_finite)
-    value, end = decoder.raw_decode(body, start)
-    if "}" in body[:start] or any(brace in body[end:] for brace in "{}"):
-        raise ValueError("The reply holds more than one JSON object, or a stray brace")
-    assert isinstance(value, dict)
-    return value
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("The reply repeats a key within one object")
-    return value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"The reply holds {name}, which is no JSON number")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError("The reply holds a number that is out of range")
-    return number
 
 
 def _reasons(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_context=False, include_input=False)
+    if errors[0]["type"] == "json_invalid":
+        return "The reply is not one valid JSON object, or is cut"
     reasons = [f"{'.'.join(map(str, item['loc'])) or 'reply'}: {item['msg']}" for item in errors[:_MAX_REASONS]]
     return "The reply does not fit the schema: " + "; ".join(reasons)
-
-
-def _fenced(body: str) -> list[str]:
-    """The contents of the code fences of a text: between a line that opens one and the next that closes it."""
-    contents = []
-    opened: int | None = None
-    for line in _FENCE.finditer(body):
-        if opened is None and line.end() < len(body):
-            opened = line.end() + 1
-        elif opened is not None and not line[1]:
-            contents.append(body[opened : line.start()])
-            opened = None
-    return contents
 
 
 def without_thinking(text: str) -> str:
@@ -301,24 +216,26 @@ def without_thinking(text: str) -> str:
     Raises:
         MalformedReply: the reply starts to think and never ends, or says more than `MAX_SPOKEN_CHARACTERS`.
     """
-    body = _without_blocks(text).strip()
-    if body.startswith(_OPENS):
+    spoken = _spoken(text)[0].strip()
+    if spoken.startswith(_OPENS):
         raise MalformedReply("The reply never ends its <think> block", text)
-    thought, closed, rest = body.partition(_CLOSES)
-    spoken = rest.strip() if closed and _OPENS not in thought else body
     if len(spoken) > MAX_SPOKEN_CHARACTERS:
         raise MalformedReply(f"The reply says more than {MAX_SPOKEN_CHARACTERS:,} characters", text)
     return spoken
 
 
-def _without_blocks(text: str) -> str:
-    """A text without what stands between opening and closing tags; a block that never ends stays."""
-    spoken = []
-    done = 0
-    while (start := text.find(_OPENS, done)) >= 0 and (end := text.find(_CLOSES, start)) >= 0:
-        spoken.append(text[done:start])
-        done = end + len(_CLOSES)
-    return "".join(spoken) + text[done:]
+def _spoken(text: str) -> tuple[str, bool]:
+    """A text less all thinking that ends, and whether the opening tag of its first thinking is missing."""
+    *ended, rest = text.split(_CLOSES)
+    spoken: list[str] = []
+    swallowed = False
+    for part in ended:
+        words, opens, _ = part.partition(_OPENS)
+        if not opens and not swallowed:
+            swallowed, words = True, ""
+            spoken.clear()
+        spoken.append(words)
+    return "".join([*spoken, rest]), swallowed
 
 
 class ThinkFilter:
@@ -334,51 +251,20 @@ class ThinkFilter:
 
     def __init__(self, *, thinks_first: bool = False) -> None:
         """With ``thinks_first``, show nothing before a closing tag: for servers known to swallow the opening one."""
-        self.swallowed = False
-        self._hidden = thinks_first
-        self._thinking = False
-        self._held = ""
-        self._space: list[str] = []
-        self._shown = False
+        self.swallowed = thinks_first
+        self._text = _OPENS if thinks_first else ""
+        self._shown = 0
 
     def feed(self, piece: str) -> str:
         """Take the next piece; return what is known to be spoken by now and was not returned before."""
-        text, self._held = self._held + piece, ""
-        spoken: list[str] = []
-        done = 0
-        while done < len(text):
-            tags = (_CLOSES,) if self._thinking else (_OPENS,) if self.swallowed else (_OPENS, _CLOSES)
-            at, tag = min(((at, tag) for tag in tags if (at := text.find(tag, done)) >= 0), default=(-1, ""))
-            if at < 0:
-                settled = len(text) - _begun(text[done:], tags)
-                spoken += () if self._thinking else (text[done:settled],)
-                self._held = text[settled:]
-                break
-            if tag == _OPENS:
-                spoken.append(text[done:at])
-            elif not self._thinking:
-                self.swallowed, self._hidden, self._shown = True, False, False
-                self._space.clear()
-                spoken.clear()
-            self._thinking = tag == _OPENS
-            done = at + len(tag)
-        return "" if self._hidden else self._stripped("".join(spoken))
-
-    def _stripped(self, spoken: str) -> str:
-        """Leave out the first white space, and hold back what may be the last."""
-        end = len(spoken.rstrip())
-        if not end:
-            self._space += (spoken,) if self._shown else ()
-            return ""
-        words = "".join((*self._space, spoken[:end])) if self._shown else spoken[:end].lstrip()
-        self._space = [spoken[end:]]
-        self._shown = True
+        self._text += piece
+        begun = _BEGUN.search(self._text)
+        spoken, swallowed = _spoken(self._text[: begun.start()] if begun else self._text)
+        if swallowed and not self.swallowed:
+            self.swallowed, self._shown = True, 0
+        spoken = spoken.partition(_OPENS)[0].strip()
+        words, self._shown = spoken[self._shown :], len(spoken)
         return words
-
-
-def _begun(text: str, tags: tuple[str, ...]) -> int:
-    """How many characters at the text's end may be the beginning of a tag."""
-    return max(length for tag in tags for length in range(len(tag)) if text.endswith(tag[:length]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,42 +281,26 @@ class TokenLogprobs:
     top: tuple[tuple[str, float], ...]
 
 
-def _logprob(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
-        return math.nan
-    return float(max(LEAST, min(0.0, value)))
-
-
-class _Chosen(BaseModel):
-    """A token as servers tell it."""
-
-    model_config = ConfigDict(strict=True)
-
-    token: str
-    logprob: Annotated[float, BeforeValidator(_logprob)] = math.nan
-
-
-class _Place(_Chosen):
-    top_logprobs: Annotated[list[_Chosen], BeforeValidator(lambda value: value if isinstance(value, list) else [])] = []
-
-
-class _Logprobs(BaseModel):
-    content: list[_Place]
-
-
 def read_logprobs(metadata: Mapping[str, Any]) -> tuple[TokenLogprobs, ...]:
     """Return the tokens of a reply in order, from its ``response_metadata``; none where the server tells none.
 
     Usage in another form than the protocol's counts as untold: the legacy form of completions, for one.
     """
     try:
-        logprobs = _Logprobs.model_validate(metadata.get("logprobs"))
-    except ValidationError:
+        return tuple(map(_token, metadata["logprobs"]["content"]))
+    except (AttributeError, KeyError, TypeError):
         return ()
-    return tuple(map(_token, logprobs.content))
 
 
-def _token(place: _Place) -> TokenLogprobs:
-    top = tuple((each.token, each.logprob) for each in place.top_logprobs)
-    is_listed = any(text == place.token for text, _ in top)
-    return TokenLogprobs(place.token, top if is_listed else (*top, (place.token, place.logprob)))
+def _token(place: Mapping[str, Any]) -> TokenLogprobs:
+    top = dict(map(_text_and_logprob, place.get("top_logprobs") or ()))
+    text, logprob = _text_and_logprob(place)
+    return TokenLogprobs(text, tuple({**top, text: top.get(text, logprob)}.items()))
+
+
+def _text_and_logprob(token: Mapping[str, Any]) -> tuple[str, float]:
+    text, value = token["token"], token.get("logprob")
+    if not isinstance(text, str):
+        raise TypeError("a token is a text")
+    is_number = isinstance(value, int | float) and value == value
+    return text, float(max(LEAST, min(0.0, value))) if is_number else math.nan

@@ -23,17 +23,15 @@ from workflows.streaming import NodeStarted, ask_stream
 
 PIECES = ("It was founded !", "[x](https://ev", 'il.example/?q=a "t") in [1', "203](https://evil.example/a) ", "[1].")
 WRITTEN = "It was founded  in 1203 [1]."
-WHOLE = "".join(PIECES)
 
 
-@pytest.fixture(params=["streams", "answers whole"])
-def hostile(request: pytest.FixtureRequest, chat_server: ScriptedServer) -> ScriptedServer:
-    """A server whose answers name an image and a link, cut in the middle of both, or told whole."""
-    streams = request.param == "streams"
-    reply = Reply(WHOLE, pieces=PIECES) if streams else Reply(WHOLE)
+@pytest.fixture
+def hostile(chat_server: ScriptedServer) -> ScriptedServer:
+    """A server whose answers name an image and a link, cut in the middle of both."""
+    reply = Reply("".join(PIECES), pieces=PIECES)
     roles = ragenta_world.well_behaved(judge=[ragenta_world.YES], claim_judge=ragenta_world.accepts)
     scripts = {**well_behaved(), **roles, "answerer": [reply], "final predictor": [reply]}
-    chat_server.script(scripts, refuses=() if streams else ("stream",))
+    chat_server.script(scripts)
     return chat_server
 
 

@@ -19,10 +19,6 @@ from tests.scripted_server import Fault, Reply, ReplyLike, scripted
 
 VLLM = {"id": "scripted", "object": "model", "owned_by": "vllm", "max_model_len": 4_096}
 LLAMA_CPP = {"id": "scripted", "owned_by": "llamacpp", "meta": {"n_ctx": 2_048, "n_ctx_train": 8_192}}
-OLD_LLAMA_CPP = {**LLAMA_CPP, "meta": {"n_ctx_train": 8_192}}
-PROPS = json.dumps({"default_generation_settings": {"n_ctx": 1_024}})
-ALL = ["/v1/models", "/props", "/slots"]
-SLOTS = json.dumps([{"id": 0, "n_ctx": 512}])
 
 
 def models(*entries: Mapping[str, Any]) -> str:
@@ -30,21 +26,16 @@ def models(*entries: Mapping[str, Any]) -> str:
 
 
 def test_the_server_tells_the_window_where_it_can() -> None:
-    old = models(OLD_LLAMA_CPP)
-    cases: list[tuple[Mapping[str, ReplyLike], int | None, list[str]]] = [
-        ({"/v1/models": models(VLLM)}, 4_096, ALL[:1]),
-        ({"/v1/models": models({**VLLM, "id": "other", "max_model_len": 999}, VLLM)}, 4_096, ALL[:1]),
-        ({"/v1/models": models({**VLLM, "id": "a"}, {**VLLM, "id": "b"})}, None, ALL[:1]),
-        ({"/v1/models": models(LLAMA_CPP)}, 2_048, ALL[:1]),
-        ({"/v1/models": old, "/props": PROPS, "/slots": SLOTS}, 1_024, ALL[:2]),
-        ({"/v1/models": old, "/props": "{}", "/slots": SLOTS}, 512, ALL),
-        ({"/v1/models": old, "/props": "{}", "/slots": "[]"}, 8_192, ALL),
-    ]
-    for tells, tokens, asked in cases:
+    for entries, tokens in (
+        ([VLLM], 4_096),
+        ([{**VLLM, "id": "other", "max_model_len": 999}, VLLM], 4_096),
+        ([{**VLLM, "id": "a"}, {**VLLM, "id": "b"}], None),
+        ([LLAMA_CPP], 2_048),
+    ):
         with scripted(["Yes"]) as server:
-            server.tells = tells
+            server.tells = {"/v1/models": models(*entries)}
             assert model_on(server).context_tokens == tokens
-            assert [path for path, _ in server.looked_up] == asked
+            assert [path for path, _ in server.looked_up] == ["/v1/models"]
 
 
 def test_what_tells_no_window_leaves_it_unknown_and_the_request_unharmed() -> None:
@@ -87,15 +78,13 @@ def test_it_is_asked_for_once_by_all_threads_with_the_key_and_the_setting_wins(m
         assert headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_server_that_is_not_there_yet_is_asked_again_but_not_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for pause_s, tokens in ((30.0, None), (0.0, 4_096)):
-        monkeypatch.setattr("agents.chat.model._ASK_AGAIN_S", pause_s)
-        with scripted(["Yes"]) as server:
-            server.tells = {"/v1/models": models(VLLM)}
-            model = open_chat_model("scripted", 0.0, base_url="http://127.0.0.1:9/v1", api_key=None, timeout_s=1)
-            assert model.context_tokens is None
-            model._address = model_on(server)._address
-            assert model.context_tokens == tokens
+def test_a_server_that_is_not_there_yet_is_asked_again() -> None:
+    with scripted(["Yes"]) as server:
+        server.tells = {"/v1/models": models(VLLM)}
+        model = open_chat_model("scripted", 0.0, base_url="http://127.0.0.1:9/v1", api_key=None, timeout_s=1)
+        assert model.context_tokens is None
+        model._address = model_on(server)._address
+        assert model.context_tokens == 4_096
 
 
 def test_the_estimate_is_never_below_what_a_small_models_tokenizer_makes_of_a_text() -> None:

@@ -17,11 +17,10 @@ BARE = {"token": "Yes", "logprob": -0.1}
 
 
 def ask_with(logprobs: object) -> ChatReply:
-    """Ask for a whole reply with these log-probabilities, however odd."""
-    message = {"role": "assistant", "content": "Yes 0.9"}
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": logprobs}
-    body = {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice]}
-    with served(Reply(body=json.dumps(body))) as model:
+    """Ask for a reply with these log-probabilities, however odd."""
+    choice = {"index": 0, "delta": {"content": "Yes 0.9"}, "finish_reason": "stop", "logprobs": logprobs}
+    piece = json.dumps({"id": "x", "choices": [choice]})
+    with served(Reply(events=[f"data: {piece}\n\n".encode(), b"data: [DONE]\n\n"])) as model:
         return model.ask(messages(), top_logprobs=5)
 
 

@@ -95,32 +95,6 @@ def test_a_slow_reply_whose_tokens_keep_coming_is_waited_for() -> None:
     assert seconds > 1.0
 
 
-def streams(server: ScriptedServer) -> list[bool]:
-    """Whether each request asked for a stream."""
-    return [bool(request.body.get("stream")) for request in server.requests]
-
-
-def test_a_server_that_does_not_stream_is_asked_for_whole_replies_from_then_on() -> None:
-    with scripted(["yes"], refuses=["stream"]) as server:
-        model = model_on(server)
-        assert [model.ask(messages()).text() for _ in range(2)] == ["yes", "yes"]
-    assert streams(server) == [True, False, False]
-    choice = {"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
-    whole = {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
-    with scripted([Reply(body=json.dumps(whole))]) as server:
-        model = model_on(server)
-        replies = [model.ask(messages()) for _ in range(2)]
-    assert [(reply.text(), reply.usage) for reply in replies] == [("yes", Usage(1, 7, 2))] * 2
-    assert streams(server) == [True, False]
-
-
-def test_a_whole_reply_is_waited_for_as_long_as_a_token() -> None:
-    hangs = scripted([Reply(fault=Fault.HANG)], refuses=["stream"])
-    with hangs as server, pytest.raises(SlowReply, match=r"did not answer within 0\.3 s\. Raise MARA_TIMEOUT_S"):
-        model_on(server, PATIENCE_S).ask(messages())
-
-
 NOTHING = Spent()
 
 

@@ -15,7 +15,6 @@ from tests.chatting import TEXT, VERDICT, Verdict
 ACCEPTED = (
     TEXT,
     f"```json\n{TEXT}\n```",
-    f"Of the set {{a, b}}:\n```json\n{TEXT}\n```\nDone.",
     f"Sure [1]! Here it is:\n\n{TEXT}\n\nI hope this helps.",
     f"Is it {{}}?\n</think>\n{TEXT}",
 )
@@ -25,20 +24,18 @@ REFUSED = (
     (f"<think>{TEXT}</think>", "empty"),
     (f"<think>{TEXT}", "never ends"),
     ("The lake, I would say.", "no JSON object"),
-    (TEXT[:-8], "not valid JSON, or is cut"),
-    (TEXT + "}", "stray brace"),
-    ('"share": 1} ' + TEXT, "stray brace"),
-    (TEXT + "\n" + TEXT, "more than one"),
+    (TEXT[:-8], "not one valid JSON object, or is cut"),
+    (TEXT + "}", "not one valid"),
+    ("{" + TEXT, "not one valid"),
+    (TEXT + "\n" + TEXT, "not one valid"),
     (f"[{TEXT}]", "a list"),
-    ('{"name": "a", "name": "b", "share": 1}', "repeats a key"),
-    ('{"name": "a", "share": 1, "more": [{"b": 1, "b": 1}]}', "repeats a key"),
-    ('{"name": "a", "share": NaN}', "NaN"),
-    ('{"name": "a", "share": 1e999}', "out of range"),
-    ('{"name": "a", "share": ' + "1" * 5_000 + "}", "limit"),
+    ('{"name": "a", "share": NaN}', "finite"),
+    ('{"name": "a", "share": 1e999}', "finite"),
+    ('{"name": "a", "share": ' + "1" * 5_000 + "}", "not one valid|finite"),
     ('{"name": "a", "share": "0.5"}', "share: .*number"),
     ('{"name": "a"}', "share: Field required"),
-    ('{"name": "\\ud800", "share": 1}', "does not fit the schema|broken Unicode"),
-    ('{"name": ' + "[" * 50_000, "too deeply"),
+    ('{"name": "\\ud800", "share": 1}', "not one valid"),
+    ('{"name": ' + "[" * 50_000, "not one valid"),
 )
 
 
