@@ -61,7 +61,7 @@ from graph.construction.knowledge_graph import (
     table_of_facts,
 )
 from graph.construction.near_names import KEPT, PAIR, may_have_synonyms, near_pairs
-from graph.construction.shards import Shard, keep_smallest, shard_size, shards_of
+from graph.construction.shards import Shard, keep_smallest, shard_size, shards_of, vectors_made_with
 from graph.construction.spellings import CorrectedNames, SpellingTree, most_given, write_spellings
 from graph.construction.workers import Workers, build_processes, even_ranges, even_size
 from graph.corrections.apply import Corrections
@@ -453,10 +453,11 @@ class Build:
 
     def _write_pairs(self, kept: Path) -> None:
         """Write the pairs of near names, less those that no edge may join, smaller entity first."""
-        ids, apart = self._whole.array("entity_ids"), [*self._corrected.apart()]
+        ids, vectors, eligible = map(self._whole.array, ("entity_ids", "vectors", "eligible"))
+        apart = self._corrected.apart()
         forbidden = _keys(*(find(ids, packed(ends)) for ends in zip(*apart, strict=True))) if apart else _NO_KEYS
         with ArrayWriter(self._whole.folder / "pairs.npy", PAIR) as pairs:
-            for block in _blocks(near_pairs(ids, self._whole.array("vectors"), self._whole.array("eligible"), kept)):
+            for block in _blocks(near_pairs(ids, vectors, eligible, kept, vectors_made_with(self.record))):
                 pairs.append(block[~np.isin(_keys(block["first"], block["second"]), forbidden)])
         self._whole.save(near=np.zeros(len(pairs), dtype=bool))
 

@@ -21,8 +21,8 @@ from numpy.typing import DTypeLike, NDArray
 
 T = TypeVar("T")
 
-_KEPT_KEYS = 4096
-"""Keys of a mapping that are kept: of so few all. Every bisection begins with the same ones, those of eleven steps."""
+_KEPT_KEYS = 1 << 15
+"""Keys of a mapping that are kept: of so few all, else those that were read last."""
 
 CHECKED_TO = 1 << 22
 """Numbers of an array up to which all of them are looked at when it is opened: a few milliseconds."""

@@ -7,7 +7,7 @@ texts and facts become Python objects when they are asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import islice
@@ -22,7 +22,6 @@ from graph.construction.columns import (
     IntLists,
     LazySequence,
     SortedMapping,
-    TextColumn,
     TextTable,
     check_range,
     load_array,
@@ -128,10 +127,6 @@ def table_of_facts(ids: Iterable[str], facts: Iterable[Fact]) -> TextTable:
     return TextTable.of(((key, f.subject, f.predicate, f.object) for key, f in zip(ids, facts, strict=True)), 4)
 
 
-_MOST_REMEMBERED = 1 << 15
-"""Ids of which the place is remembered: a question looks a few hundred up several times each."""
-
-
 class StoredPassages(LazySequence[Passage]):
     """Passages of a table: id, title, text, source, metadata as JSON."""
 
@@ -155,51 +150,7 @@ def table_of_passages(passages: Iterable[Passage]) -> TextTable:
     return TextTable.of(rows, StoredPassages.WIDTH)
 
 
-class StoredIds(SortedMapping[int]):
-    """Ids in ascending order, by their places, and their places by them.
-
-    Attributes:
-        ids: by their places. One that was read is found again without a search.
-    """
-
-    def __init__(self, column: TextColumn) -> None:
-        super().__init__(column, range(len(column)))
-        self.ids = _Ids(self, column)
-        self._column = column
-        self._remembered: dict[str, int] = {}
-
-    def remembered(self, place: int) -> str:
-        """Return the id at a place, and remember it."""
-        key = self._column.at(place)
-        if len(self._remembered) >= _MOST_REMEMBERED:
-            self._remembered.clear()
-        self._remembered[key] = place
-        return key
-
-    def place(self, key: object) -> int | None:
-        """Return where an id stands among all; None where it does not."""
-        known = self._remembered.get(key) if isinstance(key, str) else None
-        if known is not None:
-            return known
-        row = super().place(key)
-        if row is not None:
-            self.remembered(row)
-        return row
-
-
-class _Ids(LazySequence[str]):
-    def __init__(self, stored: StoredIds, column: TextColumn) -> None:
-        super().__init__(len(column), stored.remembered)
-        self._column = column
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._column)
-
-
 SNAPSHOT_VERSION = 6
-
-_HELD_IDS = 100_000
-"""Passages up to which a process holds their ids as objects: that takes 150 bytes each."""
 
 _LOOKED_UP = 20
 """Ids are looked up one by one unless they are more than this part of all: then all are gone through."""
@@ -272,24 +223,15 @@ class KnowledgeGraph:
     def passage_ids(self) -> Sequence[str]:
         """The passages' ids, in their order: without reading the passages themselves."""
         passages = self.passages
-        if not isinstance(passages, StoredPassages):
-            return tuple(passage.id for passage in passages)
-        return tuple(passages.ids) if self._stored_ids is None else self._stored_ids.ids
+        return passages.ids if isinstance(passages, StoredPassages) else tuple(passage.id for passage in passages)
 
     @cached_property
     def passage_index(self) -> Mapping[str, int]:
         """Passage id -> position among the passages."""
-        if self._stored_ids is not None:
-            return self._stored_ids
-        return {key: index for index, key in enumerate(self.passage_ids)}
-
-    @cached_property
-    def _stored_ids(self) -> StoredIds | None:
-        """The ids as they lie on disk, where there are too many for each process to hold."""
         passages = self.passages
-        if not isinstance(passages, StoredPassages) or len(passages) <= _HELD_IDS:
-            return None
-        return StoredIds(passages.ids)
+        if isinstance(passages, StoredPassages):
+            return SortedMapping(passages.ids, range(len(passages)))
+        return {key: index for index, key in enumerate(self.passage_ids)}
 
     def passages_from(self, source: str, most: int) -> list[int]:
         """Return the places of a source's passages, ascending; none where it has more than ``most``."""

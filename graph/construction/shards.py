@@ -316,14 +316,19 @@ def shard_size(n_passages: int) -> int:
     return min(_MOST, max(_LEAST, 1 << (n_passages // _SHARDS).bit_length()))
 
 
+def vectors_made_with(record: Record) -> tuple[str, ...]:
+    """Return something else where the same text has another vector than before."""
+    return record.workspace_id, record.embedding_model, record.vectors_id
+
+
 def shards_of(record: Record, size: int, cache: Path) -> tuple[Shard, ...]:
     """Return the shards of a record's passages, of about ``size`` passages, twice that at most.
 
     Where one ends depends on the ids near by: a passage that comes or goes changes its own shard and, at most, the
     next one. The name of its folder tells whether it changed.
     """
-    made_with = (str(SCAN_VERSION), record.workspace_id, record.embedding_model, record.vectors_id)
-    begun = hashlib.blake2b("\x00".join(made_with).encode(), digest_size=16)
+    made_with = "\x00".join((str(SCAN_VERSION), *vectors_made_with(record)))
+    begun = hashlib.blake2b(made_with.encode(), digest_size=16)
     shards: list[Shard] = []
     keys: list[str] = []
     made_of, start = begun.copy(), 0

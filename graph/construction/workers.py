@@ -6,28 +6,24 @@ script without a guard around its main part may build, too.
 
 from __future__ import annotations
 
-import builtins
 import gc
-import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-import graph.errors
 from graph.environment import environment, processors
-from graph.errors import MaraError, OutOfResources
+from graph.errors import OutOfResources
 
 _PROGRAM = "from graph.construction.workers import serve; serve()"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -58,16 +54,10 @@ class Workers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         for process in self._all:
-            if kind is not None:
-                process.kill()
-            for pipe in (process.stdin, process.stdout):
-                assert pipe is not None
-                # The rest cannot be written to a process that ended.
-                with suppress(BrokenPipeError):
-                    pipe.close()
-            process.wait()
+            process.kill()
+            process.communicate()
 
     @property
     def count(self) -> int:
@@ -84,7 +74,7 @@ class Workers:
                 getattr(self._build, task)(*numbers)
             return
         with ThreadPoolExecutor(len(self._all)) as threads:
-            running = [threads.submit(self._call, json.dumps(call)) for call in calls]
+            running = [threads.submit(self._call, call) for call in calls]
             try:
                 for each in running:
                     each.result()
@@ -92,38 +82,23 @@ class Workers:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _call(self, line: str) -> None:
+    def _call(self, call: tuple[str, *tuple[int, ...]]) -> None:
         process = self._free.get()
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(f"{line}\n".encode())
+            process.stdin.write(pickle.dumps(call))
             process.stdin.flush()
-            answer = process.stdout.readline()
-        except OSError:
-            answer = b""
-        finally:
-            self._free.put(process)
-        if not answer.endswith(b"\n"):
-            raise OutOfResources(
+            fault = pickle.load(process.stdout)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            fault = OutOfResources(
                 f"A process of the build ended with {process.poll()}",
                 "It may have run out of memory: free some, or set OMP_NUM_THREADS=1, and run the command again",
             )
-        if fault := json.loads(answer):
-            raise fault_of(*fault)
-
-
-def _arguments_of(fault: Exception) -> tuple[object, ...]:
-    if isinstance(fault, MaraError):
-        return fault.message, fault.hint
-    return (fault.errno, fault.strerror, fault.filename) if isinstance(fault, OSError) else fault.args
-
-
-def fault_of(kind: str, *arguments: Any) -> Exception:
-    """Return an error of this project, or of Python's, by its name; any other as a RuntimeError that names it."""
-    known = getattr(graph.errors, kind, getattr(builtins, kind, None))
-    fault: Exception = known(*arguments) if known else RuntimeError(f"{kind}: {', '.join(map(str, arguments))}")
-    return fault
+        finally:
+            self._free.put(process)
+        if fault:
+            raise fault
 
 
 def _start(build: Any) -> subprocess.Popen[bytes]:
@@ -141,15 +116,15 @@ def serve() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     build = None
-    for line in sys.stdin.buffer:
-        task, *numbers = json.loads(line)
+    while sys.stdin.buffer.peek(1):
+        task, *numbers = pickle.load(sys.stdin.buffer)
         fault = None
         try:
             build = build or getattr(import_module(module), name).load(Path(folder))
             getattr(build, task)(*numbers)
         except Exception as error:
-            fault = [type(error).__name__, *_arguments_of(error)]
-        answers.write(json.dumps(fault, default=str).encode() + b"\n")
+            fault = error
+        answers.write(pickle.dumps(fault))
         answers.flush()
 
 

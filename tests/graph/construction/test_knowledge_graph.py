@@ -166,10 +166,8 @@ class TestLookUps:
         with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
             save(graph, Path(name))
             held, read = load(Path(name)), load(Path(name))
-            assert isinstance(held.passage_index, dict)
-            patch.setattr(knowledge_graph, "_HELD_IDS", 0)
-            patch.setattr(knowledge_graph, "_MOST_REMEMBERED", 3)
-            assert not isinstance(read.passage_index, dict)
+            assert dict(held.passage_index) == {key: place for place, key in enumerate(sorted(ids))}
+            patch.setattr(columns, "_KEPT_KEYS", 0)
             assert list(read.passage_ids) == [read.passage_ids[place] for place in range(len(ids))] == sorted(ids)
             for _ in range(2):
                 for key in (*ids, *others):

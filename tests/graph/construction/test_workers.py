@@ -58,7 +58,7 @@ def test_what_a_task_raises_is_raised_here_and_the_process_works_on(tmp_path: Pa
             workers.run(2 * [("refuse", 0)])
         with pytest.raises(OSError, match="No space left") as systems:
             workers.run(2 * [("refuse", 1)])
-        with pytest.raises(RuntimeError, match="DatabaseError: odd"):
+        with pytest.raises(sqlite3.DatabaseError, match="odd"):
             workers.run(2 * [("refuse", 2)])
         workers.run(2 * [("note", 1)])
     assert ours.value.hint == "do something else"
