@@ -225,11 +225,19 @@ def _schema(claims: Collection[int], passages: Collection[int], max_follow_ups: 
 def shown_passages(
     claims: Sequence[Claim], passages: Sequence[NumberedPassage], room: Room
 ) -> tuple[NumberedPassage, ...]:
-    """Return the passages that claims are checked against, as far as they fit: the cited ones first."""
+    """Return the passages that claims are checked against: the cited ones first, then the others, the best first.
+
+    The cited ones are all shown: where they do not fit, each is cut to the sentences that fit into an even share. Of
+    the others, those that fit are.
+    """
     if not passages:
         return ()
     cited = {number for claim in claims for number in claim.cited}
-    return within_room(sorted(passages, key=lambda passage: passage.number not in cited), room)
+    needed = [passage for passage in passages if passage.number in cited]
+    others = [passage for passage in passages if passage.number not in cited]
+    if room.count([passage.title + passage.text for passage in needed]) < len(needed):
+        return tuple(shown for passage in needed for shown in within_room((passage,), room.share(len(needed))))
+    return within_room((*needed, *others), room)
 
 
 def _contradictions(reply: ClaimJudgeReply, claims: Collection[int], passages: Collection[int]) -> Iterator[str]:

@@ -170,7 +170,7 @@ def test_the_request_shows_claims_and_passages_states_the_limit_and_lets_a_gramm
 def test_endless_claims_and_passages_stay_within_the_budget() -> None:
     claims = [Claim(number, "claim " * 50, (number,), 0, 9) for number in range(1, 7)]
     passages = [NumberedPassage(number, f"p{number}", "Title", "word " * 2_000) for number in range(1, 9)]
-    verdicts = [{"number": claim.number, "supported_by": [], "relevant": True} for claim in claims]
+    verdicts = [{"number": claim.number, "supported_by": list(claim.cited), "relevant": True} for claim in claims]
     with scripted([reply_with(claims=verdicts, follow_ups=[])]) as server, tallied() as tally:
         ChatClaimJudge(model_on(server)).assess(QUESTION, claims, passages, 3)
     material = json.loads(server.requests[0].text_of(1).splitlines()[2])
@@ -190,6 +190,6 @@ def test_cited_passages_go_first_and_others_fill_the_room() -> None:
     everything = (other, BANK, YARD)
     assert shown([FOUNDED], everything, 10_000) == (YARD, other, BANK)
     assert shown(CLAIMS, everything, len(YARD.title + YARD.text + BANK.title + BANK.text)) == (BANK, YARD)
-    assert shown(CLAIMS, everything, 60) == (BANK,)
+    assert [len(p.title + p.text) for p in shown(CLAIMS, everything, 60)] == [30, 30]
     assert shown(CLAIMS, (), 60) == ()
     assert shown((), (other, BANK), len(other.title + other.text)) == (other,)
