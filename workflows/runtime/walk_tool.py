@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NotRequired
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator, with_config
+from pydantic import BaseModel, ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
 from graph.errors import BadInput
@@ -47,30 +47,12 @@ class AgentSeed(TypedDict):
     text: NotRequired[Annotated[str, Field(description="The entity's name, for readers of a trace.")]]
 
 
-_OWN_NAME = "[A-Z][A-Z0-9_]*"
-
-
-def _one_of(relations: Iterable[str]) -> Any:
-    return Field(pattern=f"^({'|'.join(relations)})$")
-
-
-def _shares_schema(relations: Iterable[RelationType], *, own: bool = False) -> WithJsonSchema:
-    share = {"type": "number", "minimum": 0, "maximum": 1}
-    properties = {relation.value: share for relation in relations}
-    others: dict[str, Any] = {"patternProperties": {f"^{_OWN_NAME}$": share}} if own else {}
-    return WithJsonSchema({"type": "object", "properties": properties, **others, "additionalProperties": False})
-
-
 @_only_these_keys
 class AgentFactors(TypedDict):
     """β: shares by relation type."""
 
-    entity_entity: Annotated[
-        dict[Annotated[str, _one_of((*ENTITY_RELATIONS, _OWN_NAME))], Share], _shares_schema(ENTITY_RELATIONS, own=True)
-    ]
-    entity_passage: Annotated[
-        dict[Annotated[str, _one_of(PASSAGE_RELATIONS)], Share], _shares_schema(PASSAGE_RELATIONS)
-    ]
+    entity_entity: dict[str, Share]
+    entity_passage: dict[str, Share]
 
 
 class AgentArguments(BaseModel):
@@ -98,22 +80,6 @@ class AgentArguments(BaseModel):
         None, description="Probability of following an edge, from 0 to below 1."
     )
     k: Annotated[int, Field(ge=1)] | None = Field(None, description="How many passages are returned.")
-
-    # Validators of fields: LangGraph's ToolNode tells models no error that concerns the arguments as a whole.
-
-    @field_validator("question")
-    @classmethod
-    def _check_no_seed_is_ignored(cls, question: str | None, info: ValidationInfo) -> str | None:
-        if question is not None and info.data.get("passage_seeds"):
-            raise ValueError("question and passage_seeds exclude each other: give one of them")
-        return question
-
-    @field_validator("passage_weight")
-    @classmethod
-    def _check_weight_is_not_ignored(cls, weight: float | None, info: ValidationInfo) -> float | None:
-        if weight is not None and info.data.get("question", "") is None:
-            raise ValueError("passage_weight needs a question: passage_seeds have weights of their own")
-        return weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,10 +200,15 @@ def _walk_for_agent(
     k: int | None,
 ) -> dict[str, Any]:
     context, index, selection, settings = run.context, run.index, run.selection, run.context.walk_settings()
+    if question is not None and passage_seeds:
+        raise BadInput("question and passage_seeds exclude each other", "Give one of them")
+    if question is None and passage_weight is not None:
+        raise BadInput("passage_weight needs a question", "passage_seeds have weights of their own")
     if damping is not None:
         settings = replace(settings, damping=damping)
     if relation_weights:
         _check_known(relation_weights["entity_entity"], fact_relations(index.graph.own.relation_types))
+        _check_known(relation_weights["entity_passage"], PASSAGE_RELATIONS)
     ids = [seed["id"] if _ENTITY_ID.fullmatch(seed["id"]) else entity_id(seed["id"]) for seed in entity_seeds]
     named = [{**seed, "id": known} for seed, known in zip(entity_seeds, ids, strict=True)]
     entities, passages, unknown = seeds_named(index, {"entities": named, "passages": passage_seeds}, selection)
@@ -270,9 +241,7 @@ def _told(run: OpenRun, walked: Walked, unknown: int, *, texts: bool) -> dict[st
 
 
 def _check_known(shares: Mapping[str, float], known: Sequence[RelationType]) -> None:
-    """Raise BadInput for a share of a relation type that no fact of the graph can carry."""
+    """Raise BadInput for a share of a relation type that no edge of its category can carry."""
     unknown = [name for name in shares if name not in known]
     if unknown:
-        raise BadInput(
-            f"No relation type between entities is called {', '.join(unknown)}", f"Known are {', '.join(known)}"
-        )
+        raise BadInput(f"No relation type here is called {', '.join(unknown)}", f"Known are {', '.join(known)}")
