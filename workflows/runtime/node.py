@@ -108,19 +108,8 @@ def figures_of(update: Update) -> dict[str, Any]:
             figures["attempt"] = value
     if facts := update.get("facts"):
         figures |= {"facts": len(facts), "kept": sum([fact["kept"] for fact in facts])}
-    if (factors := update.get("relation_factors")) and (between := factors["entity_entity"]):
-        figures["heaviest_relation"] = max(between, key=lambda relation: between[relation])
-    if near := update.get("passage_candidates"):
-        figures["passage_candidates"] = len(near)
-    seeds = update.get("seeds") or {"entities": (), "passages": ()}
-    if seeds["entities"] or seeds["passages"]:
-        figures |= {"entity_seeds": len(seeds["entities"]), "passage_seeds": len(seeds["passages"])}
     if candidates := update.get("candidates"):
         figures["to_judge"] = len(candidates)
     if passages := update.get("passages"):
         figures["passages"] = len(passages)
-    if ranked_by := update.get("ranked_by"):
-        figures["ranked_by"] = ranked_by
-    if "citations" in update and update.get("answer"):
-        figures |= {"citations": len(update["citations"]), "refused": update["refused"]}
     return figures
