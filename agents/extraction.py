@@ -13,7 +13,7 @@ from itertools import islice
 from statistics import fmean
 from typing import Literal, TypeVar
 
-from agents.chat.reply_cache import KeptReply, Replies
+from agents.chat.reply_cache import KeptReply, ReplyCache
 from agents.chat.throttle import Throttle
 from agents.chat.usage import Prices, Usage
 from agents.extractor import ChatExtractor, Extractor, estimate_chat_tokens
@@ -111,7 +111,7 @@ class ExtractionRun:
         extractor: Extractor,
         *,
         concurrency: int = 1,
-        cache: Replies | None = None,
+        cache: ReplyCache | None = None,
         throttle: Throttle | None = None,
         retries: Retries | None = None,
     ) -> None:

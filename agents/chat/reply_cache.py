@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from agents.chat.usage import Usage
 from graph.errors import MaraError, WorkspaceDamaged
@@ -32,25 +32,6 @@ class KeptReply:
 
     raw: str
     usage: Usage
-
-
-class Replies(Protocol):
-    """Kept replies, wherever they lie."""
-
-    def get(self, key: bytes) -> KeptReply | None:
-        """Return the reply of a key, None where there is none."""
-
-    def put(self, key: bytes, extractor: str, reply: KeptReply) -> None:
-        """Keep a reply that was read and found valid."""
-
-    def reject(self, key: bytes) -> None:
-        """Drop a reply that turned out not to be valid."""
-
-    def known(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return those of the keys that have a reply."""
-
-    def knows(self, extractor: str) -> bool:
-        """Tell whether any reply to this extractor was ever kept."""
 
 
 class ReplyCache:

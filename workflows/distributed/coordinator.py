@@ -23,7 +23,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from agents.chat.reply_cache import Replies, ReplyCache
+from agents.chat.reply_cache import ReplyCache
 from agents.extraction import ExtractionRun
 from graph import errors
 from graph.embedding.embeddings import Embedder, check_embedder, configured_embedder
@@ -179,7 +179,7 @@ class Making:
 
 
 class RemoteReplies:
-    """The replies that the machine of the run keeps, as a worker anywhere sees them: see `Replies` for its methods."""
+    """The `ReplyCache` that the machine of the run keeps, as a worker anywhere sees it."""
 
     def __init__(self, keeper: Any) -> None:
         self._keeper = keeper
@@ -239,7 +239,7 @@ def environment_of_workers() -> dict[str, str]:
 class Worker:
     """Extracts and embeds, on one core: models are loaded with the first shard, and kept."""
 
-    def __init__(self, work: Work, cache: Replies | None = None) -> None:
+    def __init__(self, work: Work, cache: ReplyCache | None = None) -> None:
         """Take on the settings of the run.
 
         Args:

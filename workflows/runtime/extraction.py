@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.chat.local_model import is_local
 from agents.chat.model import ChatModel
-from agents.chat.reply_cache import Replies
+from agents.chat.reply_cache import ReplyCache
 from agents.chat.throttle import Throttle
 from agents.extraction import ExtractionRun, Retries
 from agents.extractor import ChatExtractor, Extractor
@@ -38,7 +38,7 @@ def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extract
 
 
 def extraction_run(
-    extractor: Extractor, context: IndexingContext, cache: Replies | None, shares: int = 1
+    extractor: Extractor, context: IndexingContext, cache: ReplyCache | None, shares: int = 1
 ) -> ExtractionRun:
     """Return an extractor's run under its share of a run's limits; one that asks no model works in the caller's thread.
 
