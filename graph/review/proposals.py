@@ -1,8 +1,4 @@
-"""Proposals for a user to look at: names that may be one, and names that may be two, with the evidence.
-
-The rules and weights are ours. Which predicates have one value (a date of birth, say) is told by the corpus: those of
-which nearly every subject has one object.
-"""
+"""Proposals for a user to look at: names that may be one, with the evidence. The rules and weights are ours."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from itertools import combinations
 
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.schema import entity_id
-from graph.text import is_date, normalise_name, tokens
+from graph.text import is_date, normalise_name
 
 _MOST_ALIKE = 20
 """Names that share a key; of more, the key tells nothing."""
@@ -181,13 +177,11 @@ _BASE: Mapping[Likeness, float] = {
 _AMBIGUOUS = {Likeness.ACRONYM, Likeness.SHORTENED, Likeness.ENDING}
 _SHARED_FACT, _MOST_FOR_FACTS = 0.2, 0.4
 _SHARED_NEIGHBOUR, _MOST_FOR_NEIGHBOURS = 0.1, 0.3
-_CONTRADICTION = 0.4
 _SAME_PASSAGE, _EXPLAINED = 0.2, 0.35
 _COSINE_FROM = 0.8
 _COSINE_WEIGHT = 1.5
 _FREQUENT_NEIGHBOUR = 20
 """A neighbour of more entities says little about two of them."""
-_LEAST_SUBJECTS, _ONE_VALUE_SHARE = 5, 0.9
 _LEAST_NAME_SHARE = 0.5
 _TOLD = 5
 
@@ -202,7 +196,6 @@ class MergeProposal:
         likeness: how the names are alike.
         shared_facts: what both are said to do or to be, as "PREDICATE OBJECT" or "SUBJECT PREDICATE".
         shared_neighbours: entities that facts link with both.
-        contradictions: what has one value and is told of them differently.
         passages: of each name, the first ones that hold it.
         passages_with_both: passages that hold both names: they explain an acronym, or may tell two names apart.
     """
@@ -212,36 +205,12 @@ class MergeProposal:
     likeness: tuple[Likeness, ...]
     shared_facts: tuple[str, ...]
     shared_neighbours: tuple[str, ...]
-    contradictions: tuple[str, ...]
     passages: tuple[tuple[str, ...], tuple[str, ...]]
     passages_with_both: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """One date of what should have one, and where it stands."""
-
-    fact: str
-    passages: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SplitProposal:
-    """A name that may mean two entities: different documents tell different dates of what has one.
-
-    Attributes:
-        score: 0 to 1: the share of subjects that have one value of the predicate, and more for each further predicate.
-        values: the dates that contradict each other.
-    """
-
-    name: str
-    score: float
-    predicate: str
-    values: tuple[Value, ...]
-
-
 class Review:
-    """Looks through one generation for names to merge and to split."""
+    """Looks through one generation for names to merge."""
 
     def __init__(
         self,
@@ -259,14 +228,10 @@ class Review:
         self._graph = graph
         # Of each entity: {(whether it is the subject, predicate, the other end): place of the fact}.
         self._said: dict[int, dict[tuple[bool, str, int], int]] = defaultdict(dict)
-        # {(subject, predicate): {object: place of the fact}}
-        self._values: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
         for place, each in enumerate(graph.facts.rows):
             predicate = normalise_name(each.fact.predicate)
             self._said[each.subject].setdefault((True, predicate, each.object), place)
             self._said[each.object].setdefault((False, predicate, each.subject), place)
-            self._values[each.subject, predicate].setdefault(each.object, place)
-        self._single = self._single_valued()
         self._neighbours = cache(lambda entity: {other for _, _, other in self._said.get(entity, ())} - {entity})
         index = graph.entity_index
         self._cosines = {_pair(index[a], index[b]): cosine for a, b, cosine in synonyms if a in index and b in index}
@@ -296,22 +261,6 @@ class Review:
         likely = (proposal for proposal in proposals if proposal.score >= least)
         return sorted(likely, key=lambda each: (-each.score, each.names))
 
-    def splits(self) -> list[SplitProposal]:
-        """Return names that may be two, the likeliest first."""
-        splits_of: dict[int, list[SplitProposal]] = defaultdict(list)
-        for (subject, predicate), objects in self._values.items():
-            if len(objects) > 1 and predicate in self._single and self._is_name(subject):
-                values = self._dates_apart(objects)
-                if len(values) > 1:
-                    label = self._graph.entity_labels[subject]
-                    splits_of[subject].append(SplitProposal(label, self._single[predicate], predicate, values))
-        proposals = []
-        for several in splits_of.values():
-            best = max(several, key=lambda each: (each.score, each.predicate))
-            score = 1 - (1 - 0.5 * best.score) ** len(several)
-            proposals.append(SplitProposal(best.name, round(score, 3), best.predicate, best.values))
-        return sorted(proposals, key=lambda each: (-each.score, each.name))
-
     def _is_name(self, entity: int) -> bool:
         """Tell whether the corpus writes it as a name, rather than as a word or a date."""
         graph = self._graph
@@ -319,18 +268,6 @@ class Review:
         if is_date(label) or not any(map(str.isalpha, label)):
             return False
         return bool(graph.name_shares[entity] >= _LEAST_NAME_SHARE) and label != label.lower()
-
-    def _single_valued(self) -> dict[str, float]:
-        """Return {predicate: the share of its subjects with one object} of those that seem to have one value."""
-        counts: dict[str, list[int]] = defaultdict(list)
-        for (_, predicate), objects in self._values.items():
-            counts[predicate].append(len(objects))
-        shares = {predicate: several.count(1) / len(several) for predicate, several in counts.items()}
-        return {
-            predicate: share
-            for predicate, share in shares.items()
-            if len(counts[predicate]) >= _LEAST_SUBJECTS and share >= _ONE_VALUE_SHARE
-        }
 
     def _proposal(self, pair: Pair, likeness: Sequence[Likeness], base: float) -> MergeProposal:
         graph, neighbours_of = self._graph, self._neighbours
@@ -342,13 +279,11 @@ class Review:
             for each in sorted(neighbours_of(a) & neighbours_of(b) - {other for other, _ in pairs})
             if len(neighbours_of(each)) <= _FREQUENT_NEIGHBOUR
         ]
-        contradictions = self._contradictions(a, b)
         of_each = [set(graph.passages_with(name).tolist()) for name in (a, b)]
         both = of_each[0] & of_each[1]
         score = base + _COSINE_WEIGHT * max(0.0, self._cosines.get(pair, 0.0) - _COSINE_FROM)
         score += min(_MOST_FOR_FACTS, _SHARED_FACT * len(pairs))
         score += min(_MOST_FOR_NEIGHBOURS, _SHARED_NEIGHBOUR * len(neighbours))
-        score -= _CONTRADICTION * len(contradictions)
         if both and Likeness.ACRONYM in likeness:
             # An abbreviation is explained where it is first used.
             score += _EXPLAINED
@@ -360,39 +295,9 @@ class Review:
             likeness=tuple(likeness),
             shared_facts=tuple(self._fact_text(self._said[a][key]) for key in sorted(shared)[:_TOLD]),
             shared_neighbours=tuple(graph.entity_labels[each] for each in neighbours[:_TOLD]),
-            contradictions=tuple(contradictions[:_TOLD]),
             passages=(self._first(of_each[0]), self._first(of_each[1])),
             passages_with_both=self._first(both),
         )
-
-    def _contradictions(self, a: int, b: int) -> list[str]:
-        """Return what has one value, and has another of each."""
-        contradictions = []
-        told = {predicate for is_subject, predicate, _ in self._said.get(a, ()) if is_subject}
-        for predicate in sorted(told & self._single.keys()):
-            mine, theirs = (self._values.get((name, predicate), {}) for name in (a, b))
-            if theirs and mine.keys().isdisjoint(theirs) and self._differ(next(iter(mine)), next(iter(theirs))):
-                one, other = (self._fact_text(min(values.values())) for values in (mine, theirs))
-                contradictions.append(f"{one} / {other}")
-        return contradictions
-
-    def _dates_apart(self, objects: Mapping[int, int]) -> tuple[Value, ...]:
-        """Return the dates of which each two differ and stand in different documents."""
-        kept: dict[int, Value] = {}
-        used: set[str] = set()
-        for object_, place in sorted(objects.items(), key=lambda item: item[1]):
-            passages = [self._graph.passages[row] for row in self._graph.facts.rows.at(place).passages]
-            documents = {str(passage.metadata.get("document", passage.id)) for passage in passages}
-            is_new = is_date(self._graph.entity_labels[object_]) and not documents & used
-            if is_new and all(self._differ(object_, other) for other in kept):
-                used |= documents
-                kept[object_] = Value(self._fact_text(place), tuple(passage.id for passage in passages[:_TOLD]))
-        return tuple(kept.values())
-
-    def _differ(self, one: int, other: int) -> bool:
-        """Tell whether two values cannot both hold: neither is a part of the other, and they are not spelled alike."""
-        first, second = (set(tokens(self._graph.entity_names[each])) for each in (one, other))
-        return one != other and not (first <= second or second <= first) and _pair(one, other) not in self._cosines
 
     def _fact_text(self, place: int) -> str:
         return self._graph.facts.rows.at(place).fact.text
