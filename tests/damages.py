@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from graph.checks import index_checks
+from graph.checks import doctor
 from graph.checks.doctor import Examination
 from graph.construction.knowledge_graph import load
 from graph.embedding import embeddings
@@ -38,7 +38,7 @@ def refuse_to_embed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the process that tries a search index before it is read: it takes a second to start."""
-    monkeypatch.setattr(index_checks, "why_unreadable", lambda *asked: "")
+    monkeypatch.setattr(doctor, "why_unreadable", lambda *asked: "")
 
 
 def problems(found: Examination) -> dict[str, bool]:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graph.checks.index_checks import differing_files
+from graph.checks.doctor import differing_files
 from tests.builders import DIMENSION, HashEmbedder
 
 KILLED = -signal.SIGKILL
@@ -130,13 +130,13 @@ def _run(arguments: list[str], folder: Path, at: Step | None) -> None:
         os._exit(THREADED)
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-    from graph.checks import index_checks
+    from graph.checks import doctor
     from graph.embedding import embeddings
     from workflows import indexing
     from workflows.cli import app
 
     # Opening a search index in a process of its own, as a doctor does first, takes longer than all else.
-    vars(index_checks)["why_unreadable"] = lambda *asked: ""
+    vars(doctor)["why_unreadable"] = lambda *asked: ""
     vars(embeddings)["_embedder"] = lambda *configured: NoTies()
     vars(indexing)["COMMIT_PASSAGES"] = _PASSAGES_A_COMMIT
     if at is not None:

@@ -1,1 +1,1 @@
-"""Names that may be one, and names that may be two, with what speaks for it."""
+"""Names that may be one, with what speaks for it."""

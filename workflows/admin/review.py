@@ -1,4 +1,4 @@
-"""Names of a workspace that may be one, or two, with what speaks for it, as plain values."""
+"""Names of a workspace that may be one, with what speaks for it, as plain values."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from workflows.admin.inspection import published_graph
 
 
 def review_names(root: Path, limit: int = 20, least: float = LEAST_SCORE) -> dict[str, Any]:
-    """Return proposals to merge and to split names, the likeliest first; nothing is written.
+    """Return proposals to merge names, the likeliest first; nothing is written.
 
     Pairs that are kept apart are left out; merged ones are one name already.
 
     Args:
         root: the workspace.
-        limit: how many of each kind, at most.
+        limit: how many, at most.
         least: the score from which on a pair is proposed, 0 to 1.
 
     Raises:
@@ -34,14 +34,12 @@ def review_names(root: Path, limit: int = 20, least: float = LEAST_SCORE) -> dic
     with published_graph(root) as (record, graph):
         corrections = Corrections(record.corrections())
         review = Review(graph, near_names(graph), corrections.kept_apart())
-        merges, splits = review.merges(least), review.splits()
+        merges = review.merges(least)
         return {
             "workspace": str(root),
             "generation": graph.generation,
             "merges": [asdict(each) for each in merges[:limit]],
             "of_merges": len(merges),
-            "splits": [asdict(each) for each in splits[:limit]],
-            "of_splits": len(splits),
         }
 
 

@@ -230,12 +230,12 @@ def _fact(fact: Mapping[str, str]) -> str:
 def review(
     *,
     workspace: Path,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of proposals of each kind.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of proposals.")] = 20,
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Score from which on names are proposed to be merged.")
     ] = 0.5,
 ) -> Shown:
-    """Propose names that may be one, and names that may be two, with the evidence for and against."""
+    """Propose names that may be one, with the evidence for and against."""
     from workflows.admin.review import review_names
 
     return Shown(review_names(workspace, limit, least), _show_proposals)
@@ -244,10 +244,8 @@ def review(
 def _show_proposals(console: Console, proposals: Mapping[str, Any]) -> None:
     for each in proposals["merges"]:
         _show_merge(console, each)
-    for each in proposals["splits"]:
-        _show_split(console, each)
     shown = f"{len(proposals['merges'])} of {proposals['of_merges']} pairs that may be one (--least: less likely ones)"
-    console.print(f"[dim]{shown}; {len(proposals['splits'])} of {proposals['of_splits']} names that may be two[/]")
+    console.print(f"[dim]{shown}[/]")
 
 
 def _show_merge(console: Console, each: Mapping[str, Any]) -> None:
@@ -256,7 +254,6 @@ def _show_merge(console: Console, each: Mapping[str, Any]) -> None:
     for sign, what, values in (
         ("[green]+[/]", "both", each["shared_facts"]),
         ("[green]+[/]", "neighbours of both", each["shared_neighbours"]),
-        ("[red]-[/]", "contradicting", each["contradictions"]),
         (" ", "in one passage", each["passages_with_both"]),
         (" ", first, each["passages"][0]),
         (" ", second, each["passages"][1]),
@@ -264,14 +261,6 @@ def _show_merge(console: Console, each: Mapping[str, Any]) -> None:
         if values:
             console.print(f"    {sign} [dim]{escape(what)}:[/] {escape('; '.join(values))}")
     console.print(f"    [dim]mara correct merge {escape(_quoted(first))} {escape(_quoted(second))}[/]")
-
-
-def _show_split(console: Console, each: Mapping[str, Any]) -> None:
-    console.print(f"{each['score']:.2f}  [bold]{escape(each['name'])}[/] may be two: {escape(each['predicate'])}")
-    for value in each["values"]:
-        console.print(f"    {escape(value['fact'])} [dim]({escape(', '.join(value['passages']))})[/]")
-    place = each["values"][-1]["passages"][0]
-    console.print(f"    [dim]mara correct split {escape(_quoted(each['name']))} --in {escape(_quoted(place))}[/]")
 
 
 def _quoted(text: str) -> str:

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph.checks.doctor import examine_workspace, repair_workspace
-from graph.checks.index_checks import why_unreadable
+from graph.checks.doctor import examine_workspace, repair_workspace, why_unreadable
 from tests.builders import DIMENSION, TripleParts, passage_of, publish_workspace
 from tests.damages import problems, said
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph.checks.findings import Finding
-from graph.checks.record_checks import examine_record
+from graph.checks.doctor import Finding, examine_record
 from graph.moments import first_moment
 from graph.schema import RelationType
 from graph.storage.record import Record, RecordReader

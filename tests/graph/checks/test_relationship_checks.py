@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.checks.doctor import RELATIONSHIPS, examine_workspace, repair_workspace
-from graph.checks.findings import Finding
+from graph.checks.doctor import RELATIONSHIPS, Finding, examine_workspace, repair_workspace
 from graph.relationships.documents import relate
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.schema import NodeType
@@ -78,4 +77,4 @@ def test_a_damaged_file_is_named_and_keeps_nothing_else_from_repair(related: Wor
         assert "backup" in finding.advice
         (related.root / "manifest.json").unlink()
         _, done, after = repair_workspace(related.root)
-        assert (done, after.ok) == (["Wrote manifest.json again"], False)
+        assert (len(done), after.ok) == (1, False)

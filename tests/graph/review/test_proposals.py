@@ -1,4 +1,4 @@
-"""Proposals: names that may be one or two, and what speaks for and against."""
+"""Proposals: names that may be one, and what speaks for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.review.proposals import Likeness, Review, alike_pairs
-from graph.schema import RelationType
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages
 
@@ -58,28 +57,3 @@ def test_a_proposal_has_its_evidence(tmp_path: Path) -> None:
     assert sorted(merge.passages) == [("p0",), ("p1",)]
     assert merge.score == 1.0
     assert not Review(graph, kept_apart=[("v.w.k", "vwk")]).merges()
-
-
-def test_what_has_one_value_and_is_told_differently_speaks_against(tmp_path: Path) -> None:
-    born = [(f"Person {letter}", "was born in", f"Town {letter}") for letter in "ABCDEFGH"]
-    births = [("Katharine Berg", "was born in", "Karv"), ("Katherine Berg", "was born in", "Oster")]
-    shared = [("Katharine Berg", "wrote", "Salka"), ("Katherine Berg", "wrote", "Salka")]
-    for name in "ab":
-        (tmp_path / name).mkdir()
-    alone = Review(graph_of(tmp_path / "a", [*born, *shared]))
-    assert [set(each.names) for each in alone.merges()] == [{"Katharine Berg", "Katherine Berg"}]
-    against = Review(graph_of(tmp_path / "b", [*born, *shared, *births]))
-    assert against.merges() == []
-    (proposal,) = against.merges(least=0.1)
-    assert proposal.contradictions == ("Katharine Berg was born in Karv / Katherine Berg was born in Oster",)
-
-
-def test_a_name_with_two_dates_of_birth_in_two_documents_may_be_two(tmp_path: Path) -> None:
-    t = RelationType.TEMPORAL
-    born = [(f"Person {letter}", "was born in", f"18{i}0", t) for i, letter in enumerate("ABCDEFGHI", start=1)]
-    graph = graph_of(
-        tmp_path, [*born, ("John Smith", "was born in", "1902", t), ("John Smith", "was born in", "1977", t)]
-    )
-    (proposal,) = Review(graph).splits()
-    assert (proposal.name, proposal.predicate) == ("John Smith", "was born in")
-    assert sorted(value.passages for value in proposal.values) == [("p10",), ("p9",)]
