@@ -27,7 +27,7 @@ class SettingsForm(BaseModel):
         earlier: the path of today of each earlier name.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     earlier: ClassVar[Mapping[str, str]] = {}
 
