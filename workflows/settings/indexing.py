@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
@@ -11,11 +11,9 @@ from agents.chat.usage import Prices, prices_of
 from graph.relations import PassageClasses
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
 from workflows.settings.forms import Price, Retries, Temperature, offered
-from workflows.settings.problems import filled_in
 from workflows.settings.renamed import SettingsForm
 
 if TYPE_CHECKING:
-    from agents.extractor import Extractor
     from graph.sources.documents import ReadOptions
 
 SOURCES_LIMIT = 1_000
@@ -137,7 +135,6 @@ class IndexingContext(SettingsForm):
     `index_sources` do not ask.
     """
 
-    _extractor: Any = PrivateAttr(None)
     _is_of_python: bool = PrivateAttr(False)
     _run: Any = PrivateAttr(None)
 
@@ -157,23 +154,14 @@ class IndexingContext(SettingsForm):
         """Return the two prices, None without any. Raises BadInput for one alone."""
         return prices_of(self.extraction.price_in, self.extraction.price_out)
 
-    def called_by(self, workspace: str, extractor: Extractor | None) -> IndexingContext:
+    def called_for(self, workspace: str) -> IndexingContext:
         """Return these settings for a caller in Python, who is not asked to confirm anything.
 
-        Args:
-            workspace: a path, which need not fit into a form.
-            extractor: the caller's own, in place of the model's.
+        The path of the workspace need not fit into a form.
         """
         changed = self.model_copy(update={"workspace": workspace, "confirm_removals": False})
-        changed._extractor = extractor
         changed._is_of_python = True
         return changed
-
-    @property
-    def own_extractor(self) -> Extractor | None:
-        """The caller's own extractor."""
-        own: Extractor | None = self._extractor
-        return own
 
     def with_run(self, run: Any) -> IndexingContext:
         """Return these settings with the run that they carry to its nodes."""
@@ -190,12 +178,3 @@ class IndexingContext(SettingsForm):
     def is_of_python(self) -> bool:
         """Whether a caller in Python gave them, rather than a client of a server."""
         return self._is_of_python
-
-
-def indexing_context_of_settings(settings: Mapping[str, Any], spelled: Callable[[str], str]) -> IndexingContext:
-    """Return settings that a person gave; None means not given. Errors name a setting as ``spelled`` writes its name.
-
-    Raises:
-        BadInput: a setting is unknown or out of its range.
-    """
-    return filled_in(IndexingContext, settings, spelled)
