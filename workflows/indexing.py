@@ -375,8 +375,8 @@ def index_sources(
         WorkspaceLocked: another process is writing.
         WorkspaceDamaged: the workspace cannot be read.
     """
-    run = IndexingRun()
-    context = (settings or IndexingContext()).called_by(str(root), extractor).with_run(run)
+    run = IndexingRun(extractor)
+    context = (settings or IndexingContext()).called_for(str(root)).with_run(run)
     asked: Any = {"sources": [str(source) for source in sources], "triples": str(triples or ""), "sync": sync}
 
     def work() -> dict[str, Any]:

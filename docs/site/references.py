@@ -100,7 +100,7 @@ def setting_tables(form: str) -> str:
             f"`{name}`" + (f"<br>`{flag}`" if flag in flags else ""),
             _default_of(name, field),
             _limits(schema["properties"][name], schema.get("$defs", {})),
-            field.description or "",
+            " ".join((field.description or "").split()),
         )
         groups.setdefault(group, []).append(row)
     heads = ("setting", "default", "limits", "what it does")

@@ -102,7 +102,7 @@ class TestRefused:
             (lambda result: result["facts"][0].pop("kept"), r"facts\.0\.kept is missing"),
             (lambda result: result["seeds"]["entities"][0].pop("weight"), r"seeds\.entities\.0\.weight is missing"),
             (lambda result: result.update(models="x"), "models"),
-            (lambda result: result.update(generation="3"), "generation has to be a whole number"),
+            (lambda result: result.update(generation="3"), "generation: Input should be a valid integer"),
             (lambda result: result.pop("question"), "lacks question"),
             (lambda result: result.update(passages=[]), "outside this workspace"),
         ]

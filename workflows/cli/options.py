@@ -14,7 +14,8 @@ from graph.retrieve.modes import Mode
 from workflows.cli.command import Group, publish_interrupted
 from workflows.context import Context, context_of_settings
 from workflows.settings.enums import Workflow
-from workflows.settings.indexing import IndexingContext, indexing_context_of_settings
+from workflows.settings.indexing import IndexingContext
+from workflows.settings.problems import filled_in
 from workflows.settings.ragenta import RagentaContext
 from workflows.settings.renamed import SettingsForm
 
@@ -144,7 +145,7 @@ class Indexing(Group):
             "metadata": dict(parse_metadata(metadata)),
             **more,
         }
-        return indexing_context_of_settings(together, option_of)
+        return filled_in(IndexingContext, together, option_of)
 
 
 @dataclass(kw_only=True)

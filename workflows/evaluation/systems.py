@@ -16,7 +16,6 @@ from workflows.context import Context, make_context
 from workflows.runs.runner import described
 from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.settings.enums import Workflow
-from workflows.settings.problems import closest
 from workflows.settings.ragenta import RagentaContext
 
 ORACLE_CANDIDATES = 30
@@ -231,11 +230,9 @@ def _read_switch(switch: str, spec: str) -> tuple[Mapping[str, Any], Control | N
         return {}, Control(switch)
     name, equals, value = (part.strip() for part in switch.partition("="))
     if not equals or name not in _NAMES or not value:
-        meant = closest(name, {each: each for each in (*SWITCHES, *Control, *_NAMES)})
         raise BadInput(
             f"{switch!r} in {spec!r} is not a switch",
-            f"Take {_listed((*SWITCHES, *Control))}, or SETTING=VALUE of {_listed(_SHORT)}"
-            f"{meant and f'; did you mean {meant}?'}",
+            f"Take {_listed((*SWITCHES, *Control))}, or SETTING=VALUE of {_listed(_SHORT)}",
         )
     return {RagentaContext.path_of(name): value}, None
 

@@ -46,7 +46,7 @@ def preview_changes(
         BadInput: as `index_sources` does.
         ModelUnavailable: the model cannot be asked for the sample.
     """
-    context = (settings or IndexingContext()).called_by(str(root), None)
+    context = (settings or IndexingContext()).called_for(str(root))
     key = RunKey(sources=[str(source) for source in sources], triples=str(triples or ""), sync=sync)
     with IndexingRun().lent(key, context, lambda event: None) as run:
         run.read()

@@ -99,8 +99,10 @@ class IndexingRun:
     record: Record
     changes: Changes
 
-    def __init__(self) -> None:
+    def __init__(self, extractor: Extractor | None = None) -> None:
+        """Begin a run with the caller's own extractor, or with the configured one."""
         refresh_environment()
+        self._own_extractor = extractor
         self._lent = Lock()
         self._held = ExitStack()
         self._is_read = self._is_open = self._is_stopped = False
@@ -137,7 +139,7 @@ class IndexingRun:
         if not self.documents.passages:
             raise BadInput(nothing_found(self._sources, self.documents), readable_hint())
         self.embedder = configured_embedder()
-        self.extractor: Extractor = extractor_for(context, self.own)
+        self.extractor = self._own_extractor or extractor_for(context, self.own)
         self._is_read = True
 
     def open(self) -> None:

@@ -25,14 +25,7 @@ EXTRACTION_URLS_VARIABLE = "MARA_EXTRACTION_URLS"
 
 
 def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extractor:
-    """Return who extracts: the caller's own extractor, the chat model's, or the offline one.
-
-    Args:
-        context: the settings of the run.
-        own: the workspace's own types, which the caller's own extractor does not learn of.
-    """
-    if context.own_extractor is not None:
-        return context.own_extractor
+    """Return who extracts by the workspace's own types: the chat model, or the offline extractor."""
     models = _extraction_models(context)
     return ChatExtractor(models[0], own, models[1:]) if models else OfflineExtractor(own)
 

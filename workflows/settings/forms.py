@@ -30,23 +30,16 @@ def offered(title: str, *nodes: str) -> dict[str, JsonValue]:
 class Provenance(BaseModel):
     """Conditions on where passages come from; all that are given are to hold."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 3})
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, json_schema_extra={"maxProperties": 3}
+    )
 
-    source: str = Field(
-        default="",
-        max_length=MAX_CHARACTERS,
-        description="Name, address or path of a source: a file, a page, or the host of a website. Empty: any.",
-        examples=["handbook.pdf"],
-    )
-    newer_than: str = Field(
-        default="",
-        max_length=40,
-        description="Date in ISO 8601: only documents that were updated after it. Empty: any.",
-        examples=["2025-01-01"],
-    )
-    cited_before: bool = Field(
-        default=False, description="Only passages that answers cited in this conversation, or to this user."
-    )
+    source: str = Field(default="", max_length=MAX_CHARACTERS, examples=["handbook.pdf"])
+    """Name, address or path of a source: a file, a page, or the host of a website. Empty: any."""
+    newer_than: str = Field(default="", max_length=40, examples=["2025-01-01"])
+    """Date in ISO 8601: only documents that were updated after it. Empty: any."""
+    cited_before: bool = False
+    """Only passages that answers cited in this conversation, or to this user."""
 
     @field_validator("newer_than")
     @classmethod

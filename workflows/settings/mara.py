@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, WithJsonSchema, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
 
 from agents.chat.usage import Limits
 from agents.roles import Turn
@@ -56,18 +56,14 @@ TURNS_LIMIT = 100
 class Question(BaseModel):
     """A question, and the conversation that it is asked in."""
 
-    question: QuestionText = Field(
-        title="Question",
-        description="The question, in plain words and any language.",
-        examples=["When was Nissan founded?"],
-    )
-    turns: list[Turn] = Field(
-        default=[],
-        max_length=TURNS_LIMIT,
-        title="Earlier turns",
-        description="Earlier questions of the conversation with their answers, the last one last. A question that leans"
-        " on them is completed; one that stands alone is not touched.",
-    )
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    question: QuestionText = Field(examples=["When was Nissan founded?"])
+    """The question, in plain words and any language."""
+    turns: list[Turn] = Field(default=[], max_length=TURNS_LIMIT)
+    """Earlier questions of the conversation with their answers, the last one last. A question that leans on them is
+    completed; one that stands alone is not touched.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,173 +99,157 @@ class Context(SettingsForm):
     workflow: ClassVar[Workflow] = Workflow.MARA
     earlier: ClassVar[Mapping[str, str]] = {name: f"walk.{name}" for name in Walk.model_fields}
 
-    workspace: str = Field(
-        default="",
-        description="Workspace to query. Empty: MARA_WORKSPACE, else ./.mara.",
-        max_length=4096,
-        json_schema_extra=offered("Workspace", "encode_question"),
-    )
+    workspace: str = Field(default="", max_length=4096, json_schema_extra=offered("Workspace", "encode_question"))
+    """Workspace to query. Empty: MARA_WORKSPACE, else ./.mara."""
     mode: Mode = Field(
-        default=Mode.MARA,
-        description="How to rank passages: relation-aware walk (mara), published baseline (hipporag2), that baseline"
-        " with β on its fact edges (mara-matrix), or similarity alone (dense, sparse, hybrid).",
-        json_schema_extra=offered("Retrieval · mode", "retrieve_passages", "walk_graph"),
+        default=Mode.MARA, json_schema_extra=offered("Retrieval · mode", "retrieve_passages", "walk_graph")
     )
+    """How to rank passages: relation-aware walk (mara), published baseline (hipporag2), that baseline with β on its
+    fact edges (mara-matrix), or similarity alone (dense, sparse, hybrid).
+    """
     preset: Preset = Field(
         default=Preset.MARA,
-        description="Parameters of mode mara: as measured (mara), or as first designed (seed).",
         json_schema_extra=offered("Retrieval · preset", "retrieve_facts", "seed_graph", "walk_graph"),
     )
+    """Parameters of mode mara: as measured (mara), or as first designed (seed)."""
     top_k: FoundCount = Field(
-        default=10,
-        description="Number of passages to return.",
-        json_schema_extra=offered("Retrieval · passages returned", "retrieve_passages", "walk_graph"),
+        default=10, json_schema_extra=offered("Retrieval · passages returned", "retrieve_passages", "walk_graph")
     )
+    """Number of passages to return."""
     where: Annotated[dict[str, Any], WithJsonSchema(where_schema())] = Field(
         default={},
-        description="Filter on the metadata of passages: values, or conditions with $in, $ne, $nin, $gt, $gte, $lt,"
-        " $lte; all must hold. Dates are ISO 8601 texts.",
         examples=[{"tenant": "a", "date": {"$gte": "2020", "$lt": "2021-07"}}],
         json_schema_extra=offered(
             "Retrieval · filter by metadata", "encode_question", "retrieve_facts", "retrieve_passages"
         ),
     )
+    """Filter on the metadata of passages: values, or conditions with $in, $ne, $nin, $gt, $gte, $lt, $lte; all must
+    hold. Dates are ISO 8601 texts.
+    """
     provenance: Provenance = Field(
         default=Provenance(),
-        description="Filter on where passages come from: one source, documents newer than a date, what answers in this"
-        " conversation or to this user cited before. All that is given must hold, beside the filter by metadata.",
         examples=[{"source": "handbook.pdf", "newer_than": "2025-01-01"}, {"cited_before": True}],
         json_schema_extra=offered(
             "Retrieval · filter by provenance", "encode_question", "retrieve_facts", "retrieve_passages"
         ),
     )
+    """Filter on where passages come from: one source, documents newer than a date, what answers in this conversation or
+    to this user cited before. All that is given must hold, beside the filter by metadata.
+    """
     as_of: str = Field(
         default="",
-        description="Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no"
-        " offset; a day counts to its end. Empty: from what stands now.",
         max_length=40,
         examples=["2024-03-31"],
         json_schema_extra=offered("Retrieval · as of", "encode_question"),
     )
+    """Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no offset; a day
+    counts to its end. Empty: from what stands now.
+    """
     model: str = Field(
         default="",
-        description="Chat model. Empty: MARA_CHAT_MODEL, else the default one if a key or a server is configured, else"
-        " the offline agents. 'local': the packaged small model. 'local:FILE.gguf': a model file, not from clients of a"
-        " server. 'offline': always the offline agents.",
         max_length=256,
         json_schema_extra=offered("Answer · chat model", "filter_facts", "weigh_relations", "write_answer"),
     )
-    answer_passages: KeptCount = Field(
-        default=5,
-        description="Number of best passages given to the answerer; without a model, all that are returned are read.",
-        json_schema_extra=offered("Answer · passages", "write_answer"),
-    )
+    """Chat model. Empty: MARA_CHAT_MODEL, else the default one if a key or a server is configured, else the offline
+    agents. 'local': the packaged small model. 'local:FILE.gguf': a model file, not from clients of a server. 'offline':
+    always the offline agents.
+    """
+    answer_passages: KeptCount = Field(default=5, json_schema_extra=offered("Answer · passages", "write_answer"))
+    """Number of best passages given to the answerer; without a model, all that are returned are read."""
     answer_tokens: int | None = Field(
-        default=None,
-        ge=50,
-        le=MOST_ANSWER_TOKENS,
-        description="Tokens that an answer may take, its model's thinking aside (320; with ragenta 800).",
-        json_schema_extra=offered("Answer · tokens", "write_answer"),
+        default=None, ge=50, le=MOST_ANSWER_TOKENS, json_schema_extra=offered("Answer · tokens", "write_answer")
     )
+    """Tokens that an answer may take, its model's thinking aside (320; with ragenta 800)."""
     question_s: float | None = Field(
         default=None,
         ge=0,
         le=86_400,
-        description="Seconds of work on a question, after which no model is asked any more; 0 means no limit. Empty:"
-        " MARA_QUESTION_S, else 300.",
         json_schema_extra=offered("Answer · seconds", "filter_facts", "weigh_relations", "write_answer"),
     )
-    check_claims: bool = Field(
-        default=False,
-        description="Check each sentence of the answer with the claim judge.",
-        json_schema_extra=offered("Claims · check them", "write_answer"),
-    )
+    """Seconds of work on a question, after which no model is asked any more; 0 means no limit. Empty: MARA_QUESTION_S,
+    else 300.
+    """
+    check_claims: bool = Field(default=False, json_schema_extra=offered("Claims · check them", "write_answer"))
+    """Check each sentence of the answer with the claim judge."""
     unsupported_claims: UnsupportedClaims = Field(
-        default=UnsupportedClaims.MARK,
-        description="Mark or remove a sentence that no passage supports.",
-        json_schema_extra=offered("Claims · unsupported ones", "check_claims"),
+        default=UnsupportedClaims.MARK, json_schema_extra=offered("Claims · unsupported ones", "check_claims")
     )
+    """Mark or remove a sentence that no passage supports."""
     conversation_id: HistoryId = Field(
         default="",
-        description="Name of the conversation that the question is asked in: its earlier turns count, and this one is"
-        " written to the history. Empty: no conversation.",
         examples=["founding of Nissan"],
         json_schema_extra=offered("History · conversation", "encode_question"),
     )
+    """Name of the conversation that the question is asked in: its earlier turns count, and this one is written to the
+    history. Empty: no conversation.
+    """
     user_id: HistoryId = Field(
-        default="",
-        description="Name of the user: their questions and the documents that they view are written to the history."
-        " Empty: no user. With keys, a server takes the name that belongs to the key.",
-        examples=["ada"],
-        json_schema_extra=offered("History · user", "encode_question"),
+        default="", examples=["ada"], json_schema_extra=offered("History · user", "encode_question")
     )
+    """Name of the user: their questions and the documents that they view are written to the history. Empty: no user.
+    With keys, a server takes the name that belongs to the key.
+    """
     personalise: bool = Field(
-        default=False,
-        description="Move the ranking, by a bounded amount, towards what this user read, marked and asked; the result"
-        " tells of each passage that moved why. Needs a user.",
-        json_schema_extra=offered("History · personal ranking", "retrieve_passages", "walk_graph"),
+        default=False, json_schema_extra=offered("History · personal ranking", "retrieve_passages", "walk_graph")
     )
+    """Move the ranking, by a bounded amount, towards what this user read, marked and asked; the result tells of each
+    passage that moved why. Needs a user.
+    """
     remember: list[HistoryPart] = Field(
         default=list(EVERY_PART),
         max_length=len(EVERY_PART),
-        description="What of a turn is written to the history: messages, their references and concepts, and views."
-        " Without messages, views alone; an empty list: nothing.",
         json_schema_extra=offered("History · what is written", "record_turn"),
     )
+    """What of a turn is written to the history: messages, their references and concepts, and views. Without messages,
+    views alone; an empty list: nothing.
+    """
     temperature: Temperature = Field(
-        default=0.0,
-        description="Temperature of all agents but the manager.",
-        json_schema_extra=offered("Agents · temperature", "filter_facts", "write_answer"),
+        default=0.0, json_schema_extra=offered("Agents · temperature", "filter_facts", "write_answer")
     )
+    """Temperature of all agents but the manager."""
     manager_temperature: Temperature = Field(
-        default=0.3,
-        description="Temperature of the manager.",
-        json_schema_extra=offered("Agents · temperature of the manager", "weigh_relations"),
+        default=0.3, json_schema_extra=offered("Agents · temperature of the manager", "weigh_relations")
     )
-    filter_facts: bool = Field(
-        default=True,
-        description="Let the recognition-memory filter choose among the candidate facts.",
-        json_schema_extra=offered("Agents · filter facts", "filter_facts"),
-    )
+    """Temperature of the manager."""
+    filter_facts: bool = Field(default=True, json_schema_extra=offered("Agents · filter facts", "filter_facts"))
+    """Let the recognition-memory filter choose among the candidate facts."""
     max_facts: KeptCount = Field(
-        default=4,
-        description="Facts that the filter may keep, at most.",
-        json_schema_extra=offered("Agents · facts kept", "filter_facts", "keep_top_facts"),
+        default=4, json_schema_extra=offered("Agents · facts kept", "filter_facts", "keep_top_facts")
     )
+    """Facts that the filter may keep, at most."""
     weigh_relations: bool = Field(
-        default=True,
-        description="Let the manager's β steer the walk (modes mara, mara-matrix).",
-        json_schema_extra=offered("Agents · weigh relations (β)", "weigh_relations"),
+        default=True, json_schema_extra=offered("Agents · weigh relations (β)", "weigh_relations")
     )
+    """Let the manager's β steer the walk (modes mara, mara-matrix)."""
     max_json_retries: Retries = Field(
         default=2,
-        description="Retries after a malformed reply.",
         json_schema_extra=offered(
             "Agents · retries of a malformed reply", "filter_facts", "weigh_relations", "write_answer"
         ),
     )
+    """Retries after a malformed reply."""
     max_model_calls: int = Field(
         default=0,
         ge=0,
         le=100_000,
-        description="Model calls that a question may use, at most; 0 means no limit.",
         json_schema_extra=offered("Budget · model calls", "filter_facts", "weigh_relations", "write_answer"),
     )
+    """Model calls that a question may use, at most; 0 means no limit."""
     max_model_tokens: int = Field(
         default=0,
         ge=0,
         le=1_000_000_000,
-        description="Tokens of prompts and replies after which no model is asked any more; 0 means no limit.",
         json_schema_extra=offered("Budget · tokens", "filter_facts", "weigh_relations", "write_answer"),
     )
+    """Tokens of prompts and replies after which no model is asked any more; 0 means no limit."""
     walk: Walk = Field(
         default=Walk(),
-        description="The walk and its seeds in detail, for experiments: see the settings of the walk.",
         examples=[{"damping": 0.5, "engine": "push"}],
         json_schema_extra=offered(
             "Experiments · walk", "retrieve_facts", "retrieve_passages", "seed_graph", "walk_graph"
         ),
     )
+    """The walk and its seeds in detail, for experiments: see the settings of the walk."""
 
     _beside: Beside = PrivateAttr(default_factory=Beside)
 

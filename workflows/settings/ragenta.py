@@ -17,24 +17,18 @@ from workflows.settings.mara import Context
 class FollowUps(BaseModel):
     """Follow-up questions, and what they may take."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 4})
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, json_schema_extra={"maxProperties": 4}
+    )
 
-    rounds: UpToThree = Field(default=1, title="Rounds", description="Rounds of follow-up questions; 0 means none.")
-    questions: UpToThree = Field(
-        default=3, title="Questions in a round", description="Follow-up questions per round, at most."
-    )
-    passages: KeptCount = Field(
-        default=10,
-        title="Passages retrieved",
-        description="Number of passages to retrieve for a follow-up question.",
-    )
-    calls: int = Field(
-        default=80,
-        ge=0,
-        le=1000,
-        title="Budget of model calls",
-        description="Model calls that all follow-up questions may use together, retries not counted.",
-    )
+    rounds: UpToThree = 1
+    """Rounds of follow-up questions; 0 means none."""
+    questions: UpToThree = 3
+    """Follow-up questions per round, at most."""
+    passages: KeptCount = 10
+    """Number of passages to retrieve for a follow-up question."""
+    calls: int = Field(default=80, ge=0, le=1000)
+    """Model calls that all follow-up questions may use together, retries not counted."""
 
 
 class RagentaContext(Context):
@@ -48,57 +42,37 @@ class RagentaContext(Context):
     }
 
     mode: Mode = Field(
-        default=Mode.HYBRID,
-        description="How to rank passages: hybrid of dense and sparse similarity (hybrid), relation-aware walk (mara),"
-        " or any other mode.",
-        json_schema_extra=offered("Retrieval · mode", "retrieve_passages", "walk_graph"),
+        default=Mode.HYBRID, json_schema_extra=offered("Retrieval · mode", "retrieve_passages", "walk_graph")
     )
+    """How to rank passages: hybrid of dense and sparse similarity (hybrid), relation-aware walk (mara), or any other
+    mode.
+    """
     top_k: FoundCount = Field(
-        default=20,
-        description="Number of passages to retrieve and judge.",
-        json_schema_extra=offered("Retrieval · passages retrieved", "retrieve_passages", "walk_graph"),
+        default=20, json_schema_extra=offered("Retrieval · passages retrieved", "retrieve_passages", "walk_graph")
     )
-    judge_passages: bool = Field(
-        default=True,
-        description="Judge each passage with predictor and judge; if off, the best retrieved passages are kept.",
-        json_schema_extra=offered("Judge · judge passages", "line_up_passages"),
-    )
+    """Number of passages to retrieve and judge."""
+    judge_passages: bool = Field(default=True, json_schema_extra=offered("Judge · judge passages", "line_up_passages"))
+    """Judge each passage with predictor and judge; if off, the best retrieved passages are kept."""
     n: float = Field(
         default=DEFAULT_N,
         ge=-5,
         le=5,
-        description="Keep a passage whose score is at least the mean of all scores minus n standard deviations.",
         json_schema_extra=offered("Judge · n, standard deviations below the mean", "keep_passages"),
     )
-    judge_floor: float = Field(
-        default=0.0,
-        ge=-50,
-        le=50,
-        description="Lowest score that a kept passage may have: log P(Yes) - log P(No); 0 means even odds.",
-        json_schema_extra=offered("Judge · floor", "keep_passages"),
-    )
-    min_kept: int = Field(
-        default=2,
-        ge=0,
-        le=50,
-        description="Passages to keep even below the threshold, if they reach the floor.",
-        json_schema_extra=offered("Judge · fewest kept", "keep_passages"),
-    )
-    answer_passages: KeptCount = Field(
-        default=10,
-        description="Passages to keep for the answer, and for each follow-up question, at most.",
-        json_schema_extra=offered("Judge · most kept", "keep_passages"),
-    )
-    check_claims: bool = Field(
-        default=True,
-        description="Check each sentence of the answer with the claim judge, and ask follow-ups for missing parts.",
-        json_schema_extra=offered("Claims · check them", "write_answer"),
-    )
+    """Keep a passage whose score is at least the mean of all scores minus n standard deviations."""
+    judge_floor: float = Field(default=0.0, ge=-50, le=50, json_schema_extra=offered("Judge · floor", "keep_passages"))
+    """Lowest score that a kept passage may have: log P(Yes) - log P(No); 0 means even odds."""
+    min_kept: int = Field(default=2, ge=0, le=50, json_schema_extra=offered("Judge · fewest kept", "keep_passages"))
+    """Passages to keep even below the threshold, if they reach the floor."""
+    answer_passages: KeptCount = Field(default=10, json_schema_extra=offered("Judge · most kept", "keep_passages"))
+    """Passages to keep for the answer, and for each follow-up question, at most."""
+    check_claims: bool = Field(default=True, json_schema_extra=offered("Claims · check them", "write_answer"))
+    """Check each sentence of the answer with the claim judge, and ask follow-ups for missing parts."""
     follow_ups: FollowUps = Field(
         default=FollowUps(),
-        description="Follow-up questions for the parts that an answer misses, and what they may take.",
         examples=[{"rounds": 2, "questions": 1}],
         json_schema_extra=offered(
             "Follow-ups · rounds and budget", "plan_follow_ups", "search_follow_up", "check_claims"
         ),
     )
+    """Follow-up questions for the parts that an answer misses, and what they may take."""

@@ -6,7 +6,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -27,14 +27,14 @@ class SettingsForm(BaseModel):
         earlier: the path of today of each earlier name.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     earlier: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def path_of(cls, name: str) -> str:
         """Return the path of a setting that a person typed: the last part of its path will do."""
-        path = name if name in cls.model_fields else cls.earlier.get(name, name)
+        path = cls.earlier.get(name, name)
         if not path.endswith(name):
             _tell(name, path)
         return path
@@ -51,26 +51,9 @@ class SettingsForm(BaseModel):
         """Put the parts of an object into it. Raises ValueError for one that is given twice."""
         if not isinstance(data, Mapping):
             return data
-        return _with_parts({cls._moved(name, value): value for name, value in data.items()})
-
-    @classmethod
-    def _moved(cls, name: str, value: Any) -> str:
-        path = cls.earlier.get(name, name)
-        if path == name or (name in cls.model_fields and isinstance(value, Mapping | BaseModel)):
-            return name
-        if name not in cls.model_fields:
-            _tell(name, path)
-        return path
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with other values, by the names of today or by earlier ones; none is checked."""
-        if not update:
-            return super().model_copy(deep=deep)
-        changed = _with_parts({self._moved(name, value): value for name, value in update.items()})
-        for name in changed.keys() & {path.partition(".")[0] for path in self.earlier.values()}:
-            if isinstance(changed[name], Mapping):
-                changed[name] = getattr(self, name).model_copy(update=changed[name])
-        return super().model_copy(update=changed, deep=deep)
+        for name in data.keys() & cls.earlier.keys():
+            _tell(name, cls.earlier[name])
+        return _with_parts({cls.earlier.get(name, name): value for name, value in data.items()})
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -182,7 +182,7 @@ def test_a_file_that_cannot_be_used_is_refused_by_what_is_wrong(keyring: Write) 
         (ANNA + 'where = {}\nworkspaces = ["../x"]', "keys.anna.workspaces: '../x' is not the name of a workspace"),
         (ANNA + "where = {}\nworkspaces = []", "keys.anna.workspaces: has to be a list of names, or .all."),
         (ANNA + f'where = {{}}\n[keys.ben]\nsha256 = ["{DIGEST}"]\nwhere = {{}}', "one key has two holders"),
-        (TOKENS + 'algorithms = ["none"]\nkey_file = "x"', "tokens.algorithms.0 has to be 'HS256'"),
+        (TOKENS + 'algorithms = ["none"]\nkey_file = "x"', "tokens.algorithms.0: Input should be 'HS256'"),
         (TOKENS + 'algorithms = ["RS256"]', "tokens: give one of key_file and secret_variable"),
         (TOKENS + 'algorithms = ["HS256"]\nkey_file = "x"', "take a secret_variable, and all others a key_file"),
         (TOKENS + 'algorithms = ["RS256", "HS256"]\nkey_file = "x"', "and all others a key_file"),

@@ -73,7 +73,7 @@ def test_an_impossible_system_is_refused_with_the_possible_ones() -> None:
         ("mars", "'mars' is not a system. Take one of mara, hipporag2, mara-matrix, dense, sparse, hybrid, ragenta"),
         ("mara+no-bets", "is not a switch. Take no-filter, no-beta"),
         *((f"mara+{switch}", "is not a switch") for switch in ("workspace=/etc", "mode=dense", "top_k=5")),
-        ("mara+damping=1.5", "damping has to be 0.99 or less"),
+        ("mara+damping=1.5", "damping: Input should be less than or equal to 0.99"),
         ("mara+damping=0.5+damping=0.6", "says twice what damping is"),
         *((f"mara+{two}", "says twice what weigh_relations is") for two in TWO_BETAS),
         ("hipporag2+oracle-beta", "asks for a β that mode hipporag2 does not use"),
@@ -81,7 +81,7 @@ def test_an_impossible_system_is_refused_with_the_possible_ones() -> None:
         ("mara+no-judge", "Workflow mara has no setting judge_passages"),
         *((spec, "says twice what mode is") for spec in ("mara+walk", "ragenta+walk+walk")),
         ("ragenta+oracle-filter", "has controls, and nothing that they could control"),
-        ("ragenta+max_follow_ups=9", "follow_ups.questions has to be 3 or less"),
+        ("ragenta+max_follow_ups=9", "follow_ups.questions: Input should be less than or equal to 3"),
     ]
     for spec, said in cases:
         with pytest.raises(BadInput) as refused:

@@ -94,7 +94,7 @@ class TestServer:
         monkeypatch.delenv("MARA_SOURCES", raising=False)
         with pytest.raises(NoAccess, match=r"Clients of this server may not index documents.*MARA_SOURCES names"):
             indexing_context_of(Runtime())
-        called = IndexingContext().called_by("anywhere", None)
+        called = IndexingContext().called_for("anywhere")
         assert indexing_context_of(Runtime(context=called)) is called, "Python code indexes as it likes"
         monkeypatch.setenv("MARA_SOURCES", "documents")
         assert indexing_context_of(Runtime()) == IndexingContext()

@@ -156,18 +156,18 @@ class TestEdits:
             (
                 "keep_passages",
                 {"judgements": [judgement("marn", score="high")]},
-                r"judgements\.\d\.score has to be a number",
+                r"judgements\.\d\.score: Input should be a valid number",
             ),
             *(
                 (
                     "keep_passages",
                     {"judgements": [judgement("marn", score=score)]},
-                    r"judgements\.\d\.score has to be a finite number",
+                    r"judgements\.\d\.score: Input should be a finite number",
                 )
                 for score in (float("nan"), float("inf"), float("-inf"))
             ),
             ("keep_passages", {"found": [{"follow_up": 1}]}, r"found\.0\.passages is missing"),
-            ("write_answer", {"kept": ["first"]}, r"kept\.0 has to be a whole number"),
+            ("write_answer", {"kept": ["first"]}, r"kept\.0: Input should be a valid integer"),
             ("write_answer", {"draft": {"text": "So."}}, r"draft\.cited is missing"),
             ("check_claims", {"written_from": [1, 77]}, "written from passages that this run cannot see"),
             ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component is missing"),

@@ -57,7 +57,7 @@ def test_what_cannot_be_asked_is_told(client: TestClient) -> None:
         ("ask", {"question": "x", "model": "local:a.gguf"}, "There is no setting model here"),
         ("ask", {"question": "x", "conversation_id": "a"}, "There is no setting conversation_id here"),
         ("retrieve", {"question": "x", "workflow": "ragenta"}, "There is no setting workflow here"),
-        ("retrieve", {"question": "x", "top_k": 0}, "top_k has to be 1 or more"),
+        ("retrieve", {"question": "x", "top_k": 0}, "top_k: Input should be greater than or equal to 1"),
         ("retrieve", {"question": "x", "workspace": "../other"}, "workspace"),
     ]
     for path, body, words in cases:

@@ -225,9 +225,17 @@ class TestRequests:
         cases: list[tuple[dict[str, Any], str | None, str]] = [
             ({"messages": [user("x")]}, "model", "model is missing"),
             ({"model": "mara"}, "messages", "messages is missing"),
-            ({"model": "mara", "messages": []}, "messages", "messages has to have 1 entries at least"),
-            ({"model": "mara", "messages": [user(5)]}, "messages.0.content", "messages.0.content has to be a list"),
-            ({"model": "mara", "messages": [user("x")], "n": 2}, "n", "n has to be 1 or less, not 2"),
+            (
+                {"model": "mara", "messages": []},
+                "messages",
+                "messages: List should have at least 1 item",
+            ),
+            (
+                {"model": "mara", "messages": [user(5)]},
+                "messages.0.content",
+                "messages.0.content: Input should be a valid",
+            ),
+            ({"model": "mara", "messages": [user("x")], "n": 2}, "n", "n: Input should be less than or equal to 1"),
             ({"model": "mara", "messages": [user("x" * 10_001)]}, None, "10,000"),
             ({"model": "mara", "messages": [user("x"), assistant("y")]}, None, "ends without a question"),
             (
