@@ -306,10 +306,10 @@ def compare_walks(answered: Answered) -> ComparedWalks:
     restart = restart_of(answered.index, start)
     typed = walked_graph(graph, settings)
     damping, own = answered.damping, graph.own.relation_types
-    version = answered.result.get("tuning")
-    tuning = workspace_tuning(resolve_workspace(answered.context.workspace), version) if version else UNTUNED
+    is_tuned = answered.result.get("tuning")
+    tuning = workspace_tuning(resolve_workspace(answered.context.workspace)) if is_tuned else UNTUNED
     steers = (None, beta) if beta else (None,)
-    factors = [tuned(factors_for(each, settings, own), tuning, own) for each in steers]
+    factors = [tuned(factors_for(each, settings, own), tuning.strengths, own) for each in steers]
 
     walked = tuple(
         flows_of(typed, walk(typed, restart, each, damping, Engine.IGRAPH).scores, restart.dense(), each, damping)

@@ -48,9 +48,6 @@ class Mark:
     Attributes:
         question: as it was asked.
         served: whether the passage helped to answer it; a person alone can say that it did not.
-
-    Raises:
-        BadInput: gold or a citation is to say that a passage did not serve.
     """
 
     question: str
@@ -58,21 +55,8 @@ class Mark:
     kind: MarkKind
     served: bool = True
 
-    def __post_init__(self) -> None:
-        if not self.served and self.kind is not MarkKind.PERSON:
-            raise BadInput(f"A {self.kind} mark says that a passage did not serve", "Let a person's mark say so")
 
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """The changes from recording marks: the number new, the number changed, and the number unchanged."""
-
-    new: int = 0
-    changed: int = 0
-    unchanged: int = 0
-
-
-def add_marks(root: Path, marks: Iterable[Mark]) -> Recorded:
+def add_marks(root: Path, marks: Iterable[Mark]) -> None:
     """Record marks in one transaction; of one question, passage and kind the last stays.
 
     Args:
@@ -86,11 +70,7 @@ def add_marks(root: Path, marks: Iterable[Mark]) -> Recorded:
     """
     last = {(mark.question, mark.passage_id, mark.kind.value): 1 if mark.served else -1 for mark in marks}
     with _opened(root) as db, db.transaction():
-        known = {tuple(key): value for *key, value in db.execute("SELECT question, passage_id, kind, value FROM marks")}
         db.put("marks", _KEY, ["value"], [(*key, value) for key, value in last.items()])
-    new = len(last.keys() - known.keys())
-    unchanged = len(last.items() & known.items())
-    return Recorded(new, len(last) - new - unchanged, unchanged)
 
 
 def read_marks(root: Path) -> list[Mark]:
@@ -105,20 +85,20 @@ def read_marks(root: Path) -> list[Mark]:
     return sorted(Mark(question, passage, MarkKind(kind), value > 0) for question, passage, kind, value in rows)
 
 
-def forget_marks(root: Path, question: str = "", passage_id: str = "", kind: MarkKind | None = None) -> int:
-    """Delete the marks that meet all conditions given; return how many those were.
+def forget_marks(root: Path, question: str = "", passage_id: str = "") -> int:
+    """Delete the marks of a question, of a passage, or of both together; return how many those were.
 
-    Raises as `add_marks` does, and BadInput where no condition is given.
+    Raises as `add_marks` does, and BadInput where neither is given.
     """
-    wanted = {"question": question, "passage_id": passage_id, "kind": kind.value if kind else ""}
-    conditions = {column: value for column, value in wanted.items() if value}
-    if not conditions:
-        raise BadInput("Nothing tells which marks are to be forgotten", "Give a question, a passage or a kind")
+    if not question and not passage_id:
+        raise BadInput("Nothing tells which marks are to be forgotten", "Give a question or a passage")
     if not (root / FEEDBACK_FILE).exists():
         return 0
-    where = " AND ".join(f"{column} = ?" for column in conditions)
     with _opened(root) as db:
-        return db.execute(f"DELETE FROM marks WHERE {where}", tuple(conditions.values())).rowcount
+        return db.execute(
+            "DELETE FROM marks WHERE question = coalesce(?, question) AND passage_id = coalesce(?, passage_id)",
+            (question or None, passage_id or None),
+        ).rowcount
 
 
 def erase_marks(root: Path, questions: Iterable[str]) -> int:
@@ -140,23 +120,19 @@ def erase_marks(root: Path, questions: Iterable[str]) -> int:
     return gone
 
 
-def served_passages(marks: Iterable[Mark]) -> dict[str, tuple[str, ...]]:
+def served_passages(marks: Iterable[Mark]) -> dict[str, list[str]]:
     """Return {question: the passages that served it}, both in order; questions that none served are left out.
 
-    A person's word counts before any other. Where gold is known, a citation adds nothing: an answer cites what was
-    retrieved, and so would only confirm it.
+    A person's word counts before any other.
     """
-    said: dict[str, dict[MarkKind, dict[str, bool]]] = defaultdict(lambda: defaultdict(dict))
-    for mark in marks:
-        said[mark.question][mark.kind][mark.passage_id] = mark.served
-    served_of = {}
-    for question in sorted(said):
-        by_kind = said[question]
-        verdicts = {**(by_kind[MarkKind.GOLD] or by_kind[MarkKind.CITED]), **by_kind[MarkKind.PERSON]}
-        served = tuple(sorted(passage for passage, good in verdicts.items() if good))
-        if served:
-            served_of[question] = served
-    return served_of
+    said: dict[str, dict[str, bool]] = defaultdict(dict)
+    for mark in sorted(marks, key=lambda mark: mark.kind is MarkKind.PERSON):
+        said[mark.question][mark.passage_id] = mark.served
+    served = {
+        question: sorted(passage for passage, good in verdicts.items() if good)
+        for question, verdicts in sorted(said.items())
+    }
+    return {question: passages for question, passages in served.items() if passages}
 
 
 @contextmanager

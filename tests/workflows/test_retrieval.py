@@ -7,7 +7,6 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from graph.errors import DependencyMissing, WorkspaceDamaged
 from graph.retrieve.modes import MARA, Mode
 from graph.schema import RelationType
 from graph.walk.settings import Engine
-from graph.walk.strengths import TUNED_RELATIONS, TUNING_FILE, UNTUNED, adopt, revert
+from graph.walk.strengths import TUNING_FILE, adopt, revert
 from tests.scripted_server import ScriptedServer
 from tests.workflows.scripted import MakeContext
 from tests.workflows.small_world import QUESTION, TEXTS, Run, run, well_behaved
@@ -186,13 +185,7 @@ def test_damping_0_ranks_the_seeds_alone(retrieve: Retrieve) -> None:
     assert all(hit["score"] == 0 for hit in done.result["passages"][len(ranked) :])
 
 
-STRONG_FACTS = replace(
-    UNTUNED,
-    strengths={**dict.fromkeys(TUNED_RELATIONS, 1.0), RelationType.TEMPORAL: 4.0, RelationType.PRIMARY: 0.25},
-    parent=0,
-    recall_before=0.5,
-    recall_after=0.6,
-)
+STRONG_FACTS = {RelationType.TEMPORAL: 4.0, RelationType.PRIMARY: 0.25}
 
 
 @pytest.fixture
@@ -207,12 +200,12 @@ def asked(root: Path, **changes: Any) -> dict[str, Any]:
 
 def test_a_tuning_changes_the_walk_until_it_is_reverted(root: Path) -> None:
     before = asked(root)
-    adopt(root, STRONG_FACTS)
+    adopt(root, STRONG_FACTS, 0.5, 0.6)
     after = asked(root)
     assert after["tuning"] == 1
     assert [hit["score"] for hit in after["passages"]] != [hit["score"] for hit in before["passages"]]
     assert after["seeds"] == before["seeds"]
-    revert(root, 0)
+    revert(root)
     again = asked(root)
     assert (again["tuning"], again["passages"]) == (0, before["passages"])
 
@@ -220,13 +213,13 @@ def test_a_tuning_changes_the_walk_until_it_is_reverted(root: Path) -> None:
 @pytest.mark.parametrize("mode", [Mode.HIPPORAG2, Mode.MARA_MATRIX, Mode.HYBRID])
 def test_other_modes_are_not_tuned(root: Path, mode: Mode) -> None:
     before = asked(root, mode=mode)
-    adopt(root, STRONG_FACTS)
+    adopt(root, STRONG_FACTS, 0.5, 0.6)
     after = asked(root, mode=mode)
     assert after["passages"] == before["passages"]
     assert after["tuning"] == (0 if mode.walks else None)
 
 
-def test_a_history_that_cannot_be_read_is_no_tuning_that_is_passed_over(root: Path) -> None:
+def test_a_file_that_cannot_be_read_is_no_tuning_that_is_passed_over(root: Path) -> None:
     (root / TUNING_FILE).write_text("{}", encoding="utf-8")
     with pytest.raises(WorkspaceDamaged, match="tuning"):
         asked(root)

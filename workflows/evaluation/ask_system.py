@@ -363,7 +363,7 @@ def best_factors(context: Context, question: str, gold_ids: Sequence[str]) -> Re
     tuning = tuning_for(context)
 
     def worth(beta: RelationFactors) -> tuple[float, float]:
-        factors = tuned(factors_for(beta, settings, own), tuning, own)
+        factors = tuned(factors_for(beta, settings, own), tuning.strengths, own)
         ranking, _ = walk_passages(
             index, start.words, restart, factors, start.settings, context.top_k, context.walk.engine, selection
         )

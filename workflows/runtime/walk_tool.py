@@ -105,7 +105,7 @@ def walk_from(run: OpenRun, start: Start, beta: RelationFactors | None, k: int) 
     """Walk over a run's generation, with the strengths that its workspace was tuned to. Raises as `walk_passages`."""
     context, index, settings = run.context, run.index, start.settings
     tuning, own = tuning_for(context), index.graph.own.relation_types
-    factors = tuned(factors_for(beta, settings, own), tuning, own)
+    factors = tuned(factors_for(beta, settings, own), tuning.strengths, own)
     describe_current_run(lambda: {"mara_factors": factors_shown(factors, own)})
     ranking, walk = Ranking(), None
     if (start.entities or not context.mode.as_published) and (restart := restart_of(index, start)):

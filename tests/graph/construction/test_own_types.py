@@ -21,7 +21,7 @@ from graph.storage.writer import Writer
 from graph.walk.factors import edge_factors
 from graph.walk.pagerank import walk
 from graph.walk.settings import Engine
-from graph.walk.strengths import UNTUNED, Tuning, to_json, tuned
+from graph.walk.strengths import tuned
 from tests.builders import HashEmbedder, passage_of
 from tests.snapshots import save
 
@@ -143,9 +143,8 @@ class TestWhatFollows:
         self, graph: KnowledgeGraph
     ) -> None:
         own = graph.own.relation_types
-        learned = Tuning(1, {**UNTUNED.strengths, SUPPLIES: 4.0, RelationType("GONE"): 2.0}, parent=0)
+        learned = {SUPPLIES: 4.0, RelationType("GONE"): 2.0}
         plain = edge_factors(None, own=own)
         factors = tuned(plain, learned, own)
         changed = {graph.kinds[index].relation for index in np.flatnonzero(plain.from_entity != factors.from_entity)}
         assert changed == {SUPPLIES}
-        assert list(to_json(learned)["strengths"])[-2:] == ["GONE", "SUPPLIES"]
