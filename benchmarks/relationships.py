@@ -32,10 +32,10 @@ from benchmarks.machine import describe_machine
 from graph.construction.edges import EDGE_TYPES, KIND_INDEX, EdgeKind, Edges, sort_edges
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relations import PassageLink as Link
+from graph.relationships.concept_view import RELATED_PER_CONCEPT
 from graph.relationships.conversation_search import conversation_search
 from graph.relationships.conversations import Cited
 from graph.relationships.discovery import discover
-from graph.relationships.explanations import RELATED_PER_CONCEPT
 from graph.relationships.history import NewTurn, record_turn
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text

@@ -47,8 +47,8 @@ class Environment:
             behind commas, other servers that hold current ones.
         mara_record_url: the Postgres database that holds records and history; by default each has SQLite files.
         mara_history: ``on`` lets the clients of a LangGraph server keep a history; ``off`` by default.
-        mara_graph_url: the address of a graph server that follows the relationship graph, with name, password, database
-            and dialect.
+        mara_graph_url: the address of a graph server that follows the relationship graph, with name, password and
+            database.
         chroma_client_auth_provider: Chroma's own: how to send a token to the Chroma server.
         chroma_client_auth_credentials: Chroma's own: the token.
         langsmith_api_key: the key of LangSmith.
@@ -139,7 +139,6 @@ _REPLACED = {
     **dict.fromkeys(("price_in", "price_out"), 'MARA_PRICES="0.15,0.60"'),
     **dict.fromkeys(("graph_user", "graph_password"), "MARA_GRAPH_URL=bolt://name:password@host:7687"),
     "graph_database": "MARA_GRAPH_URL=bolt://host:7687/database",
-    "graph_dialect": "MARA_GRAPH_URL=bolt://host:7687?dialect=memgraph",
     "chroma_url": "MARA_VECTORS=chroma+http://host:8000",
     **dict.fromkeys(
         ("embedding_query_prefix", "embedding_passage_prefix"), 'MARA_EMBEDDING_PREFIXES="query: |passage: "'

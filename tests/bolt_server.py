@@ -44,12 +44,12 @@ class BoltEndpoint:
     """A server with any number of databases, answering from when it is made until it is killed.
 
     Attributes:
-        address: host and port.
+        address: with scheme, host and port.
     """
 
     def __init__(self, folder: Path) -> None:
         port, http = free_port(), free_port()
-        self.address = f"127.0.0.1:{port}"
+        self.address = f"bolt://127.0.0.1:{port}"
         self._databases = 0
         self._process = subprocess.Popen(
             [sys.executable, "-c", _SERVE, str(folder), str(port), str(http), PASSWORD],

@@ -157,20 +157,20 @@ def conversation(record: RelationshipRecord, key: str) -> Conversation | None:
 
 def messages(record: RelationshipRecord, conversation: str) -> list[Message]:
     """Return the messages of a conversation in their order."""
-    rows = record.execute(_WITHIN, (conversation,)).fetchall()
+    rows = record.execute(_WITHIN, (conversation,))
     return [_message(row) for row in rows]
 
 
 def messages_beside(record: RelationshipRecord, user: str) -> list[Message]:
     """Return a user's questions that belong to no conversation, each followed by its answer, the oldest first."""
     own = f"{_MESSAGES} WHERE u.id = ? AND c.key IS NULL ORDER BY m.created_at, m.key"
-    questions = record.execute(own, (user,)).fetchall()
+    questions = record.execute(own, (user,))
     return [_message(row) for question in questions for row in (question, *_answers_to(record, question[0]))]
 
 
 def last_turns(record: RelationshipRecord, conversation: str, most: int) -> list[PastTurn]:
     """Return the last turns of a conversation, the last one last."""
-    rows = record.execute(f"{_WITHIN} DESC LIMIT ?", (conversation, 2 * most)).fetchall()
+    rows = record.execute(f"{_WITHIN} DESC LIMIT ?", (conversation, 2 * most))
     turns: list[PastTurn] = []
     for message in map(_message, reversed(rows)):
         if message.role == USER:
@@ -248,7 +248,7 @@ def _message(row: tuple[object, ...]) -> Message:
 
 def _answers_to(record: RelationshipRecord, question: object) -> list[tuple[object, ...]]:
     answers = f"{_MESSAGES} WHERE m.key IN (SELECT source FROM follows WHERE target = ?) AND c.key IS NULL"
-    return record.execute(answers, (question,)).fetchall()
+    return record.execute(answers, (question,))
 
 
 _QUESTIONS = f"SELECT m.content, m.understood, u.id FROM message m {WITH_ASKER} WHERE m.role = ?"

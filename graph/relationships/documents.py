@@ -15,6 +15,7 @@ from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import BadInput
 from graph.moments import ALWAYS
+from graph.relationships.concept_view import CONCEPT_EDGES
 from graph.relationships.provenance import Origin, origin_of, source_id, source_node
 from graph.relationships.record import IN_STEP_WITH, RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
@@ -38,10 +39,7 @@ _UNSOURCE = f"DELETE FROM {{table}} WHERE source IN (SELECT key FROM document WH
 _UNNAMED = """
     DELETE FROM source WHERE NOT EXISTS (SELECT 1 FROM sourced_from WHERE target = key)
     AND NOT EXISTS (SELECT 1 FROM references_document_source WHERE target = key)"""
-_HELD = """
-    SELECT id, EXISTS (SELECT 1 FROM mentions WHERE target = key) OR EXISTS (SELECT 1 FROM explains WHERE target = key)
-        OR EXISTS (SELECT 1 FROM related_to WHERE key IN (source, target))
-    FROM concept WHERE name = ''"""
+_MENTIONED = "SELECT id, EXISTS (SELECT 1 FROM mentions WHERE target = key) FROM concept"
 
 Hashes = dict[str, dict[str, str]]
 """{document: {passage: the hash of its content}}."""
@@ -285,30 +283,17 @@ def bring_in_step(
         changes = DocumentStep(relationships, record, graph, time_text(now or datetime.now(UTC))).take()
         _drop_computed(relationships, graph)
         relationships.set_note(IN_STEP_WITH, _stamp(record))
-        _forget_pruned(relationships)
     return changes
 
 
 def _drop_computed(relationships: RelationshipRecord, graph: KnowledgeGraph) -> None:
-    """Drop what the generation tells, all of it in the first step; what was written besides stays, and ids it links."""
-    relationships.take_over()
-    if not relationships.note(IN_STEP_WITH):
-        relationships.drop_stated()
-    concepts = relationships.execute(_HELD)
-    unheld = [key for key, is_linked in concepts if not is_linked or key not in graph.entity_index]
-    relationships.remove_nodes(NodeType.CONCEPT, unheld)
-    named = [key for (key,) in relationships.execute("SELECT id FROM concept WHERE name <> ''")]
-    unnamed = [key for key in named if key in graph.entity_index]
-    relationships.execute(f"UPDATE concept SET name = '', description = NULL, type = NULL WHERE id {AMONG}", (unnamed,))
-
-
-def _forget_pruned(relationships: RelationshipRecord) -> None:
-    """Forget the pruned edges that rest on other evidence now, or whose ends are gone."""
-    if relationships.execute("SELECT 1 FROM pruned LIMIT 1").fetchone():
-        for of in (EdgeType.EXPLAINS, EdgeType.RELATED_TO):
-            for ends in relationships.concepts.no_longer_pruned(of):
-                forget = "DELETE FROM pruned WHERE type = ? AND source = ? AND target = ?"
-                relationships.execute(forget, (of.value, *ends))
+    """Drop what the generation tells; the ids of its concepts that messages mention stay."""
+    for of in CONCEPT_EDGES:
+        relationships.execute(f"DELETE FROM {of.lower()}")
+    concepts = relationships.execute(_MENTIONED)
+    gone = [key for key, is_mentioned in concepts if not is_mentioned or key not in graph.entity_index]
+    relationships.remove_nodes(NodeType.CONCEPT, gone)
+    relationships.execute("UPDATE concept SET name = '', description = NULL, type = NULL WHERE name <> ''")
 
 
 def forget_step(relationships: RelationshipRecord) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import (
@@ -45,14 +44,12 @@ class Table:
         name: the label of the nodes, or the name of the edges, outside.
         type: of the nodes or edges in the record.
         ends: the types of what the edges leave and reach, outside; none of nodes.
-        of_passage: the name of the value that comes from the passage of a node, after the properties; empty for none.
         backwards: whether the record holds the edges from the target to the source.
     """
 
     name: str
     type: NodeType | EdgeType
     ends: tuple[NodeType, ...] = ()
-    of_passage: str = ""
     backwards: bool = False
 
     @property
@@ -62,9 +59,9 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the values of a row: ids, properties, and what comes from the passage."""
+        """The names of the values of a row: ids, properties, and of a chunk the text of its passage."""
         ids = ("source", "target") if self.ends else ("id",)
-        return (*ids, *self.declared, *filter(None, [self.of_passage]))
+        return (*ids, *self.declared, *(["content"] if self.type is NodeType.CHUNK else []))
 
     @property
     def stored(self) -> str:
@@ -86,23 +83,22 @@ class Table:
 
     def rows(self, record: RelationshipRecord, since: int = -1) -> Iterator[Row]:
         """Yield what `parts` does as rows: a value for each of the columns."""
-        graph = record.graph if self.of_passage else None
         for part in self.parts(record, since):
             values = map(part.properties.get, self.declared)
             if isinstance(part, Edge):
                 ends = part.source[1], part.target[1]
                 yield (*(reversed(ends) if self.backwards else ends), *values)
-            elif self.of_passage:
-                yield (part.id, *values, _of_passage(graph, part))
+            elif part.type is NodeType.CHUNK:
+                place = record.graph.passage_index.get(part.id) if record.graph is not None else None
+                text = None if record.graph is None or place is None else record.graph.passages[place].text
+                yield (part.id, *values, text)
             else:
                 yield (part.id, *values)
 
 
-def tables(*, with_vectors: bool = False) -> Iterator[Table]:
+def tables() -> Iterator[Table]:
     """Yield all that copies hold: nodes first, as edges are matched by them."""
-    of_passages = {NodeType.CHUNK: "content", NodeType.VECTOR: "embedding" if with_vectors else ""}
-    for of in NODES:
-        yield Table(of, of, of_passage=of_passages.get(of, ""))
+    yield from (Table(of, of) for of in NODES)
     for edge_type, schema in EDGES.items():
         for source, target in schema.pairs:
             yield Table(edge_type, edge_type, (source, target))
@@ -115,17 +111,6 @@ def parts_of(record: RelationshipRecord) -> Iterator[Part]:
     for table in tables():
         if not table.backwards:
             yield from table.parts(record)
-
-
-def _of_passage(graph: KnowledgeGraph | None, node: Node) -> str | list[float] | None:
-    """Return the text of a chunk's passage, or the numbers of a vector; vectors have the ids of their chunks."""
-    place = graph.passage_index.get(node.id) if graph is not None else None
-    if graph is None or place is None:
-        return None
-    if node.type is NodeType.CHUNK:
-        return graph.passages[place].text
-    numbers: list[float] = graph.passage_vectors[place].tolist()
-    return numbers
 
 
 def to_json_line(part: Part) -> str:

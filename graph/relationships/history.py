@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import fmean
-from uuid import uuid4
 
 from graph.errors import MissingEndpoint, NotInSchema
 from graph.relationships.concepts import ConceptExtractor
@@ -29,9 +28,8 @@ from graph.relationships.provenance import DOCUMENT_OF
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EVERY_PART, Edge, EdgeType, HistoryPart, Node, NodeType, time_text
 from graph.relationships.tables import along
-from graph.schema import entity_id, stable_id
+from graph.schema import stable_id
 from graph.storage.marks import Mark, MarkKind
-from graph.text import normalise_name, one_line
 
 _VIEW = """
     INSERT INTO viewed
@@ -151,7 +149,11 @@ def record_turn(
             if turn.conversation and turn.replaces:
                 erase_messages(record, turn.conversation, turn.replaced_ids)
             _write_messages(record, turn)
-            _write_mentions(record, mentions)
+            record.link_all(
+                Edge(EdgeType.MENTIONS, (NodeType.MESSAGE, message), (NodeType.CONCEPT, concept), {"confidence": sure})
+                for message, concepts in mentions.items()
+                for concept, sure in concepts.items()
+            )
         if done.question and HistoryPart.REFERENCES in parts:
             _write_references(record, done.answer, turn.cited, documents)
         for document in done.viewed:
@@ -159,63 +161,6 @@ def record_turn(
         if done.viewed and not done.question:
             record.set_note(*_last_viewing(turn))
     return done
-
-
-def add_message_with_references(
-    record: RelationshipRecord,
-    conversation_id: str,
-    content: str,
-    role: str,
-    document_ids: Sequence[str] = (),
-    extractor: ConceptExtractor | None = None,
-    *,
-    message_id: str = "",
-    at: str = "",
-) -> str:
-    """Add a message to the end of a conversation, which it begins where there is none; return the message's id.
-
-    The message follows the last one, references the documents (numbered from 1), and mentions the concepts that the
-    extractor finds in it.
-
-    Args:
-        record: the relationship graph.
-        conversation_id: the conversation.
-        content: the message.
-        role: ``user`` or ``assistant``.
-        document_ids: what it references.
-        extractor: finds the concepts; None: it mentions none.
-        message_id: its id; empty for a new one. A message that is there is left as it is.
-        at: when it was written, as `time_text` writes it; empty for now.
-
-    Raises:
-        MissingEndpoint: a document is not there; then nothing is written.
-        NotInSchema: an id or the role is none that the schema allows.
-    """
-    key, when = message_id or f"message-{uuid4().hex}", at or now()
-    concepts = extractor.concepts_in(content) if extractor else {}
-    with record.transaction():
-        if record.node(NodeType.MESSAGE, key) is not None:
-            return key
-        _append(record, conversation_id, key, {"role": role, "content": content, "created_at": when})
-        record.link_all(
-            Edge(EdgeType.REFERENCES, (NodeType.MESSAGE, key), (NodeType.DOCUMENT, document), {"number": number})
-            for number, document in enumerate(dict.fromkeys(document_ids), start=1)
-        )
-        _write_mentions(record, {key: concepts})
-    return key
-
-
-def create_or_get_concept(record: RelationshipRecord, name: str, description: str | None = None) -> str:
-    """Return the id of the concept of that name, which is created where there is none.
-
-    Raises NotInSchema for a name without a visible character.
-    """
-    if not normalise_name(name):
-        raise NotInSchema("A concept has no name", "Give one with a visible character")
-    key = entity_id(name)
-    with record.transaction():
-        _create(record, Node(NodeType.CONCEPT, key, {"name": one_line(name), "description": description}))
-    return key
 
 
 def track_user_viewed_document(
@@ -335,16 +280,6 @@ def _mentions(turn: NewTurn, extractor: ConceptExtractor | None) -> dict[str, Ma
     return {turn.message_id(role): extractor.concepts_in(text) for role, text in said.items()}
 
 
-def _write_mentions(record: RelationshipRecord, mentions: Mapping[str, Mapping[str, float]]) -> None:
-    """Link messages with the concepts found in them, as far as the relationship graph holds those."""
-    record.link_all(
-        Edge(EdgeType.MENTIONS, (NodeType.MESSAGE, message), (NodeType.CONCEPT, concept), {"confidence": confidence})
-        for message, concepts in mentions.items()
-        for concept, confidence in concepts.items()
-        if record.node(NodeType.CONCEPT, concept) is not None
-    )
-
-
 def _create(record: RelationshipRecord, node: Node) -> None:
     """Create a node where there is none of its id; one that is there keeps its properties."""
     if record.node(node.type, node.id) is None:
@@ -400,10 +335,10 @@ def rate_views(record: RelationshipRecord, marks: Iterable[Mark]) -> int:
         for mark in marks:
             if mark.kind is MarkKind.PERSON:
                 document = record.execute(_DOCUMENT_OF, (mark.passage_id,)).fetchone()
-                askers = record.execute(_ASKERS, {"role": USER, "question": mark.question}).fetchall()
+                askers = record.execute(_ASKERS, {"role": USER, "question": mark.question})
                 for (asker,) in askers if document else ():
                     votes[asker, document[0]].append(1 if mark.served else -1)
-        views = record.execute("SELECT source, target, relevance_score FROM viewed").fetchall()
+        views = record.execute("SELECT source, target, relevance_score FROM viewed")
         changed = [
             (score, revision, user, document)
             for user, document, before in views

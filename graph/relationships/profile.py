@@ -96,8 +96,8 @@ def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = N
         user_id: whose profile.
         sight: what a filter lets be seen; what lies outside of it counts for nothing.
     """
-    viewed = record.execute(_VIEWS, (user_id, ACTIVITY_LIMIT)).fetchall()
-    asked = record.execute(_QUESTIONS, (user_id, ACTIVITY_LIMIT)).fetchall()
+    viewed = record.execute(_VIEWS, (user_id, ACTIVITY_LIMIT))
+    asked = record.execute(_QUESTIONS, (user_id, ACTIVITY_LIMIT))
     latest = max((str(at) for *_, at in (*viewed, *asked)), default="")
     marks: dict[str, float] = {}
     evidence: dict[str, list[_Evidence]] = defaultdict(list)

@@ -123,7 +123,7 @@ def account_of(
     document = record.node(NodeType.DOCUMENT, str(row[0])) if row else None
     if chunk is None or document is None:
         raise unknown_passage()
-    keys = record.execute(_SOURCES_OF, (document.id,)).fetchall()
+    keys = record.execute(_SOURCES_OF, (document.id,))
     sources = [source for (key,) in keys if (source := record.node(NodeType.SOURCE, str(key)))]
     store = next(record.nodes(NodeType.VECTOR_STORE), None)
     open_to = {user_id} if own_only else {user_id, ""}

@@ -2,8 +2,8 @@
 
 Nodes have integer keys inside and ids outside. Every row holds the revision that wrote it last, so that a copy in
 another store can be brought up to date. Vectors are views of chunks. Concepts and the edges at them follow from the
-published generation of the knowledge graph and are computed when asked for: their tables hold what was written besides,
-which is laid over that, and the ids of concepts that messages mention.
+published generation of the knowledge graph and are computed when asked for: beside one, their tables hold the ids of
+concepts that messages mention and nothing else.
 """
 
 from __future__ import annotations
@@ -13,16 +13,10 @@ from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
-from uuid import uuid4
-
-import numpy as np
 
 from graph.construction.knowledge_graph import KnowledgeGraph, load
-from graph.embedding.embeddings import check_dimension
 from graph.errors import BadInput, MissingEndpoint, NotInSchema, WorkspaceDamaged, WorkspaceLocked
-from graph.relationships.concept_view import PRUNABLE, ConceptView, Stated
-from graph.relationships.cypher.reading import NearChunk, check_search
-from graph.relationships.explanations import Links
+from graph.relationships.concept_view import CONCEPT_EDGES, ConceptView
 from graph.relationships.schema import (
     EDGES,
     NODES,
@@ -41,26 +35,24 @@ from graph.relationships.tables import (
     columns_of_edges,
     columns_of_nodes,
     create_statements,
-    create_views,
     insert_edge,
     joined_tables,
     table_of_edges,
     table_of_nodes,
     upsert,
 )
-from graph.storage.database import AMONG, Cursor, Database, InDatabase, Kind, SqliteDatabase, Values
+from graph.storage.database import Database, InDatabase, Kind, SqliteDatabase, Values
 from graph.storage.opening import open_database
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
 from graph.storage.place import place_of
 from graph.storage.workspace import Workspace
 
-COMPUTED = frozenset((NodeType.CONCEPT, *PRUNABLE))
+COMPUTED = frozenset((NodeType.CONCEPT, *CONCEPT_EDGES))
 """The types of nodes and edges that follow from the published generation."""
 
 IN_STEP_WITH = "documents"
 """The note of what the documents were last brought in step with."""
 
-_LAID_OVER = "pruned"
 _FORMAT = 1
 _NOTE_FORMAT = "INSERT INTO meta VALUES ('format', ?)"
 _STATED = {
@@ -71,6 +63,9 @@ _STATED = {
         SELECT a.id, b.id, relation, documents, confidence
         FROM related_to JOIN concept a ON a.key = source JOIN concept b ON b.key = target""",
 }
+_HOLD = "INSERT INTO concept (id, name, revision) VALUES (?, '', ?) ON CONFLICT (id) DO NOTHING"
+"""Holds the id of a concept of the generation, which has its name."""
+
 _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
 
@@ -90,35 +85,20 @@ def has_relationships(root: Path) -> bool:
         return opened.has_table("meta")
 
 
-class Rows:
-    """The rows that a statement gave. Names faults in the database: SQLite finds most of them when rows are read."""
+class Rows(list[Any]):
+    """The rows that a statement gave.
 
-    def __init__(self, cursor: Cursor, source: Database) -> None:
-        self._cursor = cursor
-        self._rows = iter(cursor)
-        self._source = source
+    Attributes:
+        rowcount: the number of rows that the statement changed.
+    """
 
-    @property
-    def rowcount(self) -> int:
-        """The number of rows that the statement changed."""
-        return self._cursor.rowcount
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            return next(self._rows)
-        except self._source.faults as fault:
-            raise self._source.named(fault) from fault
+    def __init__(self, rows: Iterable[Any], rowcount: int) -> None:
+        super().__init__(rows)
+        self.rowcount = rowcount
 
     def fetchone(self) -> Any:
-        """Return the next row; None after the last one."""
-        return next(self, None)
-
-    def fetchall(self) -> list[Any]:
-        """Return the rows that are left."""
-        return list(self)
+        """Return the first row; None where there is none."""
+        return self[0] if self else None
 
 
 class RelationshipRecord(InDatabase):
@@ -200,10 +180,11 @@ class RelationshipRecord(InDatabase):
 
         A list among the values is asked for with ``IN (SELECT value FROM json_each(?))``.
 
-        Raises as the constructor does, also when the rows are read, and NotInSchema where the tables refuse a row.
+        Raises as the constructor does, and NotInSchema where the tables refuse a row.
         """
         with self._refusals_named():
-            return Rows(self._db.execute(query, values), self._db)
+            cursor = self._db.execute(query, values)
+            return Rows(cursor if cursor.description else (), cursor.rowcount)
 
     def put_node(self, node: Node) -> None:
         """Create a node, or give the one of that id these properties. Raises NotInSchema."""
@@ -212,25 +193,24 @@ class RelationshipRecord(InDatabase):
     def put_nodes(self, nodes: Iterable[Node]) -> None:
         """Create or update nodes in one transaction, as `put_node` does.
 
-        Those of views, and concepts of the published generation, follow from others and are not written.
+        Those of views, and concepts where there is a published generation, follow from others and are not written.
         """
-        known = self.graph.entity_index if self.graph is not None else {}
         rows: dict[NodeType, list[list[PropertyValue]]] = {}
         for node in nodes:
             check_node(node)
-            if node.type in VIEWS or (node.type is NodeType.CONCEPT and node.id in known):
+            if node.type in VIEWS or self.computes(node.type):
                 continue
             rows.setdefault(node.type, []).append([node.id, *(node.properties.get(name) for name in NODES[node.type])])
         with self.transaction() as revision:
             for of, values in rows.items():
                 statement = upsert(table_of_nodes(of), ["id"], list(NODES[of]))
                 with self._refusals_named():
-                    self._write(of, statement, ([*row, revision] for row in values))
+                    self._db.executemany(statement, ([*row, revision] for row in values))
 
     def link(self, edge: Edge) -> None:
         """Create an edge, or give the one between these nodes these properties.
 
-        One that the published generation gives is laid over it, until one of its ends goes.
+        Beside a published generation, edges that follow from it are not written, nor those to concepts that it lacks.
 
         Raises:
             NotInSchema: `check_edge` refuses it.
@@ -242,43 +222,29 @@ class RelationshipRecord(InDatabase):
         """Create or update edges in one transaction, as `link` does; one that is refused undoes all."""
         rows: dict[tuple[EdgeType, NodeType, NodeType], list[list[PropertyValue]]] = {}
         concepts: set[str] = set()
-        as_computed: list[Edge] = []
         for edge in edges:
             check_edge(edge)
-            if edge.type in VIEWS:
+            linked = {key for of, key in (edge.source, edge.target) if of is NodeType.CONCEPT}
+            if edge.type in VIEWS or self.computes(edge.type) or any(map(self._lacks, linked)):
                 continue
-            if self.computes(edge.type) and self.concepts.computed_edge(edge) == edge:
-                as_computed.append(edge)
-                continue
+            concepts |= linked
             (start, source), (end, target) = _ends(edge)
-            concepts.update(key for of, key in (edge.source, edge.target) if of is NodeType.CONCEPT)
             values = [edge.properties.get(name) for name in EDGES[edge.type].properties]
             rows.setdefault((edge.type, start, end), []).append([source, target, *values])
         with self.transaction() as revision:
-            for edge in as_computed:
-                self.unlink(edge)
-            self._hold_concepts(concepts, revision)
+            if concepts and self.graph is not None:
+                self._db.executemany(_HOLD, [(key, revision) for key in sorted(concepts)])
             for (of, start, end), values_of in rows.items():
                 statement = insert_edge(of, start, end)
                 try:
                     with self._db.attempt():
-                        self._write(of, statement, ([*row, revision] for row in values_of))
+                        self._db.executemany(statement, ([*row, revision] for row in values_of))
                 except self._db.conflicts as fault:
                     raise self._missing_endpoint(of, start, end, values_of) from fault
 
-    def _write(self, of: NodeType | EdgeType, statement: str, rows: Iterable[Sequence[PropertyValue]]) -> None:
-        if self.computes(of):
-            self.take_over()
-        changes = self._db.total_changes
-        self._db.executemany(statement, rows)
-        if of in COMPUTED and self._db.total_changes > changes:
-            self.note_laid_over()
-
-    def _hold_concepts(self, linked: Iterable[str], revision: int) -> None:
-        """Hold the ids of concepts of the generation that edges link: their names are in that."""
-        known = self.graph.entity_index if linked and self.graph is not None else {}
-        statement = "INSERT INTO concept (id, name, revision) VALUES (?, '', ?) ON CONFLICT (id) DO NOTHING"
-        self._db.executemany(statement, [(key, revision) for key in sorted(linked) if key in known])
+    def _lacks(self, concept: str) -> bool:
+        """Tell whether there is a published generation, and the concept is not in it."""
+        return self.graph is not None and concept not in self.graph.entity_index
 
     def node(self, of: NodeType, key: str) -> Node | None:
         """Return the node of that type and id; None where there is none."""
@@ -287,10 +253,7 @@ class RelationshipRecord(InDatabase):
         return next(self._read_nodes(of, "WHERE id = ?", (key,)), None)
 
     def nodes(self, of: NodeType, where: str = "", values: Values = ()) -> Iterator[Node]:
-        """Yield the nodes of a type, by id; of one that is stored, those that a clause of SQL selects.
-
-        Concepts that the generation does not know come last.
-        """
+        """Yield the nodes of a type, by id; of one that is stored, those that a clause of SQL selects."""
         return self.concepts.nodes() if self.computes(of) else self._read_nodes(of, where or "ORDER BY id", values)
 
     def _read_nodes(self, of: NodeType, where: str, values: Values = ()) -> Iterator[Node]:
@@ -315,42 +278,10 @@ class RelationshipRecord(InDatabase):
         for start, end, *cells in self.execute(query, values):
             yield Edge(of, (source, start), (target, end), dict(zip(EDGES[of].properties, cells, strict=True)))
 
-    def edge(self, of: EdgeType, source: tuple[NodeType, str], target: tuple[NodeType, str]) -> Edge | None:
-        """Return the edge of that type between two nodes; None where there is none."""
-        (start, start_id), (end, end_id) = _ends(Edge(of, source, target))
-        if self.computes(of):
-            return self.concepts.edge(of, start_id, end_id)
-        return next(self.edges(of, start, end, "WHERE a.id = ? AND b.id = ?", (start_id, end_id)), None)
-
     @cached_property
     def graph(self) -> KnowledgeGraph | None:
         """The published generation of the workspace; None where there is none."""
         return _published(self._path.parent)
-
-    def search_chunks(
-        self, vector: Sequence[float], k: int = 5, *, documents: Iterable[str] | None = None
-    ) -> list[NearChunk]:
-        """Return the ``k`` chunks nearest to a vector, nearest first, ties by id; of some documents alone, where given.
-
-        Raises:
-            BadInput: the vector has no direction, ``k`` is out of range, or there is no published generation.
-            EmbeddingMismatch: the vectors of the published generation have another dimension.
-        """
-        check_search(vector, k)
-        graph = self.graph
-        if graph is None:
-            raise BadInput("The workspace holds no vectors", "Index documents into it: `mara index`")
-        wanted = np.asarray(vector, dtype=np.float32)
-        check_dimension(wanted, graph.passage_vectors.shape[1])
-        where, values = ("", ()) if documents is None else (f"WHERE b.id {AMONG}", ([*documents],))
-        chunks = self.edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT, where, values)
-        keys = sorted(edge.source[1] for edge in chunks if edge.source[1] in graph.passage_index)
-        rows = [graph.passage_index[key] for key in keys]
-        cosines = np.vecdot(graph.passage_vectors, wanted / np.linalg.norm(wanted))[rows]
-        nearest = np.argsort(-cosines, kind="stable")[:k].tolist()
-        return [
-            NearChunk(keys[at], graph.passages[rows[at]].text, 1 - cosines.item(at), cosines.item(at)) for at in nearest
-        ]
 
     def computes(self, of: NodeType | EdgeType) -> bool:
         """Tell whether nodes or edges of a type follow from the published generation."""
@@ -358,64 +289,29 @@ class RelationshipRecord(InDatabase):
 
     @property
     def concepts(self) -> ConceptView:
-        """The concepts, and the edges between them and documents, without those that were pruned."""
-        state = self.computed_state or f"{self.revision} {self._db.total_changes}"
-        if (self._path, state) not in _VIEWS:
+        """The concepts, and the edges between them and documents."""
+        state = self._path, self.computed_state or f"{self.revision} {self._db.total_changes}"
+        if state not in _VIEWS:
             while len(_VIEWS) >= _KEPT_VIEWS:
                 _VIEWS.pop(next(iter(_VIEWS)), None)
-            _VIEWS[self._path, state] = self._view()
-        return _VIEWS[self._path, state]
+            _VIEWS[state] = self._view()
+        return _VIEWS[state]
 
     @property
     def computed_state(self) -> str:
         """Another text whenever what is computed may be another; empty where nothing is."""
-        if self.graph is None:
-            return ""
-        return f"{self.graph.commit_id} {self.note(IN_STEP_WITH)} {self.note(_LAID_OVER)}"
+        return "" if self.graph is None else f"{self.graph.commit_id} {self.note(IN_STEP_WITH)}"
 
     def _view(self) -> ConceptView:
-        pruned: dict[EdgeType, dict[tuple[str, str], str]] = {of: {} for of in PRUNABLE}
-        if self.graph is not None:
-            for of, source, target, evidence in self.execute("SELECT type, source, target, evidence FROM pruned"):
-                pruned[EdgeType(of)][source, target] = evidence
-        documents = self.execute("SELECT key, id FROM document ORDER BY key").fetchall()
+        documents = self.execute("SELECT key, id FROM document ORDER BY key")
+        ids = [key for _, key in documents]
         numbers = {key: number for number, (key, _) in enumerate(documents)}
         chunks = self.execute("SELECT id, target FROM document_chunk JOIN chunk_of ON source = key")
         document_of = {chunk: numbers[key] for chunk, key in chunks}
-        known = self.graph.entity_index if self.graph is not None else {}
-        written = [node for node in self._read_nodes(NodeType.CONCEPT, "ORDER BY id") if node.id not in known]
-        stated: dict[EdgeType, list[Stated]] = {}
-        if self.graph is None or not self._holds_copies:
-            stated = {of: list(self.execute(statement)) for of, statement in _STATED.items()}
-        computed: dict[EdgeType, Links] = {}
         if self.graph is not None:
-            computed = _links_of(
-                self._path, self.graph.commit_id, self.note(IN_STEP_WITH), tuple(key for key, _ in documents)
-            )
-        return ConceptView(self.graph, [key for _, key in documents], document_of, written, stated, pruned, computed)
-
-    @property
-    def _holds_copies(self) -> bool:
-        """Whether this is a file of before, whose tables hold copies of what is computed."""
-        return self._db.has_table("digests")
-
-    def take_over(self) -> None:
-        """Put views in the place of the copies that a file of before holds, within a transaction."""
-        if self._holds_copies:
-            self._db.define((*(f"DROP TABLE {of.lower()}" for of in reversed(VIEWS)), *create_views()))
-            self._db.define(["DROP TABLE digests"])
-            self.drop_stated()
-
-    def drop_stated(self) -> None:
-        """Drop the edges and the names that are laid over the generation, within a transaction."""
-        for of in PRUNABLE:
-            self.execute(f"DELETE FROM {of.lower()}")
-        self.execute("UPDATE concept SET name = '', description = NULL, type = NULL WHERE name <> ''")
-        self.note_laid_over()
-
-    def note_laid_over(self) -> None:
-        """Note within a transaction that what is laid over the generation is another now."""
-        self.set_note(_LAID_OVER, uuid4().hex)
+            return ConceptView(self.graph, ids, document_of)
+        stated = {of: self.execute(statement) for of, statement in _STATED.items()}
+        return ConceptView(None, ids, document_of, [*self.nodes(NodeType.CONCEPT)], stated)
 
     def see(self, graph: KnowledgeGraph) -> None:
         """Let this be the published generation."""
@@ -431,20 +327,6 @@ class RelationshipRecord(InDatabase):
                 removed += self.execute(f'DELETE FROM "{table_of_nodes(of)}" WHERE id IN ({marks})', page).rowcount
         return removed
 
-    def unlink(self, edge: Edge) -> bool:
-        """Remove an edge; tell whether it was there."""
-        (start, source), (end, target) = _ends(edge)
-        query = (
-            f'DELETE FROM "{table_of_edges(edge.type, start, end)}" WHERE'
-            f' source = (SELECT key FROM "{table_of_nodes(start)}" WHERE id = ?)'
-            f' AND target = (SELECT key FROM "{table_of_nodes(end)}" WHERE id = ?)'
-        )
-        with self.transaction():
-            removed = self.execute(query, (source, target)).rowcount > 0
-            if removed and edge.type in PRUNABLE:
-                self.note_laid_over()
-            return removed
-
     def count(self, of: NodeType) -> int:
         """Return the number of stored nodes of a type."""
         return self._count(table_of_nodes(of))
@@ -455,7 +337,7 @@ class RelationshipRecord(InDatabase):
         for of, schema in EDGES.items():
             counts[of.value] = sum(self._count(table_of_edges(of, *pair)) for pair in schema.pairs)
         if self.graph is not None:
-            counts |= {of.value: len(self.concepts.links(of).sources) for of in PRUNABLE}
+            counts |= {of.value: len(self.concepts.links(of).sources) for of in CONCEPT_EDGES}
             counts[NodeType.CONCEPT.value] = len(self.concepts.ids)
         return counts
 
@@ -486,7 +368,7 @@ class RelationshipRecord(InDatabase):
         page = [table for table in made if self._db.has_table(table)]
         target.define((*create_statements(), *(statement for table in page for statement in made[table])))
         with self.as_it_stands():
-            for table in ("meta", "pruned", *nodes, *edges, *page):
+            for table in ("meta", *nodes, *edges, *page):
                 target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
         target.execute(_NOTE_FORMAT, (str(_FORMAT),))
         target.continue_numbers()
@@ -526,12 +408,6 @@ def _published(root: Path) -> KnowledgeGraph | None:
         except (OSError, ValueError) as error:
             fault = error
     raise WorkspaceDamaged(f"The snapshot of {root} cannot be read ({fault})", "Run `mara doctor --repair`")
-
-
-@lru_cache(maxsize=2)
-def _links_of(_path: Path, _commit_id: str, _in_step_with: str, _documents: tuple[int, ...]) -> dict[EdgeType, Links]:
-    """Return what holds the links that views compute of a commit and documents."""
-    return {}
 
 
 @lru_cache(maxsize=2)

@@ -89,19 +89,9 @@ VIEWS = {
 """Selects the nodes and edges that others tell: each chunk has a vector of its id, in the one store."""
 
 
-def create_views() -> Iterator[str]:
-    """Yield the statements that create the views of a record."""
-    for of, selected in VIEWS.items():
-        yield f"CREATE VIEW {of.lower()} AS {selected}"
-
-
 def create_statements() -> Iterator[str]:
     """Yield the statements that create every table, index and view of a record."""
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-    yield (
-        "CREATE TABLE pruned (type TEXT NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL, evidence TEXT NOT NULL,"
-        " PRIMARY KEY (type, source, target)) WITHOUT ROWID"
-    )
     for of, declared in NODES.items():
         if of in VIEWS:
             continue
@@ -123,7 +113,8 @@ def create_statements() -> Iterator[str]:
             )
             yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
     yield "CREATE INDEX part_of_ranked_at_target ON part_of (target, position DESC, source)"
-    yield from create_views()
+    for view, selected in VIEWS.items():
+        yield f"CREATE VIEW {view.lower()} AS {selected}"
 
 
 def _column(name: str, declared: Property) -> str:

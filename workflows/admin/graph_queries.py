@@ -1,10 +1,9 @@
-"""The relationship graph of a workspace: asked in Cypher, evaluated and pruned."""
+"""The relationship graph of a workspace, asked in Cypher."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ from graph.errors import BadInput
 from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.copies import Say, open_copy
 from graph.relationships.cypher.reading import ROWS, TIMEOUT_S, CellValue, Rows
-from graph.relationships.record import RelationshipRecord
-from graph.relationships.upkeep import evaluate, prune, restore
 from workflows.runtime.graph_server import configured_server
 
 
@@ -72,37 +69,3 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, CellValue]:
 
 def _as_json(rows: Rows) -> dict[str, Any]:
     return {"columns": list(rows.columns), "rows": [list(row) for row in rows.rows], "cut": rows.cut}
-
-
-def evaluate_graph(root: Path) -> dict[str, Any]:
-    """Return how many nodes and edges there are, and what the derived edges are worth.
-
-    Raises:
-        BadInput: the workspace has no relationship graph.
-    """
-    with RelationshipRecord.of(root) as record:
-        values = [asdict(each) for each in evaluate(record)]
-        return {"workspace": str(root), "counts": record.counts(), "values": values}
-
-
-def prune_graph(root: Path, below: float, *, dry_run: bool) -> dict[str, Any]:
-    """Remove the derived edges that are worth less than ``below``, or tell which would go.
-
-    Raises:
-        BadInput: ``below`` is not within [0, 1], or the workspace has no relationship graph.
-        WorkspaceLocked: another process is writing.
-    """
-    with RelationshipRecord.of(root) as record:
-        done = prune(record, below, dry_run=dry_run)
-    return {"workspace": str(root), "below": below, "dry_run": dry_run, "types": [asdict(each) for each in done]}
-
-
-def restore_graph(root: Path) -> dict[str, Any]:
-    """Bring all pruned edges back.
-
-    Raises:
-        BadInput: the workspace has no relationship graph.
-        WorkspaceLocked: another process is writing.
-    """
-    with RelationshipRecord.of(root) as record:
-        return {"workspace": str(root), "restored": restore(record)}

@@ -19,7 +19,6 @@ from graph.publish.derive import publish
 from graph.publish.generation_vectors import store_address
 from graph.relations import PassageClasses
 from graph.relationships.record import RelationshipRecord, has_relationships
-from graph.relationships.upkeep import n_pruned
 from graph.sources.skipped import skipped_by_source
 from graph.storage.lock import GenerationHold
 from graph.storage.place import place_name
@@ -152,7 +151,7 @@ def _relationship_counts(root: Path) -> dict[str, int | str]:
         return {}
     try:
         with RelationshipRecord.of(root, read_only=True) as relationships:
-            return {**relationships.counts(), "pruned": n_pruned(relationships)}
+            return {**relationships.counts()}
     except MaraError as fault:
         return {"problem": f"{fault.message}. {fault.hint}"}
 

@@ -1,4 +1,4 @@
-"""``mara graph``: the relationship graph of a workspace asked, searched, pruned, as a file, and on a server."""
+"""``mara graph``: the relationship graph of a workspace asked, searched, as a file, and on a server."""
 
 from __future__ import annotations
 
@@ -97,50 +97,6 @@ def _show_found(console: Console, matches: Mapping[str, Any]) -> None:
         console.print("No document was found")
 
 
-@graph.command()
-@command
-def prune(
-    *,
-    below: Annotated[float | None, typer.Option(help="Value, from 0 to 1, below which edges go.", min=0, max=1)] = None,
-    restore: Annotated[bool, typer.Option("--restore", help="Bring back all edges that were pruned.")] = False,
-    workspace: Path,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing.")] = False,
-) -> Shown:
-    """Show what the edges that indexing derived are worth; with --below, remove those that are worth little."""
-    from workflows.admin.graph_queries import evaluate_graph, prune_graph, restore_graph
-
-    if restore and below is not None:
-        raise BadInput("Edges cannot be pruned and brought back at once", "Give either --below or --restore")
-    if restore:
-        return Shown(restore_graph(workspace), _show_restored)
-    if below is None:
-        return Shown(evaluate_graph(workspace), _show_values)
-    return Shown(prune_graph(workspace, below, dry_run=dry_run), _show_pruning)
-
-
-def _show_values(console: Console, summary: Mapping[str, Any]) -> None:
-    for each in summary["values"]:
-        values = ", ".join(f"{value:.2f}" for value in each["quartiles"]) or "none"
-        console.print(
-            f"[bold]{each['type']}[/]: {each['edges']} edges, {each['in_use']} in use, {each['pruned']} pruned;"
-            f" values (least, quartiles, largest): {values}"
-        )
-
-
-def _show_pruning(console: Console, done: Mapping[str, Any]) -> None:
-    for each in done["types"]:
-        verb = "would be pruned" if done["dry_run"] else "pruned"
-        console.print(f"[bold]{each['type']}[/]: {each['pruned']} of {each['edges']} edges {verb}")
-        for one, other, value in each["examples"]:
-            console.print(f"    [dim]{escape(one)} – {escape(other)}: {value:.2f}[/]")
-    if not done["dry_run"]:
-        console.print("`mara graph prune --restore` brings them back")
-
-
-def _show_restored(console: Console, done: Mapping[str, Any]) -> None:
-    console.print(f"{done['restored']} pruned edges restored in {escape(done['workspace'])}")
-
-
 @graph.command("query")
 @command
 def query(
@@ -176,9 +132,6 @@ def export(
     weights: Annotated[
         MatrixWeights, typer.Option(help="Of matrices: those of mode mara-matrix (counts) or of mode mara (evidence).")
     ] = MatrixWeights.COUNTS,
-    vectors: Annotated[
-        bool, typer.Option("--vectors", help="To the server: also the passages' vectors, from now on.")
-    ] = False,
 ) -> Shown:
     """Write the relationship graph into a file, or without one, bring the server of MARA_GRAPH_URL up to date."""
     from workflows.admin.export import export_graph, export_matrices
@@ -187,9 +140,7 @@ def export(
     if file is None and form is GraphFormat.MATRICES:
         raise BadInput("There is no folder to write", "Name one")
     if file is None:
-        return Shown(publish_graph(workspace, with_vectors=vectors), _show_published)
-    if vectors:
-        raise BadInput("--vectors is for the graph server", "Leave it out, or the file")
+        return Shown(publish_graph(workspace), _show_published)
     if form is GraphFormat.MATRICES:
         written = export_matrices(workspace, file, weights)
         return Shown(written, f"Matrices weighted by {weights} are in {escape(str(file))}")

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from graph.environment import environment
-from graph.errors import BadInput, GraphUnavailable, MaraError, WorkspaceMissing
-from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSettings, VectorIndex
+from graph.errors import BadInput, GraphUnavailable, MaraError
+from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSettings
 from graph.relationships.cypher.mirror import mirror
-from graph.storage.workspace import Workspace
 
 
 def configured_server() -> ServerSettings:
@@ -21,7 +20,7 @@ def configured_server() -> ServerSettings:
     return settings
 
 
-def publish_graph(root: Path, *, with_vectors: bool = False) -> dict[str, Any]:
+def publish_graph(root: Path) -> dict[str, Any]:
     """Bring the configured graph server up to date with a workspace, as `mirror` does; return what was sent.
 
     Raises:
@@ -29,10 +28,8 @@ def publish_graph(root: Path, *, with_vectors: bool = False) -> dict[str, Any]:
         GraphUnavailable: the server does not answer as it should.
     """
     settings = configured_server()
-    vectors = _vectors(root) if with_vectors else None
     with BoltServer(settings) as server:
-        done = mirror(root, server, vectors=vectors)
-        return {"server": settings.url, "dialect": server.dialect.name, **asdict(done)}
+        return {"server": settings.url, **asdict(mirror(root, server))}
 
 
 def erase_on_graph_server(root: Path) -> None:
@@ -50,11 +47,3 @@ def erase_on_graph_server(root: Path) -> None:
             f"It is erased here, but the graph server still holds it ({fault.kind})",
             "Run `mara graph export` until it says that it is done",
         ) from fault
-
-
-def _vectors(root: Path) -> VectorIndex:
-    """Return the index for the vectors of a workspace. Raises WorkspaceMissing where it holds none."""
-    with Workspace(root).open_record() as record:
-        if not record.dimension:
-            raise WorkspaceMissing(f"The workspace at {root} holds no vectors", "Index some documents first")
-        return VectorIndex(record.dimension, capacity=max(1_000, 2 * record.count_passages()))

@@ -1,136 +1,32 @@
 """A graph server over Bolt, such as Memgraph or Neo4j, through the `neo4j` driver.
 
-Servers say constraints, vector indexes and the search in them differently; everything else that is sent is the same for
-all. Memgraph's words follow its manual and 003; no test runs them.
+Memgraph says constraints differently, by its manual, which no test runs; all else that is sent is the same.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 from graph.endpoints.address import address_parts, unreadable
 from graph.environment import environment
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable, faults_behind
-from graph.relationships.cypher.reading import CellValue, NearChunk, Queryable, Rows, check_search, took_too_long
+from graph.relationships.cypher.reading import CellValue, Queryable, Rows, took_too_long
 from graph.relationships.schema import NODES
 
 URL_VARIABLE = "MARA_GRAPH_URL"
-"""The address of the graph server, with name, password, database and dialect."""
+"""The address of the graph server, with name, password and database."""
 
-VECTOR_INDEX = "vector_embedding_index"
-"""The name of the index of the passages' vectors (003)."""
-
-_NEO4J = re.compile(r"Neo4j/[0-9][\w.+-]*")
-_EXACT = """\
-MATCH (v:Vector)-[:EMBEDDING_OF]->(c:DocumentChunk)
-WHERE v.embedding IS NOT NULL
-WITH c, reduce(sum = 0.0, at IN range(0, size($vector) - 1) | sum + v.embedding[at] * $vector[at]) AS similarity
-RETURN c.id AS id, c.content AS content, 1 - similarity AS distance, similarity
-ORDER BY similarity DESC, id LIMIT $k
-"""
-_BY_INDEX = """\
-MATCH (v)-[:EMBEDDING_OF]->(c:DocumentChunk)
-RETURN c.id AS id, c.content AS content, distance, similarity
-ORDER BY similarity DESC, id
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class VectorIndex:
-    """The settings of a vector index of cosines.
-
-    Attributes:
-        dimension: of the vectors, 1 or more.
-        capacity: vectors that it is made for; Memgraph alone asks for it.
-    """
-
-    dimension: int
-    capacity: int = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """The words of a kind of server.
-
-    Attributes:
-        search: the query for the chunks nearest to ``$vector``, ``$k`` of them, by the index ``$index`` if there is
-            one. Without an index each vector is compared; all are unit vectors.
-        constraint_of: the statement that lets an id stand for one node of a ``{label}``, and finds it by that.
-        index_of: the statement that makes a vector index of a ``{dimension}`` and a ``{capacity}``; empty for none.
-    """
-
-    name: str
-    search: str
-    constraint_of: str = "CREATE CONSTRAINT `mara_{label}` IF NOT EXISTS FOR (n:`{label}`) REQUIRE n.id IS UNIQUE"
-    index_of: str = ""
-
-    def constraint(self, label: str) -> str:
-        """Return the statement that makes the ids of a label unique; it changes nothing where they are so already."""
-        return self.constraint_of.format(label=label)
-
-    def vector_index(self, index: VectorIndex) -> str:
-        """Return the statement that makes a vector index; empty where the server has none."""
-        return self.index_of.format(dimension=index.dimension, capacity=index.capacity)
-
-
-_DIALECTS = {
-    each.name: each
-    for each in (
-        Dialect("opencypher", _EXACT),
-        Dialect(
-            "neo4j",
-            # Neo4j's score of a cosine is (1 + cosine) / 2.
-            "CALL db.index.vector.queryNodes($index, $k, $vector) YIELD node AS v, score\n"
-            f"WITH v, 2 * score - 1 AS similarity, 2 - 2 * score AS distance\n{_BY_INDEX}",
-            index_of=f"CREATE VECTOR INDEX `{VECTOR_INDEX}` IF NOT EXISTS FOR (v:`Vector`) ON (v.`embedding`)"
-            " OPTIONS {{indexConfig: {{`vector.dimensions`: {dimension}, `vector.similarity_function`: 'cosine'}}}}",
-        ),
-        Dialect(
-            "memgraph",
-            "CALL vector_search.search($index, $k, $vector) YIELD node AS v, distance, similarity\n"
-            f"WITH v, distance, similarity\n{_BY_INDEX}",
-            constraint_of="CREATE CONSTRAINT ON (n:`{label}`) ASSERT n.id IS UNIQUE",
-            index_of=f"CREATE VECTOR INDEX {VECTOR_INDEX} ON :`Vector`(embedding) WITH CONFIG"
-            ' {{"dimension": {dimension}, "capacity": {capacity}, "metric": "cos", "resize_coefficient": 2}}',
-        ),
-    )
-}
-"""The dialects by name: any server that follows Neo4j 5 in its constraints and has no vector index, and two others."""
-
-
-def dialect_of(agent: str, setting: str = "") -> Dialect:
-    """Return the dialect of a server.
-
-    Args:
-        agent: what the server says it is, such as ``Neo4j/5.26.0``; others say that they are compatible with that.
-        setting: the dialect's name, which then decides.
-
-    Raises:
-        BadInput: there is no dialect of that name.
-    """
-    if setting:
-        if setting not in _DIALECTS:
-            raise BadInput(
-                f"The dialect of {URL_VARIABLE} is {setting[:40]!r}",
-                f"Write ?dialect= and {', '.join(_DIALECTS)}, or leave it out",
-            )
-        return _DIALECTS[setting]
-    if "memgraph" in agent.lower():
-        return _DIALECTS["memgraph"]
-    return _DIALECTS["neo4j" if _NEO4J.fullmatch(agent.strip()) else "opencypher"]
-
-
+_CONSTRAINT = "CREATE CONSTRAINT `mara_{label}` IF NOT EXISTS FOR (n:`{label}`) REQUIRE n.id IS UNIQUE"
+_MEMGRAPH_CONSTRAINT = "CREATE CONSTRAINT ON (n:`{label}`) ASSERT n.id IS UNIQUE"
 _SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
-_PORT = 7687
 _CONNECT_S = 10.0
 _WRITE_S = 120.0
 _RETRY_S = 30.0
-_EXAMPLE = "bolt://name:password@localhost:7687/database?dialect=memgraph"
+_EXAMPLE = "bolt://name:password@localhost:7687/database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +34,14 @@ class ServerSettings:
     """How to reach a graph server.
 
     Attributes:
-        url: with scheme, host and port; without name and password; may be shown.
+        url: with scheme and host; without name and password; may be shown.
         database: the server's default one where it is empty.
-        dialect: a name of `dialect`; asked of the server where it is empty.
     """
 
     url: str
     user: str = ""
     password: str = field(default="", repr=False)
     database: str = ""
-    dialect: str = ""
 
     @classmethod
     def from_environment(cls) -> Self | None:
@@ -157,29 +51,17 @@ class ServerSettings:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return the settings of an address: ``bolt://`` and port 7687 where they are left out.
-
-        ``localhost`` becomes 127.0.0.1, on which most servers listen, unless a certificate has to name the host.
-
-        Raises:
-            BadInput: it is no such address; the message shows nothing secret of it.
-        """
-        address_text = text.strip()
-        address = address_parts(address_text if "://" in address_text else f"bolt://{address_text}")
-        host = address.hostname if address and "," not in address.netloc else None
+        """Return the settings of an address. Raises BadInput where it is none; the message shows no secret of it."""
+        address = address_parts(text)
         database = unquote(address.path.strip("/")) if address else ""
-        query = dict(parse_qsl(address.query)) if address else {}
-        rest = "/" in database or query.keys() - {"dialect"} or (address and address.fragment)
-        if address is None or not host or address.scheme not in _SCHEMES or rest:
+        is_one = address and address.hostname and address.scheme in _SCHEMES and "," not in address.netloc
+        if address is None or not is_one or "/" in database or address.query or address.fragment:
             raise unreadable(URL_VARIABLE, f"{_EXAMPLE}, or with TLS bolt+s://host")
-        if host == "localhost" and address.scheme in ("bolt", "neo4j"):
-            host = "127.0.0.1"
         return cls(
-            f"{address.scheme}://{f'[{host}]' if ':' in host else host}:{address.port or _PORT}",
+            f"{address.scheme}://{address.netloc.rpartition('@')[2]}",
             unquote(address.username or ""),
             unquote(address.password or ""),
             database,
-            query.get("dialect", ""),
         )
 
 
@@ -192,7 +74,6 @@ class BoltServer(Queryable):
         Raises:
             DependencyMissing: the driver is not installed.
             GraphUnavailable: the server does not answer, refuses the credentials, or cannot be trusted.
-            BadInput: there is no such dialect.
         """
         self._settings = settings
         neo4j = _driver()
@@ -210,7 +91,7 @@ class BoltServer(Queryable):
         try:
             with self._faults_named():
                 agent = self._db.get_server_info().agent
-            self.dialect = dialect_of(agent, settings.dialect)
+            self._constraint = _MEMGRAPH_CONSTRAINT if "memgraph" in agent.lower() else _CONSTRAINT
         except BaseException:
             self.close()
             raise
@@ -236,29 +117,18 @@ class BoltServer(Queryable):
             rows: list[tuple[Any, ...]] = execute(work)
             return rows
 
-    def define(self, statement: str) -> None:
-        """Run a statement that makes a constraint or an index, outside of a transaction; one that is there stays.
+    def make_unique(self, label: str) -> None:
+        """Let an id stand for one node of a label, and find it by that, outside of a transaction.
 
         Raises GraphUnavailable where the server does not know it.
         """
         neo4j = _driver()
         with self._session(neo4j.WRITE_ACCESS) as session, self._faults_named():
             try:
-                session.run(neo4j.Query(statement, timeout=_WRITE_S)).consume()
+                session.run(neo4j.Query(self._constraint.format(label=label), timeout=_WRITE_S)).consume()
             except neo4j.exceptions.Neo4jError as fault:
                 if "already exist" not in str(fault).lower():
                     raise
-
-    def search_chunks(self, vector: Sequence[float], k: int = 5) -> list[NearChunk]:
-        """Return the ``k`` chunks nearest to a unit vector, nearest first; none where no vectors were sent.
-
-        Raises:
-            BadInput: the vector has no direction, or ``k`` is out of range.
-            GraphUnavailable: the server does not answer as it should.
-        """
-        check_search(vector, k)
-        rows = self.rows(self.dialect.search, index=VECTOR_INDEX, vector=list(vector), k=k)
-        return [NearChunk(*row) for row in rows]
 
     def _read(self, query: str, parameters: Mapping[str, CellValue], limit: int, timeout_s: float) -> Rows:
         """Return what a query finds; its transaction is for reading, and is never committed."""
@@ -297,7 +167,7 @@ class BoltServer(Queryable):
             if isinstance(fault, exceptions.Neo4jError):
                 raise GraphUnavailable(
                     f"{named} refuses a statement ({fault.code or type(fault).__name__})",
-                    f"It may want another database or dialect: {URL_VARIABLE}=bolt://host/database?dialect=opencypher",
+                    f"It may want another database: {URL_VARIABLE}=bolt://host/database",
                 ) from fault
             raise GraphUnavailable(
                 f"{named} does not answer as it should ({type(fault).__name__})",

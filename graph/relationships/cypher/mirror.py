@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from graph.errors import BadInput
-from graph.relationships.cypher.bolt import BoltServer, VectorIndex
+from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.exchange import STAMP_LABEL, Row, Table, tables
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, NodeType
@@ -50,20 +50,16 @@ class _Stamp:
     Attributes:
         of: the record's identity.
         revision: of the record; -1 before anything was sent.
-        vectors: whether it holds vectors.
         computed: the record's `computed_state` of what the server has of the published generation.
     """
 
     of: str
     format: int = _FORMAT
     revision: int = -1
-    vectors: bool = False
     computed: str = ""
 
 
-def mirror(
-    root: Path, server: BoltServer, *, vectors: VectorIndex | None = None, stored_alone: bool = False
-) -> Mirrored:
+def mirror(root: Path, server: BoltServer, *, stored_alone: bool = False) -> Mirrored:
     """Bring a server up to date with a workspace's relationship graph.
 
     What changed since the last call is sent. Where the server then holds more or less of a table than the record, that
@@ -72,7 +68,6 @@ def mirror(
     Args:
         root: the workspace.
         server: whose database holds nothing, or an earlier state of this graph.
-        vectors: also send the passages' vectors, from now on, and index them so where the server can.
         stored_alone: leave what follows from a generation to a later call, which begins where this one did.
 
     Raises:
@@ -86,18 +81,15 @@ def mirror(
         identity = _identity(record)
         with record.as_it_stands():
             before = _stamp_of(server, identity)
-            if before.revision > record.revision or (vectors and not before.vectors):
+            if before.revision > record.revision:
                 before = _Stamp(identity)
-            if vectors and (statement := server.dialect.vector_index(vectors)):
-                server.define(statement)
-            with_vectors = before.vectors or vectors is not None
             computed, written, removed = record.computed_state, 0, 0
-            for table in tables(with_vectors=with_vectors):
+            for table in tables():
                 if not (record.computes(table.type) and (stored_alone or before.computed == computed)):
                     sent, gone = _bring_up_to_date(table, record, server, before.revision)
                     written, removed = written + sent, removed + gone
             if not stored_alone:
-                _set_stamp(server, _Stamp(identity, _FORMAT, record.revision, with_vectors, computed))
+                _set_stamp(server, _Stamp(identity, _FORMAT, record.revision, computed))
             return Mirrored(record.revision, written, removed)
 
 
@@ -108,7 +100,7 @@ def was_mirrored(record: RelationshipRecord) -> bool:
 
 def _stamp_of(server: BoltServer, identity: str) -> _Stamp:
     """Return what a server holds, which is made ready to hold it. Raises BadInput where that is something else."""
-    columns = "s.of, s.format, s.revision, s.vectors, s.computed"
+    columns = "s.of, s.format, s.revision, s.computed"
     stamps = server.rows(f"MATCH (s:`{STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
     of, written, *state = stamps[0] if stamps else (identity, 0)
     foreign = [label for label in NODES if not stamps and server.rows(f"MATCH (n:`{label}`) RETURN 1 LIMIT 1")]
@@ -120,7 +112,7 @@ def _stamp_of(server: BoltServer, identity: str) -> _Stamp:
     if written == _FORMAT:
         return _Stamp(identity, _FORMAT, *state)
     for label in (STAMP_LABEL, *NODES):
-        server.define(server.dialect.constraint(label))
+        server.make_unique(label)
     _set_stamp(server, _Stamp(identity))  # so that what a call which breaks off has sent is known as ours
     return _Stamp(identity)
 

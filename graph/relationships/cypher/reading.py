@@ -6,7 +6,6 @@ refused, so that no store takes for a clause what is a text or a comment here.
 
 from __future__ import annotations
 
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -73,21 +72,6 @@ class Rows:
     cut: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NearChunk:
-    """A chunk that a search by vector found.
-
-    Attributes:
-        distance: 1 - similarity.
-        similarity: the cosine, in [-1, 1].
-    """
-
-    id: str
-    content: str | None
-    distance: float
-    similarity: float
-
-
 class Queryable(Closing, ABC):
     """An open store that answers queries which only read: the embedded copy, or a server. It belongs to one thread."""
 
@@ -144,14 +128,6 @@ def check_reads_only(query: str) -> str:
         )
     _check_tokens([(str(match.lastgroup), match.group()) for match in matches if match.lastgroup])
     return query
-
-
-def check_search(vector: Sequence[float], k: int) -> None:
-    """Raise BadInput where ``k`` chunks near to a vector may not be asked for."""
-    if not vector or not all(map(math.isfinite, vector)) or not any(vector):
-        raise BadInput("The vector has no direction", "Give finite numbers that are not all 0")
-    if not 1 <= k <= MAX_ROWS:
-        raise BadInput(f"{k} chunks are asked for", f"Ask for 1 to {MAX_ROWS:,}")
 
 
 def _check_tokens(tokens: list[tuple[str, str]]) -> None:

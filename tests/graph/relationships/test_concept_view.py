@@ -1,20 +1,16 @@
-"""Concepts and the edges at them follow from the published generation; what a user wrote is laid over it."""
+"""Concepts and the edges at them follow from the published generation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from graph.errors import MissingEndpoint
+from graph.relationships.concept_view import CONCEPT_EDGES
 from graph.relationships.documents import relate
-from graph.relationships.exchange import import_lines, parts_of, to_json_line
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType
-from graph.relationships.tables import VIEWS
-from graph.relationships.upkeep import n_pruned, prune, restore
+from graph.relationships.schema import EDGES, EdgeType, NodeType
 from graph.schema import Passage, RelationType, entity_id
 from graph.storage.workspace import Workspace
 from tests.builders import TripleParts, publish_workspace
@@ -77,7 +73,6 @@ class TestWhatIsComputed:
             ((start, end),) = EDGES[edge_type].pairs
             edges = list(record.edges(edge_type, start, end))
             assert len(edges) == counts[edge_type]
-            assert all(record.edge(edge_type, edge.source, edge.target) == edge for edge in edges)
 
     def test_a_document_and_its_concepts_find_each_other_best_first(self, record: RelationshipRecord) -> None:
         explained = record.concepts.concepts_of("nissan")
@@ -96,9 +91,8 @@ class TestWhatIsComputed:
 def test_a_mention_of_a_concept_goes_with_the_concept(workspace: Workspace, record: RelationshipRecord) -> None:
     record.put_node(conversation("thread"))
     say(record, "thread", "m", "Nissan", "Yokohama", by="")
-    assert record.edge(EdgeType.MENTIONS, (NodeType.MESSAGE, "m"), (NodeType.CONCEPT, NISSAN)) is not None
-    assert rows_of(record, "concept") == 2
-    assert record.execute("SELECT DISTINCT name FROM concept").fetchall() == [("",)], "names are in the generation"
+    assert rows_of(record, "concept") == rows_of(record, "mentions") == 2
+    assert record.execute("SELECT DISTINCT name FROM concept") == [("",)], "names are in the generation"
     node = record.node(NodeType.CONCEPT, NISSAN)
     assert node is not None
     assert node.properties["name"] == "Nissan"
@@ -107,116 +101,24 @@ def test_a_mention_of_a_concept_goes_with_the_concept(workspace: Workspace, reco
     assert [edge.target[1] for edge in mentions] == [NISSAN]
 
 
-def confident(edge: Edge, confidence: float) -> Edge:
-    return replace(edge, properties={**edge.properties, "confidence": confidence})
+def test_when_a_workspace_gets_its_first_generation_what_was_imported_before_goes(tmp_path: Path) -> None:
+    with RelationshipRecord.of(tmp_path, create=True) as record:
+        record.put_nodes([document("nissan"), concept("Nissan"), concept("Port")])
+        record.link_all([explains("nissan", "Nissan", 0.3), explains("nissan", "Port")])
+    published = publish_workspace(tmp_path, PASSAGES, FACTS)
+    bring_in_step(published)
+    with RelationshipRecord.of(published.root) as later:
+        assert later.concepts.concepts_of("nissan")[0] == (NISSAN, 1.0)
+        assert later.node(NodeType.CONCEPT, entity_id("Port")) is None
 
 
-class TestWhatAUserWrote:
-    """It is laid over what is computed, and outlasts the generation."""
-
-    PORT = entity_id("Port")
-
-    @pytest.fixture
-    def surer(self, record: RelationshipRecord) -> Edge:
-        """A computed edge with another confidence, written."""
-        (first, *_) = record.edges(EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT)
-        record.link(confident(first, 0.123))
-        return confident(first, 0.123)
-
-    def test_it_takes_the_place_of_what_is_computed_until_it_is_unlinked(
-        self, record: RelationshipRecord, surer: Edge
-    ) -> None:
-        assert record.edge(surer.type, surer.source, surer.target) == surer
-        edges = list(record.edges(EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT))
-        assert surer in edges
-        assert len(edges) == record.counts()[EdgeType.EXPLAINS] == 4
-        lines = [to_json_line(part) for part in parts_of(record)]
-        assert record.unlink(surer)
-        computed = record.edge(surer.type, surer.source, surer.target)
-        assert computed is not None
-        assert computed == record.concepts.computed_edge(surer) != surer
-        assert not record.unlink(surer)
-        import_lines(record, lines)
-        assert [to_json_line(part) for part in parts_of(record)] == lines
-        assert rows_of(record, "explains") == 1
-        record.link(computed)
-        assert rows_of(record, "explains") == 0, "the computed needs no row"
-
-    def test_edges_to_a_new_concept_are_added_and_go_with_their_ends(
-        self, workspace: Workspace, record: RelationshipRecord, surer: Edge
-    ) -> None:
-        record.put_nodes([concept("Port"), concept("Tea"), concept("Yokohama")])
-        edges = [explains("nissan", "Port", 0.9), related("Port", "Nissan", "SPATIAL")]
-        record.link_all([*edges, related("Nissan", "Yokohama", confidence=0.25)])
-        counts = record.counts()
-        assert (counts[NodeType.CONCEPT], counts[EdgeType.EXPLAINS], counts[EdgeType.RELATED_TO]) == (5, 5, 3)
-        assert record.concepts.concepts_of("nissan")[1] == (self.PORT, 0.9)
-        assert list(record.concepts.documents_of(self.PORT)) == ["nissan"]
-        assert [near.name for near in record.concepts.neighbours(self.PORT)] == ["Nissan"]
-        new = Passage("renault", "Renault", "Renault is French.", "cars.jsonl")
-        with publish_again(workspace, [new], []) as later:
-            for edge in (surer, *edges):
-                stored = later.edge(edge.type, edge.source, edge.target)
-                assert stored is not None
-                assert stored.properties == edge.properties
-            assert later.concepts.label(self.PORT) == "Port"
-        with without_nissan(workspace) as later:
-            assert later.concepts.concepts_of("nissan") == []
-            assert list(later.concepts.documents_of(self.PORT)) == []
-            assert later.node(NodeType.CONCEPT, YOKOHAMA) is None, "its name is in the generation"
-            later.link(explains("datsun", "Tea", 0.5))
-            assert list(later.concepts.documents_of(entity_id("Tea"))) == ["datsun"]
-
-    def test_it_is_never_pruned_and_what_is_pruned_needs_no_step(self, record: RelationshipRecord, surer: Edge) -> None:
-        edges = record.counts()[EdgeType.EXPLAINS]
-        (done, _) = prune(record, 0.9)
-        assert record.edge(surer.type, surer.source, surer.target) == surer
-        assert n_pruned(record) >= done.pruned == edges - record.counts()[EdgeType.EXPLAINS] > 0
-        assert restore(record) > 0
-        assert record.counts()[EdgeType.EXPLAINS] == edges
-
-    def test_what_is_rolled_back_is_not_seen(self, record: RelationshipRecord, surer: Edge) -> None:
-        def link_and_fail() -> None:
-            record.link(confident(surer, 0.9))
-            assert record.edge(surer.type, surer.source, surer.target) == confident(surer, 0.9)
-            record.link(explains("nissan", "Port"))
-
-        with pytest.raises(MissingEndpoint, match="no Concept"), record.transaction():
-            link_and_fail()
-        assert record.edge(surer.type, surer.source, surer.target) == surer
-
-    def test_when_a_workspace_gets_its_first_generation_what_was_imported_before_goes(self, tmp_path: Path) -> None:
-        (tmp_path / "new").mkdir()
-        with RelationshipRecord.of(tmp_path / "new", create=True) as record:
-            record.put_nodes([document("nissan"), concept("Nissan"), concept("Port")])
-            record.link_all([explains("nissan", "Nissan", 0.3), explains("nissan", "Port")])
-        published = publish_workspace(tmp_path / "new", PASSAGES, FACTS)
-        bring_in_step(published)
-        with RelationshipRecord.of(published.root) as later:
-            assert later.concepts.concepts_of("nissan")[0] == (NISSAN, 1.0)
-            assert later.node(NodeType.CONCEPT, self.PORT) is None
-
-
-class TestAWorkspaceOfBefore:
-    """Of a file that held what is computed, what people said stays, and the rest goes with the next step."""
-
-    @pytest.fixture
-    def record(self, workspace: Workspace, record: RelationshipRecord) -> RelationshipRecord:
-        for name in ("Nissan", "Yokohama", "Gone"):
-            record.put_node(Node(NodeType.CONCEPT, entity_id(name), {"name": name, "description": "of before"}))
-        record.link_all([explains("nissan", "Gone"), related("Nissan", "Gone")])
-        for view in VIEWS:
-            record.execute(f"DROP VIEW {view.lower()}")
-            record.execute(f"CREATE TABLE {view.lower()} (source INTEGER, target INTEGER, revision INTEGER)")
-        record.execute("CREATE TABLE digests (name TEXT)")
-        record.put_node(conversation("thread"))
-        say(record, "thread", "m", "Nissan")
-        record.set_note("documents", "1 of before")
-        return record
-
-    def test_its_copies_go_and_its_mentions_stay(self, workspace: Workspace, record: RelationshipRecord) -> None:
-        bring_in_step(workspace)
-        assert not any(rows_of(record, table) for table in COMPUTED_TABLES)
-        assert [node.id for node in record.nodes(NodeType.VECTOR)] == ["datsun", "nissan"]
-        assert record.execute("SELECT id, name, description FROM concept").fetchall() == [(NISSAN, "", None)]
-        assert len(list(record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT))) == 1
+def test_beside_a_generation_no_concept_of_others_is_taken_over(record: RelationshipRecord) -> None:
+    counts = record.counts()
+    record.put_nodes([concept("Port"), concept("Nissan"), conversation("thread")])
+    record.link_all([explains("nissan", "Port", 0.9), related("Nissan", "Yokohama", confidence=0.25)])
+    say(record, "thread", "m", "Port", "Nissan")
+    mentions = record.edges(EdgeType.MENTIONS, NodeType.MESSAGE, NodeType.CONCEPT)
+    assert [edge.target[1] for edge in mentions] == [NISSAN]
+    assert {of: record.counts()[of] for of in ("Concept", *CONCEPT_EDGES)} == {
+        of: counts[of] for of in ("Concept", *CONCEPT_EDGES)
+    }

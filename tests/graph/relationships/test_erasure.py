@@ -109,8 +109,8 @@ def test_searches_that_were_kept_for_a_question_and_the_note_of_views_go_too(rec
     erase_user(record, USERS[0])
     assert [node.id for node in record.nodes(NodeType.QUERY)] == ["second"]
     turn = NewTurn("run", "Q?", "A.", NOON, NOON, "", USERS[0], cited=[past.Cited(1, "c")])
-    before = record.execute("SELECT key FROM meta ORDER BY key").fetchall()
+    before = record.execute("SELECT key FROM meta ORDER BY key")
     record_turn(record, turn, parts=[HistoryPart.VIEWS])
-    assert record.execute("SELECT key FROM meta ORDER BY key").fetchall() != before
+    assert record.execute("SELECT key FROM meta ORDER BY key") != before
     assert erase_user(record, USERS[0]) == Erased(views=1)
-    assert record.execute("SELECT key FROM meta ORDER BY key").fetchall() == before
+    assert record.execute("SELECT key FROM meta ORDER BY key") == before

@@ -11,8 +11,8 @@ import pytest
 from graph.construction.build import derive_graph
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relations import ENTITY_RELATIONS, RelationType
-from graph.relationships import explanations as module
-from graph.relationships.explanations import EXPLANATION_TYPES, NAME_ALONE, descriptions, explanations, relatedness
+from graph.relationships import concept_view as module
+from graph.relationships.concept_view import EXPLANATION_TYPES, NAME_ALONE, descriptions, explanations, relatedness
 from graph.schema import Passage, entity_id
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages

@@ -47,10 +47,8 @@ def test_bad_input_is_told_in_json_and_exits_with_2(mara: Mara) -> None:
         (["serve", "mcp"], "BadInput", "no result to print as JSON"),
         (["correct", "fact", "a | b | c"], "BadInput", "what is to be done with the fact"),
         (["correct", "split", "a", "b", "--in", "c"], "BadInput", "kept apart everywhere"),
-        (["graph", "prune", "--below", "0.5", "--restore"], "BadInput", "pruned and brought back"),
         (["graph", "documents"], "BadInput", "no text to search for"),
         (["graph", "documents", "--next", "--keep", "mine"], "BadInput", "not kept"),
-        (["graph", "export", "f.jsonl", "--vectors"], "BadInput", "for the graph server"),
         (["doctor", "--repair", "--reembed"], "BadInput", "what is to be done"),
         (
             ["graph", "documents", "--next", "--user", "ada", "--conversation", ""],

@@ -67,6 +67,6 @@ class TestServer:
         for command in [("publish",), ("query", "RETURN 1", "--server")]:
             monkeypatch.delenv("MARA_GRAPH_URL", raising=False)
             assert "Set MARA_GRAPH_URL" in mara("graph", *command, "-w", root).err
-            monkeypatch.setenv("MARA_GRAPH_URL", f"127.0.0.1:{free_port()}")
+            monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://127.0.0.1:{free_port()}")
             shown = mara("graph", *command, "-w", root)
             assert (shown.code, "does not answer" in shown.err) == (3, True), command

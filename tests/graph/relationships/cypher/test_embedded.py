@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch, WorkspaceDamaged
+from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged
 from graph.relationships.cypher import copies
 from graph.relationships.cypher.copies import COPIES, open_copy, remove_copies
 from graph.relationships.cypher.reading import MAX_ROWS
 from graph.relationships.documents import relate
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, NODES, EdgeType, Node, NodeType
+from graph.relationships.schema import EDGES, NODES, Node, NodeType
 from graph.storage.workspace import Workspace
 from tests.builders import passage_of, publish_workspace
 from tests.graph.relationships.small_graph import NOON, document
@@ -89,28 +89,9 @@ class TestPassages:
                 record.put_node(Node(NodeType.CHUNK, f"p{number}", {**chunk, "chunk_index": number}))
         return tmp_path
 
-    def test_the_record_finds_the_chunks_nearest_to_a_vector_and_a_copy_their_texts(self, root: Path) -> None:
+    def test_a_copy_has_their_texts(self, root: Path) -> None:
         with Workspace(root).open_record() as passages:
             relate(Workspace(root), passages)
-            wanted = next(iter(passages.entries())).vector.astype(float).tolist()
-            vectors = {entry.passage.id: entry.vector.astype(float) @ wanted for entry in passages.entries()}
-        best = sorted(vectors, key=lambda key: (-vectors[key], key))[:2]
-        with RelationshipRecord.of(root) as record:
-            chunks = record.search_chunks(wanted, k=2)
-            assert [each.id for each in chunks] == best
-            assert chunks[0].content == "Passage 0 of 'all'"
-            assert [each.similarity for each in chunks] == pytest.approx([vectors[key] for key in best], abs=1e-5)
-            assert all(each.distance == pytest.approx(1 - each.similarity) for each in chunks)
-            assert record.search_chunks([2 * number for number in wanted], k=1)[0].similarity == pytest.approx(1)
-            edges = record.edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)
-            chunk = next(edge for edge in edges if edge.source[1] == "p2")
-            (only,) = record.search_chunks(wanted, documents=[chunk.target[1]])
-            assert only.id == "p2"
-            assert record.search_chunks(wanted, documents=[]) == []
-            with pytest.raises(EmbeddingMismatch):
-                record.search_chunks([1.0, 0.0])
-            with pytest.raises(BadInput, match="no direction"):
-                record.search_chunks([0.0, 0.0])
         with open_copy(root) as copy:
             assert copy.query("MATCH (c:DocumentChunk) WHERE c.content CONTAINS '2 of' RETURN c.id").rows == (("p2",),)
 
