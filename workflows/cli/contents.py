@@ -71,9 +71,7 @@ def _show_provenance(console: Console, record: Mapping[str, Any]) -> None:
             f"{each['conversation']} [{each['number']}], {each['at'][:10]}" for each in record["cited_in"]
         ),
     }
-    for name, value in rows.items():
-        if value:
-            console.print(f"[dim]{name:<10}[/] {escape(value)}")
+    render.fields(console, rows)
 
 
 @show.command("document")
@@ -122,7 +120,7 @@ def edges(
     workspace: Path,
     to: Annotated[
         str | None,
-        typer.Option(metavar="ENTITY|PASSAGE", help="The other end: an entity, or a passage by its id or title."),
+        typer.Option(metavar="ENTITY|PASSAGE", help="The other end: an entity, or a passage by its id."),
     ] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of edges to show, heaviest first.", min=1)] = _EDGES_SHOWN,
 ) -> Shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,9 +35,6 @@ RelationOption = Annotated[
     str | None, typer.Option(metavar="TYPE", help="Relation type of the fact, such as TEMPORAL.")
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
-
-
-_QUOTED = str.maketrans({'"': '\\"', "\\": "\\\\", "$": "\\$", "`": "\\`"})
 
 
 @dataclass(kw_only=True)
@@ -263,7 +261,7 @@ def _show_merge(console: Console, each: Mapping[str, Any]) -> None:
     ):
         if values:
             console.print(f"    {sign} [dim]{escape(what)}:[/] {escape('; '.join(values))}")
-    console.print(f"    [dim]mara correct merge {escape(_quoted(first))} {escape(_quoted(second))}[/]")
+    console.print(f"    [dim]{escape(shlex.join(['mara', 'correct', 'merge', first, second]))}[/]")
 
 
 def _show_split(console: Console, each: Mapping[str, Any]) -> None:
@@ -271,8 +269,6 @@ def _show_split(console: Console, each: Mapping[str, Any]) -> None:
     for value in each["values"]:
         console.print(f"    {escape(value['fact'])} [dim]({escape(', '.join(value['passages']))})[/]")
     place = each["values"][-1]["passages"][0]
-    console.print(f"    [dim]mara correct split {escape(_quoted(each['name']))} --in {escape(_quoted(place))}[/]")
-
-
-def _quoted(text: str) -> str:
-    return f'"{text.translate(_QUOTED)}"'
+    console.print(
+        f"    [dim]mara correct split {escape(shlex.quote(each['name']))} --in {escape(shlex.quote(place))}[/]"
+    )

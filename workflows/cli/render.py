@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import shutil
-import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +27,6 @@ from workflows.wording import TOLD_OF_REFUSALS
 if TYPE_CHECKING:
     from workflows.indexing_run.report import IndexReport
 
-_NAME = "mara"
 _SHOWN_PASSAGES, _SHOWN_OF_A_PLACE = 5, 3
 _SHOWN_FILES = 10
 _ALL, _ALL_OF_DRY_RUN = "`mara show --skipped` names them", "the same with --json names them"
@@ -66,14 +62,6 @@ def error(fault: MaraError) -> str:
     """Return an error as one message with what to do."""
     hint = f"\n[dim]{escape(fault.hint)}.[/]" if fault.hint else ""
     return f"[red]Error[/]: {escape(fault.message)}.{hint}"
-
-
-def own_command() -> str:
-    """Return how this shell starts the command line: by its name, or by the path where that is not found."""
-    called, executable = Path(sys.argv[0]), shutil.which(_NAME)
-    is_installed = called.stem == _NAME and called.exists()
-    is_found = executable is not None and is_installed and os.path.samefile(executable, called)
-    return shlex.quote(str(called)) if is_installed and not is_found else _NAME
 
 
 def index_report(console: Console, report: IndexReport, triples: Path | None = None) -> None:
@@ -435,7 +423,7 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
     console.print(f"[dim]{escape(pairs(result['results'][0]['models']))}[/]")
     question, workspace = shlex.quote(result["results"][0]["question"]), shlex.quote(report["workspace"])
     console.print(
-        f"Ask it yourself: {escape(f'{own_command()} ask {question} --workspace {workspace}')}",
+        f"Ask it yourself: {escape(f'mara ask {question} --workspace {workspace}')}",
         soft_wrap=True,  # it is copied
     )
 

@@ -72,7 +72,6 @@ def serve_page(
     """Serve a page in the browser to talk to a workspace."""
     try:
         import workflows.serving.page.app  # noqa: F401 - what it needs is missed at once
-        from workflows.conversation.kept import EARLIER_FILE
         from workflows.serving.guard import is_local
         from workflows.serving.page.markdown import check_installed
         from workflows.serving.page.workers import Served
@@ -86,11 +85,6 @@ def serve_page(
 
     check_installed()
     publish_interrupted(workspace)
-    if conversations and conversations.is_file():
-        raise BadInput(
-            f"{conversations} is a file, and conversations are kept in a folder",
-            f"Name an empty folder, and move the file into it as {EARLIER_FILE}: it is taken over once",
-        )
     if uploads is None:  # There has to be something to ask.
         with Workspace(workspace).open_record() as record:
             Workspace(workspace).check_passages(record)

@@ -65,7 +65,7 @@ def test_a_dry_run_shows_and_writes_nothing(mara: Mara, sund: Path) -> None:
 
 def test_a_review_proposes_with_evidence_and_a_command(mara: Mara, sund: Path) -> None:
     out = mara("correct", "review", "-w", sund).out
-    assert all(words in out for words in ("same letters", 'mara correct merge "', "1 of 1 pairs that may be one"))
+    assert all(words in out for words in ("same letters", "mara correct merge '", "1 of 1 pairs that may be one"))
     proposals = mara("correct", "review", "--json", "-w", sund).json
     assert {*proposals["merges"][0]["names"]} == {"Lake Sund", "Lake-Sund"}
 
