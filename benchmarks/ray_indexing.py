@@ -181,7 +181,7 @@ def survive(sources: Sequence[Path], folder: Path, kills: int, seed: int) -> Non
 
 def start(sources: Sequence[Path], root: Path) -> subprocess.Popen[bytes]:
     """Start the command."""
-    arguments = ["index", *map(str, sources), "-w", str(root), "--engine", "ray", "--workers", "2", "--json"]
+    arguments = ["index", *map(str, sources), "-w", str(root), "--set", "engine=ray", "--set", "workers=2", "--json"]
     return subprocess.Popen([*_COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 

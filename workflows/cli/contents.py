@@ -81,12 +81,11 @@ def versions(
         str, typer.Argument(metavar="DOCUMENT", help="ID of a document or passage, or its source as results name it.")
     ],
     workspace: Path,
-    diff: Annotated[bool, typer.Option("--diff", help="Also show the lines that changed.")] = False,
 ) -> Shown:
     """Show when a document changed, and which passages and facts came and went."""
     from workflows.admin.versions import document_versions
 
-    return Shown(document_versions(workspace, document, with_text=diff), _show_versions)
+    return Shown(document_versions(workspace, document), _show_versions)
 
 
 def _show_versions(console: Console, history: Mapping[str, Any]) -> None:
@@ -109,8 +108,6 @@ def _print_changes(console: Console, version: Mapping[str, Any]) -> None:
     for kind in ("new_facts", "dropped_facts"):
         for fact in version[kind]:
             console.print(f"  [dim]{kind.removesuffix('s').replace('_', ' ')}: {escape(fact)}[/]")
-    for line in version.get("diff", ()):
-        console.print(f"    {escape(line)}")
 
 
 @show.command()

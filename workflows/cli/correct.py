@@ -165,8 +165,6 @@ def show_done(console: Console, done: Mapping[str, Any]) -> None:
             console.print(f"{sign} {_line(each)}")
             if key == "made" and not each["passages"] and each["kind"] != "apart":
                 console.print("  [yellow]no passage holds what it is about: it waits for one that does[/]")
-    for sentence in done.get("unknown", []):
-        console.print(f"[yellow]{escape(sentence)}[/]")
     for each in done["known"]:
         console.print(f"[dim]stands already: {_line(each)}[/]")
     for example in done["examples"]:

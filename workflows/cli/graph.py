@@ -112,7 +112,8 @@ def prune(
     if restore and below is not None:
         raise BadInput("Edges cannot be pruned and brought back at once", "Give either --below or --restore")
     if restore:
-        return Shown(restore_graph(workspace), _show_restored)
+        done = restore_graph(workspace)
+        return Shown(done, f"{done['restored']} pruned edges restored in {escape(done['workspace'])}")
     if below is None:
         return Shown(evaluate_graph(workspace), _show_values)
     return Shown(prune_graph(workspace, below, dry_run=dry_run), _show_pruning)
@@ -135,10 +136,6 @@ def _show_pruning(console: Console, done: Mapping[str, Any]) -> None:
             console.print(f"    [dim]{escape(one)} – {escape(other)}: {value:.2f}[/]")
     if not done["dry_run"]:
         console.print("`mara graph prune --restore` brings them back")
-
-
-def _show_restored(console: Console, done: Mapping[str, Any]) -> None:
-    console.print(f"{done['restored']} pruned edges restored in {escape(done['workspace'])}")
 
 
 @graph.command("query")
@@ -187,13 +184,15 @@ def export(
     if file is None and form is GraphFormat.MATRICES:
         raise BadInput("There is no folder to write", "Name one")
     if file is None:
-        return Shown(publish_graph(workspace, with_vectors=vectors), _show_published)
+        done = publish_graph(workspace, with_vectors=vectors)
+        sent = f"{done['written']} nodes and edges sent, {done['removed']} removed"
+        return Shown(done, f"{escape(done['server'])} is at revision {done['revision']}: {sent}")
     if vectors:
         raise BadInput("--vectors is for the graph server", "Leave it out, or the file")
     if form is GraphFormat.MATRICES:
         written = export_matrices(workspace, file, weights)
         return Shown(written, f"Matrices weighted by {weights} are in {escape(str(file))}")
-    return Shown(export_graph(workspace, file), _show_exchanged)
+    return _exchanged(export_graph(workspace, file))
 
 
 @graph.command("import")
@@ -205,18 +204,11 @@ def import_(
     """Add the nodes and edges of a JSONL export to the relationship graph, all or none."""
     from workflows.admin.export import import_graph
 
-    return Shown(import_graph(workspace, file), _show_exchanged)
+    return _exchanged(import_graph(workspace, file))
 
 
-def _show_published(console: Console, done: Mapping[str, Any]) -> None:
-    console.print(
-        f"{escape(done['server'])} is at revision {done['revision']}: {done['written']} nodes and edges sent,"
-        f" {done['removed']} removed"
-    )
-
-
-def _show_exchanged(console: Console, done: Mapping[str, Any]) -> None:
-    console.print(f"{escape(done['file'])}: {done['nodes']} nodes, {done['edges']} edges")
+def _exchanged(done: Mapping[str, Any]) -> Shown:
+    return Shown(done, f"{escape(done['file'])}: {done['nodes']} nodes, {done['edges']} edges")
 
 
 def _show_rows(console: Console, result: Mapping[str, Any]) -> None:

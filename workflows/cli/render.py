@@ -159,14 +159,8 @@ def preview(console: Console, plan: Mapping[str, Any]) -> None:
     _untypable(console, plan["unfound_types"])
     took = plan["extraction"]
     if took["to_ask"] or took["kept"]:
-        needs = {
-            "requests": took["requests"],
-            "tokens in": took["prompt_tokens"],
-            "tokens out": took["completion_tokens"],
-            "seconds": None if took["seconds"] is None else round(took["seconds"]),
-            "cost": None if took["cost"] is None else f"{took['cost']:.4g}",
-        }
-        estimate = pairs({name: value for name, value in needs.items() if value is not None})
+        needs = ("requests", "prompt_tokens", "completion_tokens", "seconds", "cost")
+        estimate = pairs({name: round(took[name], 4) for name in needs if took[name] is not None}).replace("_", " ")
         asked = f"{took['to_ask']} to ask, {took['kept']} kept; about {estimate}"
         console.print(f"extraction by {escape(plan['extractor'])}: {asked}")
     left_out = [each["reason"] for each in plan["skipped"]]
@@ -377,12 +371,8 @@ def checked(console: Console, result: Mapping[str, Any]) -> None:
 
 def doctor(console: Console, result: Mapping[str, Any]) -> None:
     """Print the findings on a workspace; after a repair, also those before it and the steps taken."""
-    if "before" in result:
-        for finding in result["before"]["findings"]:
-            if not finding["ok"] or finding["repairable"]:
-                _finding(console, finding)
-        for step in result["done"] or ("Nothing was done",):
-            console.print(f"[bold]→[/] {escape(step)}")
+    for step in result.get("done", ()):
+        console.print(f"[bold]→[/] {escape(step)}")
     for finding in result["findings"]:
         _finding(console, finding)
     _finding(console, {**result["chat_model"], "check": "chat model", "repairable": False, "examples": ()})

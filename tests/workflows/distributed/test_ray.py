@@ -213,7 +213,18 @@ def start(lakes: Path, place: Path) -> Iterator[Callable[[Path], subprocess.Pope
     started: list[subprocess.Popen[bytes]] = []
 
     def start(root: Path) -> subprocess.Popen[bytes]:
-        arguments = ["index", str(lakes), "-w", str(root), "--engine", "ray", "--workers", "2", "--model", "scripted"]
+        arguments = [
+            "index",
+            str(lakes),
+            "-w",
+            str(root),
+            "--set",
+            "engine=ray",
+            "--set",
+            "workers=2",
+            "--model",
+            "scripted",
+        ]
         environment = {**os.environ, "TMPDIR": str(place)}
         process = subprocess.Popen(
             [*MARA, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
